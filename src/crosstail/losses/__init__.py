@@ -1,0 +1,7 @@
+"""Losses for multi-domain long-tailed recognition: pure functions of torch and thin Modules around them."""
+
+from crosstail.losses.boda import BoDALoss, boda_loss
+from crosstail.losses.distances import LowRankPrecision, pair_distances
+from crosstail.losses.statistics import PairStatistics
+
+__all__ = ["BoDALoss", "LowRankPrecision", "PairStatistics", "boda_loss", "pair_distances"]

@@ -1,0 +1,7 @@
+"""Accuracy per (domain, class) pair, its domain, shot and worst views, and their intervals."""
+
+from crosstail.metrics.intervals import Difference, paired_difference, wilson
+from crosstail.metrics.pairs import SHOTS, PairAccuracy, shot_group
+from crosstail.metrics.views import View
+
+__all__ = ["SHOTS", "Difference", "PairAccuracy", "View", "paired_difference", "shot_group", "wilson"]

@@ -1,0 +1,162 @@
+"""Batches with the same number of samples from every domain, as a pure function of the seed and the step."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from crosstail.data.dataset import DomainDataset
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class DomainBatch:
+    """Inputs with their class and domain."""
+
+    x: Tensor  # (B, 3, H, W) in [0, 1], or (B, F)
+    y: Tensor  # (B,) int64
+    domain: Tensor  # (B,) int64
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def to(self, device: torch.device | str) -> "DomainBatch":
+        """The same batch on another device."""
+        return DomainBatch(self.x.to(device), self.y.to(device), self.domain.to(device))
+
+
+def to_input(x: NDArray[Any]) -> Tensor:
+    """What a backbone takes: uint8 images (B, H, W, 3) → (B, 3, H, W) in [0, 1], embeddings (B, F) → float32.
+
+    >>> to_input(np.full((2, 4, 5, 3), 255, np.uint8)).shape
+    torch.Size([2, 3, 4, 5])
+    """
+    if x.ndim == 4 and x.dtype == np.uint8:
+        # NumPy divides on this thread; torch would use several, and on a busy machine they wait for each
+        # other for longer than the work takes. The result is channels-last, which suits convolutions.
+        return torch.from_numpy(np.divide(x, np.float32(255))).permute(0, 3, 1, 2)
+    if x.ndim == 2:
+        return torch.tensor(x, dtype=torch.float32)
+    raise ValueError(f"x is {x.dtype} {x.shape}, expected uint8 images (B, H, W, 3) or embeddings (B, F)")
+
+
+class DomainBatches:
+    """Batches of `batch_size` samples from each domain that has any, in the order of the domains.
+
+    Each domain passes through all of its samples in a new random order, again and again, whatever its size.
+    With `class_balanced`, it passes through its classes in a new random order, again and again, and each
+    class through its samples. There is no state to save: the position is the step.
+
+    >>> x, y = np.zeros((6, 2), np.float32), np.array([0, 0, 1, 0, 1, 1])
+    >>> split = np.array(["train"] * 6)
+    >>> dataset = DomainDataset("tiny", x, y, np.array([0, 0, 0, 0, 1, 1]), split, ("a", "b"), ("p", "q"))
+    >>> batches = DomainBatches(dataset, batch_size=4)
+    >>> sorted(batches.batch_rows(0).tolist())
+    [0, 1, 2, 3, 4, 4, 5, 5]
+    >>> batches.at(7).domain.tolist()
+    [0, 0, 0, 0, 1, 1, 1, 1]
+    """
+
+    def __init__(
+        self,
+        dataset: DomainDataset,
+        *,
+        split: str = "train",
+        batch_size: int,
+        class_balanced: bool = False,
+        seed: int = 0,
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}, expected 1 or more samples per domain")
+        rows = dataset.rows(split)
+        if not len(rows):
+            raise ValueError(f"{dataset.name}: the split {split!r} has no samples in any domain")
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self._y = np.asarray(dataset.y, np.int64)
+        self._domain = np.asarray(dataset.domain, np.int64)
+        stream = _class_balanced_stream if class_balanced else _instance_stream
+        present = np.unique(self._domain[rows])
+        self._streams = [stream(rows[self._domain[rows] == d], self._y, seed, int(d)) for d in present]
+
+    def batch_rows(self, step: int) -> Rows:
+        """Row numbers of a step's samples (domains present · batch_size,), whatever was asked for before."""
+        if step < 0:
+            raise ValueError(f"step is {step}, expected 0 or more")
+        size = self.batch_size
+        return np.concatenate([stream.take(step * size, size) for stream in self._streams])
+
+    def at(self, step: int) -> DomainBatch:
+        """The batch of a step."""
+        rows = self.batch_rows(step)
+        return DomainBatch(
+            to_input(self.dataset.x[rows]),
+            torch.from_numpy(self._y[rows]),
+            torch.from_numpy(self._domain[rows]),
+        )
+
+
+class _Stream:
+    """An endless sequence of blocks of one length, each a function of its number; the last one is kept."""
+
+    def __init__(self, length: int, make: Callable[[int], Rows]) -> None:
+        self.length = length
+        self._make = make
+        self._kept: tuple[int, Rows] | None = None
+
+    def block(self, number: int) -> Rows:
+        if self._kept is None or self._kept[0] != number:
+            self._kept = number, self._make(number)
+        return self._kept[1]
+
+    def take(self, start: int, count: int) -> Rows:
+        first, offset = divmod(start, self.length)
+        if offset + count <= self.length:
+            return self.block(first)[offset : offset + count]
+        last = (start + count - 1) // self.length
+        return np.concatenate([self.block(b) for b in range(first, last + 1)])[offset : offset + count]
+
+
+# SeedSequence fills up with zeros, so [seed, d, 3] and [seed, d, 3, 0] are one stream: the fourth number, 0
+# for epochs, 1 for rounds and 2 for pairs, keeps the three uses of a seed apart.
+_ROUNDS, _PAIR = 1, 2
+
+
+def _instance_stream(rows: Rows, y: Rows, seed: int, d: int) -> _Stream:
+    """Epochs: block e is a permutation of the domain's rows."""
+    return _Stream(len(rows), partial(_epoch, rows, seed, d))
+
+
+def _epoch(rows: Rows, seed: int, d: int, e: int) -> Rows:
+    return np.random.default_rng(np.random.SeedSequence([seed, d, e])).permutation(rows)
+
+
+def _class_balanced_stream(rows: Rows, y: Rows, seed: int, d: int) -> _Stream:
+    """Rounds: each is a permutation of the domain's classes, with the next sample of each of them."""
+    classes = np.unique(y[rows])
+    pairs = [_pair_stream(rows[y[rows] == c], seed, d, int(c)) for c in classes]
+    rounds = -(-1024 // len(pairs))  # per block: enough to make the cost of a block small
+    return _Stream(rounds * len(pairs), partial(_rounds, pairs, rounds, seed, d))
+
+
+def _rounds(pairs: list[_Stream], rounds: int, seed: int, d: int, block: int) -> Rows:
+    samples = np.stack([pair.take(block * rounds, rounds) for pair in pairs], axis=1)  # (rounds, classes)
+    generator = np.random.default_rng(np.random.SeedSequence([seed, d, block, _ROUNDS]))
+    return generator.permuted(samples, axis=1).ravel()
+
+
+def _pair_stream(rows: Rows, seed: int, d: int, c: int) -> _Stream:
+    """Permutations of a pair's rows, several to a block when there are few rows."""
+    repeats = -(-256 // len(rows))
+    return _Stream(repeats * len(rows), partial(_permutations, rows, repeats, seed, d, c))
+
+
+def _permutations(rows: Rows, repeats: int, seed: int, d: int, c: int, block: int) -> Rows:
+    generator = np.random.default_rng(np.random.SeedSequence([seed, d, block, _PAIR, c]))
+    return generator.permuted(np.tile(rows, (repeats, 1)), axis=1).ravel()

@@ -1,0 +1,131 @@
+"""Label distributions per domain: how many training samples each class keeps.
+
+The paper's Digits-MLT has three (Uniform, Forward-LT, Backward-LT). With n the largest count of the domain,
+class c of C keeps
+
+    uniform    n
+    forward:r  n · r^(−c / (C − 1)), so that class 0 has most and the last class n / r
+    backward:r the same from the last class to the first
+    step:r     n in the first half of the classes, n / r in the second
+
+rounded down, but at least 1 and at most what there is; `!7,9` at the end leaves none of the classes 7 and 9.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crosstail.data.dataset import DomainDataset
+
+KINDS = ("uniform", "forward", "backward", "step")
+
+
+@dataclass(frozen=True)
+class LabelProfile:
+    """The label distribution of one domain; its text is `kind[:factor][!class,class…]`.
+
+    >>> profile = LabelProfile.parse("forward:100!7,9")
+    >>> profile.counts([1000] * 10).tolist()
+    [1000, 599, 359, 215, 129, 77, 46, 0, 16, 0]
+    >>> str(profile)
+    'forward:100!7,9'
+    """
+
+    kind: str
+    factor: float = 1.0
+    excluded: tuple[str, ...] = ()  # names or indices of classes
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"label profile {self.kind!r} is none of {', '.join(KINDS)}; an example is 'forward:50'")
+        if not (isfinite(self.factor) and self.factor >= 1):
+            raise ValueError(
+                f"label profile {self.kind!r} has the factor {self.factor:g}, expected a number from 1 up, "
+                f"as in '{self.kind}:50'"
+            )
+        if self.kind == "uniform" and self.factor != 1:
+            raise ValueError(f"label profile 'uniform' takes no factor but has {self.factor:g}; write 'uniform'")
+        for name in self.excluded:
+            if not name or name != name.strip() or "," in name:
+                raise ValueError(
+                    f"label profile {self.kind!r} leaves out {name!r}, expected names or indices of classes "
+                    f"with commas between them, as in 'forward:50!7,9'"
+                )
+
+    @classmethod
+    def parse(cls, text: str) -> "LabelProfile":
+        """Read the text form."""
+        shape, mark, names = text.strip().partition("!")
+        kind, colon, number = shape.strip().partition(":")
+        excluded = tuple(name.strip() for name in names.split(",")) if mark else ()
+        if kind in KINDS and kind != "uniform" and not colon:
+            raise ValueError(f"label profile {text!r} has no factor, expected for example '{kind}:50'")
+        try:
+            factor = float(number) if colon else 1.0
+        except ValueError:
+            raise ValueError(
+                f"label profile {text!r} has the factor {number!r}, expected a number from 1 up, as in '{kind}:50'"
+            ) from None
+        return cls(kind, factor, excluded)
+
+    def __str__(self) -> str:
+        number = int(self.factor) if self.factor.is_integer() else self.factor
+        shape = self.kind if self.kind == "uniform" else f"{self.kind}:{number}"
+        return f"{shape}!{','.join(self.excluded)}" if self.excluded else shape
+
+    def counts(self, available: ArrayLike, classes: Sequence[str] = ()) -> NDArray[np.int64]:
+        """How many samples (C,) of each class to keep of those available (C,)."""
+        there = np.asarray(available, np.int64)
+        share = self._share(np.arange(len(there)))
+        # Rounded down: that gives the 4,956 training samples of the paper's smallest Digits-MLT. The small
+        # number is for products such as 57 · 57^-1 that may come out a hair below a whole number.
+        wanted = np.floor(there.max(initial=0) * share + 1e-9).astype(np.int64)
+        kept: NDArray[np.int64] = np.minimum(np.maximum(wanted, 1), there)
+        kept[self._excluded_indices(len(there), classes)] = 0
+        return kept
+
+    def _share(self, c: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The part of n that each class (C,) keeps."""
+        if self.kind == "step":
+            return np.where(c < len(c) / 2, 1.0, 1 / self.factor)
+        rank = c[::-1] if self.kind == "backward" else c
+        return np.asarray(self.factor ** (-rank / max(len(c) - 1, 1)))  # uniform: the factor is 1
+
+    def _excluded_indices(self, num_classes: int, classes: Sequence[str]) -> list[int]:
+        index = {str(c): c for c in range(num_classes)} | {name: c for c, name in enumerate(classes)}
+        for name in self.excluded:
+            if name not in index:
+                known = ", ".join(list(classes)[:12]) + (", …" if len(classes) > 12 else "")
+                raise ValueError(
+                    f"label profile '{self}' leaves out the class {name!r}, expected an index from 0 to "
+                    f"{num_classes - 1}" + (f" or one of {known}" if classes else "")
+                )
+        return [index[name] for name in self.excluded]
+
+
+def apply_labels(dataset: DomainDataset, profiles: Sequence[str] | None, seed: int) -> DomainDataset:
+    """Keep fewer training samples, by one profile per domain or one for all; none given = all are kept.
+
+    With the same seed a smaller count keeps a subset of what a larger one keeps.
+    """
+    if not profiles:
+        return dataset
+    texts = [profiles] if isinstance(profiles, str) else list(profiles)
+    if len(texts) not in (1, dataset.num_domains):
+        raise ValueError(
+            f"{dataset.name}: {len(texts)} label profiles for {dataset.num_domains} domains "
+            f"({', '.join(dataset.domains)}), expected one for all or one for each"
+        )
+    parsed = [LabelProfile.parse(text) for text in texts] * (dataset.num_domains if len(texts) == 1 else 1)
+    available = dataset.counts("train")
+    kept = np.stack([profile.counts(n, dataset.classes) for profile, n in zip(parsed, available, strict=True)])
+    rows = dataset.rows("train")
+    mask = np.ones(len(dataset), np.bool_)
+    for d, c in np.argwhere(kept < available):
+        pair = rows[(dataset.domain[rows] == d) & (dataset.y[rows] == c)]
+        shuffled = np.random.default_rng(np.random.SeedSequence([seed, d, c])).permutation(pair)
+        mask[shuffled[kept[d, c] :]] = False
+    return dataset.keep(mask)

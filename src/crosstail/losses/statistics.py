@@ -1,0 +1,191 @@
+"""Means and covariances of the features of every (domain, class) pair, from a stream of batches."""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from crosstail.losses.distances import LowRankPrecision, Precision
+
+Covariance = Literal["none", "diagonal", "low_rank", "full"]
+
+
+class PairStatistics(nn.Module):
+    """Streaming mean (D, C, F) and covariance of each pair's features, mergeable and stable in float32.
+
+    Batches are combined by the pairwise update of Chan, Golub and LeVeque (1983), which works on differences from
+    the mean and so keeps its digits whatever the features' offset.
+
+    With `momentum` m, a number or one per pair (D, C), the past weighs at most as much as m / (1 − m) samples: the
+    statistics start as exact means and become moving averages, in which one new sample has the weight 1 − m. A pair
+    that no batch has touched has count 0 and mean 0.
+
+    >>> statistics = PairStatistics(1, 2, 1)
+    >>> statistics.update(torch.tensor([[1.0], [3.0], [5.0]]), torch.tensor([0, 0, 1]), torch.tensor([0, 0, 0]))
+    >>> statistics.mean.flatten().tolist(), statistics.counts.tolist()
+    ([2.0, 5.0], [[2, 1]])
+    """
+
+    mean: Tensor  # (D, C, F)
+    counts: Tensor  # (D, C), how many samples were seen
+    variance: Tensor  # (D, C, F), unless covariance is "none" or "full"
+    factor: Tensor  # (D, C, F, R) if covariance is "low_rank": Σ ≈ UUᵀ + diag(variance − (U²)1)
+    full: Tensor  # (D, C, F, F) if covariance is "full"
+
+    def __init__(
+        self,
+        num_domains: int,
+        num_classes: int,
+        num_features: int,
+        covariance: Covariance = "none",
+        *,
+        rank: int = 8,
+        momentum: float | Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        if covariance not in get_args(Covariance):
+            raise ValueError(f"covariance {covariance!r} is none of {', '.join(get_args(Covariance))}")
+        self.covariance = covariance
+        self.rank = min(rank, num_features)
+        shape = (num_domains, num_classes, num_features)
+        self.register_buffer("mean", torch.zeros(shape))
+        self.register_buffer("counts", torch.zeros(shape[:2], dtype=torch.int64))
+        if covariance in ("diagonal", "low_rank"):
+            self.register_buffer("variance", torch.zeros(shape))
+        if covariance == "low_rank":
+            self.register_buffer("factor", torch.zeros(*shape, self.rank))
+        if covariance == "full":
+            self.register_buffer("full", torch.zeros(*shape, num_features))
+        memory = torch.as_tensor(torch.inf if momentum is None else momentum, dtype=torch.float32)
+        if momentum is not None:
+            if not bool(((memory >= 0) & (memory < 1)).all()):
+                raise ValueError(f"momentum is {momentum}, expected at least 0 and below 1")
+            memory = memory / (1 - memory)
+        self.register_buffer("memory", memory.expand(shape[:2]).clone(), persistent=False)
+
+    @torch.no_grad()
+    def update(self, z: Tensor, y: Tensor, domain: Tensor) -> None:
+        """Take in a batch: z (B, F), y (B,), domain (B,)."""
+        z = z.detach().to(self.mean.dtype)
+        pair = domain * self.counts.shape[1] + y
+        if self.covariance in ("none", "diagonal"):
+            self._absorb(z, pair)
+            return
+        # The others need a padded (pairs, F, samples) block, so a pair may bring only so many samples at once.
+        order = pair.argsort(stable=True)
+        arrival = torch.empty_like(pair)
+        arrival[order] = torch.arange(len(pair), device=pair.device) - torch.searchsorted(pair[order], pair[order])
+        turn = arrival // (2 * self.rank)
+        for t in range(int(turn.max()) + 1 if len(turn) else 0):
+            self._absorb(z[turn == t], pair[turn == t])
+
+    def _absorb(self, z: Tensor, pair: Tensor) -> None:
+        pairs, slot, n_new = torch.unique(pair, return_inverse=True, return_counts=True)  # U pairs are touched
+        batch_mean = torch.zeros(len(pairs), z.shape[1], dtype=z.dtype, device=z.device).index_add_(0, slot, z)
+        batch_mean /= n_new[:, None]
+        n_old = torch.minimum(self.counts.view(-1)[pairs].to(z.dtype), self.memory.view(-1)[pairs].to(z.dtype))
+        share = (n_new / (n_old + n_new))[:, None]  # (U, 1), the weight of the batch
+        mean = self.mean.view(-1, z.shape[1])
+        delta = batch_mean - mean[pairs]  # (U, F)
+        if self.covariance != "none":
+            within = z - batch_mean[slot]  # (B, F)
+            self._absorb_spread(pairs, slot, within * (share / n_new[:, None])[slot].sqrt(), delta, share)
+        mean.index_add_(0, pairs, share * delta)
+        self.counts.view(-1)[pairs] += n_new
+
+    def _absorb_spread(self, pairs: Tensor, slot: Tensor, within: Tensor, delta: Tensor, share: Tensor) -> None:
+        """Σ ← (1 − s) Σ + Σ_j w_j w_jᵀ + s (1 − s) δ δᵀ, with s the batch's weight and w the scaled deviations."""
+        between = delta * (share * (1 - share)).sqrt()  # (U, F)
+        if self.covariance in ("diagonal", "low_rank"):
+            variance = self.variance.view(-1, delta.shape[1])
+            fresh = between.square().index_add_(0, slot, within.square())
+            variance[pairs] = variance[pairs] * (1 - share) + fresh
+            if self.covariance == "diagonal":
+                return
+        order = slot.argsort(stable=True)
+        arrival = torch.empty_like(slot)
+        arrival[order] = torch.arange(len(slot), device=slot.device) - torch.searchsorted(slot[order], slot[order])
+        block = torch.zeros(len(pairs), int(arrival.max()) + 2, delta.shape[1], dtype=delta.dtype, device=delta.device)
+        block[slot, arrival] = within
+        block[:, -1] = between  # (U, samples + 1, F)
+        if self.covariance == "full":
+            full = self.full.view(-1, *self.full.shape[2:])
+            full[pairs] = full[pairs] * (1 - share[:, :, None]) + block.mT @ block
+        else:
+            factor = self.factor.view(-1, *self.factor.shape[2:])
+            old = factor[pairs] * (1 - share[:, :, None]).sqrt()
+            factor[pairs] = _truncate(torch.cat([old, block.mT], dim=2), self.rank)
+
+    @torch.no_grad()
+    def merge(self, other: "PairStatistics") -> "PairStatistics":
+        """Add what another stream has seen, as if this one had seen both; returns self."""
+        total = (self.counts + other.counts).clamp_min(1)
+        self._combine(other, (other.counts / total)[:, :, None].to(self.mean.dtype), spread_of_means=True)
+        self.counts += other.counts
+        return self
+
+    @torch.no_grad()
+    def blend(self, fresh: "PairStatistics", momentum: float) -> "PairStatistics":
+        """μ ← m μ + (1 − m) μ_fresh, and Σ alike: the paper's update after a full pass; returns self.
+
+        A pair that is new here is taken as it is, and one that the pass did not see is kept.
+        """
+        share = torch.where(self.counts > 0, 1.0 - momentum, 1.0) * (fresh.counts > 0)
+        self._combine(fresh, share[:, :, None].to(self.mean.dtype), spread_of_means=False)
+        self.counts = torch.where(fresh.counts > 0, fresh.counts, self.counts)
+        return self
+
+    def _combine(self, other: "PairStatistics", share: Tensor, *, spread_of_means: bool) -> None:
+        """A weighted mean of two statistics, (1 − s) · self + s · other, with s (D, C, 1)."""
+        if (other.covariance, other.mean.shape) != (self.covariance, self.mean.shape):
+            raise ValueError(
+                f"cannot combine statistics of {tuple(self.mean.shape)} features and {self.covariance} covariance "
+                f"with {tuple(other.mean.shape)} and {other.covariance}"
+            )
+        delta = other.mean - self.mean
+        between = delta * (share * (1 - share)).sqrt() * float(spread_of_means)
+        if self.covariance in ("diagonal", "low_rank"):
+            self.variance = self.variance * (1 - share) + other.variance * share + between.square()
+        if self.covariance == "low_rank":
+            parts = [self.factor * (1 - share[..., None]).sqrt(), other.factor * share[..., None].sqrt()]
+            stacked = torch.cat([*parts, between[..., None]], dim=3)
+            self.factor = _truncate(stacked.flatten(0, 1), self.rank).view_as(self.factor)
+        if self.covariance == "full":
+            outer = between[..., :, None] * between[..., None, :]
+            self.full = self.full * (1 - share[..., None]) + other.full * share[..., None] + outer
+        self.mean = self.mean + share * delta
+
+    @torch.no_grad()
+    def precision(self, shrinkage: float = 10.0) -> Precision:
+        """Inverse covariances, each shrunk to the mean variance of all pairs as by `shrinkage` samples of it.
+
+        Σ̂ = (n Σ + k diag(σ̄²)) / (n + k): a pair with one sample has the common inverse, one with many its own.
+        """
+        if self.covariance == "none":
+            raise ValueError('these statistics keep no covariance: choose "diagonal", "low_rank" or "full"')
+        variance = self.full.diagonal(dim1=-2, dim2=-1) if self.covariance == "full" else self.variance
+        n = self.counts.to(variance.dtype)
+        own = (n / (n + shrinkage))[..., None]  # (D, C, 1)
+        common = (variance * n[..., None]).sum((0, 1)) / n.sum().clamp_min(1)  # (F,)
+        # Features that never vary, or a set with one sample a pair, must not become infinitely important.
+        floor = 1e-3 * common.mean()
+        common = common.clamp_min(floor if floor > 0 else 1.0)
+        target = (1 - own) * common
+        if self.covariance == "diagonal":
+            return (own * variance + target).reciprocal()
+        if self.covariance == "full":
+            return torch.linalg.inv(own[..., None] * self.full + torch.diag_embed(target + own * 1e-3 * common))
+        residual = (variance - self.factor.square().sum(-1)).clamp_min(0) + 1e-3 * common
+        diagonal = (own * residual + target).reciprocal()  # (D, C, F)
+        factor = self.factor * own[..., None].sqrt()
+        # Woodbury: (A⁻¹ + UUᵀ)⁻¹ = A − AU (I + UᵀAU)⁻¹ UᵀA, with (I + UᵀAU) = LLᵀ.
+        scaled = diagonal[..., None] * factor
+        inner = torch.eye(self.rank, dtype=factor.dtype, device=factor.device) + factor.mT @ scaled
+        lower = torch.linalg.cholesky(inner)
+        return LowRankPrecision(diagonal, torch.linalg.solve_triangular(lower.mT, scaled, upper=True, left=False))
+
+
+def _truncate(columns: Tensor, rank: int) -> Tensor:
+    """The best rank-R factor of A Aᵀ for each A (P, F, K), through the small Gram matrix (P, K, K)."""
+    _, vectors = torch.linalg.eigh(columns.mT @ columns)
+    return columns @ vectors[..., -rank:]

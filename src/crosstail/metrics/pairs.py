@@ -1,0 +1,188 @@
+"""Accuracy of a classifier on every (domain, class) pair."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crosstail.metrics.intervals import percentile_interval, wilson
+from crosstail.metrics.views import View, groups, pair_index, view
+
+SHOTS = ("many", "medium", "few", "zero")
+
+
+def shot_group(counts: ArrayLike, many: int = 100, few: int = 20) -> NDArray[np.str_]:
+    """The shot group of every pair by its training count n.
+
+    many: n > `many`; medium: `few` < n <= `many`; few: 1 <= n <= `few`; zero: n = 0. So a pair with exactly
+    100 training samples is medium, and one with exactly 20 is few.
+
+    >>> shot_group([[101, 100, 21], [20, 1, 0]]).tolist()
+    [['many', 'medium', 'medium'], ['few', 'few', 'zero']]
+    """
+    if few > many:
+        raise ValueError(f"few is {few} and many is {many}, expected few <= many")
+    n = np.asarray(counts)
+    return np.select([n == 0, n > many, n > few], ["zero", "many", "medium"], "few")
+
+
+@dataclass(frozen=True, eq=False)
+class PairAccuracy:
+    """How many test samples of each (domain, class) pair there are, and how many the classifier gets right.
+
+    An accuracy is between 0 and 1, or None where there is nothing to average. Pairs without test samples are
+    left out of every mean and minimum.
+
+    >>> accuracy = PairAccuracy(np.array([[9, 0], [1, 0]]), np.array([[10, 10], [1, 0]]))
+    >>> accuracy.domains, accuracy.average, accuracy.worst_pair, accuracy.worst_pair_index
+    ([0.45, 1.0], 0.725, 0.0, (0, 1))
+    """
+
+    hits: NDArray[np.int64]  # (D, C)
+    totals: NDArray[np.int64]  # (D, C)
+
+    def __post_init__(self) -> None:
+        for name in ("hits", "totals"):
+            table = np.asarray(getattr(self, name))
+            if table.ndim != 2 or table.dtype.kind not in "iu":
+                raise ValueError(f"{name} is {table.dtype} of shape {table.shape}, expected integers (D, C)")
+            table = table.astype(np.int64)  # a copy, so that nobody else can change it
+            table.setflags(write=False)
+            object.__setattr__(self, name, table)
+        if self.hits.shape != self.totals.shape:
+            raise ValueError(f"hits has shape {self.hits.shape} but totals has {self.totals.shape}")
+        wrong = np.argwhere((self.hits < 0) | (self.hits > self.totals))
+        if len(wrong):
+            d, c = wrong[0]
+            raise ValueError(
+                f"pair [{d}, {c}] has {self.hits[d, c]} hits of {self.totals[d, c]} samples, "
+                "expected 0 <= hits <= totals"
+            )
+
+    @classmethod
+    def from_predictions(
+        cls, predicted: ArrayLike, y: ArrayLike, domain: ArrayLike, *, num_domains: int, num_classes: int
+    ) -> "PairAccuracy":
+        """Count the hits of predicted classes (N,)."""
+        pair = pair_index(y, domain, num_domains=num_domains, num_classes=num_classes)
+        predicted = np.asarray(predicted)
+        if predicted.shape != pair.shape:
+            raise ValueError(f"predicted has shape {predicted.shape}, expected one class per sample, {pair.shape}")
+        shape = num_domains, num_classes
+        hits = np.bincount(pair[predicted == np.asarray(y)], minlength=num_domains * num_classes)
+        totals = np.bincount(pair, minlength=num_domains * num_classes)
+        return cls(hits.reshape(shape), totals.reshape(shape))
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """Accuracy per pair (D, C), NaN where there are no test samples."""
+        accuracy = np.full(self.totals.shape, np.nan)
+        np.divide(self.hits, self.totals, out=accuracy, where=self.totals > 0)
+        return accuracy
+
+    @property
+    def domains(self) -> list[float | None]:
+        """Accuracy per domain: all its hits over all its samples."""
+        per_domain = zip(self.hits.sum(axis=1).tolist(), self.totals.sum(axis=1).tolist(), strict=True)
+        return [hits / total if total else None for hits, total in per_domain]
+
+    @property
+    def average(self) -> float | None:
+        """Mean over domains of the domain's accuracy."""
+        return self._view("average")
+
+    @property
+    def worst_domain(self) -> float | None:
+        """Accuracy of the domain with the lowest."""
+        return self._view("worst_domain")
+
+    @property
+    def pair_average(self) -> float | None:
+        """Mean over pairs of the pair's accuracy."""
+        return self._view("pair_average")
+
+    @property
+    def worst_pair(self) -> float | None:
+        """Accuracy of the pair with the lowest."""
+        return self._view("worst_pair")
+
+    @property
+    def worst_pair_index(self) -> tuple[int, int] | None:
+        """Which pair (d, c) is the worst, the first one among equals."""
+        if not self.totals.any():
+            return None
+        d, c = np.unravel_index(np.nanargmin(self.matrix), self.totals.shape)
+        return int(d), int(c)
+
+    def shots(self, counts: ArrayLike, many: int = 100, few: int = 20) -> dict[str, float | None]:
+        """Mean accuracy of the many-, medium-, few- and zero-shot pairs, by their training counts (D, C).
+
+        Pairs are grouped as in `shot_group`: `many` itself is medium, `few` itself is few.
+        """
+        group = shot_group(counts, many, few)
+        if group.shape != self.totals.shape:
+            raise ValueError(f"counts has shape {group.shape}, expected {self.totals.shape} as the test totals")
+        members = {shot: self.matrix[(group == shot) & (self.totals > 0)] for shot in SHOTS}
+        return {shot: float(accuracy.mean()) if len(accuracy) else None for shot, accuracy in members.items()}
+
+    def interval(
+        self,
+        of: View | int | tuple[int, int] = "pair_average",
+        *,
+        confidence: float = 0.95,
+        resamples: int = 2000,
+        seed: int = 0,
+    ) -> tuple[float, float] | None:
+        """A confidence interval (low, high) for a view, for domain `of=d`, or for pair `of=(d, c)`.
+
+        It covers the chance of which test samples were drawn, their number per pair given. The method follows
+        from what is asked:
+
+        - a pair or a domain is one proportion: Wilson's interval;
+        - an average: percentile bootstrap. Resampling right and wrong answers within a pair is exactly
+          hits ~ Binomial(totals, hits / totals). A pair that is all right or all wrong adds no width, so with
+          fewer than about ten test samples per pair the interval is somewhat too narrow;
+        - a worst view: the lowest ends of the groups' Wilson intervals, each at confidence^(1 / groups), so
+          that they all hold at once. The bootstrap would lie too low here: the minimum of noisy accuracies is
+          already below the true one, and resampling adds the noise again.
+
+        >>> PairAccuracy(np.array([[10, 5]]), np.array([[10, 10]])).interval((0, 0))  # doctest: +ELLIPSIS
+        (0.722..., 1.0)
+        """
+        if not isinstance(of, str):
+            index = tuple(np.atleast_1d(of))  # (d,) or (d, c)
+            total = int(self.totals[index].sum())
+            return wilson(int(self.hits[index].sum()), total, confidence) if total else None
+        hits, totals = groups(self.hits, self.totals, of)
+        if not len(totals):
+            return None
+        if of.startswith("worst"):
+            low, high = wilson(hits, totals, confidence ** (1 / len(totals)))
+            return float(low.min()), float(high.min())
+        chance = self.hits / np.maximum(self.totals, 1)
+        generator = np.random.default_rng(seed)
+        drawn = generator.binomial(self.totals, chance, size=(resamples, *chance.shape))  # (resamples, D, C)
+        return percentile_interval(view(drawn, self.totals, of), confidence)
+
+    def to_json(self, counts: ArrayLike | None = None, many: int = 100, few: int = 20) -> dict[str, Any]:
+        """The views and the table as plain values, with the shots if the training counts are given."""
+        shots = {} if counts is None else {"shots": self.shots(counts, many, few)}
+        return {
+            "average": self.average,
+            "worst_domain": self.worst_domain,
+            "pair_average": self.pair_average,
+            "worst_pair": self.worst_pair,
+            **shots,
+            "hits": self.hits.tolist(),
+            "totals": self.totals.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> "PairAccuracy":
+        """Read back what `to_json` wrote; only the hits and totals are needed."""
+        return cls(np.asarray(record["hits"]), np.asarray(record["totals"]))
+
+    def _view(self, of: View) -> float | None:
+        return float(view(self.hits, self.totals, of)) if self.totals.any() else None

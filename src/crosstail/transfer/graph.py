@@ -1,0 +1,120 @@
+"""The domain-class transferability graph and its statistics α, β, γ (definitions 1 to 3 and 4 of the paper)."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from crosstail.losses.distances import LowRankPrecision, Precision, pair_distances
+from crosstail.losses.statistics import PairStatistics
+from crosstail.transfer.layout import planar_layout
+
+Metric = Literal["euclidean", "mahalanobis"]
+
+
+class TransferStatistics(NamedTuple):
+    """Mean transferability (a distance) between pairs that share the class (α), the domain (β), or neither (γ)."""
+
+    alpha: float
+    beta: float
+    gamma: float
+
+    @property
+    def separation(self) -> float:
+        """(β + γ) − α, which the paper finds to go along with accuracy."""
+        return self.beta + self.gamma - self.alpha
+
+
+@dataclass(frozen=True, eq=False)
+class TransferabilityGraph:
+    """trans((d, c), (d′, c′)) = E over z of (d, c) of dist(z, μ of (d′, c′)), for every two pairs with samples.
+
+    >>> z, y, domain = torch.tensor([[0.0], [1.0], [4.0]]), torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1])
+    >>> graph = TransferabilityGraph.from_features(z, y, domain, num_domains=2, num_classes=2)
+    >>> graph.pairs.tolist()
+    [[0, 0], [1, 0], [1, 1]]
+    >>> graph.matrix.tolist()
+    [[0.0, 1.0, 4.0], [1.0, 0.0, 3.0], [4.0, 3.0, 0.0]]
+    """
+
+    matrix: NDArray[np.float64]  # (P, P), trans(row pair → column pair)
+    pairs: NDArray[np.int64]  # (P, 2), domain and class
+    counts: NDArray[np.int64]  # (D, C), how many samples each pair had
+
+    @classmethod
+    def from_features(
+        cls,
+        z: Tensor | NDArray[Any],
+        y: Tensor | NDArray[Any],
+        domain: Tensor | NDArray[Any],
+        *,
+        num_domains: int,
+        num_classes: int,
+        metric: Metric = "euclidean",
+        chunk: int = 8192,
+    ) -> "TransferabilityGraph":
+        """Two passes over features (N, F), `chunk` rows at a time: memory is O(P·F + P² + chunk·(F + P)).
+
+        The Mahalanobis metric uses each column pair's own shrunk diagonal covariance.
+        """
+        if metric not in get_args(Metric):
+            raise ValueError(f"metric {metric!r} is none of {', '.join(get_args(Metric))}")
+        y, domain = torch.as_tensor(y).long(), torch.as_tensor(domain).long()
+        if len(z) == 0:
+            raise ValueError("no features: a transferability graph needs at least one sample")
+        statistics = PairStatistics(
+            num_domains, num_classes, z.shape[1], covariance="none" if metric == "euclidean" else "diagonal"
+        )
+        chunks = [slice(i, i + chunk) for i in range(0, len(z), chunk)]
+        for rows in chunks:
+            part = torch.as_tensor(z[rows]).to(torch.float32)
+            if not bool(torch.isfinite(part).all()):
+                wrong = rows.start + int((~torch.isfinite(part)).any(1).nonzero()[0])
+                raise ValueError(f"features of sample {wrong} are NaN or infinite")
+            statistics.update(part, y[rows], domain[rows])
+        present = statistics.counts.view(-1) > 0
+        centroids = statistics.mean.view(-1, z.shape[1])[present]
+        precision: Precision | None = None
+        if metric == "mahalanobis":
+            precision = statistics.precision()
+            assert not isinstance(precision, LowRankPrecision)
+            precision = precision.view(-1, z.shape[1])[present]
+        column = (present.cumsum(0) - 1).view(num_domains, num_classes)
+        num_pairs = len(centroids)
+        total = torch.zeros(num_pairs, num_pairs, dtype=torch.float64)
+        for rows in chunks:
+            distances = pair_distances(torch.as_tensor(z[rows]).to(torch.float32), centroids, precision)
+            # Sums of one chunk are short enough for float32; the sum over chunks is kept in float64.
+            part_sum = torch.zeros(num_pairs, num_pairs).index_add_(0, column[domain[rows], y[rows]], distances)
+            total += part_sum
+        matrix = total / statistics.counts.view(-1)[present][:, None]
+        pairs = present.view(num_domains, num_classes).nonzero()
+        return cls(matrix.numpy(), pairs.numpy(), statistics.counts.numpy())
+
+    @property
+    def statistics(self) -> TransferStatistics:
+        """α, β, γ of definition 3; nan where no two such pairs exist."""
+        return self._summarise(np.ones_like(self.matrix))
+
+    def calibrated_statistics(self, counts: NDArray[Any] | Tensor | None = None, nu: float = 1.0) -> TransferStatistics:
+        """α̃, β̃, γ̃ of definition 4: every edge times λ = (N′ / N)^ν of its two pairs' training counts."""
+        table = np.asarray(self.counts if counts is None else counts, dtype=np.float64)
+        n = table[self.pairs[:, 0], self.pairs[:, 1]]
+        if (n <= 0).any():
+            d, c = self.pairs[int(np.argmax(n <= 0))]
+            raise ValueError(f"pair (domain {d}, class {c}) has features but its count is 0: λ is not defined for it")
+        return self._summarise((n[None, :] / n[:, None]) ** nu)
+
+    def _summarise(self, weight: NDArray[np.float64]) -> TransferStatistics:
+        d, c = self.pairs.T
+        same_domain, same_class = d[:, None] == d[None, :], c[:, None] == c[None, :]
+        edges = self.matrix * weight
+        # Nested expectations, innermost first; they differ from one flat mean only where pairs are absent.
+        alpha = _nested_mean(edges, same_class & ~same_domain, rows=[d, c], columns=[d])
+        beta = _nested_mean(edges, same_domain & ~same_class, rows=[c, d], columns=[c])
+        gamma = _nested_mean(edges, ~same_domain & ~same_class, rows=[c, d], columns=[c, d])
+        return TransferStatistics(alpha, beta, gamma)

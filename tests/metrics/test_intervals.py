@@ -1,0 +1,209 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosstail.metrics import Difference, PairAccuracy, paired_difference, wilson
+
+VIEWS = ("average", "worst_domain", "pair_average", "worst_pair")
+# Outcomes of one sample: neither model right, only b, only a, both.
+A, B = np.array([False, False, True, True]), np.array([False, True, False, True])
+
+
+@pytest.mark.parametrize(
+    ("hits", "total", "low", "high"),
+    [(10, 10, 0.7225, 1.0), (0, 10, 0.0, 0.2775), (81, 263, 0.2553, 0.3662), (0, 0, 0.0, 1.0)],
+)
+def test_wilson_known_values(hits: int, total: int, low: float, high: float):
+    assert wilson(hits, total) == pytest.approx((low, high), abs=5e-5)
+
+
+@given(st.integers(1, 500), st.data(), st.sampled_from([(0.9, 1.6448536), (0.95, 1.9599640), (0.99, 2.5758293)]))
+def test_wilson_ends_solve_the_score_equation(total: int, data: st.DataObject, level: tuple[float, float]):
+    hits = data.draw(st.integers(0, total))
+    confidence, z = level
+    low, high = wilson(hits, total, confidence)
+    assert 0 <= low <= hits / total <= high <= 1
+    for p in (low, high):
+        # Where the estimate is z standard errors away, with the error that the end itself would have.
+        assert abs(hits / total - p) == pytest.approx(z * math.sqrt(max(p * (1 - p), 0) / total), abs=1e-6)
+    assert low < high
+
+
+def test_wilson_is_elementwise():
+    hits, total = np.array([[0, 3], [10, 0]]), np.array([[10, 7], [10, 0]])
+    low, high = wilson(hits, total, 0.9)
+    for index in np.ndindex(2, 2):
+        assert (low[index], high[index]) == wilson(int(hits[index]), int(total[index]), 0.9)
+    assert wilson(np.array([1, 2]), 4)[1].shape == (2,)
+
+
+def test_wilson_ends_are_exact_at_none_and_all():
+    total = np.arange(1, 2000)
+    assert (wilson(np.zeros_like(total), total)[0] == 0).all()
+    assert (wilson(total, total)[1] == 1).all()
+
+
+@pytest.mark.parametrize("arguments", [(3, 2), (-1, 2), (1, 2, 1.0), (1, 2, 0.0), (1, 2, 95)])
+def test_wilson_refuses_the_impossible(arguments: tuple):
+    with pytest.raises(ValueError, match="between 0 and"):
+        wilson(*arguments)
+
+
+@pytest.mark.parametrize("chance", [0.05, 0.5, 0.9])
+def test_wilson_covers_the_truth(chance: float):
+    low, high = wilson(np.random.default_rng(0).binomial(40, chance, size=4000), 40)
+    assert 0.92 <= np.mean((low <= chance) & (chance <= high)) <= 0.98
+
+
+def compare(outcome: np.ndarray, y: np.ndarray, domain: np.ndarray, shape: tuple[int, int], **options) -> Difference:
+    options = {"resamples": 300, **options}
+    return paired_difference(A[outcome], B[outcome], y, domain, num_domains=shape[0], num_classes=shape[1], **options)
+
+
+def draw_outcomes(generator: np.random.Generator, chance: np.ndarray, per_pair: int) -> tuple[np.ndarray, ...]:
+    """Outcomes (N,), y and domain of `per_pair` samples in each pair, by chances (D, C, 4)."""
+    domain, y = (index.repeat(per_pair) for index in np.divmod(np.arange(chance[..., 0].size), chance.shape[1]))
+    edges = chance.cumsum(axis=-1)[domain, y]  # (N, 4)
+    return (generator.random((len(y), 1)) > edges[:, :3]).sum(axis=1), y, domain
+
+
+@st.composite
+def samples(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
+    shape = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    sample = st.tuples(st.integers(0, 3), st.integers(0, shape[1] - 1), st.integers(0, shape[0] - 1))
+    columns = np.array(draw(st.lists(sample, min_size=1, max_size=40))).T
+    return *columns, shape
+
+
+@given(samples(), st.sampled_from(VIEWS))
+def test_estimate_is_the_difference_of_the_views(case: tuple, of: str):
+    outcome, y, domain, shape = case
+    a, b = (
+        PairAccuracy.from_predictions(
+            np.where(right[outcome], y, -1), y, domain, num_domains=shape[0], num_classes=shape[1]
+        )
+        for right in (A, B)
+    )
+    difference = compare(*case, of=of, resamples=50)
+    assert difference.estimate == pytest.approx(getattr(a, of) - getattr(b, of), abs=1e-12)
+    assert -1 <= difference.low <= difference.high <= 1
+    assert 2 / 51 <= difference.p_value <= 1
+
+
+@given(samples(), st.sampled_from(VIEWS))
+def test_identical_models_do_not_differ(case: tuple, of: str):
+    outcome, y, domain, shape = case
+    same = np.where(outcome >= 2, 3, 0)
+    assert compare(same, y, domain, shape, of=of, resamples=50) == Difference(0.0, 0.0, 0.0, 1.0)
+
+
+@given(samples(), st.randoms(use_true_random=False))
+def test_the_order_of_samples_does_not_matter(case: tuple, random):
+    outcome, y, domain, shape = case
+    order = random.sample(range(len(y)), len(y))
+    shuffled = compare(outcome[order], y[order], domain[order], shape, resamples=50)
+    assert shuffled == compare(*case, resamples=50)
+
+
+@pytest.mark.parametrize("of", VIEWS)
+def test_a_clearly_better_model(of: str):
+    generator = np.random.default_rng(0)
+    chance = np.tile([0.05, 0.02, 0.33, 0.6], (2, 3, 1))
+    outcome, y, domain = draw_outcomes(generator, chance, per_pair=60)
+    # Beside the pairs with samples, an empty domain and a class that never occurs.
+    better = compare(outcome, y, domain, (3, 4), of=of)
+    assert 0 < better.low < better.estimate < better.high
+    assert better.p_value == pytest.approx(2 / 301)
+    worse = compare(np.array([0, 2, 1, 3])[outcome], y, domain, (3, 4), of=of)
+    assert worse.high < 0
+    assert worse.estimate == -better.estimate
+
+
+def test_the_bootstrap_resamples_samples_within_pairs():
+    generator = np.random.default_rng(2)
+    outcome = generator.choice(4, size=60, p=[0.1, 0.2, 0.3, 0.4])
+    domain, y = np.divmod(np.repeat([0, 1, 2], [30, 20, 10]), 2)
+    rows = [np.flatnonzero((domain == d) & (y == c)) for d, c in [(0, 0), (0, 1), (1, 0)]]
+    drawn = {of: [] for of in VIEWS}
+    for _ in range(3000):
+        # One draw of rows for both models, pair by pair.
+        again = [outcome[generator.choice(pair, size=len(pair))] for pair in rows]
+        groups = {"pair": again, "domain": [np.concatenate(again[:2]), again[2]]}
+        for of, group, reduce in (
+            ("average", "domain", np.mean),
+            ("worst_domain", "domain", min),
+            ("pair_average", "pair", np.mean),
+            ("worst_pair", "pair", min),
+        ):
+            a, b = (reduce([right[o].mean() for o in groups[group]]) for right in (A, B))
+            drawn[of].append(a - b)
+    for of, slow in drawn.items():
+        fast = compare(outcome, y, domain, (2, 2), of=of, resamples=3000, confidence=0.8)
+        assert (fast.low, fast.high) == pytest.approx(np.quantile(slow, [0.1, 0.9]), abs=0.02), of
+        p_value = 2 * min(np.mean(np.array(slow) <= 1e-12), np.mean(np.array(slow) >= -1e-12))
+        assert fast.p_value == pytest.approx(min(1, p_value), abs=0.05), of
+
+
+def test_what_is_hard_for_both_cancels():
+    # The same two accuracies, once right on the same samples and once independently of one another.
+    y = domain = np.zeros(100, int)
+    together = compare(np.repeat([0, 2, 3], [45, 10, 45]), y, domain, (1, 1))
+    apart = compare(np.repeat([0, 1, 2, 3], [25, 20, 30, 25]), y, domain, (1, 1))
+    assert together.estimate == pytest.approx(apart.estimate)
+    assert together.high - together.low < 0.6 * (apart.high - apart.low)
+
+
+@pytest.mark.parametrize("of", ["pair_average", "average", "worst_domain"])
+def test_the_interval_covers_the_truth(of: str):
+    generator = np.random.default_rng(0)
+    chance = generator.dirichlet([1, 0.7, 1.4, 5], size=(3, 4))
+    right_a, right_b = chance[..., 2] + chance[..., 3], chance[..., 1] + chance[..., 3]
+    if of == "worst_domain":
+        truth = right_a.mean(axis=1).min() - right_b.mean(axis=1).min()
+    else:  # with equally many samples in every pair the two averages agree
+        truth = right_a.mean() - right_b.mean()
+    covered = []
+    for seed in range(200):
+        found = compare(*draw_outcomes(generator, chance, per_pair=40), (3, 4), of=of, seed=seed)
+        covered.append(found.low <= truth <= found.high)
+    assert 0.88 <= np.mean(covered) <= 0.99
+
+
+def test_p_values_of_equal_models_are_not_too_small():
+    generator = np.random.default_rng(0)
+    chance = np.tile([0.1, 0.15, 0.15, 0.6], (2, 3, 1))
+    p_values = [
+        compare(*draw_outcomes(generator, chance, per_pair=40), (2, 3), seed=seed).p_value for seed in range(200)
+    ]
+    assert 0.01 <= np.mean(np.array(p_values) < 0.05) <= 0.1
+    assert 0.4 <= np.mean(np.array(p_values) < 0.5) <= 0.6
+
+
+def test_the_seed_decides():
+    case = (np.repeat([0, 1, 2, 3], 10), np.tile([0, 1], 20), np.zeros(40, int), (1, 2))
+    assert compare(*case, seed=5) == compare(*case, seed=5)
+    assert compare(*case, seed=5) != compare(*case, seed=6)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"correct_a": np.array([1, 0])}, "correct_a is int64 .* pass predicted == y"),
+        ({"correct_b": np.array([True])}, r"correct_b is bool of shape \(1,\)"),
+        ({"y": np.array([0, 2])}, "y of sample 1 is 2"),
+        ({"of": "best"}, "unknown view 'best'"),
+        ({"confidence": 1.5}, "confidence is 1.5"),
+        (
+            dict.fromkeys(("correct_a", "correct_b"), np.zeros(0, bool)) | {"y": [], "domain": []},
+            "no test samples",
+        ),
+    ],
+)
+def test_wrong_input_is_refused(changed: dict, message: str):
+    right = np.array([True, False])
+    arguments = {"correct_a": right, "correct_b": right, "y": np.array([0, 1]), "domain": np.array([0, 0])}
+    with pytest.raises(ValueError, match=message):
+        paired_difference(**{**arguments, "num_domains": 1, "num_classes": 2, **changed})

@@ -1,0 +1,353 @@
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosstail.metrics import SHOTS, PairAccuracy, shot_group, wilson
+
+VIEWS = ("average", "worst_domain", "pair_average", "worst_pair")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a classifier said: samples of (predicted, y, domain)."""
+
+    num_domains: int
+    num_classes: int
+    samples: list[tuple[int, int, int]]
+
+    def accuracy(self) -> PairAccuracy:
+        columns = np.array(self.samples, dtype=np.int64).reshape(-1, 3).T
+        return PairAccuracy.from_predictions(*columns, num_domains=self.num_domains, num_classes=self.num_classes)
+
+
+@st.composite
+def predictions(draw: st.DrawFn, max_size: int = 60) -> Predictions:
+    num_domains, num_classes = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    label = st.integers(0, num_classes - 1)
+    sample = st.tuples(label, label, st.integers(0, num_domains - 1))
+    return Predictions(num_domains, num_classes, draw(st.lists(sample, max_size=max_size)))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> PairAccuracy:
+    shape = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    totals = [[draw(st.integers(0, 30)) for _ in range(shape[1])] for _ in range(shape[0])]
+    return PairAccuracy(np.array([[draw(st.integers(0, total)) for total in row] for row in totals]), np.array(totals))
+
+
+def share(outcomes: list[bool]) -> float | None:
+    return sum(outcomes) / len(outcomes) if outcomes else None
+
+
+def mean(values: list[float | None]) -> float | None:
+    present = [value for value in values if value is not None]
+    return sum(present) / len(present) if present else None
+
+
+def lowest(values: list[float | None]) -> float | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def oracle(p: Predictions) -> dict[str, object]:
+    """Every figure from the list of samples, one at a time."""
+    by_domain = [share([a == y for a, y, d in p.samples if d == k]) for k in range(p.num_domains)]
+    by_pair = {
+        (k, c): share([a == y for a, y, d in p.samples if (d, y) == (k, c)])
+        for k in range(p.num_domains)
+        for c in range(p.num_classes)
+    }
+    worst = lowest(list(by_pair.values()))
+    return {
+        "domains": by_domain,
+        "pairs": by_pair,
+        "average": mean(by_domain),
+        "worst_domain": lowest(by_domain),
+        "pair_average": mean(list(by_pair.values())),
+        "worst_pair": worst,
+        "worst_pair_index": next((k for k, v in by_pair.items() if v == worst and v is not None), None),
+    }
+
+
+def test_a_table_worked_out_by_hand():
+    accuracy = PairAccuracy(np.array([[9, 1, 0], [0, 0, 0], [3, 4, 0]]), np.array([[10, 2, 0], [0, 0, 0], [4, 4, 8]]))
+    assert accuracy.domains == [10 / 12, None, 7 / 16]
+    assert accuracy.average == pytest.approx((10 / 12 + 7 / 16) / 2)
+    assert accuracy.worst_domain == 7 / 16
+    assert accuracy.pair_average == pytest.approx((0.9 + 0.5 + 0.75 + 1.0 + 0.0) / 5)
+    assert accuracy.worst_pair == 0.0
+    assert accuracy.worst_pair_index == (2, 2)
+    np.testing.assert_array_equal(accuracy.matrix, [[0.9, 0.5, np.nan], [np.nan, np.nan, np.nan], [0.75, 1.0, 0.0]])
+    shots = accuracy.shots([[101, 100, 500], [7, 7, 7], [21, 20, 1]])
+    assert shots == {"many": 0.9, "medium": pytest.approx(0.625), "few": 0.5, "zero": None}
+
+
+@given(predictions())
+def test_every_view_equals_the_loop(p: Predictions):
+    accuracy, expected = p.accuracy(), oracle(p)
+    assert accuracy.domains == expected["domains"]
+    assert accuracy.worst_pair_index == expected["worst_pair_index"]
+    for of in VIEWS:
+        assert getattr(accuracy, of) == pytest.approx(expected[of], nan_ok=False), of
+    for (d, c), value in expected["pairs"].items():
+        found = accuracy.matrix[d, c]
+        assert np.isnan(found) if value is None else found == value
+
+
+@given(predictions(), st.data())
+def test_shots_equal_the_loop(p: Predictions, data: st.DataObject):
+    count = st.sampled_from([0, 1, 4, 5, 6, 9, 10, 11, 50])
+    counts = [[data.draw(count) for _ in range(p.num_classes)] for _ in range(p.num_domains)]
+    members: dict[str, list[float | None]] = {"many": [], "medium": [], "few": [], "zero": []}
+    for (d, c), value in oracle(p)["pairs"].items():
+        n = counts[d][c]
+        shot = "many" if n > 10 else "medium" if 5 < n <= 10 else "few" if 1 <= n <= 5 else "zero"
+        members[shot].append(value)
+    shots = p.accuracy().shots(counts, many=10, few=5)
+    assert shots == {shot: pytest.approx(mean(values)) for shot, values in members.items()}
+
+
+@given(predictions(), st.randoms(use_true_random=False))
+def test_the_order_of_samples_does_not_matter(p: Predictions, random):
+    shuffled = random.sample(p.samples, len(p.samples))
+    assert Predictions(p.num_domains, p.num_classes, shuffled).accuracy().to_json() == p.accuracy().to_json()
+
+
+@given(predictions(), st.data())
+def test_renaming_domains_and_classes_changes_no_view(p: Predictions, data: st.DataObject):
+    domain = data.draw(st.permutations(range(p.num_domains)))
+    label = data.draw(st.permutations(range(p.num_classes)))
+    renamed = Predictions(
+        p.num_domains, p.num_classes, [(label[a], label[y], domain[d]) for a, y, d in p.samples]
+    ).accuracy()
+    for of in VIEWS:
+        assert getattr(renamed, of) == pytest.approx(getattr(p.accuracy(), of))
+    np.testing.assert_array_equal(renamed.matrix[np.ix_(domain, label)], p.accuracy().matrix)
+
+
+@given(predictions(), st.data())
+def test_hits_of_two_halves_add_up(p: Predictions, data: st.DataObject):
+    cut = data.draw(st.integers(0, len(p.samples)))
+    halves = [Predictions(p.num_domains, p.num_classes, part).accuracy() for part in (p.samples[:cut], p.samples[cut:])]
+    whole = p.accuracy()
+    np.testing.assert_array_equal(halves[0].hits + halves[1].hits, whole.hits)
+    np.testing.assert_array_equal(halves[0].totals + halves[1].totals, whole.totals)
+
+
+@given(predictions(), st.integers(1, 3), st.integers(1, 3))
+def test_empty_domains_and_classes_that_never_occur_change_no_view(p: Predictions, domains: int, classes: int):
+    wider = Predictions(p.num_domains + domains, p.num_classes + classes, p.samples).accuracy()
+    assert wider.domains == p.accuracy().domains + [None] * domains
+    for of in VIEWS:
+        assert getattr(wider, of) == pytest.approx(getattr(p.accuracy(), of))
+
+
+@given(tables())
+def test_worst_is_at_most_the_average(accuracy: PairAccuracy):
+    if accuracy.totals.any():
+        assert accuracy.worst_domain <= accuracy.average + 1e-12
+        assert accuracy.worst_pair <= accuracy.pair_average + 1e-12
+        assert accuracy.worst_pair <= accuracy.worst_domain
+
+
+def test_one_domain_and_one_class():
+    accuracy = PairAccuracy(np.array([[3]]), np.array([[4]]))
+    assert [getattr(accuracy, of) for of in VIEWS] == [0.75] * 4
+    assert accuracy.worst_pair_index == (0, 0)
+
+
+def test_no_sample_at_all_is_none_everywhere():
+    accuracy = PairAccuracy.from_predictions([], [], [], num_domains=2, num_classes=3)
+    assert accuracy.totals.shape == (2, 3)
+    assert [getattr(accuracy, of) for of in VIEWS] == [None] * 4
+    assert accuracy.worst_pair_index is None
+    assert accuracy.domains == [None, None]
+    assert accuracy.shots(np.ones((2, 3))) == dict.fromkeys(SHOTS)
+    assert [accuracy.interval(of) for of in (*VIEWS, 1, (1, 2))] == [None] * 6
+
+
+def test_a_prediction_outside_the_classes_is_a_miss():
+    accuracy = PairAccuracy.from_predictions([-1, 7, 1], [0, 1, 1], [0, 0, 0], num_domains=1, num_classes=2)
+    assert accuracy.hits.tolist() == [[0, 1]]
+
+
+def test_small_integer_labels_do_not_overflow():
+    y, domain = np.array([99], np.uint8), np.array([5], np.uint8)
+    accuracy = PairAccuracy.from_predictions(y, y, domain, num_domains=6, num_classes=100)
+    assert np.argwhere(accuracy.totals).tolist() == [[5, 99]]
+
+
+def test_the_table_cannot_change_afterwards():
+    hits = np.array([[1]])
+    accuracy = PairAccuracy(hits, np.array([[2]]))
+    hits += 1
+    assert accuracy.worst_pair == 0.5
+    with pytest.raises(ValueError, match="read-only"):
+        accuracy.totals[0, 0] = 1
+
+
+@pytest.mark.parametrize(
+    ("hits", "totals", "message"),
+    [
+        ([[1, 3], [5, 0]], [[2, 3], [4, 0]], r"pair \[1, 0\] has 5 hits of 4"),
+        ([[1, -1]], [[2, 3]], r"pair \[0, 1\] has -1 hits"),
+        ([[0]], [[-2]], r"pair \[0, 0\]"),
+        ([[1, 1]], [[2], [2]], r"hits has shape \(1, 2\) but totals has \(2, 1\)"),
+        ([1], [2], r"hits is int64 of shape \(1,\)"),
+        ([[1]], [[2.5]], "totals is float64"),
+    ],
+)
+def test_an_impossible_table_is_refused(hits: list, totals: list, message: str):
+    with pytest.raises(ValueError, match=message):
+        PairAccuracy(np.array(hits), np.array(totals))
+
+
+@pytest.mark.parametrize(
+    ("predicted", "y", "domain", "message"),
+    [
+        ([0, 0], [0, 2], [0, 0], "y of sample 1 is 2, expected 0 to 1"),
+        ([0, 0], [0, 0], [0, -1], "domain of sample 1 is -1, expected 0 to 2"),
+        ([0, 0], [0, 0], [0, 3], "domain of sample 1 is 3"),
+        ([0], [0, 0], [0, 0], "predicted has shape"),
+        ([[0.9, 0.1]], [0], [0], "one class per sample"),
+        ([0, 0], [0, 0], [0], "expected .N,. for both"),
+        ([0.0], [0.5], [0], "y has dtype float64"),
+    ],
+)
+def test_wrong_labels_are_refused(predicted: list, y: list, domain: list, message: str):
+    with pytest.raises(ValueError, match=message):
+        PairAccuracy.from_predictions(predicted, y, domain, num_domains=3, num_classes=2)
+
+
+@given(st.lists(st.integers(0, 200), min_size=1), st.integers(0, 60), st.integers(0, 60))
+def test_shot_groups_partition_the_pairs(counts: list[int], few: int, more: int):
+    group = shot_group([counts], many=few + more, few=few)
+    assert group.shape == (1, len(counts))
+    assert sum(int(np.sum(group == shot)) for shot in SHOTS) == len(counts)
+    # The groups are ordered by count, and zero means zero.
+    rank = np.array([SHOTS[::-1].index(shot) for shot in group[0]])
+    assert np.all(np.diff(rank[np.argsort(counts)]) >= 0)
+    assert ((group[0] == "zero") == (np.array(counts) == 0)).all()
+
+
+def test_shot_boundaries():
+    assert shot_group([[0, 1, 20, 21, 100, 101]]).tolist() == [["zero", "few", "few", "medium", "medium", "many"]]
+    assert shot_group([[0, 20, 21]], many=20, few=20).tolist() == [["zero", "few", "many"]]
+    with pytest.raises(ValueError, match="few is 30 and many is 20"):
+        shot_group([[1]], many=20, few=30)
+
+
+def test_shots_need_counts_of_the_same_pairs():
+    with pytest.raises(ValueError, match=r"counts has shape \(2, 1\), expected \(1, 2\)"):
+        PairAccuracy(np.array([[1, 1]]), np.array([[1, 1]])).shots([[5], [5]])
+
+
+@given(tables())
+def test_json_round_trip(accuracy: PairAccuracy):
+    text = json.dumps(accuracy.to_json(np.full(accuracy.totals.shape, 30)), allow_nan=False)
+    record = json.loads(text)
+    assert list(record["shots"]) == list(SHOTS)
+    assert record["shots"]["medium"] == accuracy.pair_average
+    back = PairAccuracy.from_json(record)
+    np.testing.assert_array_equal(back.hits, accuracy.hits)
+    np.testing.assert_array_equal(back.totals, accuracy.totals)
+    assert {key: record[key] for key in VIEWS} == {key: getattr(accuracy, key) for key in VIEWS}
+
+
+def test_json_keys():
+    accuracy = PairAccuracy(np.array([[1, 0]]), np.array([[2, 0]]))
+    assert accuracy.to_json() == {
+        "average": 0.5,
+        "worst_domain": 0.5,
+        "pair_average": 0.5,
+        "worst_pair": 0.5,
+        "hits": [[1, 0]],
+        "totals": [[2, 0]],
+    }
+    assert accuracy.to_json([[3, 0]], many=2, few=1)["shots"] == {
+        "many": 0.5,
+        "medium": None,
+        "few": None,
+        "zero": None,
+    }
+
+
+def test_interval_of_a_pair_and_of_a_domain_is_wilson():
+    accuracy = PairAccuracy(np.array([[9, 1], [4, 0]]), np.array([[10, 2], [4, 0]]))
+    assert accuracy.interval((0, 1)) == wilson(1, 2)
+    assert accuracy.interval((1, 0), confidence=0.5) == wilson(4, 4, 0.5)
+    assert accuracy.interval((1, 1)) is None
+    assert accuracy.interval(0) == wilson(10, 12)
+    assert accuracy.interval(np.argmax(accuracy.domains)) == wilson(4, 4)
+
+
+def test_interval_of_an_average_is_the_bootstrap_over_samples():
+    accuracy = PairAccuracy(np.array([[18, 5], [7, 0]]), np.array([[20, 10], [30, 0]]))
+    generator = np.random.default_rng(1)
+    answers = {
+        (d, c): [True] * accuracy.hits[d, c] + [False] * (accuracy.totals[d, c] - accuracy.hits[d, c])
+        for d, c in [(0, 0), (0, 1), (1, 0)]
+    }
+    averages, pair_averages = [], []
+    for _ in range(4000):
+        again = {pair: generator.choice(right, size=len(right)) for pair, right in answers.items()}
+        averages.append((np.concatenate([again[0, 0], again[0, 1]]).mean() + again[1, 0].mean()) / 2)
+        pair_averages.append(np.mean([right.mean() for right in again.values()]))
+    for of, drawn in (("average", averages), ("pair_average", pair_averages)):
+        expected = np.quantile(drawn, [0.05, 0.95])
+        assert accuracy.interval(of, confidence=0.9, resamples=4000) == pytest.approx(expected, abs=0.012)
+
+
+def test_interval_is_repeatable_and_narrows_with_samples():
+    small = PairAccuracy(np.array([[8, 6], [9, 5]]), np.full((2, 2), 10))
+    large = PairAccuracy(small.hits * 100, small.totals * 100)
+    assert small.interval(seed=3) == small.interval("pair_average", seed=3)
+    assert small.interval(resamples=200, seed=3) != small.interval(resamples=200, seed=4)
+    for of in (*VIEWS, 0, (0, 0)):
+        (low, high), (large_low, large_high) = small.interval(of), large.interval(of)
+        assert low < large_low < large_high < high, of
+        narrow = small.interval(of, confidence=0.5)
+        assert low < narrow[0] < narrow[1] < high, of
+
+
+def test_interval_of_a_worst_view_is_the_lowest_of_simultaneous_ends():
+    accuracy = PairAccuracy(np.array([[18, 0], [7, 2]]), np.array([[20, 0], [30, 3]]))
+    pairs = [wilson(hits, total, 0.9 ** (1 / 3)) for hits, total in [(18, 20), (7, 30), (2, 3)]]
+    domains = [wilson(hits, total, 0.9 ** (1 / 2)) for hits, total in [(18, 20), (9, 33)]]
+    for of, ends in (("worst_pair", pairs), ("worst_domain", domains)):
+        expected = min(low for low, _ in ends), min(high for _, high in ends)
+        assert accuracy.interval(of, confidence=0.9) == pytest.approx(expected)
+
+
+@given(tables())
+def test_interval_of_a_worst_view_holds_it(accuracy: PairAccuracy):
+    if accuracy.totals.any():
+        for of in ("worst_domain", "worst_pair"):
+            low, high = accuracy.interval(of)
+            assert 0 <= low <= getattr(accuracy, of) <= high <= 1
+
+
+@pytest.mark.parametrize(("of", "at_least", "at_most"), [("pair_average", 0.88, 0.99), ("worst_pair", 0.95, 1.0)])
+def test_interval_covers_the_truth(of: str, at_least: float, at_most: float):
+    # Pairs that are about equally hard are the case in which a bootstrap of the minimum covers almost never.
+    generator = np.random.default_rng(0)
+    chance = generator.uniform(0.7, 0.85, size=(4, 10))
+    totals = np.full((4, 10), 30)
+    truth = chance.min() if of == "worst_pair" else chance.mean()
+    covered = []
+    for seed in range(200):
+        low, high = PairAccuracy(generator.binomial(totals, chance), totals).interval(of, resamples=300, seed=seed)
+        covered.append(low <= truth <= high)
+    assert at_least <= np.mean(covered) <= at_most
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"of": "best_pair"}, "unknown view 'best_pair'"), ({"confidence": 95}, "confidence is 95")],
+)
+def test_interval_refuses_what_it_does_not_know(options: dict, message: str):
+    with pytest.raises(ValueError, match=message):
+        PairAccuracy(np.array([[1]]), np.array([[2]])).interval(**options)
