@@ -22,6 +22,7 @@ __all__ = [
     "load_arrays",
     "pair_names",
     "paper_split",
+    "shot_thresholds",
     "to_input",
 ]
 
@@ -48,3 +49,15 @@ def load(source: str | PathLike[str], *, labels: Sequence[str] | None = None, se
         raise ValueError(f"{error} A path to an .npz file is also taken.") from None
     dataset: DomainDataset = benchmark.load(seed=seed)
     return apply_labels(dataset, benchmark.SHEET.labels if labels is None else labels, seed)
+
+
+def shot_thresholds(source: str | PathLike[str]) -> tuple[int, int]:
+    """Above how many samples a pair is many-shot, and up to how many few-shot: its data sheet's, or the paper's.
+
+    >>> shot_thresholds("digits"), shot_thresholds("mine.npz")
+    ((30, 8), (100, 20))
+    """
+    if str(source) in discovery.names(BENCHMARKS):
+        sheet = discovery.find(BENCHMARKS, str(source), "data set").SHEET
+        return sheet.many, sheet.few
+    return 100, 20

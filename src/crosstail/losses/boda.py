@@ -79,34 +79,35 @@ def boda_loss(
     n_own = flat.view(num_domains, num_classes)[domain, y].clamp_min(1).to(wide)  # (B,)
 
     distance = pair_distances(z, centroids, precision)  # (B, P)
-    reliability = torch.ones_like(n_pair)
+    limits = torch.finfo(wide)
+    # Powers of counts are relative to the largest count, in logarithms, so that none overflows.
+    reliability = nu * (n_pair / n_pair.max()).log()  # (P,)
+    prior = torch.zeros_like(reliability)
     importance = torch.ones_like(n_own)
     if temperature == "auto":
-        logits = distance / -distance.detach().mean().clamp_min(torch.finfo(distance.dtype).tiny)
+        logits = distance / -distance.detach().mean().clamp_min(limits.tiny)
         if balanced:
-            # Relative to the largest, so that no power overflows.
-            reliability = (n_pair / n_pair.max()) ** nu
+            prior = reliability
             importance = n_pair.mean() / n_own
     elif balanced:
-        # λ / N_i = N_pᵛ / N_iᵛ⁺¹, in logarithms so that no intermediate power overflows.
-        weight = (nu * n_pair.log() - ((1 + nu) * n_own.log())[:, None]).exp()
-        logits = distance * (weight / -temperature)
+        strength = (nu * n_pair.max().log() - (1 + nu) * n_own.log()).exp().clamp_max(limits.max)  # (B,)
+        weight = strength[:, None] * (reliability.exp() / -temperature)  # λ / N_i = N_pᵛ / N_iᵛ⁺¹
+        logits = (distance * weight).clamp_min(limits.min / 1e6)
     else:
-        logits = distance / -temperature
-    logits = logits.clamp_min(torch.finfo(logits.dtype).min / 1e6)
+        logits = (distance / -temperature).clamp_min(limits.min / 1e6)
 
     # Positives: the same class in every other domain where it is present.
     columns = column[:, y].T  # (B, D)
     same_class = present[:, y].T  # (B, D)
     positive = same_class & (torch.arange(num_domains, device=z.device) != domain[:, None])
     has_positive = positive.any(1)
-    share = reliability[columns] * positive  # (B, D)
-    share = share / share.sum(1, keepdim=True).clamp_min(torch.finfo(share.dtype).tiny)
+    share = torch.where(positive, prior[columns], -torch.inf).softmax(1)
+    share = torch.where(positive, share, 0.0)  # (B, D), adds up to 1 where there is a positive
     attraction = (logits.gather(1, columns) * share).sum(1)
     # A sample's own pair is left out of the denominator.
     own = columns.gather(1, domain[:, None])
     leave_out = same_class.gather(1, domain[:, None]) & has_positive[:, None]
-    logits = logits + (reliability / reliability.mean()).log()
+    logits = logits + (prior - prior.exp().mean().log())
     logits = logits.scatter(1, own, torch.where(leave_out, -torch.inf, logits.gather(1, own)))
     loss = torch.where(has_positive, logits.logsumexp(1) - attraction, 0.0) * importance
 

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 
 class LowRankPrecision(NamedTuple):
@@ -27,32 +28,41 @@ Precision = Tensor | LowRankPrecision
 def pair_distances(z: Tensor, centroids: Tensor, precision: Precision | None = None) -> Tensor:
     """Euclidean or, with a precision, Mahalanobis distances; z (B, F), centroids (P, F) → (B, P).
 
-    d(z, μ) = √((z − μ)ᵀ Λ (z − μ)), Λ = I or Σ⁻¹. The gradient at distance 0 is 0, distances far beyond the square
-    root of the largest float are finite, and those far below the features' norms are computed again without
-    cancellation.
+    d(z, μ) = √((z − μ)ᵀ Λ (z − μ)), Λ = I or Σ⁻¹. The gradient at distance 0 is 0, squares that are too large or too
+    small for a float do no harm, and distances far below the features' norms are computed again without cancellation.
 
     >>> pair_distances(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
     tensor([[5., 0.]])
     """
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
     z, centroids = z.to(wide), centroids.to(wide)
-    # Distances do not change under a common shift; around the origin the expanded square loses the least.
-    origin = centroids.detach().mean(0)
-    z, centroids = z - origin, centroids - origin
-    squared = _squared(z, centroids, precision)
-    if not bool(torch.isfinite(squared).all()):
-        _require_finite(z, "z")
-        _require_finite(centroids, "centroids")
-        scale = max(float(z.detach().abs().max()), float(centroids.detach().abs().max()))
-        return pair_distances(z / scale, centroids / scale, precision) * scale
-    return _Root.apply(squared)  # type: ignore[no-any-return, no-untyped-call]
+    squared = _squared(*_centred(z, centroids, precision), precision)
+    limits = torch.finfo(wide)
+    if squared.numel() == 0 or limits.tiny / limits.eps < float(squared.detach().amax()) < torch.inf:
+        return _root(squared)
+    require_finite(z, "z")
+    require_finite(centroids, "centroids")
+    size = max(float(z.detach().abs().max()), float(centroids.detach().abs().max())) or 1.0
+    precision, strength = _normalised(precision)
+    squared = _squared(*_centred(z / size, centroids / size, precision), precision)
+    return _root(squared) * (size * strength**0.5)
+
+
+def _centred(z: Tensor, centroids: Tensor, precision: Precision | None) -> tuple[Tensor, Tensor]:
+    """Both shifted by a common offset, which changes no distance: the expanded square of large numbers loses digits."""
+    sample = centroids.detach()[:: 1 + len(centroids) // 64]
+    origin = sample.mean(0)
+    # The copy takes time: without a precision it is made only where the spread is small beside the offset.
+    if precision is None and bool((sample - origin).square().sum() > 0.01 * sample.square().sum()):
+        return z, centroids
+    return z - origin, centroids - origin
 
 
 def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
     """(z − μ)ᵀ Λ (z − μ) expanded into products of matrices, z (B, F), centroids (P, F) → (B, P)."""
     if precision is None:
-        scale_z, scale_c = z.square().sum(1), torch.linalg.vector_norm(centroids, dim=1).square()
-        squared = torch.addmm(scale_c, z, centroids.T, alpha=-2) + scale_z[:, None]
+        size_z, size_c = z.square().sum(1, keepdim=True), torch.linalg.vector_norm(centroids, dim=1).square()
+        squared = torch.addmm(size_c, z, centroids.T, alpha=-2) + size_z
     elif isinstance(precision, LowRankPrecision):
         diagonal, factor = (part.to(z.dtype) for part in precision)
         num_pairs, _, rank = factor.shape
@@ -61,42 +71,58 @@ def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tenso
         inside = (explained.view(-1, num_pairs, rank) - offset).square().sum(-1)
         return _squared(z, centroids, diagonal) - inside
     elif precision.ndim == 2:
-        diagonal = precision.to(z.dtype)
-        weighted = diagonal * centroids
-        scale_z, scale_c = z.square() @ diagonal.T, (weighted * centroids).sum(1)
-        squared = torch.addmm(scale_c, z, weighted.T, alpha=-2) + scale_z
-        scale_z = scale_z.amax(1)
+        precision = precision.to(z.dtype)
+        weighted = precision * centroids
+        size_z, size_c = z.square() @ precision.T, (weighted * centroids).sum(1)
+        squared = torch.addmm(size_c, z, weighted.T, alpha=-2) + size_z
     else:
-        full = precision.to(z.dtype)
-        weighted = torch.einsum("pfg,pg->pf", full, centroids)
+        precision = precision.to(z.dtype)
+        weighted = torch.einsum("pfg,pg->pf", precision, centroids)
         outer = (z[:, :, None] * z[:, None, :]).flatten(1)  # (B, F²): full precisions are for small F
-        scale_z, scale_c = outer @ full.flatten(1).T, (weighted * centroids).sum(1)
-        squared = torch.addmm(scale_c, z, weighted.T, alpha=-2) + scale_z
-        scale_z = scale_z.amax(1)
-    return _without_cancellation(squared, scale_z, scale_c, z, centroids, precision)
+        size_z, size_c = outer @ precision.flatten(1).T, (weighted * centroids).sum(1)
+        squared = torch.addmm(size_c, z, weighted.T, alpha=-2) + size_z
 
-
-def _without_cancellation(
-    squared: Tensor, scale_z: Tensor, scale_c: Tensor, z: Tensor, centroids: Tensor, precision: Tensor | None
-) -> Tensor:
-    """Compute the entries again that are so small beside their terms that few correct digits are left."""
-    threshold = 2e3 * torch.finfo(squared.dtype).eps
+    # Entries that are so small beside their terms that few correct digits are left are computed again.
     with torch.no_grad():
-        lost = squared < threshold * (scale_z[:, None] + scale_c)
-        if not bool(lost.any()):
+        lossy = 2e3 * torch.finfo(squared.dtype).eps
+        if squared.numel() == 0 or not bool(squared.amin() < lossy * (size_z.amax() + size_c.amax())):
             return squared
-        rows, columns = lost.nonzero(as_tuple=True)
-    chunk = max(1, 2**22 // z.shape[1])
-    exact = []
+        rows, columns = (squared < lossy * (size_z + size_c)).nonzero(as_tuple=True)
+    chunk = max(1, 2**22 // (z.shape[1] if precision is None else precision[0].numel()))
     for i in range(0, len(rows), chunk):
-        delta = z[rows[i : i + chunk]] - centroids[columns[i : i + chunk]]  # (chunk, F)
-        if precision is None:
-            exact.append(delta.square().sum(1))
-        elif precision.ndim == 2:
-            exact.append((delta.square() * precision[columns[i : i + chunk]]).sum(1))
-        else:
-            exact.append(torch.einsum("nf,nfg,ng->n", delta, precision[columns[i : i + chunk]], delta))
-    return squared.index_put((rows, columns), torch.cat(exact))
+        at = rows[i : i + chunk], columns[i : i + chunk]
+        # Checkpointed, so that the differences of all chunks are never there at the same time.
+        exact = checkpoint(_squared_one_by_one, z, centroids, precision, *at, use_reentrant=False)
+        squared = squared.index_put(at, exact)
+    return squared
+
+
+def _squared_one_by_one(
+    z: Tensor, centroids: Tensor, precision: Tensor | None, rows: Tensor, columns: Tensor
+) -> Tensor:
+    delta = z[rows] - centroids[columns]  # (entries, F)
+    if precision is None:
+        return delta.square().sum(1)
+    if precision.ndim == 2:
+        return (delta.square() * precision[columns]).sum(1)
+    return torch.einsum("nf,nfg,ng->n", delta, precision[columns], delta)
+
+
+def _normalised(precision: Precision | None) -> tuple[Precision | None, float]:
+    """A precision whose largest entry is 1, and what that entry was."""
+    if precision is None:
+        return None, 1.0
+    if isinstance(precision, LowRankPrecision):
+        require_finite(precision.diagonal, "precision")
+        strength = float(precision.diagonal.detach().abs().max()) or 1.0
+        return LowRankPrecision(precision.diagonal / strength, precision.factor / strength**0.5), strength
+    require_finite(precision, "precision")
+    strength = float(precision.detach().abs().max()) or 1.0
+    return precision / strength, strength
+
+
+def _root(squared: Tensor) -> Tensor:
+    return _Root.apply(squared)
 
 
 class _Root(torch.autograd.Function):
@@ -109,13 +135,14 @@ class _Root(torch.autograd.Function):
         return root
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         (root,) = ctx.saved_tensors
         tiny = torch.finfo(root.dtype).tiny ** 0.5
         return grad * (root > tiny) / (2 * root.clamp_min(tiny))
 
 
-def _require_finite(values: Tensor, name: str) -> None:
+def require_finite(values: Tensor, name: str) -> None:
+    """Raise a ValueError that names the first entry that is not a number."""
     wrong = (~torch.isfinite(values)).nonzero()
     if len(wrong):
         row, column = wrong[0].tolist()

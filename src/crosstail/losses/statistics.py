@@ -5,7 +5,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from crosstail.losses.distances import LowRankPrecision, Precision
+from crosstail.losses.distances import LowRankPrecision, Precision, require_finite
 
 Covariance = Literal["none", "diagonal", "low_rank", "full"]
 
@@ -14,7 +14,8 @@ class PairStatistics(nn.Module):
     """Streaming mean (D, C, F) and covariance of each pair's features, mergeable and stable in float32.
 
     Batches are combined by the pairwise update of Chan, Golub and LeVeque (1983), which works on differences from
-    the mean and so keeps its digits whatever the features' offset.
+    the mean and so keeps its digits whatever the features' offset; what a float32 mean has to round off is carried
+    over to the next update (Kahan), so that a long stream does not come to a standstill.
 
     With `momentum` m, a number or one per pair (D, C), the past weighs at most as much as m / (1 − m) samples: the
     statistics start as exact means and become moving averages, in which one new sample has the weight 1 − m. A pair
@@ -27,6 +28,8 @@ class PairStatistics(nn.Module):
     """
 
     mean: Tensor  # (D, C, F)
+    rest: Tensor  # (D, C, F), what was rounded off from mean
+    memory: Tensor  # (D, C), the most samples that a pair's past counts as
     counts: Tensor  # (D, C), how many samples were seen
     variance: Tensor  # (D, C, F), unless covariance is "none" or "full"
     factor: Tensor  # (D, C, F, R) if covariance is "low_rank": Σ ≈ UUᵀ + diag(variance − (U²)1)
@@ -49,6 +52,7 @@ class PairStatistics(nn.Module):
         self.rank = min(rank, num_features)
         shape = (num_domains, num_classes, num_features)
         self.register_buffer("mean", torch.zeros(shape))
+        self.register_buffer("rest", torch.zeros(shape))
         self.register_buffer("counts", torch.zeros(shape[:2], dtype=torch.int64))
         if covariance in ("diagonal", "low_rank"):
             self.register_buffer("variance", torch.zeros(shape))
@@ -68,30 +72,34 @@ class PairStatistics(nn.Module):
         """Take in a batch: z (B, F), y (B,), domain (B,)."""
         z = z.detach().to(self.mean.dtype)
         pair = domain * self.counts.shape[1] + y
+        past = torch.minimum(self.counts, self.memory).view(-1)  # (P,), how many samples the past counts as
         if self.covariance in ("none", "diagonal"):
-            self._absorb(z, pair)
+            self._absorb(z, pair, past)
             return
         # The others need a padded (pairs, F, samples) block, so a pair may bring only so many samples at once.
-        order = pair.argsort(stable=True)
-        arrival = torch.empty_like(pair)
-        arrival[order] = torch.arange(len(pair), device=pair.device) - torch.searchsorted(pair[order], pair[order])
-        turn = arrival // (2 * self.rank)
+        turn = _arrival(pair) // (2 * self.rank)
         for t in range(int(turn.max()) + 1 if len(turn) else 0):
-            self._absorb(z[turn == t], pair[turn == t])
+            self._absorb(z[turn == t], pair[turn == t], past)
 
-    def _absorb(self, z: Tensor, pair: Tensor) -> None:
+    def _absorb(self, z: Tensor, pair: Tensor, past: Tensor) -> None:
         pairs, slot, n_new = torch.unique(pair, return_inverse=True, return_counts=True)  # U pairs are touched
-        batch_mean = torch.zeros(len(pairs), z.shape[1], dtype=z.dtype, device=z.device).index_add_(0, slot, z)
-        batch_mean /= n_new[:, None]
-        n_old = torch.minimum(self.counts.view(-1)[pairs].to(z.dtype), self.memory.view(-1)[pairs].to(z.dtype))
-        share = (n_new / (n_old + n_new))[:, None]  # (U, 1), the weight of the batch
-        mean = self.mean.view(-1, z.shape[1])
-        delta = batch_mean - mean[pairs]  # (U, F)
+        mean, rest = self.mean.view(-1, z.shape[1]), self.rest.view(-1, z.shape[1])
+        # Sums of differences from the mean so far, which are small whatever the features' offset.
+        within = z - mean[pair]  # (B, F)
+        delta = torch.zeros(len(pairs), z.shape[1], dtype=z.dtype, device=z.device).index_add_(0, slot, within)
+        delta /= n_new[:, None]  # (U, F)
+        if not bool(torch.isfinite(delta).all()):
+            require_finite(z, "z")
+        within -= delta[slot]  # from here on differences from the batch's own mean
+        delta -= rest[pairs]
+        share = (n_new / (past[pairs] + n_new)).to(z.dtype)[:, None]  # (U, 1), the weight of the batch
         if self.covariance != "none":
-            within = z - batch_mean[slot]  # (B, F)
             self._absorb_spread(pairs, slot, within * (share / n_new[:, None])[slot].sqrt(), delta, share)
-        mean.index_add_(0, pairs, share * delta)
+        old, step = mean[pairs], torch.addcmul(rest[pairs], share, delta)
+        mean[pairs] = new = old + step
+        rest[pairs] = step - (new - old)
         self.counts.view(-1)[pairs] += n_new
+        past[pairs] += n_new
 
     def _absorb_spread(self, pairs: Tensor, slot: Tensor, within: Tensor, delta: Tensor, share: Tensor) -> None:
         """Σ ← (1 − s) Σ + Σ_j w_j w_jᵀ + s (1 − s) δ δᵀ, with s the batch's weight and w the scaled deviations."""
@@ -99,18 +107,16 @@ class PairStatistics(nn.Module):
         if self.covariance in ("diagonal", "low_rank"):
             variance = self.variance.view(-1, delta.shape[1])
             fresh = between.square().index_add_(0, slot, within.square())
-            variance[pairs] = variance[pairs] * (1 - share) + fresh
+            variance.index_add_(0, pairs, torch.addcmul(fresh, share, variance[pairs], value=-1))
             if self.covariance == "diagonal":
                 return
-        order = slot.argsort(stable=True)
-        arrival = torch.empty_like(slot)
-        arrival[order] = torch.arange(len(slot), device=slot.device) - torch.searchsorted(slot[order], slot[order])
+        arrival = _arrival(slot)
         block = torch.zeros(len(pairs), int(arrival.max()) + 2, delta.shape[1], dtype=delta.dtype, device=delta.device)
         block[slot, arrival] = within
         block[:, -1] = between  # (U, samples + 1, F)
         if self.covariance == "full":
             full = self.full.view(-1, *self.full.shape[2:])
-            full[pairs] = full[pairs] * (1 - share[:, :, None]) + block.mT @ block
+            full.index_add_(0, pairs, block.mT @ block - share[:, :, None] * full[pairs])
         else:
             factor = self.factor.view(-1, *self.factor.shape[2:])
             old = factor[pairs] * (1 - share[:, :, None]).sqrt()
@@ -154,17 +160,21 @@ class PairStatistics(nn.Module):
             outer = between[..., :, None] * between[..., None, :]
             self.full = self.full * (1 - share[..., None]) + other.full * share[..., None] + outer
         self.mean = self.mean + share * delta
+        self.rest = self.rest + share * (other.rest - self.rest)
 
     @torch.no_grad()
     def precision(self, shrinkage: float = 10.0) -> Precision:
         """Inverse covariances, each shrunk to the mean variance of all pairs as by `shrinkage` samples of it.
 
-        Σ̂ = (n Σ + k diag(σ̄²)) / (n + k): a pair with one sample has the common inverse, one with many its own.
+        Σ̂ = (n Σ + k diag(σ̄²)) / (n + k): a pair with one sample has the common inverse, one with many its own. n is
+        the number of samples seen, or with momentum that of those remembered; σ̄² is at least a thousandth of its
+        mean over the features. "low_rank" and "full" add 0.001 σ̄² to Σ's diagonal, so that its inverse exists.
         """
         if self.covariance == "none":
             raise ValueError('these statistics keep no covariance: choose "diagonal", "low_rank" or "full"')
         variance = self.full.diagonal(dim1=-2, dim2=-1) if self.covariance == "full" else self.variance
-        n = self.counts.to(variance.dtype)
+        # A pair that was met often but remembers few samples has learned from few.
+        n = torch.minimum(self.counts, self.memory + 1).to(variance.dtype)
         own = (n / (n + shrinkage))[..., None]  # (D, C, 1)
         common = (variance * n[..., None]).sum((0, 1)) / n.sum().clamp_min(1)  # (F,)
         # Features that never vary, or a set with one sample a pair, must not become infinitely important.
@@ -183,6 +193,14 @@ class PairStatistics(nn.Module):
         inner = torch.eye(self.rank, dtype=factor.dtype, device=factor.device) + factor.mT @ scaled
         lower = torch.linalg.cholesky(inner)
         return LowRankPrecision(diagonal, torch.linalg.solve_triangular(lower.mT, scaled, upper=True, left=False))
+
+
+def _arrival(pair: Tensor) -> Tensor:
+    """How many entries before each one name the same pair."""
+    order = pair.argsort(stable=True)
+    arrival = torch.empty_like(pair)
+    arrival[order] = torch.arange(len(pair), device=pair.device) - torch.searchsorted(pair[order], pair[order])
+    return arrival
 
 
 def _truncate(columns: Tensor, rank: int) -> Tensor:

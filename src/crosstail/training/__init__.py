@@ -1,0 +1,6 @@
+"""The loop, the second stage, evaluation and resumable runs."""
+
+from crosstail.training.run import fit
+from crosstail.training.spec import RunSpec
+
+__all__ = ["RunSpec", "fit"]

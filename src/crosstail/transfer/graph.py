@@ -1,7 +1,8 @@
 """The domain-class transferability graph and its statistics α, β, γ (definitions 1 to 3 and 4 of the paper)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,9 @@ from torch import Tensor
 from crosstail.losses.distances import LowRankPrecision, Precision, pair_distances
 from crosstail.losses.statistics import PairStatistics
 from crosstail.transfer.layout import planar_layout
+
+if TYPE_CHECKING:
+    import altair as alt
 
 Metric = Literal["euclidean", "mahalanobis"]
 
@@ -111,10 +115,63 @@ class TransferabilityGraph:
 
     def _summarise(self, weight: NDArray[np.float64]) -> TransferStatistics:
         d, c = self.pairs.T
-        same_domain, same_class = d[:, None] == d[None, :], c[:, None] == c[None, :]
-        edges = self.matrix * weight
+        num_domains, num_classes = self.counts.shape
+        edges = np.full((num_domains, num_classes) * 2, np.nan)  # (D, C, D′, C′), nan where a pair is absent
+        edges[d[:, None], c[:, None], d, c] = self.matrix * weight
+        same_domain, same_class = np.eye(num_domains) > 0, np.eye(num_classes) > 0
         # Nested expectations, innermost first; they differ from one flat mean only where pairs are absent.
-        alpha = _nested_mean(edges, same_class & ~same_domain, rows=[d, c], columns=[d])
-        beta = _nested_mean(edges, same_domain & ~same_class, rows=[c, d], columns=[c])
-        gamma = _nested_mean(edges, ~same_domain & ~same_class, rows=[c, d], columns=[c, d])
+        across = np.where(same_domain[:, None, :], np.nan, np.einsum("dcec->dce", edges))
+        alpha = _expect(across, 2, 0, 0)
+        within = np.where(same_class[None, :, :], np.nan, np.einsum("dcdf->dcf", edges))
+        beta = _expect(within, 2, 1, 0)
+        edges[same_domain[:, None, :, None] | same_class[None, :, None, :]] = np.nan
+        gamma = _expect(edges, 3, 1, 1, 0)
         return TransferStatistics(alpha, beta, gamma)
+
+    def layout(self) -> NDArray[np.float64]:
+        """Points (P, 2) to draw the pairs at."""
+        return planar_layout(self.matrix)
+
+    def to_frame(self, domains: Sequence[str] | None = None, classes: Sequence[str] | None = None) -> pd.DataFrame:
+        """One row per edge: from_domain, from_class, to_domain, to_class, transferability."""
+        d, c = self._names(domains, classes)
+        size = len(self.pairs)
+        return pd.DataFrame(
+            {
+                "from_domain": np.repeat(d, size),
+                "from_class": np.repeat(c, size),
+                "to_domain": np.tile(d, size),
+                "to_class": np.tile(c, size),
+                "transferability": self.matrix.ravel(),
+            }
+        )
+
+    def nodes(self, domains: Sequence[str] | None = None, classes: Sequence[str] | None = None) -> pd.DataFrame:
+        """One row per pair: domain, class, count, and its place x, y in the plane."""
+        d, c = self._names(domains, classes)
+        points = self.layout()
+        count = self.counts[self.pairs[:, 0], self.pairs[:, 1]]
+        return pd.DataFrame({"domain": d, "class": c, "count": count, "x": points[:, 0], "y": points[:, 1]})
+
+    def chart(
+        self, domains: Sequence[str] | None = None, classes: Sequence[str] | None = None, title: str = ""
+    ) -> "alt.Chart":
+        """The pairs in the plane, coloured by class, shaped by domain, sized by count."""
+        from crosstail.transfer.chart import graph_chart  # drawing is optional, and slow to import
+
+        return graph_chart(self.nodes(domains, classes), title)
+
+    def _names(self, domains: Sequence[str] | None, classes: Sequence[str] | None) -> list[NDArray[Any]]:
+        """The domain's and the class's name of every pair, numbers where no names are given."""
+        sizes = self.counts.shape
+        known = [names or [str(i) for i in range(n)] for names, n in zip((domains, classes), sizes, strict=True)]
+        return [np.asarray(names)[index] for names, index in zip(known, self.pairs.T, strict=True)]
+
+
+def _expect(values: NDArray[np.float64], *axes: int) -> float:
+    """Means over one axis after the other, each over what is not nan; nan if nothing is."""
+    for axis in axes:
+        known = ~np.isnan(values)
+        number = known.sum(axis)
+        values = np.where(number > 0, np.where(known, values, 0.0).sum(axis) / np.maximum(number, 1), np.nan)
+    return float(values)

@@ -1,0 +1,92 @@
+"""Hyperparameters: default, search range and meaning, declared once, in the algorithm's own file."""
+
+import math
+from dataclasses import MISSING, Field, field, fields
+from typing import Any, Protocol
+
+import numpy as np
+
+
+class Distribution(Protocol):
+    """What a random search draws from."""
+
+    def draw(self, generator: np.random.Generator) -> Any:
+        """One value."""
+        ...
+
+
+class Uniform:
+    """Evenly between two numbers."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+
+    def draw(self, generator: np.random.Generator) -> float:
+        """One value."""
+        return float(generator.uniform(self.low, self.high))
+
+    def __str__(self) -> str:
+        return f"uniform {self.low:g} to {self.high:g}"
+
+
+class LogUniform(Uniform):
+    """Evenly between two numbers on a logarithmic scale.
+
+    >>> 0.1 <= LogUniform(0.1, 10.0).draw(np.random.default_rng(0)) <= 10.0
+    True
+    """
+
+    def draw(self, generator: np.random.Generator) -> float:
+        """One value."""
+        return math.exp(generator.uniform(math.log(self.low), math.log(self.high)))
+
+    def __str__(self) -> str:
+        return f"log-uniform {self.low:.2g} to {self.high:.2g}"
+
+
+class Choice:
+    """One of several values, all equally likely."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+    def draw(self, generator: np.random.Generator) -> Any:
+        """One value."""
+        return self.values[int(generator.integers(len(self.values)))]
+
+    def __str__(self) -> str:
+        return "one of " + ", ".join(map(str, self.values))
+
+
+def hp(default: Any, search: Distribution | None, meaning: str) -> Any:
+    """Declare a hyperparameter; one without a search range keeps its default in every trial."""
+    return field(default=default, metadata={"search": search, "meaning": meaning})
+
+
+def draw(hparams: type, trial: int, seed: int = 0) -> dict[str, Any]:
+    """Trial 0 is the defaults; every other is one draw of all hyperparameters, the same on every machine."""
+    if trial == 0:
+        return {}
+    generator = np.random.default_rng(np.random.SeedSequence([seed, trial]))
+    return {f.name: f.metadata["search"].draw(generator) for f in fields(hparams) if f.metadata["search"] is not None}
+
+
+def parse(hparams: type, words: dict[str, Any]) -> Any:
+    """Build the hyperparameters from names and values, which may be text as typed on a command line."""
+    known = {f.name: f for f in fields(hparams)}
+    unknown = sorted(set(words) - set(known))
+    if unknown:
+        raise ValueError(f"unknown hyperparameter {unknown[0]!r}: there are {', '.join(known)}")
+    return hparams(**{name: _typed(known[name], value) for name, value in words.items()})
+
+
+def _typed(declared: "Field[Any]", value: Any) -> Any:
+    """Text becomes what the default is; a default that is a word ("auto") also allows a number."""
+    assert declared.default is not MISSING
+    if not isinstance(value, str) or value == declared.default:
+        return value
+    kind = float if isinstance(declared.default, str) else type(declared.default)
+    try:
+        return {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
+    except (ValueError, KeyError):
+        raise ValueError(f"hyperparameter {declared.name} is {value!r}, expected {kind.__name__}") from None

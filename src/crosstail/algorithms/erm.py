@@ -1,0 +1,15 @@
+"""Empirical risk minimisation."""
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from crosstail.algorithms._algorithm import Algorithm
+from crosstail.data import DomainBatch
+
+
+class ERM(Algorithm):
+    """ERM: the mean cross-entropy over all samples of all domains (Vapnik, 1999)."""
+
+    def losses(self, batch: DomainBatch) -> dict[str, Tensor]:
+        """Cross-entropy."""
+        return {"cross_entropy": F.cross_entropy(self(batch.x), batch.y)}

@@ -1,0 +1,33 @@
+"""A progress bar with the remaining time, for work that reports in steps."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from crosstail.training.loop import Progress as Report
+
+
+@contextmanager
+def progress_bar(console: Console, label: str = "") -> Iterator[Report]:
+    """Give a function to report to; a new word for what is done starts a new bar."""
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+        shown = 0.0
+
+        def report(what: str, done: int, total: int) -> None:
+            nonlocal shown
+            if what not in tasks:
+                for task in tasks.values():
+                    bars.update(task, visible=False)
+                tasks[what] = bars.add_task(f"{label} {what}".strip(), total=total)
+            now = time.monotonic()
+            # A step may take 0.3 ms, and drawing must not be what takes the time.
+            if now - shown > 0.1 or done == total:
+                bars.update(tasks[what], completed=done)
+                shown = now
+
+        yield report

@@ -1,0 +1,5 @@
+"""crosstail demo."""
+
+
+def demo() -> None:
+    """Demo."""

@@ -1,0 +1,112 @@
+"""A run's folder: what is written, in which order, so that a kill at any moment loses nothing."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from crosstail.training.spec import RunSpec
+
+
+class RunFolder:
+    """`spec.json` first, `records.jsonl` and `checkpoint.pt` along the way, `result.json` last.
+
+    Every file but the records is written beside its place and moved there, so a reader sees all of it or nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self, spec: RunSpec) -> None:
+        """Start or continue this run; refuse a folder that holds another one."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        if (self.path / "spec.json").exists():
+            found = self.spec()
+            if found != spec:
+                changed = [k for k, v in spec.to_json().items() if found.to_json().get(k) != v]
+                raise ValueError(
+                    f"{self.path} holds another run: its {', '.join(changed)} differs. Choose another --out, "
+                    f"or remove the folder"
+                )
+        else:
+            self.write_json("spec.json", spec.to_json())
+
+    def spec(self) -> RunSpec:
+        """What this folder is a run of."""
+        return RunSpec.from_json(self.read_json("spec.json"))
+
+    def result(self) -> dict[str, Any] | None:
+        """The result, or None while there is none."""
+        return self.read_json("result.json") if (self.path / "result.json").exists() else None
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """A JSON file of this folder."""
+        file = self.path / name
+        try:
+            record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ValueError(f"{self.path} is no run: it has no {name}") from None
+        except ValueError:
+            raise ValueError(f"{file} is damaged: it is not JSON. Remove it and run the same command again") from None
+        return record
+
+    def write_json(self, name: str, record: dict[str, Any]) -> None:
+        """Write a JSON file whole or not at all."""
+        self._replace(name, (json.dumps(record, indent=1) + "\n").encode())
+
+    def save(self, name: str, state: dict[str, Any]) -> None:
+        """Write tensors and plain values whole or not at all."""
+        partial = self._partial(name)
+        with partial.open("wb") as file:
+            torch.save(state, file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(self.path / name)
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        """What `save` wrote, without running any code in it; None if there is no such file."""
+        file = self.path / name
+        if not file.exists():
+            return None
+        try:
+            state: dict[str, Any] = torch.load(file, weights_only=True, map_location="cpu")
+        except Exception as error:
+            raise ValueError(f"{file} is damaged ({error}). Remove it and run the same command again") from None
+        return state
+
+    def records(self) -> list[dict[str, Any]]:
+        """The evaluations so far; a last line that a kill cut short does not count."""
+        file = self.path / "records.jsonl"
+        if not file.exists():
+            return []
+        lines = file.read_text(encoding="utf-8").splitlines()
+        found = []
+        for line in lines:
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                break
+        return found
+
+    def append_record(self, record: dict[str, Any]) -> None:
+        """Add one evaluation."""
+        with (self.path / "records.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def keep_records(self, stage: int, step: int) -> None:
+        """Drop the evaluations after a point from which the run goes on."""
+        kept = [r for r in self.records() if (r["stage"], r["step"]) <= (stage, step)]
+        self._replace("records.jsonl", "".join(json.dumps(r) + "\n" for r in kept).encode())
+
+    def _partial(self, name: str) -> Path:
+        return self.path / f".{name}.{os.getpid()}.part"
+
+    def _replace(self, name: str, content: bytes) -> None:
+        partial = self._partial(name)
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(self.path / name)

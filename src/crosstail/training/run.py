@@ -1,0 +1,135 @@
+"""From a spec to a result: data, features, stage one, stage two, test figures, transferability."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from crosstail import algorithms, backbones, data
+from crosstail.algorithms import Algorithm, Task
+from crosstail.data import DomainDataset
+from crosstail.metrics import PairAccuracy
+from crosstail.training.embedding import embed
+from crosstail.training.evaluation import features
+from crosstail.training.folder import RunFolder
+from crosstail.training.loop import Progress, train
+from crosstail.training.spec import RunSpec
+from crosstail.transfer import TransferabilityGraph
+from crosstail.transfer.graph import Metric
+
+
+def load_inputs(spec: RunSpec, progress: Progress | None = None) -> DomainDataset:
+    """The data set of a run as its trained part sees it: embedded if the backbone is frozen."""
+    dataset = data.load(spec.dataset, labels=spec.labels, seed=spec.data_seed)
+    if not spec.freeze:
+        return dataset
+    if not dataset.is_image:
+        raise ValueError(f"{spec.dataset} holds vectors already: leave --freeze out and use --backbone mlp")
+    backbone = backbones.build(spec.backbone, _input_shape(dataset))
+    if not backbone.weights:
+        raise ValueError(f"backbone {spec.backbone!r} has no pretrained weights to freeze: use efficientnet_lite0")
+    report = (lambda done, total: progress("embedding", done, total)) if progress else None
+    return dataset.with_x(embed(dataset, backbone, progress=report))
+
+
+def build_algorithm(spec: RunSpec, dataset: DomainDataset) -> Algorithm:
+    """The untrained model of a run, the same for the same seed."""
+    torch.manual_seed(spec.seed)
+    name = "mlp" if spec.freeze else spec.backbone
+    backbone = backbones.build(name, _input_shape(dataset), spec.width)
+    task = Task(torch.from_numpy(dataset.counts("train")))
+    return algorithms.build(spec.algorithm, backbone, task, spec.hparams)
+
+
+def fit(spec: RunSpec, out: Path, progress: Progress | None = None) -> dict[str, Any]:
+    """Run a spec in a folder and return its result; finished runs return at once, unfinished ones go on."""
+    folder = RunFolder(out)
+    folder.open(spec)
+    finished = folder.result()
+    if finished is not None:
+        return finished
+    dataset = load_inputs(spec, progress)
+    algorithm = build_algorithm(spec, dataset)
+    common: dict[str, Any] = {"batch_size": spec.batch_size, "seed": spec.seed, "evaluations": spec.evaluations}
+    common |= {"steps": spec.steps, "folder": folder, "progress": progress}
+
+    first = folder.load("stage_one.pt")
+    if first is None:
+        first = vars(train(algorithm, dataset, stage=1, **common))
+        folder.save("stage_one.pt", first)
+    algorithm.load_state_dict(first["weights"])
+    step = first["step"]
+    if spec.decouple:
+        classifier, seen = _second_stage_parts(spec, algorithm, dataset)
+        second = train(classifier, seen, stage=2, class_balanced=True, **common)
+        classifier.load_state_dict(second.weights)
+        algorithm.head = classifier.head
+        step = second.step
+
+    folder.save("model.pt", algorithm.state_dict())
+    result = _result(spec, algorithm, dataset, folder.records(), stage=1 + spec.decouple, step=step)
+    folder.write_json("result.json", result)
+    for name in ("checkpoint.pt", "stage_one.pt"):
+        (out / name).unlink(missing_ok=True)
+    return result
+
+
+def load_model(folder: RunFolder, dataset: DomainDataset) -> Algorithm:
+    """The trained model of a finished run."""
+    state = folder.load("model.pt")
+    if state is None:
+        raise ValueError(f"{folder.path} has no finished model: run its `crosstail fit` command to the end first")
+    algorithm = build_algorithm(folder.spec(), dataset)
+    algorithm.load_state_dict(state)
+    return algorithm
+
+
+def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euclidean") -> TransferabilityGraph:
+    """The transferability graph of a model on the training samples."""
+    rows = dataset.rows("train")
+    return TransferabilityGraph.from_features(
+        features(algorithm, dataset, rows),
+        dataset.y[rows],
+        dataset.domain[rows],
+        num_domains=dataset.num_domains,
+        num_classes=dataset.num_classes,
+        metric=metric,
+    )
+
+
+def _second_stage_parts(spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset) -> tuple[Algorithm, DomainDataset]:
+    """A new classifier, and the data set as the fixed representation sees it: each sample is embedded once."""
+    seen = dataset.with_x(features(algorithm, dataset, np.arange(len(dataset))))
+    common = {name: value for name, value in spec.hparams.items() if name in ("lr", "weight_decay")}
+    torch.manual_seed(spec.seed)
+    backbone = backbones.build("identity", _input_shape(seen))
+    return algorithms.build("erm", backbone, algorithm.task, common), seen
+
+
+def _result(
+    spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset, records: list[dict[str, Any]], *, stage: int, step: int
+) -> dict[str, Any]:
+    chosen = next(r for r in records if (r["stage"], r["step"]) == (stage, step))
+    counts = dataset.counts("train")
+    many, few = data.shot_thresholds(spec.dataset)
+    accuracies = {
+        split: PairAccuracy.from_json(chosen[split]).to_json(counts, many=many, few=few)
+        for split in ("validation", "test")
+    }
+    statistics = graph_of(algorithm, dataset).statistics._asdict()
+    return {
+        "spec": spec.to_json(),
+        "selected_step": step,
+        "seconds": round(sum({r["stage"]: r["seconds"] for r in records}.values()), 3),
+        "domains": list(dataset.domains),
+        "classes": list(dataset.classes),
+        "counts": counts.tolist(),
+        **accuracies,
+        "transferability": {name: None if math.isnan(value) else value for name, value in statistics.items()},
+    }
+
+
+def _input_shape(dataset: DomainDataset) -> tuple[int, ...]:
+    return (3, *dataset.x.shape[1:3]) if dataset.is_image else dataset.x.shape[1:]

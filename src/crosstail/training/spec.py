@@ -1,0 +1,54 @@
+"""A run as a value: everything that decides its figures, and nothing else."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """What to train, on what, how long, from which seed; the hash of its canonical JSON is its name."""
+
+    dataset: str
+    algorithm: str = "erm"
+    labels: tuple[str, ...] | None = None  # None: those of the data sheet
+    data_seed: int = 0
+    backbone: str = "small_cnn"
+    freeze: bool = False  # embed every input once with the backbone, and train an MLP on the vectors
+    width: int | None = None  # of the part that is trained
+    hparams: dict[str, Any] = field(default_factory=dict)
+    decouple: bool = False
+    seed: int = 0
+    steps: int = 1000
+    batch_size: int = 24  # per domain
+    evaluations: int = 10
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "evaluations"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected 1 or more")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, in the order of the fields."""
+        return {**asdict(self), "labels": None if self.labels is None else list(self.labels)}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "RunSpec":
+        """The inverse of `to_json`; an unknown word is an error."""
+        unknown = sorted(set(record) - {f.name for f in fields(cls)})
+        if unknown:
+            raise ValueError(f"a run has no {unknown[0]!r}; it was perhaps written by another version")
+        labels = record.get("labels")
+        return cls(**{**record, "labels": None if labels is None else tuple(labels)})
+
+    @property
+    def key(self) -> str:
+        """Sixteen hexadecimal digits that name this run in a sweep.
+
+        >>> first, same, other = RunSpec(dataset="a"), RunSpec(dataset="a", seed=0), RunSpec(dataset="a", seed=1)
+        >>> first.key == same.key, first.key == other.key
+        (True, False)
+        """
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,31 @@
+"""Where to draw each pair: 2-D multidimensional scaling of the transferability matrix."""
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.manifold import MDS
+
+
+def planar_layout(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points (P, 2) whose distances follow the mean of both directions of a transferability matrix (P, P).
+
+    Classical scaling gives the start and SMACOF improves it, so the same matrix always gives the same picture; it is
+    turned so that its longest axis lies flat, which also settles the mirror images.
+
+    >>> planar_layout(np.array([[0.0, 2.0], [4.0, 0.0]])).round(6).tolist()
+    [[1.5, 0.0], [-1.5, 0.0]]
+    """
+    distances = (matrix + matrix.T) / 2
+    np.fill_diagonal(distances, 0.0)  # a pair is drawn as a point, however spread its samples are
+    if len(distances) == 1:
+        return np.zeros((1, 2))
+    if len(distances) == 2:
+        half = distances[0, 1] / 2
+        return np.array([[half, 0.0], [-half, 0.0]])
+    scaling = MDS(n_components=2, metric="precomputed", init="classical_mds", n_init=1, normalized_stress=False)
+    points = np.asarray(scaling.fit_transform(distances))
+    points -= points.mean(0)
+    _, _, axes = np.linalg.svd(points, full_matrices=False)
+    points = points @ axes.T
+    farthest = np.abs(points).argmax(0)
+    signs = np.sign(points[farthest, [0, 1]])
+    return np.asarray(points * np.where(signs == 0, 1.0, signs))
