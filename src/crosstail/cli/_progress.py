@@ -14,7 +14,9 @@ from crosstail.training.loop import Progress as Report
 def progress_bar(console: Console, label: str = "") -> Iterator[Report]:
     """Give a function to report to; a new word for what is done starts a new bar."""
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as bars:
         tasks: dict[str, TaskID] = {}
         shown = 0.0
 

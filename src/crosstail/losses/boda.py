@@ -44,15 +44,17 @@ def boda_loss(
 
     A `temperature` divides every distance. As printed, λ / N_i may reach 10⁶ between a pair of one sample and one
     of a thousand: the softmax is then flat for most samples, and the few rare ones decide the step. "auto" divides
-    by the batch's mean distance and moves the counts out of the exponent, which leaves the gradient as it is where
-    the softmax is flat, and bounds it by 2 / temperature per sample where it is not:
+    by the batch's mean distance (a constant to the gradient) and moves the counts out of the exponent:
 
     .. math:: \ell_i = \frac{\bar N}{N_i} \Big( \log \sum_{p \ne p_i} N_p^\nu e^{-d_{ip} / \bar d} +
         \sum_{p \in \mathrm{pos}(i)} \frac{N_p^\nu}{\sum_{q \in \mathrm{pos}(i)} N_q^\nu}
         \frac{d_{ip}}{\bar d} - \log \overline{N^\nu} \Big)
 
-    Its "mean" is the weighted mean over the batch, so that no count ratio can make the term larger than its largest
-    sample (docs/decisions/boda-scale.md has the trials).
+    Where the softmax is flat, a sample is pulled and pushed in the same two directions as by equation (3), the means
+    with weights N_pᵛ over the positives and over all other pairs; only their strengths, which there depend on the
+    counts, are one each. So a sample's gradient is at most 2 / mean distance, before N̄ / N_i. "mean" is the mean with
+    these weights N̄ / N_i, so that no count ratio can make the term larger than its largest sample
+    (docs/decisions/boda-scale.md has the trials).
 
     >>> z, y, domain = torch.zeros(1, 2), torch.tensor([0]), torch.tensor([0])
     >>> centroids = torch.tensor([[[0.0, 0.0], [3.0, 0.0]], [[0.0, 1.0], [0.0, 3.0]]])
@@ -61,6 +63,8 @@ def boda_loss(
     """
     if reduction not in get_args(Reduction):
         raise ValueError(f"reduction {reduction!r} is none of {', '.join(get_args(Reduction))}")
+    if temperature != "auto" and (isinstance(temperature, str) or not temperature > 0):
+        raise ValueError(f'temperature is {temperature!r}, expected a number above 0 or "auto"')
     num_domains, num_classes, _ = centroids.shape
     if counts.shape != (num_domains, num_classes):
         raise ValueError(f"counts is {tuple(counts.shape)}, expected {(num_domains, num_classes)} as centroids has")
@@ -134,7 +138,7 @@ class BoDALoss(nn.Module):
     `counts` (D, C) are those of the training set. In training mode each call first takes in the batch's features
     (detached); a pair's past weighs at most as much as its own training samples, and at most as `window` of them, so
     that a rare pair's centroid is never older than its last visit. With `window=None` the statistics change only
-    through `update` and `statistics.blend`, which is the paper's way: a full pass after each epoch.
+    through `statistics.update` and `.blend`, which is the paper's way: a full pass after each epoch.
 
     >>> criterion = BoDALoss(2, 2, 8, counts=torch.tensor([[100, 5], [3, 80]]))
     >>> z = torch.randn(4, 8, requires_grad=True)

@@ -34,6 +34,11 @@ def pair_distances(z: Tensor, centroids: Tensor, precision: Precision | None = N
     >>> pair_distances(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
     tensor([[5., 0.]])
     """
+    with in_full_precision(z):
+        return _distances(z, centroids, precision)
+
+
+def _distances(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
     z, centroids = z.to(wide), centroids.to(wide)
     squared = _squared(*_centred(z, centroids, precision), precision)
@@ -139,6 +144,11 @@ class _Root(torch.autograd.Function):
         (root,) = ctx.saved_tensors
         tiny = torch.finfo(root.dtype).tiny ** 0.5
         return grad * (root > tiny) / (2 * root.clamp_min(tiny))
+
+
+def in_full_precision(like: Tensor) -> torch.autocast:
+    """Differences of squares need all the digits that there are, also where a network runs in fewer (autocast)."""
+    return torch.autocast(like.device.type, enabled=False)
 
 
 def require_finite(values: Tensor, name: str) -> None:

@@ -1,11 +1,12 @@
 """Means and covariances of the features of every (domain, class) pair, from a stream of batches."""
 
+import math
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from crosstail.losses.distances import LowRankPrecision, Precision, require_finite
+from crosstail.losses.distances import LowRankPrecision, Precision, in_full_precision, require_finite
 
 Covariance = Literal["none", "diagonal", "low_rank", "full"]
 
@@ -14,8 +15,8 @@ class PairStatistics(nn.Module):
     """Streaming mean (D, C, F) and covariance of each pair's features, mergeable and stable in float32.
 
     Batches are combined by the pairwise update of Chan, Golub and LeVeque (1983), which works on differences from
-    the mean and so keeps its digits whatever the features' offset; what a float32 mean has to round off is carried
-    over to the next update (Kahan), so that a long stream does not come to a standstill.
+    the mean and so keeps its digits whatever the features' offset. What rounding takes off the mean is carried over
+    to the next update (Kahan), so that the mean of a long stream does not come to a standstill.
 
     With `momentum` m, a number or one per pair (D, C), the past weighs at most as much as m / (1 − m) samples: the
     statistics start as exact means and become moving averages, in which one new sample has the weight 1 − m. A pair
@@ -28,7 +29,7 @@ class PairStatistics(nn.Module):
     """
 
     mean: Tensor  # (D, C, F)
-    rest: Tensor  # (D, C, F), what was rounded off from mean
+    rest: Tensor | None  # (D, C, F), what was rounded off from mean, unless there is a momentum
     memory: Tensor  # (D, C), the most samples that a pair's past counts as
     counts: Tensor  # (D, C), how many samples were seen
     variance: Tensor  # (D, C, F), unless covariance is "none" or "full"
@@ -52,7 +53,7 @@ class PairStatistics(nn.Module):
         self.rank = min(rank, num_features)
         shape = (num_domains, num_classes, num_features)
         self.register_buffer("mean", torch.zeros(shape))
-        self.register_buffer("rest", torch.zeros(shape))
+        self.register_buffer("rest", torch.zeros(shape) if momentum is None else None)
         self.register_buffer("counts", torch.zeros(shape[:2], dtype=torch.int64))
         if covariance in ("diagonal", "low_rank"):
             self.register_buffer("variance", torch.zeros(shape))
@@ -72,7 +73,7 @@ class PairStatistics(nn.Module):
         """Take in a batch: z (B, F), y (B,), domain (B,)."""
         z = z.detach().to(self.mean.dtype)
         pair = domain * self.counts.shape[1] + y
-        past = torch.minimum(self.counts, self.memory).view(-1)  # (P,), how many samples the past counts as
+        past = torch.minimum(self.counts, self.memory).view(-1).to(z.dtype)  # (P,), samples that the past counts as
         if self.covariance in ("none", "diagonal"):
             self._absorb(z, pair, past)
             return
@@ -83,21 +84,23 @@ class PairStatistics(nn.Module):
 
     def _absorb(self, z: Tensor, pair: Tensor, past: Tensor) -> None:
         pairs, slot, n_new = torch.unique(pair, return_inverse=True, return_counts=True)  # U pairs are touched
-        mean, rest = self.mean.view(-1, z.shape[1]), self.rest.view(-1, z.shape[1])
-        # Sums of differences from the mean so far, which are small whatever the features' offset.
-        within = z - mean[pair]  # (B, F)
-        delta = torch.zeros(len(pairs), z.shape[1], dtype=z.dtype, device=z.device).index_add_(0, slot, within)
-        delta /= n_new[:, None]  # (U, F)
-        if not bool(torch.isfinite(delta).all()):
+        batch_mean = torch.zeros(len(pairs), z.shape[1], dtype=z.dtype, device=z.device).index_add_(0, slot, z)
+        batch_mean /= n_new[:, None]
+        if not math.isfinite(batch_mean.sum()):
             require_finite(z, "z")
-        within -= delta[slot]  # from here on differences from the batch's own mean
-        delta -= rest[pairs]
-        share = (n_new / (past[pairs] + n_new)).to(z.dtype)[:, None]  # (U, 1), the weight of the batch
+        share = (n_new / (past[pairs] + n_new))[:, None]  # (U, 1), the weight of the batch
+        mean = self.mean.view(-1, z.shape[1])
+        delta = batch_mean - mean[pairs]  # (U, F)
         if self.covariance != "none":
+            within = z - batch_mean[slot]  # (B, F)
             self._absorb_spread(pairs, slot, within * (share / n_new[:, None])[slot].sqrt(), delta, share)
-        old, step = mean[pairs], torch.addcmul(rest[pairs], share, delta)
-        mean[pairs] = new = old + step
-        rest[pairs] = step - (new - old)
+        if self.rest is None:
+            mean.index_add_(0, pairs, share * delta)
+        else:
+            rest, old = self.rest.view(-1, z.shape[1]), mean[pairs]
+            step = rest[pairs] + share * (delta - rest[pairs])
+            mean[pairs] = new = old + step
+            rest[pairs] = step - (new - old)
         self.counts.view(-1)[pairs] += n_new
         past[pairs] += n_new
 
@@ -116,7 +119,8 @@ class PairStatistics(nn.Module):
         block[:, -1] = between  # (U, samples + 1, F)
         if self.covariance == "full":
             full = self.full.view(-1, *self.full.shape[2:])
-            full.index_add_(0, pairs, block.mT @ block - share[:, :, None] * full[pairs])
+            with in_full_precision(block):
+                full.index_add_(0, pairs, block.mT @ block - share[:, :, None] * full[pairs])
         else:
             factor = self.factor.view(-1, *self.factor.shape[2:])
             old = factor[pairs] * (1 - share[:, :, None]).sqrt()
@@ -160,7 +164,7 @@ class PairStatistics(nn.Module):
             outer = between[..., :, None] * between[..., None, :]
             self.full = self.full * (1 - share[..., None]) + other.full * share[..., None] + outer
         self.mean = self.mean + share * delta
-        self.rest = self.rest + share * (other.rest - self.rest)
+        self.rest = None if self.rest is None else self.rest * (1 - share)
 
     @torch.no_grad()
     def precision(self, shrinkage: float = 10.0) -> Precision:
@@ -190,7 +194,8 @@ class PairStatistics(nn.Module):
         factor = self.factor * own[..., None].sqrt()
         # Woodbury: (A⁻¹ + UUᵀ)⁻¹ = A − AU (I + UᵀAU)⁻¹ UᵀA, with (I + UᵀAU) = LLᵀ.
         scaled = diagonal[..., None] * factor
-        inner = torch.eye(self.rank, dtype=factor.dtype, device=factor.device) + factor.mT @ scaled
+        with in_full_precision(factor):
+            inner = torch.eye(self.rank, dtype=factor.dtype, device=factor.device) + factor.mT @ scaled
         lower = torch.linalg.cholesky(inner)
         return LowRankPrecision(diagonal, torch.linalg.solve_triangular(lower.mT, scaled, upper=True, left=False))
 
@@ -205,5 +210,6 @@ def _arrival(pair: Tensor) -> Tensor:
 
 def _truncate(columns: Tensor, rank: int) -> Tensor:
     """The best rank-R factor of A Aᵀ for each A (P, F, K), through the small Gram matrix (P, K, K)."""
-    _, vectors = torch.linalg.eigh(columns.mT @ columns)
-    return columns @ vectors[..., -rank:]
+    with in_full_precision(columns):
+        _, vectors = torch.linalg.eigh(columns.mT @ columns)
+        return columns @ vectors[..., -rank:]

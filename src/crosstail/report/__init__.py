@@ -1,0 +1,1 @@
+"""Runs become tables, tables become figures, figures become one page."""

@@ -22,7 +22,7 @@ def graph_chart(nodes: pd.DataFrame, title: str = "", size: int = 420) -> alt.Ch
             y=alt.Y("y:Q", scale=scale, axis=axis, title=None),
             color=alt.Color("class:N", title="class", scale=colour),
             shape=alt.Shape("domain:N", title="domain", scale=alt.Scale(range=SHAPES)),
-            size=alt.Size("count:Q", title="training samples", scale=alt.Scale(range=[40, 400])),
+            size=alt.Size("count:Q", title="training samples", scale=alt.Scale(range=[60, 500])),
             tooltip=["domain:N", "class:N", "count:Q"],
         )
     )

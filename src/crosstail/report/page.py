@@ -1,0 +1,115 @@
+"""One offline page: headings, sentences, tables, pictures and interactive charts, with no request to anywhere."""
+
+import base64
+import io
+import json
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+import vl_convert
+from numpy.typing import NDArray
+from PIL import Image
+
+Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c1c1e; --dim: #5d5d66; --line: #d8d8de; --paper: #fff }
+@media (prefers-color-scheme: dark) { :root { --ink: #ececf0; --dim: #a4a4ae; --line: #3a3a42; --paper: #17171a } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
+  padding: 1.5rem 1rem 4rem; max-width: 1080px }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: .5rem 0 } h2 { font-size: 1.2rem; margin: 2.5rem 0 .3rem }
+p { max-width: 46rem; margin: .4rem 0 .8rem } .dim { color: var(--dim) } .wide { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem }
+th, td { padding: .3rem .9rem .3rem 0; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line) }
+th:first-child, td:first-child { text-align: left } td.best { font-weight: 700 }
+figure { margin: .5rem 0 } figcaption { color: var(--dim); font-size: .9rem } img { image-rendering: pixelated;
+  max-width: 100%; display: block }
+"""
+
+_DRAW = """
+const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+for (const place of document.querySelectorAll("[data-chart]")) {
+  const spec = JSON.parse(document.getElementById(place.dataset.chart).textContent);
+  vegaEmbed(place, spec, {theme: dark ? "dark" : undefined, actions: {export: true, source: false, compiled: false,
+    editor: false}, config: {background: "transparent"}});
+}
+"""
+
+
+@dataclass
+class Page:
+    """Add blocks from top to bottom, then `save`."""
+
+    title: str
+    _body: list[str] = field(default_factory=list)
+    _charts: int = 0
+
+    def heading(self, text: str) -> None:
+        """A section's title: what it shows."""
+        self._body.append(f"<h2>{escape(text)}</h2>")
+
+    def text(self, text: str, *, dim: bool = False) -> None:
+        """A paragraph."""
+        self._body.append(f'<p class="dim">{escape(text)}</p>' if dim else f"<p>{escape(text)}</p>")
+
+    def table(self, header: list[str], rows: list[list[str]], best: set[tuple[int, int]] | None = None) -> None:
+        """A table; `best` names the (row, column) cells to emphasise."""
+        head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+        lines = []
+        for i, row in enumerate(rows):
+            openings = ['<td class="best">' if best and (i, j) in best else "<td>" for j in range(len(row))]
+            cells = (opening + escape(cell) + "</td>" for opening, cell in zip(openings, row, strict=True))
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        self._body.append(f'<div class="wide"><table><tr>{head}</tr>{"".join(lines)}</table></div>')
+
+    def images(self, images: NDArray[np.uint8], caption: str, *, scale: int = 2) -> None:
+        """A row of images (N, H, W, 3) with a caption, which is also the text alternative."""
+        strip = Image.fromarray(np.concatenate(list(images), axis=1))
+        buffer = io.BytesIO()
+        strip.save(buffer, "PNG")
+        data = base64.b64encode(buffer.getvalue()).decode()
+        self._body.append(
+            f'<figure><img alt="{escape(caption)}" width="{strip.width * scale}" src="data:image/png;base64,{data}">'
+            f"<figcaption>{escape(caption)}</figcaption></figure>"
+        )
+
+    def chart(self, chart: Chart, alternative: str) -> None:
+        """An interactive chart with a text alternative."""
+        name = f"chart{self._charts}"
+        self._charts += 1
+        # "</" would end the script element early, whatever the names in the data are.
+        spec = json.dumps(chart.to_dict()).replace("</", "<\\/")
+        self._body.append(
+            f'<div class="wide"><div data-chart="{name}" role="img" aria-label="{escape(alternative)}"></div></div>'
+            f'<script type="application/json" id="{name}">{spec}</script>'
+        )
+
+    def save(self, path: Path) -> None:
+        """Write the page."""
+        bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed").replace("</script", "<\\/script")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f'<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
+            f"<title>{escape(self.title)}</title><style>{_STYLE}</style></head><body><h1>{escape(self.title)}</h1>\n"
+            + "\n".join(self._body)
+            + f"\n<script>{bundle}</script>\n<script>{_DRAW}</script></body></html>\n",
+            encoding="utf-8",
+        )
+
+
+def save_chart(chart: Chart, path: Path) -> None:
+    """One chart as an offline .html page, or as .png or .svg."""
+    if path.suffix == ".html":
+        title: Any = chart.title
+        page = Page(title if isinstance(title, str) else "Crosstail")
+        page.chart(chart, page.title)
+        page.save(path)
+    elif path.suffix in (".png", ".svg"):
+        chart.save(str(path), scale_factor=2.0 if path.suffix == ".png" else 1.0)
+    else:
+        raise ValueError(f"cannot draw to {path}: expected a name that ends in .html, .png or .svg")
