@@ -29,9 +29,9 @@ arguments = parser.parse_args()
 lines = [
     "# Centroids from the batches or by full passes",
     "",
-    "`digits` with its default label profiles, batches of 3 × 24, three seeds, mean ± standard deviation; test pair average",
-    "of the evaluation that is best on validation. Seconds are for training and 10 evaluations, on two CPU cores. Made by",
-    "`python examples/compare_statistics.py`.",
+    "`digits` with its default label profiles, batches of 3 × 24, three seeds, mean ± standard deviation; test pair",
+    "average of the evaluation that is best on validation. Seconds are for training and 10 evaluations, on two CPU",
+    "cores. Made by `python examples/compare_statistics.py`.",
     "",
     "| network | algorithm | statistics | pair average, % | seconds |",
     "|---|---|---|---|---|",

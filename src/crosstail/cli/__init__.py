@@ -4,6 +4,7 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from crosstail.cli import demo, fit, graph, list_
 
@@ -22,17 +23,20 @@ app.command("list")(list_.list_)
 
 def main() -> None:
     """Run the command line: exit code 0 on success, 1 on a failed job, 2 on wrong input."""
-    problems = Console(stderr=True)
     try:
         app()
     except (ValueError, FileNotFoundError) as error:
-        problems.print("error:", style="bold red", end=" ")
-        problems.print(str(error), markup=False, highlight=False)
+        _say("error: ", str(error))
         sys.exit(2)
     except OSError as error:
-        problems.print("error:", style="bold red", end=" ")
-        problems.print(f"{error.strerror}: {error.filename or ''}".rstrip(": "), markup=False, highlight=False)
+        _say("error: ", f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
         sys.exit(1)
-    except KeyboardInterrupt:
-        problems.print("stopped; the same command goes on from the last checkpoint", markup=False)
+    except SystemExit as ended:
+        if ended.code != 130:  # what typer makes of Ctrl-C
+            raise
+        _say("stopped: ", "the same command goes on from the last checkpoint")
         sys.exit(1)
+
+
+def _say(what: str, text: str) -> None:
+    Console(stderr=True).print(Text.assemble((what, "bold red"), text))

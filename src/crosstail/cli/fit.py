@@ -44,7 +44,7 @@ def fit(
 
     Example: [b]crosstail fit digits --algorithm boda --decouple --freeze --backbone efficientnet_lite0 --out run[/]
     """
-    from crosstail import data
+    from crosstail import algorithms, data
     from crosstail.training import RunSpec
     from crosstail.training import fit as run
 
@@ -52,6 +52,8 @@ def fit(
     sheet = None
     if dataset in discovery.names(data.BENCHMARKS):
         sheet = discovery.find(data.BENCHMARKS, dataset, "data set").SHEET
+    given = dict(_pair(text) for text in hp or [])
+    typed = algorithms.parse(algorithms.find(algorithm).Hparams, given)
     spec = RunSpec(
         dataset=dataset,
         algorithm=algorithm,
@@ -60,11 +62,11 @@ def fit(
         backbone=backbone or ("efficientnet_lite0" if freeze else "small_cnn"),
         freeze=freeze,
         width=width,
-        hparams=dict(_pair(text) for text in hp or []),
+        hparams={name: getattr(typed, name) for name in given},  # 1e-3 and 0.001 are the same run
         decouple=decouple,
         seed=seed,
-        steps=steps or (sheet.steps if sheet else 1000),
-        batch_size=batch_size or (sheet.batch_size if sheet else 24),
+        steps=steps if steps is not None else (sheet.steps if sheet else 1000),
+        batch_size=batch_size if batch_size is not None else (sheet.batch_size if sheet else 24),
         evaluations=evaluations,
     )
     with progress_bar(console) as progress:
@@ -73,7 +75,7 @@ def fit(
         print(json.dumps(result))
     else:
         Console().print(result_table(result))
-        Console().print(f"Next: [b]crosstail graph {out}[/]", highlight=False)
+        Console().print(f"Next: crosstail graph {out}", markup=False, highlight=False)
 
 
 def _pair(text: str) -> tuple[str, str]:

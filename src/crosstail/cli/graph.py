@@ -1,6 +1,7 @@
 """crosstail graph: how the pairs of a trained model lie to each other."""
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -38,10 +39,13 @@ def graph(
         save_chart(found.chart(dataset.domains, dataset.classes, title=f"{spec.algorithm} on {spec.dataset}"), path)
     statistics = found.statistics
     if as_json:
-        print(json.dumps(statistics._asdict()))
+        print(json.dumps({name: None if math.isnan(v) else v for name, v in statistics._asdict().items()}))
     else:
-        console = Console(highlight=False)
-        console.print(f"α {statistics.alpha:.2f}  same class, other domain (small is good)")
-        console.print(f"β {statistics.beta:.2f}  other class, same domain (large is good)")
-        console.print(f"γ {statistics.gamma:.2f}  other class, other domain (large is good)")
-        console.print(f"(β + γ) − α = {statistics.separation:.2f}; picture in {path}")
+        console = Console(highlight=False, markup=False)
+        alpha, beta, gamma, separation = (
+            "–" if math.isnan(v) else f"{v:.2f}" for v in (*statistics, statistics.separation)
+        )
+        console.print(f"α {alpha}  same class, other domain (small is good)")
+        console.print(f"β {beta}  other class, same domain (large is good)")
+        console.print(f"γ {gamma}  other class, other domain (large is good)")
+        console.print(f"(β + γ) − α = {separation}; picture in {path}")

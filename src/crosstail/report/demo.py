@@ -109,7 +109,8 @@ def _summary(page: Page, runs: Mapping[str, Sequence[Result]], summary: pd.DataF
             best |= {(i, j + 1) for j, mean in enumerate(means) if mean == target}
     page.table(["", *runs], rows, best)
     page.text(
-        "α: distance between domains for the same class (small is good); β, γ: between classes (large is good).",
+        "BoDA is the paper's BoDA_r; decoupled, with a second stage for the classifier, it is BoDA_{r,c}. α: distance "
+        "between domains for the same class (small is good); β, γ: between classes (large is good).",
         dim=True,
     )
 
@@ -132,8 +133,9 @@ def _graphs(page: Page, runs: Mapping[str, Sequence[Result]], folders: Mapping[s
     change = ratios["BoDA"] / ratios["ERM"] - 1
     page.heading("How the pairs lie to each other")
     page.text(
-        f"Each mark is a pair, each colour a digit, each shape a domain; near marks transfer well, so marks of one "
-        f"colour should lie together. With ERM the same digit in two domains is {ratios['ERM']:.2f} times as far apart "
-        f"as different digits in two domains (α / γ), with BoDA {ratios['BoDA']:.2f} times ({100 * change:+.0f} %)."
+        f"Each mark is a pair, each colour a digit, each shape a domain; near marks transfer well, and lines join the "
+        f"same digit, so short lines are good. With ERM the same digit in two domains is {ratios['ERM']:.2f} times as "
+        f"far apart as different digits in two domains (α / γ), with BoDA {ratios['BoDA']:.2f} times "
+        f"({100 * change:+.0f} %)."
     )
     page.chart(alt.hconcat(*charts), "Two scatter plots: the pairs in two dimensions, for ERM and for BoDA")

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -90,16 +91,21 @@ class Page:
 
     def save(self, path: Path) -> None:
         """Write the page."""
-        bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed").replace("</script", "<\\/script")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             f'<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
             f"<title>{escape(self.title)}</title><style>{_STYLE}</style></head><body><h1>{escape(self.title)}</h1>\n"
             + "\n".join(self._body)
-            + f"\n<script>{bundle}</script>\n<script>{_DRAW}</script></body></html>\n",
+            + f"\n<script>{_bundle()}</script>\n<script>{_DRAW}</script></body></html>\n",
             encoding="utf-8",
         )
+
+
+@cache
+def _bundle() -> str:
+    """Vega and what it needs, as one script; making it takes seconds."""
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed").replace("</script", "<\\/script")
 
 
 def save_chart(chart: Chart, path: Path) -> None:

@@ -6,23 +6,41 @@ import pandas as pd
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 
 
-def graph_chart(nodes: pd.DataFrame, title: str = "", size: int = 420) -> alt.Chart:
-    """Nodes (domain, class, count, x, y) in the plane: near pairs transfer well to each other."""
+def class_links(nodes: pd.DataFrame) -> pd.DataFrame:
+    """A line between every two domains of a class: x, y, x2, y2, class."""
+    places = nodes[["domain", "class", "x", "y"]]
+    both = places.merge(places, on="class", suffixes=("", "2"))
+    return both[both["domain"] < both["domain2"]][["class", "x", "y", "x2", "y2"]]
+
+
+def graph_chart(nodes: pd.DataFrame, title: str = "", size: int = 420) -> alt.LayerChart:
+    """Nodes (domain, class, count, x, y) in the plane: near pairs transfer well, and lines join those of one class."""
     # One scale for both axes: what the eye measures must be the distance.
     reach = float(nodes[["x", "y"]].abs().to_numpy().max()) * 1.1 or 1.0
     scale = alt.Scale(domain=[-reach, reach])
     axis = alt.Axis(labels=False, ticks=False, grid=False, domain=False)
-    classes = sorted(nodes["class"].unique())
-    colour = alt.Scale(scheme="tableau10" if len(classes) <= 10 else "sinebow")
-    return (
-        alt.Chart(nodes, title=title, width=size, height=size)
-        .mark_point(filled=True, opacity=0.85, stroke="white", strokeWidth=0.5)
+    classes = list(dict.fromkeys(nodes["class"]))
+    colour = alt.Color(
+        "class:N",
+        title="class",
+        sort=classes,
+        scale=alt.Scale(scheme="tableau10" if len(classes) <= 10 else "sinebow", domain=classes),
+    )
+    lines = (
+        alt.Chart(class_links(nodes))
+        .mark_rule(strokeWidth=1.5, opacity=0.55)
+        .encode(x=alt.X("x:Q", scale=scale), y=alt.Y("y:Q", scale=scale), x2="x2:Q", y2="y2:Q", color=colour)
+    )
+    marks = (
+        alt.Chart(nodes)
+        .mark_point(filled=True, opacity=0.9, stroke="white", strokeWidth=0.5)
         .encode(
             x=alt.X("x:Q", scale=scale, axis=axis, title="distance in feature space (2-D scaling)"),
             y=alt.Y("y:Q", scale=scale, axis=axis, title=None),
-            color=alt.Color("class:N", title="class", scale=colour),
-            shape=alt.Shape("domain:N", title="domain", scale=alt.Scale(range=SHAPES)),
+            color=colour,
+            shape=alt.Shape("domain:N", title="domain", scale=alt.Scale(range=SHAPES), sort=None),
             size=alt.Size("count:Q", title="training samples", scale=alt.Scale(range=[60, 500])),
             tooltip=["domain:N", "class:N", "count:Q"],
         )
     )
+    return (lines + marks).properties(title=title, width=size, height=size)

@@ -67,15 +67,17 @@ class TransferabilityGraph:
         """
         if metric not in get_args(Metric):
             raise ValueError(f"metric {metric!r} is none of {', '.join(get_args(Metric))}")
-        y, domain = torch.as_tensor(y).long(), torch.as_tensor(domain).long()
         if len(z) == 0:
             raise ValueError("no features: a transferability graph needs at least one sample")
+        if z.ndim != 2:
+            raise ValueError(f"features have the shape {tuple(z.shape)}, expected (N, F)")
+        y, domain = _indices("y", y, len(z), num_classes), _indices("domain", domain, len(z), num_domains)
         statistics = PairStatistics(
             num_domains, num_classes, z.shape[1], covariance="none" if metric == "euclidean" else "diagonal"
         )
         chunks = [slice(i, i + chunk) for i in range(0, len(z), chunk)]
         for rows in chunks:
-            part = torch.as_tensor(z[rows]).to(torch.float32)
+            part = _tensor(z[rows], torch.float32)
             if not bool(torch.isfinite(part).all()):
                 wrong = rows.start + int((~torch.isfinite(part)).any(1).nonzero()[0])
                 raise ValueError(f"features of sample {wrong} are NaN or infinite")
@@ -91,7 +93,7 @@ class TransferabilityGraph:
         num_pairs = len(centroids)
         total = torch.zeros(num_pairs, num_pairs, dtype=torch.float64)
         for rows in chunks:
-            distances = pair_distances(torch.as_tensor(z[rows]).to(torch.float32), centroids, precision)
+            distances = pair_distances(_tensor(z[rows], torch.float32), centroids, precision)
             # Sums of one chunk are short enough for float32; the sum over chunks is kept in float64.
             part_sum = torch.zeros(num_pairs, num_pairs).index_add_(0, column[domain[rows], y[rows]], distances)
             total += part_sum
@@ -155,8 +157,8 @@ class TransferabilityGraph:
 
     def chart(
         self, domains: Sequence[str] | None = None, classes: Sequence[str] | None = None, title: str = ""
-    ) -> "alt.Chart":
-        """The pairs in the plane, coloured by class, shaped by domain, sized by count."""
+    ) -> "alt.LayerChart":
+        """The pairs in the plane: colour is the class, shape the domain, size the count; lines join a class."""
         from crosstail.transfer.chart import graph_chart  # drawing is optional, and slow to import
 
         return graph_chart(self.nodes(domains, classes), title)
@@ -166,6 +168,22 @@ class TransferabilityGraph:
         sizes = self.counts.shape
         known = [names or [str(i) for i in range(n)] for names, n in zip((domains, classes), sizes, strict=True)]
         return [np.asarray(names)[index] for names, index in zip(known, self.pairs.T, strict=True)]
+
+
+def _tensor(values: Tensor | NDArray[Any], dtype: torch.dtype) -> Tensor:
+    """Without gradient, on the CPU; an array is copied, for it may be read-only (a memory map)."""
+    return values.detach().to("cpu", dtype) if isinstance(values, Tensor) else torch.tensor(values, dtype=dtype)
+
+
+def _indices(name: str, values: Tensor | NDArray[Any], length: int, size: int) -> Tensor:
+    """Labels (N,) from 0 to size − 1: a class that is too large would otherwise count for the next domain."""
+    found = _tensor(values, torch.int64)
+    if found.shape != (length,):
+        raise ValueError(f"{name} has the shape {tuple(found.shape)}, expected ({length},) as there are features")
+    wrong = ((found < 0) | (found >= size)).nonzero()
+    if len(wrong):
+        raise ValueError(f"{name} of sample {int(wrong[0])} is {int(found[wrong[0]])}, expected 0 to {size - 1}")
+    return found
 
 
 def _expect(values: NDArray[np.float64], *axes: int) -> float:

@@ -16,8 +16,8 @@ def planar_layout(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     distances = (matrix + matrix.T) / 2
     np.fill_diagonal(distances, 0.0)  # a pair is drawn as a point, however spread its samples are
-    if len(distances) == 1:
-        return np.zeros((1, 2))
+    if not distances.any():  # one pair, or all in one place
+        return np.zeros((len(distances), 2))
     if len(distances) == 2:
         half = distances[0, 1] / 2
         return np.array([[half, 0.0], [-half, 0.0]])

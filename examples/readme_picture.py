@@ -1,0 +1,18 @@
+"""Draw the picture in README.md from the runs of `make demo`: python examples/readme_picture.py demo."""
+
+import sys
+from pathlib import Path
+
+import altair as alt
+
+from crosstail.cli import demo
+from crosstail.report.page import save_chart
+from crosstail.training.folder import RunFolder
+from crosstail.training.run import graph_of, load_inputs, load_model
+
+charts = []
+for method in ("ERM", "BoDA"):
+    folder = RunFolder(Path(sys.argv[1]) / "runs" / demo.spec(method, seed=0).key)
+    dataset = load_inputs(folder.spec())
+    charts.append(graph_of(load_model(folder, dataset), dataset).chart(dataset.domains, dataset.classes, title=method))
+save_chart(alt.hconcat(*charts), Path(__file__).parents[1] / "docs" / "images" / "graphs.png")
