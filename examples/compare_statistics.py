@@ -19,7 +19,7 @@ WAYS = {
 }
 SETTINGS = {
     "frozen EfficientNet-Lite0, MLP of 256": {"backbone": "efficientnet_lite0", "freeze": True, "steps": 300},
-    "small CNN of width 16 from pixels": {"backbone": "small_cnn", "width": 16, "steps": 600},
+    "small CNN of width 16 from pixels": {"backbone": "small_cnn", "width": 16, "steps": 300},
 }
 
 parser = argparse.ArgumentParser(description=__doc__)

@@ -83,10 +83,14 @@ def parse(hparams: type, words: dict[str, Any]) -> Any:
 def _typed(declared: "Field[Any]", value: Any) -> Any:
     """Text becomes what the default is; a default that is a word ("auto") also allows a number."""
     assert declared.default is not MISSING
-    if not isinstance(value, str) or value == declared.default:
+    if value == declared.default and type(value) is type(declared.default):
         return value
     kind = float if isinstance(declared.default, str) else type(declared.default)
     try:
-        return {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
+        if isinstance(value, str):
+            return {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
+        if type(value) is kind or (type(value) is int and kind is float):
+            return kind(value)
     except (ValueError, KeyError):
-        raise ValueError(f"hyperparameter {declared.name} is {value!r}, expected {kind.__name__}") from None
+        pass
+    raise ValueError(f"hyperparameter {declared.name} is {value!r}, expected {kind.__name__}")

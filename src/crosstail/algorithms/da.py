@@ -1,9 +1,13 @@
 """Domain-class distribution alignment without balance: the ablation of BoDA."""
 
-from crosstail.algorithms import boda
+from typing import Any
+
+from crosstail.algorithms._alignment import Alignment
 
 
-class DA(boda.BoDA):
-    """DA: BoDA without counts in the distances (Yang, Wang and Katabi, 2022, equation 1)."""
+class DA(Alignment):
+    """DA: cross-entropy + ω · alignment without counts in the distances (Yang, Wang and Katabi, 2022, equation 1)."""
 
-    balanced = False
+    def term(self) -> dict[str, Any]:
+        """Neither balanced nor calibrated."""
+        return {"balanced": False}

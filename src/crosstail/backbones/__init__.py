@@ -10,6 +10,8 @@ def build(name: str, input_shape: tuple[int, ...], width: int | None = None) -> 
     >>> build("mlp", (1280,)).num_features
     256
     """
+    if width is not None and width < 1:
+        raise ValueError(f"width is {width}, expected 1 or more")
     backbone: Backbone = discovery.find("crosstail.backbones", name, "backbone").build(input_shape, width)
     return backbone
 

@@ -3,15 +3,17 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from crosstail.training.loop import Progress as Report
+if TYPE_CHECKING:  # importing torch takes seconds, and --help needs none of it
+    from crosstail.training.loop import Progress as Report
 
 
 @contextmanager
-def progress_bar(console: Console, label: str = "") -> Iterator[Report]:
+def progress_bar(console: Console, label: str = "") -> "Iterator[Report]":
     """Give a function to report to; a new word for what is done starts a new bar."""
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
     with Progress(

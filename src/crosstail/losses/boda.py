@@ -89,7 +89,8 @@ def boda_loss(
     prior = torch.zeros_like(reliability)
     importance = torch.ones_like(n_own)
     if temperature == "auto":
-        logits = distance / -distance.detach().mean().clamp_min(limits.tiny)
+        mean_distance = (distance.detach() / distance.numel()).sum()  # in this order it cannot overflow
+        logits = distance / -mean_distance.clamp_min(limits.tiny)
         if balanced:
             prior = reliability
             importance = n_pair.mean() / n_own

@@ -41,7 +41,7 @@ def pair_distances(z: Tensor, centroids: Tensor, precision: Precision | None = N
 def _distances(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
     z, centroids = z.to(wide), centroids.to(wide)
-    squared = _squared(*_centred(z, centroids, precision), precision)
+    squared = _squared(z, centroids, precision)
     limits = torch.finfo(wide)
     if squared.numel() == 0 or limits.tiny / limits.eps < float(squared.detach().amax()) < torch.inf:
         return _root(squared)
@@ -49,8 +49,26 @@ def _distances(z: Tensor, centroids: Tensor, precision: Precision | None) -> Ten
     require_finite(centroids, "centroids")
     size = max(float(z.detach().abs().max()), float(centroids.detach().abs().max())) or 1.0
     precision, strength = _normalised(precision)
-    squared = _squared(*_centred(z / size, centroids / size, precision), precision)
-    return _root(squared) * (size * strength**0.5)
+    return _root(_squared(z / size, centroids / size, precision)) * (size * strength**0.5)
+
+
+def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
+    """(z − μ)ᵀ Λ (z − μ), z (B, F), centroids (P, F) → (B, P)."""
+    squared, size_z, size_c = _expanded(*_centred(z, centroids, precision), precision)
+    # Entries that are so small beside their terms that few correct digits are left are computed again.
+    with torch.no_grad():
+        lossy = 2e3 * torch.finfo(squared.dtype).eps
+        if squared.numel() == 0 or not bool(squared.amin() < lossy * (size_z.amax() + size_c.amax())):
+            return squared
+        rows, columns = (squared < lossy * (size_z + size_c)).nonzero(as_tuple=True)
+    largest = precision.factor if isinstance(precision, LowRankPrecision) else precision
+    chunk = max(1, 2**22 // (z.shape[1] if largest is None else largest[0].numel()))
+    for i in range(0, len(rows), chunk):
+        at = rows[i : i + chunk], columns[i : i + chunk]
+        # Checkpointed, so that the differences of all chunks are never there at the same time.
+        exact = checkpoint(_squared_one_by_one, z, centroids, precision, *at, use_reentrant=False)
+        squared = squared.index_put(at, exact)
+    return squared
 
 
 def _centred(z: Tensor, centroids: Tensor, precision: Precision | None) -> tuple[Tensor, Tensor]:
@@ -63,54 +81,48 @@ def _centred(z: Tensor, centroids: Tensor, precision: Precision | None) -> tuple
     return z - origin, centroids - origin
 
 
-def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
-    """(z − μ)ᵀ Λ (z − μ) expanded into products of matrices, z (B, F), centroids (P, F) → (B, P)."""
+def _expanded(z: Tensor, centroids: Tensor, precision: Precision | None) -> tuple[Tensor, Tensor, Tensor]:
+    """zᵀΛz − 2 zᵀΛμ + μᵀΛμ by products of matrices (B, P), and its first (B, 1 or P) and its last term (P,)."""
     if precision is None:
         size_z, size_c = z.square().sum(1, keepdim=True), torch.linalg.vector_norm(centroids, dim=1).square()
-        squared = torch.addmm(size_c, z, centroids.T, alpha=-2) + size_z
+        weighted = centroids
     elif isinstance(precision, LowRankPrecision):
-        diagonal, factor = (part.to(z.dtype) for part in precision)
+        squared, size_z, size_c = _expanded(z, centroids, precision.diagonal)
+        factor = precision.factor.to(z.dtype)
         num_pairs, _, rank = factor.shape
         explained = z @ factor.movedim(0, 1).reshape(z.shape[1], num_pairs * rank)  # (B, P·R)
         offset = torch.einsum("pf,pfr->pr", centroids, factor)
-        inside = (explained.view(-1, num_pairs, rank) - offset).square().sum(-1)
-        return _squared(z, centroids, diagonal) - inside
+        return squared - (explained.view(len(z), num_pairs, rank) - offset).square().sum(2), size_z, size_c
     elif precision.ndim == 2:
-        precision = precision.to(z.dtype)
-        weighted = precision * centroids
-        size_z, size_c = z.square() @ precision.T, (weighted * centroids).sum(1)
-        squared = torch.addmm(size_c, z, weighted.T, alpha=-2) + size_z
+        weighted = precision.to(z.dtype) * centroids
+        size_z, size_c = z.square() @ precision.to(z.dtype).T, (weighted * centroids).sum(1)
     else:
-        precision = precision.to(z.dtype)
-        weighted = torch.einsum("pfg,pg->pf", precision, centroids)
+        full = precision.to(z.dtype)
+        weighted = torch.einsum("pfg,pg->pf", full, centroids)
         outer = (z[:, :, None] * z[:, None, :]).flatten(1)  # (B, F²): full precisions are for small F
-        size_z, size_c = outer @ precision.flatten(1).T, (weighted * centroids).sum(1)
-        squared = torch.addmm(size_c, z, weighted.T, alpha=-2) + size_z
-
-    # Entries that are so small beside their terms that few correct digits are left are computed again.
-    with torch.no_grad():
-        lossy = 2e3 * torch.finfo(squared.dtype).eps
-        if squared.numel() == 0 or not bool(squared.amin() < lossy * (size_z.amax() + size_c.amax())):
-            return squared
-        rows, columns = (squared < lossy * (size_z + size_c)).nonzero(as_tuple=True)
-    chunk = max(1, 2**22 // (z.shape[1] if precision is None else precision[0].numel()))
-    for i in range(0, len(rows), chunk):
-        at = rows[i : i + chunk], columns[i : i + chunk]
-        # Checkpointed, so that the differences of all chunks are never there at the same time.
-        exact = checkpoint(_squared_one_by_one, z, centroids, precision, *at, use_reentrant=False)
-        squared = squared.index_put(at, exact)
-    return squared
+        size_z, size_c = outer @ full.flatten(1).T, (weighted * centroids).sum(1)
+    return torch.addmm(size_c, z, weighted.T, alpha=-2) + size_z, size_z, size_c
 
 
 def _squared_one_by_one(
-    z: Tensor, centroids: Tensor, precision: Tensor | None, rows: Tensor, columns: Tensor
+    z: Tensor, centroids: Tensor, precision: Precision | None, rows: Tensor, columns: Tensor
 ) -> Tensor:
-    delta = z[rows] - centroids[columns]  # (entries, F)
+    """The squared distances of some entries (n,) of the table, from the differences themselves."""
+    delta = z[rows] - centroids[columns]  # (n, F)
     if precision is None:
         return delta.square().sum(1)
+    if isinstance(precision, LowRankPrecision):
+        inside = torch.einsum("nf,nfr->nr", delta, precision.factor[columns].to(z.dtype)).square().sum(1)
+        return _weigh(delta, precision.diagonal[columns]) - inside
+    return _weigh(delta, precision[columns])
+
+
+def _weigh(delta: Tensor, precision: Tensor) -> Tensor:
+    """δᵀ Λ δ, delta (n, F), precision (n, F) or (n, F, F) → (n,)."""
+    precision = precision.to(delta.dtype)
     if precision.ndim == 2:
-        return (delta.square() * precision[columns]).sum(1)
-    return torch.einsum("nf,nfg,ng->n", delta, precision[columns], delta)
+        return (delta.square() * precision).sum(1)
+    return torch.einsum("nf,nfg,ng->n", delta, precision, delta)
 
 
 def _normalised(precision: Precision | None) -> tuple[Precision | None, float]:
@@ -155,5 +167,5 @@ def require_finite(values: Tensor, name: str) -> None:
     """Raise a ValueError that names the first entry that is not a number."""
     wrong = (~torch.isfinite(values)).nonzero()
     if len(wrong):
-        row, column = wrong[0].tolist()
-        raise ValueError(f"{name}[{row}, {column}] is NaN or infinite; features and centroids must be finite")
+        place = ", ".join(map(str, wrong[0].tolist()))
+        raise ValueError(f"{name}[{place}] is NaN or infinite; features and statistics must be finite")

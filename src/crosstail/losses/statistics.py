@@ -78,22 +78,25 @@ class PairStatistics(nn.Module):
             self._absorb(z, pair, past)
             return
         # The others need a padded (pairs, F, samples) block, so a pair may bring only so many samples at once.
-        turn = _arrival(pair) // (2 * self.rank)
+        turn = _arrival(pair) // (max(64, z.shape[1]) if self.covariance == "full" else max(16, 2 * self.rank))
         for t in range(int(turn.max()) + 1 if len(turn) else 0):
             self._absorb(z[turn == t], pair[turn == t], past)
 
     def _absorb(self, z: Tensor, pair: Tensor, past: Tensor) -> None:
         pairs, slot, n_new = torch.unique(pair, return_inverse=True, return_counts=True)  # U pairs are touched
-        batch_mean = torch.zeros(len(pairs), z.shape[1], dtype=z.dtype, device=z.device).index_add_(0, slot, z)
-        batch_mean /= n_new[:, None]
+        # Sums around the batch's mean are small, and so keep the digits that the features' offset would cost them.
+        origin = z.mean(0)  # (F,)
+        around = z - origin  # (B, F)
+        batch_mean = torch.zeros(len(pairs), z.shape[1], dtype=z.dtype, device=z.device).index_add_(0, slot, around)
+        batch_mean /= n_new[:, None]  # (U, F), around the origin
         if not math.isfinite(batch_mean.sum()):
             require_finite(z, "z")
         share = (n_new / (past[pairs] + n_new))[:, None]  # (U, 1), the weight of the batch
         mean = self.mean.view(-1, z.shape[1])
-        delta = batch_mean - mean[pairs]  # (U, F)
+        delta = batch_mean + (origin - mean[pairs])  # (U, F)
         if self.covariance != "none":
-            within = z - batch_mean[slot]  # (B, F)
-            self._absorb_spread(pairs, slot, within * (share / n_new[:, None])[slot].sqrt(), delta, share)
+            within = (around - batch_mean[slot]) * (share / n_new[:, None])[slot].sqrt()  # (B, F)
+            self._absorb_spread(pairs, slot, within, delta, share)
         if self.rest is None:
             mean.index_add_(0, pairs, share * delta)
         else:
@@ -129,8 +132,8 @@ class PairStatistics(nn.Module):
     @torch.no_grad()
     def merge(self, other: "PairStatistics") -> "PairStatistics":
         """Add what another stream has seen, as if this one had seen both; returns self."""
-        total = (self.counts + other.counts).clamp_min(1)
-        self._combine(other, (other.counts / total)[:, :, None].to(self.mean.dtype), spread_of_means=True)
+        share = other.counts.to(self.mean.dtype) / (self.counts + other.counts).clamp_min(1)
+        self._combine(other, share[:, :, None], spread_of_means=True)
         self.counts += other.counts
         return self
 
@@ -140,8 +143,9 @@ class PairStatistics(nn.Module):
 
         A pair that is new here is taken as it is, and one that the pass did not see is kept.
         """
-        share = torch.where(self.counts > 0, 1.0 - momentum, 1.0) * (fresh.counts > 0)
-        self._combine(fresh, share[:, :, None].to(self.mean.dtype), spread_of_means=False)
+        share = (fresh.counts > 0).to(self.mean.dtype)
+        share[self.counts > 0] *= 1 - momentum
+        self._combine(fresh, share[:, :, None], spread_of_means=False)
         self.counts = torch.where(fresh.counts > 0, fresh.counts, self.counts)
         return self
 

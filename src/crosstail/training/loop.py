@@ -101,7 +101,11 @@ def train(
         if algorithm.refresh_due(step):
             algorithm.refresh(stream_statistics(algorithm, dataset, algorithm.statistics()))
         algorithm.step = step
-        losses = module.update(batches.at(step).to(fabric.device), wrapped, fabric.backward)
+        try:
+            losses = module.update(batches.at(step).to(fabric.device), wrapped, fabric.backward)
+        except ValueError as error:
+            _means(sums, step - since, since, step)  # a term that is no number already is the better explanation
+            raise ValueError(f"step {step}: {error}. If it diverged, try a smaller --hp lr=...") from error
         for name, value in losses.items():
             sums[name] = sums.get(name, 0) + value.detach()
         if progress:

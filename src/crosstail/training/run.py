@@ -48,8 +48,7 @@ def build_algorithm(spec: RunSpec, dataset: DomainDataset) -> Algorithm:
 def fit(spec: RunSpec, out: Path, progress: Progress | None = None) -> dict[str, Any]:
     """Run a spec in a folder and return its result; finished runs return at once, unfinished ones go on."""
     folder = RunFolder(out)
-    folder.open(spec)
-    finished = folder.result()
+    finished = folder.result() if folder.holds(spec) else None
     if finished is not None:
         return finished
     dataset = load_inputs(spec, progress)
@@ -59,6 +58,7 @@ def fit(spec: RunSpec, out: Path, progress: Progress | None = None) -> dict[str,
 
 def _fit(spec: RunSpec, dataset: DomainDataset, folder: RunFolder, progress: Progress | None) -> dict[str, Any]:
     algorithm = build_algorithm(spec, dataset)
+    folder.open(spec)  # only now: a mistake in the spec leaves no folder behind that refuses its correction
     common: dict[str, Any] = {"batch_size": spec.batch_size, "seed": spec.seed, "evaluations": spec.evaluations}
     common |= {"steps": spec.steps, "folder": folder, "progress": progress}
 
@@ -78,8 +78,7 @@ def _fit(spec: RunSpec, dataset: DomainDataset, folder: RunFolder, progress: Pro
     folder.save("model.pt", algorithm.state_dict())
     result = _result(spec, algorithm, dataset, folder.records(), stage=1 + spec.decouple, step=step)
     folder.write_json("result.json", result)
-    for name in ("checkpoint.pt", "stage_one.pt"):
-        (folder.path / name).unlink(missing_ok=True)
+    folder.clean()
     return result
 
 
@@ -87,7 +86,9 @@ def load_model(folder: RunFolder, dataset: DomainDataset) -> Algorithm:
     """The trained model of a finished run."""
     state = folder.load("model.pt")
     if state is None:
-        raise ValueError(f"{folder.path} has no finished model: run its `crosstail fit` command to the end first")
+        raise ValueError(
+            f"{folder.path} has no model.pt: remove its result.json, if any, and run its `crosstail fit` command"
+        )
     algorithm = build_algorithm(folder.spec(), dataset)
     algorithm.load_state_dict(state)
     return algorithm
@@ -118,7 +119,11 @@ def _second_stage_parts(spec: RunSpec, algorithm: Algorithm, dataset: DomainData
 def _result(
     spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset, records: list[dict[str, Any]], *, stage: int, step: int
 ) -> dict[str, Any]:
-    chosen = next(r for r in records if (r["stage"], r["step"]) == (stage, step))
+    chosen = next((r for r in records if (r["stage"], r["step"]) == (stage, step)), None)
+    if chosen is None:
+        raise ValueError(
+            f"records.jsonl lacks step {step} of stage {stage}: remove the folder and run the command again"
+        )
     counts = dataset.counts("train")
     many, few = data.shot_thresholds(spec.dataset)
     accuracies = {

@@ -39,6 +39,8 @@ class RunSpec:
         unknown = sorted(set(record) - {f.name for f in fields(cls)})
         if unknown:
             raise ValueError(f"a run has no {unknown[0]!r}; it was perhaps written by another version")
+        if "dataset" not in record:
+            raise ValueError("a run needs a 'dataset'")
         labels = record.get("labels")
         return cls(**{**record, "labels": None if labels is None else tuple(labels)})
 

@@ -1,0 +1,62 @@
+"""Run the benchmarks of this folder, print one table, and fail where a ratio misses its limit by more than 20 %."""
+
+import argparse
+import os
+import pkgutil
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench._rows import Row
+
+TOLERANCE = 0.2
+
+
+def main() -> int:
+    names = sorted(m.name for m in pkgutil.iter_modules([str(Path(__file__).parent)]) if not m.name.startswith("_"))
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(names)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="smaller data where the full size takes minutes")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.names) - set(names):
+        parser.error(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    if arguments.quick:
+        os.environ["CROSSTAIL_BENCH"] = "quick"
+
+    console = Console(width=min(80, Console().width))
+    table = Table(box=None, pad_edge=False)
+    for header in ("", "ours", "against", "ratio", "limit", ""):
+        table.add_column(header, justify="right" if header in ("ours", "ratio") else "left")
+    rows: list[Row] = []
+    for name in arguments.names or names:
+        module = import_module(f"bench.{name}")
+        with console.status(f"{name} ..."):
+            rows += module.run()
+    for row in rows:
+        table.add_row(*_cells(row))
+    console.print(table)
+    failed = [row for row in rows if row.misses_by > TOLERANCE]
+    for row in failed:
+        console.print(f"{row.name}: {row.misses_by:.0%} beyond its limit")
+    return 1 if failed else 0
+
+
+def _cells(row: Row) -> list[str]:
+    mark = "ok" if row.ok else "within 20 %" if row.misses_by <= TOLERANCE else "MISSED"
+    ratio, limit = (
+        (f"{row.ratio:.2f}", f"{row.limit:g}") if row.ratio is not None else ("", _amount(row.limit, row.unit))
+    )
+    return [row.name, _amount(row.ours, row.unit), row.peer, ratio, f"{row.sense} {limit}", mark]
+
+
+def _amount(value: float, unit: str) -> str:
+    if unit == "s" and value < 1:
+        return f"{1000 * value:.1f} ms"
+    return f"{value:.1f} s" if unit == "s" else f"{value:,.0f} {unit}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""The peak memory of one function, in a process of its own.
+
+`python -m bench._memory MODULE FUNCTION [ARGUMENT ...]` calls it with these strings and prints a JSON object.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+
+STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a function took on top of what the process held before, and how long."""
+
+    resident: float  # MiB, the exact peak, mapped files included
+    anonymous: float  # MiB, without mapped files, sampled every few milliseconds
+    seconds: float
+
+
+def usage_of(module: str, function: str, *arguments: str) -> Usage:
+    """Call a function of a module in a fresh process."""
+    command = [sys.executable, "-m", "bench._memory", module, function, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{module}.{function} failed in its own process:\n{done.stderr}")
+    return Usage(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def _kibibytes(field: str) -> int:
+    for line in STATUS.read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1])
+    raise RuntimeError(f"{STATUS} has no {field}: memory is measured on Linux only")
+
+
+def main(module: str, function: str, *arguments: str) -> None:
+    """Measure and print."""
+    target = getattr(import_module(module), function)
+    RESET.write_text("5")  # the peak starts again from what is resident now
+    resident, anonymous = _kibibytes("VmRSS"), _kibibytes("RssAnon")
+    peak, finished = anonymous, threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not finished.wait(0.002):
+            peak = max(peak, _kibibytes("RssAnon"))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    start = time.perf_counter()
+    try:
+        target(*arguments)
+    finally:
+        seconds = time.perf_counter() - start
+        finished.set()
+        watcher.join()
+    usage = Usage((_kibibytes("VmHWM") - resident) / 1024, (peak - anonymous) / 1024, seconds)
+    print(json.dumps(asdict(usage)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

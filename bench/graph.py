@@ -1,0 +1,67 @@
+"""The transferability graph of features as many as DomainNet has for training, from a file mapped into memory."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from bench._memory import usage_of
+from bench._rows import Row
+from bench._timing import interleave
+from crosstail.transfer import TransferabilityGraph
+
+DOMAINS, CLASSES, FEATURES = 6, 345, 2048
+ROWS, QUICK_ROWS = 470_000, 47_000
+CHUNK = 8_192
+
+
+def write_features(path: Path, rows: int) -> None:
+    """Random features of random pairs, written a chunk at a time."""
+    generator = np.random.default_rng(0)
+    with path.open("wb") as file:
+        for start in range(0, rows, CHUNK):
+            size = (min(CHUNK, rows - start), FEATURES)
+            file.write(generator.standard_normal(size, dtype=np.float32).tobytes())
+
+
+def build(path: str, rows: str) -> None:
+    """What is measured: a read-only mapping of the first rows, and the graph of it."""
+    torch.set_num_threads(2)
+    z = np.memmap(path, np.float32, "r", shape=(int(rows), FEATURES))
+    pair = np.random.default_rng(1).permutation(int(rows)) % (DOMAINS * CLASSES)
+    graph = TransferabilityGraph.from_features(
+        z, pair % CLASSES, pair // CLASSES, num_domains=DOMAINS, num_classes=CLASSES
+    )
+    assert graph.matrix.shape == (DOMAINS * CLASSES, DOMAINS * CLASSES)
+
+
+def seconds_of_the_product(rows: int) -> float:
+    """The one product of matrices that cannot be avoided, every row with every centroid, timed on a slice."""
+    z, centroids = torch.randn(CHUNK, FEATURES), torch.randn(DOMAINS * CLASSES, FEATURES)
+    return interleave({"product": lambda: z @ centroids.T}, repeats=5)["product"] * rows / CHUNK
+
+
+def run() -> list[Row]:
+    rows = QUICK_ROWS if os.environ.get("CROSSTAIL_BENCH") == "quick" else ROWS
+    with tempfile.TemporaryDirectory() as folder:
+        free = shutil.disk_usage(folder).free
+        # The file should also fit into the page cache, or the disk is what is timed.
+        cache = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        rows = min(rows, int(0.6 * min(free, cache)) // (4 * FEATURES))
+        path = Path(folder, "features.bin")
+        write_features(path, rows)
+        before = seconds_of_the_product(rows)
+        usage = usage_of("bench.graph", "build", str(path), str(rows))
+        floor = (before + seconds_of_the_product(rows)) / 2
+        fewer = max(rows // 10, 3 * CHUNK)
+        smaller = usage_of("bench.graph", "build", str(path), str(fewer))
+    name = f"graph of {rows:,}"
+    growth = usage.anonymous / smaller.anonymous
+    return [
+        Row(name, usage.seconds, "one matrix product", usage.seconds / floor, 2.0),
+        Row(name, usage.anonymous, "(peak beside them)", None, 1536, unit="MiB"),
+        Row(name, usage.anonymous, f"graph of {fewer:,}", growth, 1.2, unit="MiB"),
+    ]

@@ -1,0 +1,83 @@
+"""`boda_loss` at DomainNet's shape (6 domains, 345 classes, 2,048 features, batches of 24 per domain)."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from bench._memory import usage_of
+from bench._rows import Row
+from bench._timing import interleave
+from crosstail.losses import BoDALoss, boda_loss
+
+BATCH, DOMAINS, CLASSES, FEATURES = 144, 6, 345, 2048
+
+
+def batch() -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(0)
+    z = torch.randn(BATCH, FEATURES, requires_grad=True)
+    return z, torch.randint(CLASSES, (BATCH,)), torch.arange(BATCH) % DOMAINS
+
+
+def counts() -> Tensor:
+    return torch.randint(1, 500, (DOMAINS, CLASSES), generator=torch.Generator().manual_seed(1))
+
+
+def plain_boda_loss(z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, counts: Tensor) -> Tensor:
+    """Equation (3) as one writes it down: `torch.cdist`, a mask of the positives, one of the sample's own pair."""
+    num_domains, num_classes, _ = centroids.shape
+    pair_domain = torch.arange(num_domains).repeat_interleave(num_classes)
+    pair_class = torch.arange(num_classes).repeat(num_domains)
+    same_class = pair_class == y[:, None]  # (B, P)
+    own = same_class & (pair_domain == domain[:, None])
+    positive = same_class & ~own
+    n_own, n_pair = counts[domain, y].float()[:, None], counts.flatten().float()
+    distance = torch.cdist(z, centroids.flatten(0, 1))
+    similarity = torch.exp(-(n_pair / n_own) * distance / n_own)
+    denominator = (similarity * ~own).sum(1, keepdim=True)
+    return -(torch.log(similarity / denominator) * positive).sum(1).div(num_domains - 1).mean()
+
+
+def mahalanobis_step(covariance: Literal["diagonal", "low_rank"]) -> None:
+    """What training does in a step: take the batch into the statistics, invert them, loss, gradient."""
+    criterion = BoDALoss(DOMAINS, CLASSES, FEATURES, counts(), covariance=covariance)
+    for _ in range(2):
+        criterion(*batch()).backward()
+
+
+def run() -> list[Row]:
+    z, y, domain = batch()
+    table = counts()
+    centroids = torch.randn(DOMAINS, CLASSES, FEATURES)
+    flat = centroids.flatten(0, 1)
+    gradient = torch.randn(BATCH, len(flat))
+
+    def step(loss: Callable[..., Tensor], **options: Any) -> None:
+        z.grad = None
+        loss(z, y, domain, centroids, table, **options).backward()  # type: ignore[no-untyped-call]
+
+    @torch.no_grad()
+    def products() -> None:
+        z @ flat.T
+        gradient @ flat
+
+    seconds = interleave(
+        {
+            "auto": lambda: step(boda_loss, temperature="auto"),
+            "printed": lambda: step(boda_loss),
+            "products": products,
+            "plain": lambda: step(plain_boda_loss),
+        },
+        repeats=25,
+    )
+    rows = []
+    for name in ("auto", "printed"):
+        label = f"boda_loss, {name}"
+        ours = seconds[name]
+        rows.append(Row(label, ours, "its two matrix products", ours / seconds["products"], 1.5))
+        rows.append(Row(label, ours, "cdist and masks", seconds["plain"] / ours, 2.0, "at least"))
+    for covariance in ("diagonal", "low_rank"):
+        usage = usage_of("bench.loss", "mahalanobis_step", covariance)
+        rows.append(Row(f"BoDA-M, {covariance}", usage.resident, "(peak of a step)", None, 2048, unit="MiB"))
+    return rows

@@ -1,0 +1,71 @@
+"""What DA, BoDA and BoDA-M share: cross-entropy on the scores, an alignment term on the features, its statistics."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from crosstail.algorithms._algorithm import Algorithm, Task
+from crosstail.algorithms._hparams import LogUniform, hp
+from crosstail.backbones import Backbone
+from crosstail.data import DomainBatch
+from crosstail.losses import BoDALoss, PairStatistics
+
+
+class Alignment(Algorithm):
+    """Cross-entropy + ω · an alignment term; a subclass says which one."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(Algorithm.Hparams):
+        """The term's weight and scale, and how the statistics are kept."""
+
+        # Differs from the paper: it has 0.1 and 10^U(-2, -0.5), for a term that shrinks as the counts grow.
+        weight: float = hp(1.0, LogUniform(10**-1.5, 10**0.5), "ω, the weight of the alignment term")
+        temperature: float | str = hp("auto", None, 'divides the distances: a number, or "auto"')
+        warmup: int = hp(0, None, "steps before the term sets in")
+        window: int = hp(100, None, "samples that a pair's moving statistics remember at most")
+        refresh: int = hp(
+            0, None, "steps between full passes for the statistics (the paper's way); 0: from the batches"
+        )
+        momentum: float = hp(0.2, None, "weight of the old statistics at a full pass")
+
+    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
+        super().__init__(backbone, task, hparams)
+        self.criterion = BoDALoss(
+            task.num_domains,
+            task.num_classes,
+            backbone.num_features,
+            task.counts,
+            temperature=hparams.temperature,
+            window=None if hparams.refresh else hparams.window,
+            **self.term(),
+        )
+
+    def term(self) -> dict[str, Any]:
+        """What makes `BoDALoss` this algorithm's term."""
+        raise TypeError(f"{type(self).__name__} must define term()")
+
+    def losses(self, batch: DomainBatch) -> dict[str, Tensor]:
+        """Cross-entropy on the scores, the alignment term on the features."""
+        z = self.backbone(batch.x)
+        weight = self.hparams.weight if self.step >= self.hparams.warmup else 0.0
+        return {
+            "cross_entropy": F.cross_entropy(self.head(z), batch.y),
+            "alignment": weight * self.criterion(z, batch.y, batch.domain),
+        }
+
+    def refresh_due(self, step: int) -> bool:
+        """The paper's way: every `refresh` steps, and before the term first sets in."""
+        since = step - self.hparams.warmup
+        return self.hparams.refresh > 0 and since >= 0 and since % self.hparams.refresh == 0
+
+    def statistics(self) -> PairStatistics:
+        """Empty statistics with the covariance that the loss uses."""
+        kept = self.criterion.statistics
+        d, c, f = kept.mean.shape
+        return PairStatistics(d, c, f, kept.covariance)
+
+    def refresh(self, statistics: PairStatistics) -> None:
+        """μ ← m μ + (1 − m) μ of the full pass."""
+        self.criterion.statistics.blend(statistics, self.hparams.momentum)

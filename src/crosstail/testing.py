@@ -1,0 +1,181 @@
+"""What every algorithm promises, as checks that run on any of them, yours included.
+
+>>> check_docstring("erm")
+"""
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from crosstail import algorithms
+from crosstail.data import DomainDataset, to_input
+from crosstail.training import RunSpec, fit
+from crosstail.training.folder import RunFolder
+from crosstail.training.loop import Progress
+from crosstail.training.run import build_algorithm, load_inputs, load_model
+
+STEPS = 40
+
+
+def check_algorithm(name: str) -> None:
+    """Run all checks on the algorithm in `crosstail/algorithms/<name>.py`; an AssertionError says what it breaks."""
+    for check in CHECKS:
+        check(name)
+
+
+def check_docstring(name: str) -> None:
+    """The docstring names the paper: authors and year in parentheses."""
+    text = algorithms.find(name).__doc__ or ""
+    assert re.search(r"\([^()]*\b(19|20)\d\d\b[^()]*\)", text), f"{name}: no paper with its year in the docstring"
+
+
+def check_learns(name: str) -> None:
+    """On separable vectors, the cross-entropy of the trained scores is below half of that of the untrained ones."""
+    with _easy_run(name) as (spec, folder):
+        fit(spec, folder)
+        dataset = load_inputs(spec)
+        before = _cross_entropy(build_algorithm(spec, dataset), dataset)
+        after = _cross_entropy(load_model(RunFolder(folder), dataset), dataset)
+        assert after < before / 2, f"{name}: the loss on the training set went from {before:.3f} to {after:.3f}"
+
+
+def check_beats_chance(name: str) -> None:
+    """On an easy and balanced set, every pair is above chance."""
+    with _easy_run(name) as (spec, folder):
+        result = fit(spec, folder)
+        chance = 1 / len(result["classes"])
+        assert result["test"]["worst_pair"] > chance, f"{name}: a pair has {result['test']['worst_pair']:.2f}"
+
+
+def check_deterministic(name: str) -> None:
+    """Same seed, same weights and figures, whatever was drawn before; another seed, other weights."""
+    with _easy_run(name) as (spec, folder):
+        torch.manual_seed(1)
+        np.random.seed(1)  # noqa: NPY002
+        first = _outcome(spec, folder / "first")
+        torch.manual_seed(2)
+        np.random.seed(2)  # noqa: NPY002
+        assert _outcome(spec, folder / "second") == first, f"{name}: two runs with the same seed differ"
+        other = _outcome(replace(spec, seed=spec.seed + 1), folder / "other")
+        assert other["weights"] != first["weights"], f"{name}: two seeds give the same weights"
+
+
+def check_resumes(name: str) -> None:
+    """A run that is stopped and continued ends as one that is not, to the bit."""
+    with _easy_run(name) as (spec, folder):
+        expected = _outcome(spec, folder / "whole")
+        for stop in (1, STEPS // 2 + 1, STEPS):
+            try:
+                fit(spec, folder / "stopped", _stopping_at(stop))
+            except _Stop:
+                continue
+            raise AssertionError(f"{name}: never reached step {stop}")
+        assert _outcome(spec, folder / "stopped") == expected, f"{name}: a continued run ends differently"
+
+
+def check_steps(name: str) -> None:
+    """It trains for as many steps as asked, and evaluates at the last one."""
+    with _easy_run(name) as (spec, folder):
+        reports: list[tuple[str, int, int]] = []
+        fit(spec, folder, lambda what, done, total: reports.append((what, done, total)))
+        expected = [("stage 1", step + 1, STEPS) for step in range(STEPS)]
+        assert reports == expected, f"{name}: took {len(reports)} steps of {STEPS}"
+        last = RunFolder(folder).records()[-1]["step"]
+        assert last == STEPS, f"{name}: last evaluated at step {last} of {STEPS}"
+
+
+def check_test_unseen(name: str) -> None:
+    """Other samples and labels in the test split change the test figures and nothing else."""
+    with _easy_run(name) as (spec, folder):
+        real = _outcome(spec, folder / "real")
+        path = Path(spec.dataset)
+        with np.load(path) as file:
+            arrays = dict(file)
+        test, rng = arrays["split"] == "test", np.random.default_rng(1)
+        arrays["x"][test] = rng.normal(size=arrays["x"][test].shape)
+        arrays["y"][test] = rng.permutation(arrays["y"][test])
+        np.savez(path, **arrays)
+        other = _outcome(spec, folder / "other")
+        for part in ("weights", "records", "validation", "selected_step", "transferability"):
+            assert other[part] == real[part], f"{name}: the test split changed the {part}"
+        assert other["test"] != real["test"], f"{name}: the test figures do not come from the test split"
+
+
+CHECKS: tuple[Callable[[str], None], ...] = (
+    check_docstring,
+    check_learns,
+    check_beats_chance,
+    check_deterministic,
+    check_resumes,
+    check_steps,
+    check_test_unseen,
+)
+
+
+def save_separable(
+    path: Path, counts: Any = ((20, 20, 20), (20, 20, 20)), *, num_features: int = 6, seed: int = 0
+) -> None:
+    """Write vectors whose classes lie far apart, with these training counts (D, C), 5 for validation and 8 for test."""
+    table = np.asarray(counts)
+    rng = np.random.default_rng(seed)
+    centres = 4 * rng.normal(size=(table.shape[1], num_features))
+    offsets = rng.normal(size=(table.shape[0], num_features))
+    parts = [("train", table), ("val", np.full_like(table, 5)), ("test", np.full_like(table, 8))]
+    domain, y = (
+        np.concatenate([np.repeat(index.ravel(), n.ravel()) for _, n in parts]) for index in np.indices(table.shape)
+    )
+    x = centres[y] + offsets[domain] + rng.normal(size=(len(y), num_features))
+    split = np.concatenate([np.full(n.sum(), name) for name, n in parts])
+    np.savez(path, x=x.astype(np.float32), y=y, domain=domain, split=split)
+
+
+@contextmanager
+def _easy_run(name: str) -> Iterator[tuple[RunSpec, Path]]:
+    """A short run of an algorithm on separable vectors, and an empty folder for it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "easy.npz"
+        save_separable(path)
+        steps: dict[str, Any] = {"steps": STEPS, "batch_size": 8, "evaluations": 4}
+        spec = RunSpec(dataset=str(path), algorithm=name, backbone="mlp", width=16, hparams={"lr": 0.01}, **steps)
+        yield spec, Path(folder) / "run"
+
+
+def _outcome(spec: RunSpec, folder: Path) -> dict[str, Any]:
+    """What a run ends with, to the bit; of the records and the result all but the time and, apart, the test figures."""
+    result = fit(spec, folder)
+    state = RunFolder(folder).load("model.pt") or {}
+    records = RunFolder(folder).records()
+    return {
+        **{key: result[key] for key in ("selected_step", "validation", "test", "transferability")},
+        "weights": {key: value.numpy().tobytes() for key, value in state.items()},
+        "records": [{k: v for k, v in record.items() if k not in ("seconds", "test")} for record in records],
+        "test_records": [record["test"] for record in records],
+    }
+
+
+class _Stop(Exception):
+    """Ends a run early."""
+
+
+def _stopping_at(step: int) -> Progress:
+    def progress(what: str, done: int, total: int) -> None:
+        if done == step:
+            raise _Stop
+
+    return progress
+
+
+def _cross_entropy(algorithm: algorithms.Algorithm, dataset: DomainDataset) -> float:
+    rows = dataset.rows("train")
+    algorithm.eval()
+    with torch.no_grad():
+        scores = algorithm(to_input(dataset.x[rows]))
+    return float(F.cross_entropy(scores, torch.from_numpy(dataset.y[rows])))

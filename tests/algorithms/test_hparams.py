@@ -1,0 +1,130 @@
+"""Hyperparameters: what a search draws, and what a user may type."""
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pytest
+
+from crosstail import algorithms, discovery
+from crosstail.algorithms import draw, parse
+from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, hp
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    rate: float = hp(0.1, LogUniform(1e-3, 1e1), "a rate")
+    share: float = hp(0.5, Uniform(-1.0, 2.0), "a share")
+    kind: str = hp("a", Choice("a", "b", "c"), "a choice")
+    fixed: int = hp(3, None, "without a search")
+    scale: float | str = hp("auto", None, "a word or a number")
+    switch: bool = hp(False, None, "on or off")
+
+
+EVERY = [algorithms.find(name).Hparams for name in discovery.names("crosstail.algorithms")]
+
+
+@pytest.mark.parametrize("hparams", [Made, *EVERY])
+def test_trial_0_is_the_defaults(hparams):
+    assert draw(hparams, 0) == {} and draw(hparams, 0, seed=5) == {}
+    assert parse(hparams, {}) == hparams()
+
+
+@pytest.mark.parametrize("hparams", [Made, *EVERY])
+def test_a_trial_is_the_same_every_time_and_differs_from_the_others(hparams):
+    drawn = {(trial, seed): draw(hparams, trial, seed) for trial in range(1, 6) for seed in range(3)}
+    np.random.seed(0)  # noqa: NPY002
+    assert all(draw(hparams, *key) == value for key, value in drawn.items())
+    assert len({str(value) for value in drawn.values()}) == len(drawn)
+
+
+def test_a_trial_is_drawn_in_the_order_of_the_fields_from_its_own_generator():
+    generator = np.random.default_rng(np.random.SeedSequence([7, 2]))
+    expected = {
+        "rate": math.exp(generator.uniform(math.log(1e-3), math.log(1e1))),
+        "share": generator.uniform(-1.0, 2.0),
+        "kind": "abc"[int(generator.integers(3))],
+    }
+    assert draw(Made, 2, seed=7) == expected
+
+
+@pytest.mark.parametrize("hparams", [Made, *EVERY])
+def test_draws_are_in_range_and_can_be_parsed(hparams):
+    for trial in range(1, 200):
+        drawn = draw(hparams, trial)
+        for field in fields(hparams):
+            search = field.metadata["search"]
+            assert (field.name in drawn) == (search is not None)
+            if isinstance(search, Uniform):  # and LogUniform
+                assert search.low <= drawn[field.name] <= search.high
+            elif isinstance(search, Choice):
+                assert drawn[field.name] in search.values
+        if hparams is not Made:  # whose kind "b" is a word that its default is not
+            assert {name: getattr(parse(hparams, drawn), name) for name in drawn} == drawn
+
+
+def test_log_uniform_is_even_in_the_logarithm_and_choice_meets_all():
+    drawn = [draw(Made, trial) for trial in range(1, 2001)]
+    assert np.mean([d["rate"] < 0.1 for d in drawn]) == pytest.approx(0.5, abs=0.04)
+    assert np.mean([d["share"] < 0.5 for d in drawn]) == pytest.approx(0.5, abs=0.04)
+    assert {d["kind"] for d in drawn} == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("hparams", EVERY)
+def test_every_hyperparameter_has_a_default_and_a_meaning(hparams):
+    for field in fields(hparams):
+        assert field.metadata["meaning"], field.name
+        assert getattr(hparams(), field.name) == field.default
+
+
+def test_text_becomes_what_the_default_is():
+    found = parse(Made, {"rate": "1e-3", "fixed": "12", "switch": "True"})
+    assert (found.rate, found.fixed, found.switch) == (0.001, 12, True)
+    assert type(found.rate) is float and type(found.fixed) is int
+    assert parse(Made, {"switch": "false"}).switch is False
+
+
+def test_values_of_the_right_type_are_taken_as_they_are():
+    found = parse(Made, {"rate": 0.25, "fixed": 12, "switch": True, "scale": 2.0})
+    assert (found.rate, found.fixed, found.switch, found.scale) == (0.25, 12, True, 2.0)
+    rate = parse(Made, {"rate": 2}).rate
+    assert rate == 2.0 and type(rate) is float
+
+
+@pytest.mark.parametrize(("text", "value"), [("auto", "auto"), ("0.5", 0.5), (0.5, 0.5), (2, 2.0)])
+def test_a_word_as_default_also_allows_a_number(text, value):
+    found = parse(Made, {"scale": text}).scale
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("rate", "fast", "float"),
+        ("rate", None, "float"),
+        ("rate", True, "float"),
+        ("rate", [0.1], "float"),
+        ("fixed", "1.5", "int"),
+        ("fixed", 1.5, "int"),
+        ("fixed", True, "int"),
+        ("scale", "automatic", "float"),
+        ("switch", "yes", "bool"),
+        ("switch", 1, "bool"),
+        ("switch", 0, "bool"),
+    ],
+)
+def test_the_wrong_type_is_named(name, value, kind):
+    with pytest.raises(ValueError) as caught:
+        parse(Made, {name: value})
+    assert str(caught.value) == f"hyperparameter {name} is {value!r}, expected {kind}"
+
+
+def test_an_unknown_name_lists_those_there_are():
+    with pytest.raises(ValueError) as caught:
+        parse(Made, {"rate": 1.0, "rat": 1.0})
+    assert str(caught.value) == ("unknown hyperparameter 'rat': there are rate, share, kind, fixed, scale, switch")
+
+
+def test_distributions_say_what_they_are():
+    found = [str(d) for d in (Uniform(0, 0.4), LogUniform(10**-4.5, 10**-2.5), Choice(1, "two"))]
+    assert found == ["uniform 0 to 0.4", "log-uniform 3.2e-05 to 0.0032", "one of 1, two"]

@@ -1,0 +1,44 @@
+"""The command line in this process, as `crosstail` runs it: with its exit code and its messages."""
+
+import shlex
+import sys
+from typing import NamedTuple
+
+import pytest
+
+from crosstail import cli
+from crosstail.testing import save_separable
+
+
+class Outcome(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def crosstail(monkeypatch, capsys, tmp_path):
+    """Run a command line in an empty folder, on a terminal of 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(words):
+        monkeypatch.setattr(sys, "argv", ["crosstail", *shlex.split(words)])
+        capsys.readouterr()
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return Outcome(code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    """A data set of vectors in the folder of the test."""
+    save_separable(tmp_path / "v.npz", [[30, 8, 2], [0, 9, 25]])
+    return "v.npz"

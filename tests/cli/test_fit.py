@@ -1,0 +1,189 @@
+"""crosstail fit: what it prints, what it writes, and what a mistake is told."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosstail import training
+from crosstail.training import RunSpec
+from crosstail.training.folder import RunFolder
+
+SHORT = "--backbone mlp --width 8 --steps 6 --batch-size 4 --evaluations 2"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The specs that are asked for, without training any."""
+    specs = []
+
+    def fit(spec, out, progress):
+        specs.append(spec)
+        return {}
+
+    monkeypatch.setattr(training, "fit", fit)
+    return specs
+
+
+def test_json_is_the_result_and_nothing_else(crosstail, vectors):
+    done = crosstail(f"fit {vectors} --out run {SHORT} --json")
+    assert done.code == 0 and done.err == ""
+    result = json.loads(done.out)
+    assert result == RunFolder(Path("run")).result()
+    assert result["spec"]["algorithm"] == "boda" and result["spec"]["dataset"] == "v.npz"
+
+
+def test_the_table_shows_the_figures_within_80_columns(crosstail, vectors):
+    done = crosstail(f"fit {vectors} --out run {SHORT}")
+    assert done.code == 0 and done.err == ""
+    result = RunFolder(Path("run")).result()
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    cells = {line.split("  ")[0].strip(): line.split() for line in lines}
+    for row, value in (
+        ("pair average", result["test"]["pair_average"]),
+        ("worst pair", result["test"]["worst_pair"]),
+        ("average over domains", result["test"]["average"]),
+        ("worst domain", result["test"]["worst_domain"]),
+        ("zero-shot pairs", result["test"]["shots"]["zero"]),
+    ):
+        assert f"{100 * value:.1f}" in cells[row]
+    assert "–" in cells["many-shot pairs"]  # no pair has more than 100 samples
+    assert f"{result['transferability']['alpha']:.2f}" in cells["transferability α"]
+    assert lines[-1] == "Next: crosstail graph run"
+
+
+def test_the_same_command_again_shows_the_same_result(crosstail, vectors):
+    words = f"fit {vectors} --out run {SHORT} --decouple --json"
+    first = crosstail(words)
+    Path("v.npz").unlink()  # not even the data are needed
+    assert crosstail(words) == first
+
+
+def test_every_option_is_in_the_spec(crosstail, asked):
+    done = crosstail(
+        "fit digits --out run --algorithm boda_m --decouple --backbone efficientnet_lite0 --freeze --width 16 "
+        "--labels forward:50 --labels uniform --labels step:10 --hp nu=0.5 --hp temperature=auto --hp warmup=3 "
+        "--seed 5 --data-seed 6 --steps 7 --batch-size 8 --evaluations 9 --json"
+    )
+    assert done.code == 0, done.err
+    assert asked == [
+        RunSpec(
+            dataset="digits",
+            algorithm="boda_m",
+            labels=("forward:50", "uniform", "step:10"),
+            data_seed=6,
+            backbone="efficientnet_lite0",
+            freeze=True,
+            width=16,
+            hparams={"nu": 0.5, "temperature": "auto", "warmup": 3},
+            decouple=True,
+            seed=5,
+            steps=7,
+            batch_size=8,
+            evaluations=9,
+        )
+    ]
+
+
+def test_defaults_are_those_of_the_data_sheet(crosstail, asked):
+    assert crosstail("fit digits --out run --json").code == 0
+    assert asked == [RunSpec(dataset="digits", algorithm="boda", backbone="small_cnn", steps=1000, batch_size=24)]
+
+
+def test_freezing_takes_the_pretrained_backbone(crosstail, asked):
+    crosstail("fit digits --out run --freeze --json")
+    assert asked[0].backbone == "efficientnet_lite0"
+
+
+def test_two_ways_to_write_a_number_are_one_run(crosstail, asked):
+    for text in ("1e-3", "0.001", "0.0010"):
+        crosstail(f"fit digits --out run --hp lr={text} --json")
+    assert len({spec.key for spec in asked}) == 1 and asked[0].hparams == {"lr": 0.001}
+
+
+MISTAKES = {
+    "fit digits --out run --algorithm bodda": "unknown algorithm 'bodda': did you mean 'boda'?",
+    "fit digitz --out run": "unknown data set 'digitz': did you mean 'digits'?",
+    "fit nowhere.npz --out run": "nowhere.npz: there is no such file",
+    "fit v.npz --out run --backbone mpl": "unknown backbone 'mpl': did you mean 'mlp'?",
+    "fit v.npz --out run": "backbone 'small_cnn' takes images, but the data are vectors of shape (6,): use mlp",
+    "fit v.npz --out run --freeze": "v.npz holds vectors already: leave --freeze out and use --backbone mlp",
+    "fit i.npz --out run --freeze --backbone small_cnn": "backbone 'small_cnn' has no pretrained weights to freeze",
+    "fit v.npz --out run --backbone mlp --hp nu": "--hp 'nu': expected name=value",
+    "fit v.npz --out run --backbone mlp --hp nu=": "--hp 'nu=': expected name=value",
+    "fit v.npz --out run --backbone mlp --hp mu=1": "unknown hyperparameter 'mu': there are lr,",
+    "fit v.npz --out run --backbone mlp --hp nu=much": "hyperparameter nu is 'much', expected float",
+    "fit v.npz --out run --backbone mlp --hp lr=-1": "Invalid learning rate: -1.0",
+    "fit v.npz --out run --backbone mlp --steps 0": "steps is 0, expected 1 or more",
+    "fit v.npz --out run --backbone mlp --batch-size 0": "batch_size is 0, expected 1 or more",
+    "fit v.npz --out run --backbone mlp --width 0": "width is 0, expected 1 or more",
+    "fit i.npz --out run --width 12": "width of small_cnn is 12, expected a multiple of 8",
+    "fit v.npz --out run --backbone mlp --labels sideways:3": "sideways",
+    "fit broken.npz --out run --backbone mlp": "broken.npz: cannot be read as an .npz file",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES.items(), ids=MISTAKES)
+def test_a_mistake_gets_two_lines_and_exit_code_2(crosstail, vectors, words, message):
+    Path("broken.npz").write_bytes(Path(vectors).read_bytes()[:300])
+    np.savez("i.npz", x=np.zeros((4, 8, 8, 3), np.uint8), y=[0, 1, 0, 1], domain=[0, 0, 1, 1], split=["train"] * 4)
+    done = crosstail(words)
+    assert done.code == 2 and done.out == ""
+    lines = done.err.splitlines()
+    assert 1 <= len(lines) <= 2 and max(map(len, lines)) <= 80, done.err
+    assert done.err.startswith("error: ") and message in " ".join(line.strip() for line in lines)
+
+
+def test_an_option_that_is_missing_or_unknown_has_exit_code_2(crosstail):
+    for words, named in (("fit digits", "--out"), ("fit digits --out run --colour red", "--colour"), ("fitt", "fitt")):
+        done = crosstail(words)
+        assert done.code == 2 and done.out == "" and named in done.err and "Traceback" not in done.err
+
+
+def test_a_mistake_can_be_corrected_in_the_same_folder(crosstail, vectors):
+    assert crosstail(f"fit {vectors} --out run {SHORT} --hp nu=much").code == 2
+    assert crosstail(f"fit {vectors} --out run {SHORT} --algorithm bodda").code == 2
+    assert crosstail(f"fit {vectors} --out run {SHORT}").code == 0
+
+
+def test_a_folder_with_another_run_is_refused(crosstail, vectors):
+    assert crosstail(f"fit {vectors} --out run {SHORT}").code == 0
+    done = crosstail(f"fit {vectors} --out run {SHORT} --seed 1 --decouple")
+    assert done.code == 2 and len(done.err.splitlines()) <= 2
+    assert "run holds another run: its decouple, seed differs" in done.err
+
+
+def test_a_folder_that_cannot_be_made_has_exit_code_1(crosstail, vectors):
+    done = crosstail(f"fit {vectors} --out v.npz/run {SHORT}")
+    assert done.code == 1 and done.err == "error: Not a directory: v.npz/run\n"
+
+
+def test_ctrl_c_says_how_to_go_on(crosstail, vectors, monkeypatch):
+    def stopped(spec, out, progress):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "fit", stopped)
+    done = crosstail(f"fit {vectors} --out run {SHORT}")
+    assert done.code == 1 and done.err == "stopped: the same command goes on from the last checkpoint\n"
+
+
+def command(*words, cwd):
+    program = Path(sys.executable).parent / "crosstail"
+    return subprocess.run([str(program), *words], cwd=cwd, capture_output=True, text=True)
+
+
+def test_the_installed_program_tells_a_mistake_without_a_traceback(tmp_path):
+    done = command("fit", "digits", "--algorithm", "bodda", "--out", "run", cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("error: unknown algorithm 'bodda': did you mean 'boda'?")
+    assert len(done.stderr.splitlines()) <= 2 and not (tmp_path / "run").exists()
+
+
+def test_the_installed_program_answers(tmp_path):
+    done = command("list", "datasets", "--json", cwd=tmp_path)
+    assert done.returncode == 0 and done.stderr == ""
+    assert "digits" in [row["name"] for row in json.loads(done.stdout)]

@@ -1,0 +1,90 @@
+"""crosstail graph: the picture of a finished run, its table and its statistics."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from crosstail.testing import save_separable
+from crosstail.training import RunSpec, fit
+from crosstail.training.folder import RunFolder
+
+COMMON = {"backbone": "mlp", "width": 8, "steps": 6, "batch_size": 4, "evaluations": 2}
+
+
+@pytest.fixture
+def run(crosstail, vectors):
+    """A finished run in the folder `run`."""
+    return fit(RunSpec(dataset=vectors, **COMMON), Path("run"))
+
+
+def test_json_has_the_statistics_of_the_result(crosstail, run):
+    done = crosstail("graph run --out g.csv --json")
+    assert done.code == 0 and done.err == ""
+    assert json.loads(done.out) == pytest.approx(run["transferability"])
+
+
+def test_text_has_the_same_within_80_columns(crosstail, run):
+    done = crosstail("graph run --out g.csv")
+    assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
+    for symbol, name in zip("αβγ", ("alpha", "beta", "gamma"), strict=True):
+        assert f"{symbol} {run['transferability'][name]:.2f} " in done.out
+    assert "g.csv" in done.out
+
+
+def test_csv_has_one_row_per_edge(crosstail, run):
+    assert crosstail("graph run --out g.csv").code == 0
+    frame = pd.read_csv("g.csv")
+    present = int((np.array(run["counts"]) > 0).sum())
+    assert len(frame) == present**2 == 25 and (frame["transferability"] >= 0).all()
+
+
+@pytest.mark.parametrize(("name", "start"), [("g.svg", b"<svg"), ("g.png", b"\x89PNG")])
+def test_pictures(crosstail, run, name, start):
+    assert crosstail(f"graph run --out {name}").code == 0
+    content = Path(name).read_bytes()
+    assert content.startswith(start) and len(content) > 2000
+
+
+def test_a_page_in_the_run_by_default(crosstail, run):
+    done = crosstail("graph run")
+    assert done.code == 0 and "run/graph.html" in done.out
+    assert "boda" not in run["spec"]["algorithm"]
+    assert "erm on v.npz" in Path("run/graph.html").read_text(encoding="utf-8")
+
+
+def test_mahalanobis(crosstail, run):
+    euclidean, other = (
+        json.loads(crosstail(f"graph run --out g.csv --json --metric {metric}").out)
+        for metric in ("euclidean", "mahalanobis")
+    )
+    assert set(other) == set(euclidean) and other != euclidean
+
+
+def test_one_domain_has_no_alpha_in_json_and_a_dash_in_text(crosstail):
+    save_separable(Path("one.npz"), [[9, 9, 9]])
+    fit(RunSpec(dataset="one.npz", **COMMON), Path("one"))
+    found = json.loads(crosstail("graph one --out g.csv --json").out)
+    assert found["alpha"] is None and found["gamma"] is None and found["beta"] > 0
+    text = crosstail("graph one --out g.csv").out
+    assert "α –" in text and "nan" not in text
+
+
+MISTAKES = {
+    "graph nowhere": "nowhere is no run: it has no spec.json",
+    "graph run --metric cosine": "metric 'cosine' is none of euclidean, mahalanobis",
+    "graph run --out g.pdf": "expected a name that ends in .html, .png or .svg",
+    "graph half --out g.csv": "half has no model.pt",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES.items(), ids=MISTAKES)
+def test_a_mistake_gets_two_lines_and_exit_code_2(crosstail, run, words, message):
+    RunFolder(Path("half")).open(RunFolder(Path("run")).spec())
+    done = crosstail(words)
+    assert done.code == 2 and done.out == ""
+    lines = done.err.splitlines()
+    assert 1 <= len(lines) <= 2 and max(map(len, lines)) <= 80, done.err
+    assert message in " ".join(line.strip() for line in lines)

@@ -1,0 +1,67 @@
+"""crosstail list, and what all verbs have in common."""
+
+import json
+
+import pytest
+
+from crosstail import cli, discovery
+
+PACKAGES = {
+    "algorithms": "crosstail.algorithms",
+    "datasets": "crosstail.data.benchmarks",
+    "backbones": "crosstail.backbones",
+}
+VERBS = [command.name for command in cli.app.registered_commands]
+
+
+@pytest.mark.parametrize("kind", PACKAGES)
+def test_json_lists_everything_there_is_with_a_sentence(crosstail, kind):
+    done = crosstail(f"list {kind} --json")
+    assert done.code == 0 and done.err == ""
+    rows = json.loads(done.out)
+    assert [row["name"] for row in rows] == discovery.names(PACKAGES[kind])
+    assert all(len(row["what"]) > 20 for row in rows)
+
+
+@pytest.mark.parametrize("kind", PACKAGES)
+def test_the_table_lists_the_same_within_80_columns(crosstail, kind):
+    done = crosstail(f"list {kind}")
+    assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
+    first_words = {line.split(" ")[0] for line in done.out.splitlines()}
+    assert set(discovery.names(PACKAGES[kind])) <= first_words
+
+
+def test_details_that_a_program_may_read(crosstail):
+    rows = {row["name"]: row for row in json.loads(crosstail("list algorithms --json").out)}
+    assert rows["erm"]["hyperparameters"] == ["lr", "weight_decay"]
+    assert {"weight", "nu", "temperature"} <= set(rows["boda"]["hyperparameters"])
+    (digits,) = json.loads(crosstail("list datasets --json").out)
+    assert digits["domains"] == ["handwritten", "textured", "signs"] and digits["classes"] == 10
+
+
+def test_an_unknown_kind_is_refused_with_those_there_are(crosstail):
+    done = crosstail("list colours")
+    assert done.code == 2 and all(kind in done.err for kind in PACKAGES) and "Traceback" not in done.err
+
+
+def test_there_are_verbs():
+    assert {"demo", "fit", "graph", "list"} <= set(VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_an_example_and_fits_into_80_columns(crosstail, verb):
+    done = crosstail(f"{verb} --help")
+    assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
+    text = " ".join(done.out.split())
+    assert f"Example: crosstail {verb}" in text
+
+
+def test_help_names_every_verb(crosstail):
+    done = crosstail("--help")
+    assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
+    assert all(f" {verb} " in done.out for verb in VERBS)
+
+
+def test_no_verb_shows_the_help_and_has_exit_code_2(crosstail):
+    done = crosstail("")
+    assert done.code == 2 and "Usage:" in done.out + done.err

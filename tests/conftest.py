@@ -1,0 +1,22 @@
+"""For all tests: a cache of their own, and one thread."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests never read or write the user's cache; processes that they start inherit this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CROSSTAIL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("OMP_NUM_THREADS", os.environ.get("OMP_NUM_THREADS", "1"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """The models of tests are so small that several threads only wait for each other."""
+    torch.set_num_threads(1)

@@ -1,0 +1,66 @@
+"""Every benchmark has a data sheet that agrees with what it loads."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from crosstail import data, discovery
+
+NAMES = discovery.names(data.BENCHMARKS)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def found(request):
+    module = discovery.find(data.BENCHMARKS, request.param, "data set")
+    return request.param, module, module.load(seed=0)
+
+
+@pytest.fixture(scope="module")
+def default(found):
+    """With the labels of the sheet."""
+    return data.load(found[0])
+
+
+def test_the_sheet_agrees_with_the_data(found):
+    name, module, dataset = found
+    sheet = module.SHEET
+    assert sheet.name == dataset.name == name
+    assert (sheet.domains, sheet.classes) == (dataset.domains, dataset.classes)
+
+
+def test_the_sheet_says_what_a_user_must_know(found):
+    _, module, _ = found
+    for field in dataclasses.fields(module.SHEET):
+        value = getattr(module.SHEET, field.name)
+        assert value or field.name == "labels", f"{field.name} is empty"
+    assert module.SHEET.few < module.SHEET.many
+    assert module.__doc__ and module.SHEET.name in module.__doc__
+
+
+def test_the_default_labels_apply(found, default):
+    _, module, dataset = found
+    assert (default.counts("train") <= dataset.counts("train")).all()
+    for split in ("val", "test"):
+        assert (default.counts(split) == dataset.counts(split)).all()
+    if module.SHEET.labels:
+        assert len(default) < len(dataset)
+
+
+def test_every_pair_can_be_tested_and_every_domain_trained(found, default):
+    _, _, dataset = found
+    assert (dataset.counts("test") > 0).all() and (dataset.counts("val") > 0).all()
+    assert (default.counts("train").sum(axis=1) > 0).all()
+
+
+def test_inputs_are_images_or_vectors(found):
+    _, _, dataset = found
+    is_image = dataset.x.dtype == np.uint8 and dataset.x.ndim == 4 and dataset.x.shape[3] == 3
+    is_vector = dataset.x.dtype == np.float32 and dataset.x.ndim == 2
+    assert is_image or is_vector
+    assert dataset.is_image == is_image
+
+
+def test_shot_thresholds_are_those_of_the_sheet(found):
+    name, module, _ = found
+    assert data.shot_thresholds(name) == (module.SHEET.many, module.SHEET.few)

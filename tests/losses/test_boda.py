@@ -1,0 +1,907 @@
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.autograd import gradcheck, gradgradcheck
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from crosstail.losses import BoDALoss, LowRankPrecision, PairStatistics, boda_loss
+from crosstail.losses.distances import Precision
+
+METRICS = ("euclidean", "diagonal", "low_rank", "full")
+EQUATIONS: dict[str, dict[str, Any]] = {
+    "equation 1": {"balanced": False},
+    "equation 2": {"nu": 0.0},
+    "equation 3, nu 0.5": {"nu": 0.5},
+    "equation 3, nu 1": {"nu": 1.0},
+    "equation 3, nu 1.5": {"nu": 1.5},
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A batch, the statistics of every pair and the counts of the training set."""
+
+    z: Tensor
+    y: Tensor
+    domain: Tensor
+    centroids: Tensor
+    counts: Tensor
+    precision: Precision | None = None
+
+    def loss(self, **options: Any) -> Tensor:
+        return boda_loss(self.z, self.y, self.domain, self.centroids, self.counts, precision=self.precision, **options)
+
+    def with_grad(self) -> "Problem":
+        return replace(self, z=self.z.detach().clone().requires_grad_())
+
+    def to(self, dtype: torch.dtype) -> "Problem":
+        return replace(self, z=self.z.to(dtype), centroids=self.centroids.to(dtype))
+
+
+def make(
+    seed: int = 0,
+    *,
+    domains: int = 3,
+    classes: int = 4,
+    features: int = 5,
+    batch: int = 9,
+    absent: float = 0.0,
+    largest: int = 9,
+    metric: str = "euclidean",
+) -> Problem:
+    torch.manual_seed(seed)
+    centroids = torch.randn(domains, classes, features, dtype=torch.float64)
+    counts = torch.randint(1, largest + 1, (domains, classes))
+    counts[torch.rand(domains, classes) < absent] = 0
+    precision: Precision | None = None
+    root = torch.randn(domains, classes, features, features, dtype=torch.float64) / features**0.5
+    if metric == "diagonal":
+        precision = 0.5 + torch.rand(domains, classes, features, dtype=torch.float64)
+    elif metric == "low_rank":
+        # a ≥ 1 and the trace of WWᵀ is 0.72: diag(a) − WWᵀ is positive definite.
+        factor = 0.6 * nn.functional.normalize(root[..., :2], dim=2)
+        precision = LowRankPrecision(1.0 + torch.rand(domains, classes, features).double(), factor)
+    elif metric == "full":
+        precision = root @ root.mT + 0.1 * torch.eye(features, dtype=torch.float64)
+    return Problem(
+        torch.randn(batch, features, dtype=torch.float64),
+        torch.randint(classes, (batch,)),
+        torch.randint(domains, (batch,)),
+        centroids,
+        counts,
+        precision,
+    )
+
+
+def dense(precision: Precision | None, d: int, c: int, num_features: int) -> list[list[float]]:
+    """The matrix Λ of one pair, whatever its form."""
+    if precision is None:
+        matrix = torch.eye(num_features)
+    elif isinstance(precision, LowRankPrecision):
+        matrix = torch.diag(precision.diagonal[d, c]) - precision.factor[d, c] @ precision.factor[d, c].T
+    elif precision.ndim == 3:
+        matrix = torch.diag(precision[d, c])
+    else:
+        matrix = precision[d, c]
+    return matrix.tolist()
+
+
+def distances(p: Problem) -> list[dict[tuple[int, int], float]]:
+    """√((z − μ)ᵀ Λ (z − μ)) of every sample to every present pair."""
+    num_domains, num_classes, num_features = p.centroids.shape
+    table = []
+    for z in p.z.tolist():
+        row = {}
+        for d in range(num_domains):
+            for c in range(num_classes):
+                if p.counts[d, c] > 0:
+                    delta = [a - b for a, b in zip(z, p.centroids[d, c].tolist(), strict=True)]
+                    precision = dense(p.precision, d, c, num_features)
+                    squared = 0.0
+                    for f in range(num_features):
+                        for g in range(num_features):
+                            squared += delta[f] * precision[f][g] * delta[g]
+                    row[d, c] = math.sqrt(squared)
+        table.append(row)
+    return table
+
+
+def printed(
+    p: Problem, *, nu: float = 1.0, temperature: float = 1.0, balanced: bool = True
+) -> tuple[list[float], list[bool]]:
+    """Equations (1) to (3) as the paper writes them, a sample at a time; and which samples have a positive."""
+    losses, valid = [], []
+    for own, row in zip(zip(p.domain.tolist(), p.y.tolist(), strict=True), distances(p), strict=True):
+        n_own = max(int(p.counts[own]), 1)
+
+        def similarity(pair: tuple[int, int], row: dict[Any, float] = row, n_own: int = n_own) -> float:
+            weight = (int(p.counts[pair]) / n_own) ** nu / n_own if balanced else 1.0
+            return math.exp(-weight * row[pair] / temperature)
+
+        denominator = sum(similarity(pair) for pair in row if pair != own)
+        terms = [
+            -math.log(similarity((d, own[1])) / denominator)
+            for d in range(len(p.centroids))
+            if d != own[0] and (d, own[1]) in row
+        ]
+        losses.append(sum(terms) / len(terms) if terms else 0.0)
+        valid.append(bool(terms))
+    return losses, valid
+
+
+def automatic(
+    p: Problem, *, nu: float = 1.0, balanced: bool = True, scale: float | None = None
+) -> tuple[list[float], list[float]]:
+    """The "auto" formula of the docstring, a sample at a time; and the weights of the samples in the mean."""
+    table = distances(p)
+    every = [value for row in table for value in row.values()]
+    scale = sum(every) / len(every) if scale is None else scale
+    present = [int(n) for n in p.counts.flatten() if n > 0]
+    losses, weights = [], []
+    for own, row in zip(zip(p.domain.tolist(), p.y.tolist(), strict=True), table, strict=True):
+        reliability = {pair: float(p.counts[pair]) ** (nu if balanced else 0.0) for pair in row}
+        mean_reliability = sum(reliability.values()) / len(reliability)
+        positives = [pair for pair in row if pair[1] == own[1] and pair != own]
+        importance = sum(present) / len(present) / max(int(p.counts[own]), 1) if balanced else 1.0
+        if not positives:
+            losses.append(0.0)
+            weights.append(0.0)
+            continue
+        repulsion = math.log(sum(reliability[q] * math.exp(-row[q] / scale) for q in row if q != own))
+        total = sum(reliability[q] for q in positives)
+        attraction = sum(reliability[q] / total * row[q] / scale for q in positives)
+        losses.append(importance * (repulsion + attraction - math.log(mean_reliability)))
+        weights.append(importance)
+    return losses, weights
+
+
+def assert_close(found: Tensor, expected: Any, rtol: float = 1e-9, atol: float = 1e-11) -> None:
+    torch.testing.assert_close(found, torch.as_tensor(expected, dtype=found.dtype), rtol=rtol, atol=atol)
+
+
+class TestAgainstThePaper:
+    @pytest.mark.parametrize("metric", METRICS)
+    @pytest.mark.parametrize("equation", EQUATIONS)
+    def test_every_equation_and_metric(self, equation: str, metric: str) -> None:
+        options = EQUATIONS[equation]
+        for seed in range(3):
+            p = make(seed, metric=metric)
+            losses, valid = printed(p, **options)
+            assert all(valid)
+            assert_close(p.loss(reduction="sum", **options), sum(losses))
+            assert_close(p.loss(reduction="mean", **options), sum(losses) / len(losses))
+            assert_close(p.loss(reduction="none", **options), losses)
+
+    @pytest.mark.parametrize("temperature", [0.3, 7.0, 2])
+    @pytest.mark.parametrize("equation", EQUATIONS)
+    def test_temperature_divides_the_distances(self, equation: str, temperature: float) -> None:
+        p = make(1)
+        expected, _ = printed(p, temperature=temperature, **EQUATIONS[equation])
+        assert_close(p.loss(temperature=temperature, reduction="none", **EQUATIONS[equation]), expected)
+
+    @pytest.mark.parametrize("metric", METRICS)
+    @given(seed=st.integers(0, 10**6), nu=st.floats(0, 1.5), absent=st.floats(0.1, 0.9))
+    @settings(deadline=None, max_examples=15)
+    def test_absent_pairs_are_in_neither_sum(self, metric: str, seed: int, nu: float, absent: float) -> None:
+        p = make(seed, absent=absent, metric=metric)
+        losses, valid = printed(p, nu=nu)
+        assert_close(p.loss(nu=nu, reduction="none"), losses)
+        assert_close(p.loss(nu=nu, reduction="sum"), sum(losses))
+        assert_close(p.loss(nu=nu), sum(losses) / max(sum(valid), 1))
+
+    @pytest.mark.parametrize("balanced", [True, False])
+    @pytest.mark.parametrize("metric", METRICS)
+    @given(seed=st.integers(0, 10**6), nu=st.floats(0, 1.5), absent=st.sampled_from([0.0, 0.4]))
+    @settings(deadline=None, max_examples=10)
+    def test_auto(self, balanced: bool, metric: str, seed: int, nu: float, absent: float) -> None:
+        p = make(seed, absent=absent, metric=metric)
+        options: dict[str, Any] = {"nu": nu, "balanced": balanced, "temperature": "auto"}
+        if int(p.counts.sum()) == 0:
+            assert float(p.loss(**options)) == 0
+            return
+        losses, weights = automatic(p, nu=nu, balanced=balanced)
+        assert_close(p.loss(reduction="none", **options), losses)
+        assert_close(p.loss(reduction="sum", **options), sum(losses))
+        assert_close(p.loss(**options), sum(losses) / (sum(weights) or 1.0))
+
+    def test_counts_of_a_thousand_to_one(self) -> None:
+        p = replace(make(3, domains=2, classes=3), counts=torch.tensor([[1000, 1, 30], [1, 1000, 1000]]))
+        p = replace(p, z=p.z / 100, centroids=p.centroids / 100)  # otherwise the oracle's exp is 0
+        assert_close(p.loss(reduction="none"), printed(p)[0])
+        assert_close(p.loss(reduction="none", temperature="auto"), automatic(p)[0])
+
+
+class TestGradients:
+    @pytest.mark.parametrize("metric", METRICS)
+    @pytest.mark.parametrize("equation", EQUATIONS)
+    def test_gradcheck_in_features_and_centroids(self, equation: str, metric: str) -> None:
+        p = make(2, domains=2, classes=3, features=3, batch=4, metric=metric)
+
+        def loss(z: Tensor, centroids: Tensor) -> Tensor:
+            return replace(p, z=z, centroids=centroids).loss(**EQUATIONS[equation])
+
+        assert gradcheck(loss, (p.z.requires_grad_(), p.centroids.requires_grad_()))
+
+    @pytest.mark.parametrize("metric", METRICS)
+    def test_second_derivatives(self, metric: str) -> None:
+        p = make(2, domains=2, classes=2, features=3, batch=3, metric=metric)
+
+        def loss(z: Tensor, centroids: Tensor) -> Tensor:
+            return replace(p, z=z, centroids=centroids).loss()
+
+        assert gradgradcheck(loss, (p.z.requires_grad_(), p.centroids.requires_grad_()))
+
+    @pytest.mark.parametrize("balanced", [True, False])
+    @pytest.mark.parametrize("metric", METRICS)
+    def test_auto_is_the_gradient_at_a_fixed_mean_distance(self, metric: str, balanced: bool) -> None:
+        p = make(5, domains=2, classes=2, features=3, batch=4, metric=metric)
+        every = [value for row in distances(p) for value in row.values()]
+        scale = sum(every) / len(every)
+        for name in ("z", "centroids"):
+            value = getattr(p, name).clone().requires_grad_()
+            (found,) = torch.autograd.grad(
+                replace(p, **{name: value}).loss(temperature="auto", balanced=balanced), value
+            )
+            expected = torch.zeros_like(value)
+            for i in range(value.numel()):
+                ends = []
+                for step in (1e-5, -1e-5):
+                    moved = value.detach().clone()
+                    moved.view(-1)[i] += step
+                    losses, weights = automatic(replace(p, **{name: moved}), balanced=balanced, scale=scale)
+                    ends.append(sum(losses) / sum(weights))
+                expected.view(-1)[i] = (ends[0] - ends[1]) / 2e-5
+            assert_close(found, expected, rtol=1e-6, atol=1e-8)
+
+    def test_gradient_of_a_sample_does_not_depend_on_the_others_if_summed(self) -> None:
+        p = make(4).with_grad()
+        (together,) = torch.autograd.grad(p.loss(reduction="sum"), p.z)
+        for i in range(len(p.z)):
+            one = replace(p, z=p.z[i : i + 1], y=p.y[i : i + 1], domain=p.domain[i : i + 1])
+            (alone,) = torch.autograd.grad(one.loss(reduction="sum"), p.z)
+            assert_close(alone[i], together[i])
+
+
+@pytest.mark.parametrize("temperature", [1.0, "auto"])
+class TestEdges:
+    def test_one_domain_has_no_positive(self, temperature: Any) -> None:
+        p = make(domains=1).with_grad()
+        loss = p.loss(temperature=temperature)
+        loss.backward()  # type: ignore[no-untyped-call]
+        assert float(loss.detach()) == 0
+        assert p.z.grad is not None
+        assert p.z.grad.abs().max() == 0
+
+    def test_samples_without_a_positive_count_for_nothing(self, temperature: Any) -> None:
+        p = make(8, domains=2, classes=3, batch=12)
+        p.counts[0, 1] = p.counts[1, 2] = 0  # samples of (1, 1) and (0, 2) have nobody
+        p = p.with_grad()
+        alone = ((p.domain == 1) & (p.y == 1)) | ((p.domain == 0) & (p.y == 2))
+        assert 0 < alone.sum() < len(alone)
+        (grad,) = torch.autograd.grad(p.loss(temperature=temperature), p.z)
+        assert grad[alone].abs().max() == 0
+        assert (grad[~alone].abs().amax(1) > 0).all()
+        assert (p.loss(temperature=temperature, reduction="none")[alone] == 0).all()
+
+    @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+    def test_empty_batch(self, temperature: Any, reduction: Any) -> None:
+        p = make(batch=0).with_grad()
+        loss = p.loss(temperature=temperature, reduction=reduction)
+        assert loss.shape == ((0,) if reduction == "none" else ())
+        (grad,) = torch.autograd.grad(loss.sum(), p.z)
+        assert grad.shape == p.z.shape
+        assert float(loss.detach().sum()) == 0
+
+    def test_no_pair_present(self, temperature: Any) -> None:
+        p = make(absent=1.1).with_grad()
+        (grad,) = torch.autograd.grad(p.loss(temperature=temperature), p.z)
+        assert grad.abs().max() == 0
+
+    def test_one_pair_present(self, temperature: Any) -> None:
+        p = make(absent=1.1, batch=24)
+        p.counts[1, 2] = 4
+        p = p.with_grad()
+        # Samples of its class in another domain have it as their only pair: −log 1. All others have no positive.
+        losses = p.loss(temperature=temperature, reduction="none")
+        assert_close(losses, torch.zeros(24))
+        (grad,) = torch.autograd.grad(losses.sum(), p.z)
+        assert_close(grad, torch.zeros_like(p.z))
+
+    def test_a_sample_of_an_absent_pair_counts_as_one(self, temperature: Any) -> None:
+        p = make(1)
+        d, c = int(p.domain[0]), int(p.y[0])
+        p.counts[d, c] = 0
+        expected = printed(p)[0] if temperature == 1.0 else automatic(p)[0]
+        assert expected[0] != 0
+        assert_close(p.loss(temperature=temperature, reduction="none"), expected)
+
+    @pytest.mark.parametrize("metric", METRICS)
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    def test_features_on_a_centroid(self, temperature: Any, metric: str, dtype: torch.dtype) -> None:
+        p = make(6, metric=metric, features=7)
+        p = replace(p, z=p.centroids[p.domain.roll(1), p.y.roll(2)]).to(dtype).with_grad()
+        loss = p.loss(temperature=temperature)
+        (grad,) = torch.autograd.grad(loss, p.z)
+        assert torch.isfinite(loss)
+        assert torch.isfinite(grad).all()
+        assert grad.norm(dim=1).max() < 1e3
+
+    def test_everything_at_one_point(self, temperature: Any) -> None:
+        p = make(6)
+        p = replace(p, z=torch.full_like(p.z, 3.0), centroids=torch.full_like(p.centroids, 3.0)).with_grad()
+        p = replace(p, counts=torch.full_like(p.counts, 5))
+        loss = p.loss(temperature=temperature)
+        (grad,) = torch.autograd.grad(loss, p.z)
+        assert_close(loss, math.log(p.counts.numel() - 1))
+        assert grad.abs().max() == 0
+
+    @pytest.mark.parametrize("metric", METRICS)
+    @pytest.mark.parametrize("size", [1e18, 1e30, 1e-18, 1e-30, 1e36])
+    def test_huge_and_tiny_features(self, temperature: Any, size: float, metric: str) -> None:
+        p = make(7, metric=metric)
+        scaled = replace(p, z=p.z * size, centroids=p.centroids * size).to(torch.float32).with_grad()
+        loss = scaled.loss(temperature=temperature)
+        (grad,) = torch.autograd.grad(loss, scaled.z)
+        assert torch.isfinite(loss)
+        assert torch.isfinite(grad).all()
+        if temperature == "auto":
+            reference = p.with_grad()
+            expected = reference.loss(temperature="auto")
+            (expected_grad,) = torch.autograd.grad(expected, reference.z)
+            torch.testing.assert_close(loss.double(), expected, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(grad.double() * size, expected_grad, rtol=1e-3, atol=1e-4)
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_half_precision_features(self, temperature: Any, dtype: torch.dtype) -> None:
+        p = make(9, features=64)
+        half = replace(p, z=p.z.to(dtype), centroids=p.centroids.float()).with_grad()
+        loss = half.loss(temperature=temperature)
+        (grad,) = torch.autograd.grad(loss, half.z)
+        assert loss.dtype == torch.float32
+        assert grad.dtype == dtype
+        exact = replace(p, z=half.z.detach().double(), centroids=half.centroids.double()).with_grad()
+        expected = exact.loss(temperature=temperature)
+        (expected_grad,) = torch.autograd.grad(expected, exact.z)
+        torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(grad.double(), expected_grad, rtol=1e-2, atol=1e-4)
+
+    @pytest.mark.parametrize("metric", METRICS)
+    def test_autocast_does_not_cost_digits(self, temperature: Any, metric: str) -> None:
+        p = make(9, metric=metric, features=32).to(torch.float32)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            inside = p.loss(temperature=temperature)
+        assert inside.dtype == torch.float32
+        torch.testing.assert_close(inside, p.loss(temperature=temperature), rtol=1e-6, atol=1e-6)
+
+    @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8, torch.float32, torch.float64])
+    def test_dtype_of_the_counts_does_not_matter(self, temperature: Any, dtype: torch.dtype) -> None:
+        p = make(10, absent=0.2)
+        assert_close(
+            replace(p, counts=p.counts.to(dtype)).loss(temperature=temperature), p.loss(temperature=temperature)
+        )
+
+    @pytest.mark.parametrize("metric", METRICS)
+    def test_statistics_of_an_absent_pair_may_be_anything(self, temperature: Any, metric: str) -> None:
+        p = make(11, absent=0.4, metric=metric)
+        assert 0 < (p.counts == 0).sum() < p.counts.numel()
+
+        def spoil(table: Tensor) -> Tensor:
+            table = table.clone()
+            table[p.counts == 0] = torch.nan
+            return table.requires_grad_()
+
+        precision = p.precision
+        if isinstance(precision, LowRankPrecision):
+            precision = LowRankPrecision(*(spoil(part) for part in precision))
+        elif precision is not None:
+            precision = spoil(precision)
+        spoilt = replace(p, centroids=spoil(p.centroids), precision=precision).with_grad()
+        loss = spoilt.loss(temperature=temperature)
+        assert_close(loss, p.loss(temperature=temperature))
+        grads = torch.autograd.grad(loss, [spoilt.z, spoilt.centroids])
+        clean = p.with_grad()
+        (expected,) = torch.autograd.grad(clean.loss(temperature=temperature), clean.z)
+        assert_close(grads[0], expected)
+        assert (grads[1][p.counts == 0] == 0).all()
+
+    def test_not_contiguous(self, temperature: Any) -> None:
+        p = make(12)
+        strided = Problem(
+            p.z.T.contiguous().T,
+            torch.stack([p.y, p.y], 1)[:, 0],
+            torch.stack([p.domain, p.domain], 1)[:, 1],
+            p.centroids.permute(2, 1, 0).contiguous().permute(2, 1, 0),
+            p.counts.T.contiguous().T,
+        )
+        assert not any(t.is_contiguous() for t in (strided.z, strided.y, strided.centroids, strided.counts))
+        assert_close(strided.loss(temperature=temperature), p.loss(temperature=temperature))
+
+    @pytest.mark.parametrize("metric", METRICS)
+    def test_a_large_common_offset(self, temperature: Any, metric: str) -> None:
+        p = make(13, features=32, metric=metric)
+        shifted = replace(p, z=p.z + 1e4, centroids=p.centroids + 1e4).to(torch.float32).with_grad()
+        exact = replace(
+            shifted, z=shifted.z.detach().double(), centroids=shifted.centroids.double()
+        ).with_grad()  # of the features as float32 has rounded them
+        loss, expected = shifted.loss(temperature=temperature), exact.loss(temperature=temperature)
+        torch.testing.assert_close(loss.double(), expected, rtol=1e-3, atol=0)
+        (grad,), (expected_grad,) = torch.autograd.grad(loss, shifted.z), torch.autograd.grad(expected, exact.z)
+        torch.testing.assert_close(grad.double(), expected_grad, rtol=1e-2, atol=1e-3 * float(expected_grad.max()))
+
+    def test_extreme_exponents_of_counts(self, temperature: Any) -> None:
+        p = replace(make(14, domains=2, classes=2), counts=torch.tensor([[1, 10**6], [10**6, 1]]))
+        p = p.to(torch.float32).with_grad()
+        for nu in (0.0, 1.0, 5.0, 20.0):
+            loss = p.loss(temperature=temperature, nu=nu)
+            (grad,) = torch.autograd.grad(loss, p.z)
+            assert torch.isfinite(loss)
+            assert torch.isfinite(grad).all()
+
+
+class TestWrongInput:
+    @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+    @pytest.mark.parametrize("metric", METRICS)
+    def test_the_entry_is_named(self, metric: str, wrong: float) -> None:
+        p = make(metric=metric)
+        p.z[4, 2] = wrong
+        with pytest.raises(ValueError, match=r"z\[4, 2\] is NaN or infinite"):
+            p.loss()
+
+    def test_centroids(self) -> None:
+        p = make(classes=4)
+        p.centroids[1, 2, 3] = math.nan
+        with pytest.raises(ValueError, match=r"centroids\[6, 3\] is NaN or infinite"):
+            p.loss()
+
+    @pytest.mark.parametrize("metric", METRICS[1:])
+    def test_precision(self, metric: str) -> None:
+        p = make(metric=metric)
+        table = p.precision.diagonal if isinstance(p.precision, LowRankPrecision) else p.precision
+        assert table is not None
+        table[1, 2, 3] = math.inf
+        with pytest.raises(ValueError, match=r"precision\[6, 3.* is NaN or infinite"):
+            p.loss()
+
+    @pytest.mark.parametrize("temperature", [0, -1.0, math.nan, "Auto"])
+    def test_temperature(self, temperature: Any) -> None:
+        with pytest.raises(ValueError, match='expected a number above 0 or "auto"'):
+            make().loss(temperature=temperature)
+
+    def test_reduction_and_shape_of_the_counts(self) -> None:
+        with pytest.raises(ValueError, match="'total' is none of mean, sum, none"):
+            make().loss(reduction="total")
+        with pytest.raises(ValueError, match=r"counts is \(4, 3\), expected \(3, 4\)"):
+            replace(make(), counts=make().counts.T).loss()
+
+
+def rare_and_frequent(*, with_rare: bool) -> Problem:
+    """Two domains that are far apart, three classes, 1,000 samples of every pair but (1, 0), which has one."""
+    torch.manual_seed(0)
+    centroids = 3 * torch.randn(1, 3, 16) + 6 * torch.randn(2, 1, 16)
+    y, domain = torch.arange(32) % 3, torch.arange(32) // 16
+    y[(domain == 1) & (y == 0)] = 1
+    if with_rare:
+        y[-1] = 0
+    counts = torch.full((2, 3), 1000)
+    counts[1, 0] = 1
+    return Problem(centroids[domain, y] + torch.randn(32, 16), y, domain, centroids, counts).with_grad()
+
+
+def gradient_norms(p: Problem, **options: Any) -> Tensor:
+    (grad,) = torch.autograd.grad(p.loss(**options), p.z)
+    return grad.norm(dim=1)
+
+
+class TestExtremeCounts:
+    @pytest.mark.parametrize("with_rare", [True, False])
+    def test_auto_bounds_every_gradient(self, with_rare: bool) -> None:
+        p = rare_and_frequent(with_rare=with_rare)
+        mean_distance = float(torch.cdist(p.z.detach(), p.centroids.flatten(0, 1)).mean())
+        importance = 1 / p.counts[p.domain, p.y]
+        bound = 2 * importance / importance.sum() / mean_distance
+        norms = gradient_norms(p, temperature="auto")
+        assert (norms <= bound * 1.0001).all()
+        assert norms.sum() <= 2 / mean_distance * 1.0001
+        even = replace(p, counts=torch.full_like(p.counts, 1000))
+        assert 0.2 < norms.sum() / gradient_norms(even, temperature="auto").sum() < 5
+
+    def test_auto_against_the_printed_form(self) -> None:
+        p = rare_and_frequent(with_rare=True)
+        printed_norms = gradient_norms(p, reduction="sum")
+        # As printed, the one rare sample outweighs all others by more than N′ / N.
+        assert printed_norms[-1] > 1000 * printed_norms[:-1].sum()
+        # With "auto" its share of the step is at most that of its whole pair, whose only sample it is.
+        summed = gradient_norms(p, reduction="sum", temperature="auto")
+        assert 100 < summed[-1] / summed[:-1].mean() < 10_000
+        step = gradient_norms(p, temperature="auto").sum()
+        without = gradient_norms(rare_and_frequent(with_rare=False), temperature="auto").sum()
+        assert 0.2 < step / without < 5
+        # The same sums of the printed form are the wider apart.
+        without = gradient_norms(rare_and_frequent(with_rare=False)).sum()
+        assert gradient_norms(p).sum() / without > 1000
+
+    @given(
+        seed=st.integers(0, 10**6),
+        largest=st.sampled_from([1, 10, 1000, 10**6]),
+        nu=st.floats(0, 1.5),
+        scale=st.floats(-3, 3),
+    )
+    @settings(deadline=None, max_examples=40)
+    def test_the_bound_holds_for_any_counts(self, seed: int, largest: int, nu: float, scale: float) -> None:
+        p = make(seed, largest=largest, absent=0.2, domains=2)
+        p = replace(p, z=p.z * 10**scale, centroids=p.centroids * 10**scale).with_grad()
+        if int(p.counts.sum()) == 0:
+            return
+        _, weights = automatic(p, nu=nu)
+        every = [value for row in distances(p) for value in row.values()]
+        share = torch.tensor(weights, dtype=torch.float64) / (sum(weights) or 1.0)
+        bound = 2 * share / (sum(every) / len(every))
+        assert (gradient_norms(p, temperature="auto", nu=nu) <= bound * (1 + 1e-9) + 1e-12).all()
+
+    def test_training_from_scratch_is_not_worse_than_without(self) -> None:
+        """Two domains with opposite tails, 1,000 samples of a pair or one, batches as they come."""
+        without = [train_a_small_network(seed, weight=0.0) for seed in range(4)]
+        with_term = [train_a_small_network(seed, weight=1.0) for seed in range(4)]
+        assert sum(with_term) / 4 > sum(without) / 4 - 0.01
+        assert min(with_term) > min(without) - 0.05
+
+
+def train_a_small_network(seed: int, weight: float) -> float:
+    """The accuracy on balanced test data after 150 steps."""
+    torch.manual_seed(seed)
+    class_means, domain_means = 1.2 * torch.randn(1, 4, 12), 0.8 * torch.randn(2, 1, 12)
+    counts = torch.tensor([[1000, 1000, 1, 1], [1, 1, 1000, 1000]])
+
+    def draw(numbers: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        pair = torch.arange(8).repeat_interleave(numbers.flatten())
+        domain, y = pair // 4, pair % 4
+        return (class_means + domain_means)[domain, y] + torch.randn(len(pair), 12), y, domain
+
+    x, y, domain = draw(counts)
+    test_x, test_y, _ = draw(torch.full_like(counts, 100))
+    encoder = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 16))
+    head = nn.Linear(16, 4)
+    criterion = BoDALoss(2, 4, 16, counts)
+    optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=3e-3)
+    rows = [(domain == d).nonzero().flatten() for d in range(2)]
+    for _ in range(150):
+        batch = torch.cat([r[torch.randint(len(r), (32,))] for r in rows])
+        z = encoder(x[batch])
+        loss = nn.functional.cross_entropy(head(z), y[batch]) + weight * criterion(z, y[batch], domain[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        return float((head(encoder(test_x)).argmax(1) == test_y).double().mean())
+
+
+class TestWhereTheSoftmaxIsFlat:
+    """The docstring's comparison of "auto" and equation (3), for one sample amid centroids on a sphere."""
+
+    @staticmethod
+    def around(counts: Tensor) -> tuple[Problem, Tensor, Tensor, Tensor]:
+        """A problem, the unit vectors from the pairs to the sample, and who are positives and others."""
+        torch.manual_seed(1)
+        num_domains, num_classes = counts.shape
+        centroids = nn.functional.normalize(torch.randn(num_domains, num_classes, 6, dtype=torch.float64), dim=2)
+        p = Problem(
+            torch.zeros(1, 6, dtype=torch.float64), torch.tensor([0]), torch.tensor([0]), centroids, counts
+        ).with_grad()
+        other = torch.ones(counts.shape, dtype=torch.bool)
+        other[0, 0] = False
+        positive = other & (torch.arange(num_classes) == 0)
+        return p, -centroids, positive, other
+
+    @given(counts=st.lists(st.integers(1, 1000), min_size=9, max_size=9), nu=st.floats(0, 1.5))
+    @settings(deadline=None, max_examples=30)
+    def test_pull_and_push_have_the_same_directions(self, counts: list[int], nu: float) -> None:
+        table = torch.tensor(counts).view(3, 3)
+        p, unit, positive, other = self.around(table)
+        power = table.double() ** nu
+        pull = (power[..., None] * unit)[positive].sum(0)
+        push = (power[..., None] * unit)[other].sum(0)
+        auto = pull / power[positive].sum() - push / power[other].sum()
+        (found,) = torch.autograd.grad(p.loss(nu=nu, temperature="auto"), p.z)  # all distances are 1
+        assert_close(found[0], auto, atol=1e-9)
+        # Equation (3) at a temperature at which nothing is left of the distances in the softmax.
+        temperature = 1e9 * float((power / power[0, 0]).max())
+        (found,) = torch.autograd.grad(p.loss(nu=nu, temperature=temperature), p.z)
+        equation_3 = pull / positive.sum() - push / other.sum()
+        assert_close(
+            found[0] * temperature * power[0, 0] * table[0, 0], equation_3, rtol=1e-6, atol=1e-6 * float(power.max())
+        )
+
+    def test_whole_gradients_are_parallel_if_the_positives_have_the_mean_count_of_the_others(self) -> None:
+        p, _, _, _ = self.around(torch.tensor([[700, 20, 1], [10, 39, 25], [30, 5, 30]]))  # 20 on average, both ways
+        (auto,) = torch.autograd.grad(p.loss(temperature="auto"), p.z)
+        (equation_3,) = torch.autograd.grad(p.loss(temperature=1e6), p.z)
+        assert_close(nn.functional.normalize(auto, eps=0), nn.functional.normalize(equation_3, eps=0), rtol=1e-6)
+        # Otherwise they are not: pull and push have other strengths.
+        p, _, _, _ = self.around(torch.tensor([[700, 1, 1], [500, 1, 1], [3, 1, 1]]))
+        (auto,) = torch.autograd.grad(p.loss(temperature="auto"), p.z)
+        (equation_3,) = torch.autograd.grad(p.loss(temperature=1e6), p.z)
+        cosine = (nn.functional.normalize(auto, eps=0) * nn.functional.normalize(equation_3, eps=0)).sum()
+        assert 0.5 < float(cosine) < 0.999
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    return make(
+        draw(st.integers(0, 10**6)),
+        domains=draw(st.integers(1, 4)),
+        classes=draw(st.integers(1, 4)),
+        batch=draw(st.integers(1, 8)),
+        absent=draw(st.sampled_from([0.0, 0.3])),
+        largest=draw(st.sampled_from([3, 100])),
+        metric=draw(st.sampled_from(METRICS)),
+    )
+
+
+def per_pair(p: Problem, change: Callable[[Tensor], Tensor]) -> Problem:
+    """Apply a change to the two leading dimensions of every table."""
+    precision = p.precision
+    if isinstance(precision, LowRankPrecision):
+        precision = LowRankPrecision(*(change(part) for part in precision))
+    elif precision is not None:
+        precision = change(precision)
+    return replace(p, centroids=change(p.centroids), counts=change(p.counts), precision=precision)
+
+
+@pytest.mark.parametrize("temperature", [1.0, "auto"])
+class TestProperties:
+    @given(p=problems(), seed=st.integers(0, 99))
+    @settings(deadline=None, max_examples=25)
+    def test_order_of_the_batch(self, temperature: Any, p: Problem, seed: int) -> None:
+        order = torch.randperm(len(p.z), generator=torch.Generator().manual_seed(seed))
+        shuffled = replace(p, z=p.z[order], y=p.y[order], domain=p.domain[order])
+        options = {"temperature": temperature}
+        assert_close(shuffled.loss(**options), p.loss(**options))
+        assert_close(shuffled.loss(reduction="none", **options), p.loss(reduction="none", **options)[order])
+
+    @given(p=problems(), seed=st.integers(0, 99))
+    @settings(deadline=None, max_examples=25)
+    def test_names_of_domains(self, temperature: Any, p: Problem, seed: int) -> None:
+        order = torch.randperm(len(p.centroids), generator=torch.Generator().manual_seed(seed))
+        renamed = replace(per_pair(p, lambda table: table[order]), domain=order.argsort()[p.domain])
+        assert_close(renamed.loss(temperature=temperature), p.loss(temperature=temperature))
+
+    @given(p=problems(), seed=st.integers(0, 99))
+    @settings(deadline=None, max_examples=25)
+    def test_names_of_classes(self, temperature: Any, p: Problem, seed: int) -> None:
+        order = torch.randperm(p.centroids.shape[1], generator=torch.Generator().manual_seed(seed))
+        renamed = replace(per_pair(p, lambda table: table[:, order]), y=order.argsort()[p.y])
+        assert_close(renamed.loss(temperature=temperature), p.loss(temperature=temperature))
+
+    @given(p=problems(), dim=st.sampled_from([0, 1]), first=st.booleans())
+    @settings(deadline=None, max_examples=25)
+    def test_an_absent_domain_or_class(self, temperature: Any, p: Problem, dim: int, first: bool) -> None:
+        def extend(table: Tensor) -> Tensor:
+            extra = torch.full_like(table.narrow(dim, 0, 1), 0 if table is p.counts else torch.nan)
+            return torch.cat([extra, table] if first else [table, extra], dim)
+
+        extended = per_pair(p, extend)
+        if first:
+            label = "domain" if dim == 0 else "y"
+            extended = replace(extended, **{label: getattr(p, label) + 1})
+        assert_close(extended.loss(temperature=temperature), p.loss(temperature=temperature))
+
+    @given(p=problems(), factor=st.integers(1, 10**6))
+    @settings(deadline=None, max_examples=25)
+    def test_scale_of_the_counts(self, temperature: Any, p: Problem, factor: int) -> None:
+        present = p.counts[p.domain, p.y] > 0  # an absent pair's samples count as one whatever the others
+        p = replace(p, z=p.z[present], y=p.y[present], domain=p.domain[present])
+        scaled = replace(p, counts=p.counts * factor)
+        if temperature == "auto":
+            assert_close(scaled.loss(temperature="auto"), p.loss(temperature="auto"))
+        else:  # equation (3) has 1 / N in its exponent, as a temperature
+            assert_close(scaled.loss(temperature=1.0), p.loss(temperature=float(factor)), rtol=1e-6)
+
+    @given(p=problems(), exponent=st.floats(-12, 12))
+    @settings(deadline=None, max_examples=25)
+    def test_scale_of_the_features(self, temperature: Any, p: Problem, exponent: float) -> None:
+        factor = 10**exponent
+        scaled = replace(p, z=p.z * factor, centroids=p.centroids * factor)
+        expected = p.loss(temperature=temperature)
+        assert_close(scaled.loss(temperature=factor if temperature == 1.0 else "auto"), expected, rtol=1e-6)
+
+
+class LargestTensor(TorchDispatchMode):
+    """Remembers the largest number of elements that any operation returned."""
+
+    numel = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for value in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(value, Tensor):
+                self.numel = max(self.numel, value.untyped_storage().nbytes() // value.element_size())
+        return result
+
+
+class TestMemory:
+    shape = {"batch": 64, "domains": 4, "classes": 30, "features": 128}
+
+    @pytest.mark.parametrize("temperature", [1.0, "auto"])
+    @pytest.mark.parametrize("covariance", ["none", "diagonal", "low_rank"])
+    def test_no_tensor_of_samples_by_pairs_by_features(self, covariance: Any, temperature: Any) -> None:
+        p = make(**self.shape).to(torch.float32).with_grad()
+        rank, pairs = 4, 120
+        statistics = PairStatistics(4, 30, 128, covariance, rank=rank)
+        with LargestTensor() as seen:
+            statistics.update(p.z, p.y, p.domain)
+            if covariance != "none":
+                p = replace(p, precision=statistics.precision())
+        assert seen.numel < 64 * pairs * 128 / 4
+        with LargestTensor() as seen:
+            p.loss(temperature=temperature).backward()  # type: ignore[no-untyped-call]
+        if covariance == "low_rank":
+            assert seen.numel <= max(64 * pairs * rank, pairs * 128 * rank)
+        else:
+            assert seen.numel <= max(64 * pairs, pairs * 128, 64 * 128)
+
+    def test_recomputed_distances_are_not_kept_for_the_backward_pass(self) -> None:
+        # Two domains so far apart that every distance within one of them is lost in the expanded square.
+        p = make(batch=64, domains=2, classes=60, features=128)
+        centroids = p.centroids + 1e4 * torch.tensor([0.0, 1.0], dtype=torch.float64)[:, None, None]
+        p = replace(p, z=p.z + 1e4 * p.domain[:, None], centroids=centroids).to(torch.float32).with_grad()
+        kept = 0
+
+        def pack(value: Tensor) -> Tensor:
+            nonlocal kept
+            kept += value.numel()
+            return value
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda value: value):
+            loss = p.loss(temperature="auto")
+        assert kept < 64 * 120 * 128 / 4
+        exact = replace(p, z=p.z.detach().double(), centroids=p.centroids.double()).with_grad()
+        expected = exact.loss(temperature="auto")
+        torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-6)
+        (grad,), (expected_grad,) = torch.autograd.grad(loss, p.z), torch.autograd.grad(expected, exact.z)
+        torch.testing.assert_close(
+            grad.double(), expected_grad, rtol=1e-3, atol=1e-4 * float(expected_grad.abs().max())
+        )
+
+
+class TestModule:
+    counts = torch.tensor([[100, 5, 1], [3, 80, 2]])
+
+    def batch(self, seed: int = 0, size: int = 12) -> tuple[Tensor, Tensor, Tensor]:
+        generator = torch.Generator().manual_seed(seed)
+        return (
+            torch.randn(size, 4, generator=generator),
+            torch.randint(3, (size,), generator=generator),
+            torch.randint(2, (size,), generator=generator),
+        )
+
+    @pytest.mark.parametrize("covariance", ["none", "diagonal", "low_rank", "full"])
+    @pytest.mark.parametrize("temperature", [1.0, "auto"])
+    def test_is_the_function_with_its_statistics(self, covariance: Any, temperature: Any) -> None:
+        criterion = BoDALoss(2, 3, 4, self.counts, nu=0.7, temperature=temperature, covariance=covariance)
+        for seed in range(3):
+            z, y, domain = self.batch(seed)
+            found = criterion(z, y, domain)
+            kept = criterion.statistics
+            expected = boda_loss(
+                z,
+                y,
+                domain,
+                kept.mean,
+                self.counts * (kept.counts > 0),
+                nu=0.7,
+                temperature=temperature,
+                precision=None if covariance == "none" else kept.precision(),
+            )
+            assert torch.equal(found, expected)
+
+    def test_learns_statistics_in_training_mode_only(self) -> None:
+        criterion = BoDALoss(2, 3, 4, self.counts)
+        criterion(*self.batch(0))
+        before = copy.deepcopy(criterion.state_dict())
+        criterion.eval()
+        criterion(*self.batch(1))
+        assert all(torch.equal(value, before[name]) for name, value in criterion.state_dict().items())
+        criterion.train()
+        criterion(*self.batch(1))
+        assert not torch.equal(criterion.statistics.mean, before["statistics.mean"])
+
+    def test_statistics_take_no_part_in_the_gradient(self) -> None:
+        criterion = BoDALoss(2, 3, 4, self.counts, covariance="diagonal")
+        z, y, domain = self.batch()
+        z.requires_grad_()
+        criterion(z, y, domain).backward()
+        assert not any(value.requires_grad for value in criterion.state_dict().values())
+        assert list(criterion.parameters()) == []
+        assert z.grad is not None
+
+    def test_a_pair_with_one_sample_has_its_last_feature_as_centroid(self) -> None:
+        criterion = BoDALoss(2, 3, 4, self.counts)
+        for seed in range(5):
+            z, y, domain = torch.randn(1, 4, generator=torch.Generator().manual_seed(seed)), [2], [0]
+            criterion(z, torch.tensor(y), torch.tensor(domain))
+            assert_close(criterion.statistics.mean[0, 2], z[0], rtol=1e-6, atol=1e-7)
+
+    def test_the_window_limits_the_past(self) -> None:
+        criterion = BoDALoss(2, 3, 1, self.counts, window=10)
+        expected = 0.0
+        for i in range(40):
+            z = torch.tensor([[float(i % 7)]])
+            criterion(z, torch.tensor([0]), torch.tensor([0]))  # the pair has 100 samples, of which 10 count
+            past = min(i, 9)
+            expected = (past * expected + float(z)) / (past + 1)
+        assert_close(criterion.statistics.mean[0, 0], [expected], rtol=1e-5, atol=1e-6)
+
+    def test_a_rare_pair_that_is_met_often_keeps_a_covariance_of_one_sample(self) -> None:
+        criterion = BoDALoss(2, 3, 4, self.counts, covariance="diagonal")
+        for seed in range(200):
+            z, y, domain = self.batch(seed)
+            criterion(z, y, domain)
+            criterion(z[:1], torch.tensor([2]), torch.tensor([0]))  # this pair has one sample in training
+        precision = criterion.statistics.precision()
+        assert isinstance(precision, Tensor)
+        frequent = precision[0, 0]
+        assert (precision[0, 2] < 3 * frequent).all()  # and not a hundred times as much, as if it never varied
+
+    @pytest.mark.parametrize("covariance", ["none", "diagonal", "low_rank", "full"])
+    def test_restored_state_goes_on_alike(self, covariance: Any) -> None:
+        original = BoDALoss(2, 3, 4, self.counts, covariance=covariance)
+        for seed in range(4):
+            original(*self.batch(seed))
+        restored = BoDALoss(2, 3, 4, self.counts, covariance=covariance)
+        restored.load_state_dict(original.state_dict())
+        for seed in range(4, 8):
+            assert torch.equal(original(*self.batch(seed)), restored(*self.batch(seed)))
+
+    def test_without_a_window_nothing_changes_by_itself(self) -> None:
+        criterion = BoDALoss(2, 3, 4, self.counts, window=None)
+        z, y, domain = self.batch()
+        assert float(criterion(z, y, domain)) == 0  # no centroid is known yet
+        assert int(criterion.statistics.counts.sum()) == 0
+        fresh = PairStatistics(2, 3, 4)
+        fresh.update(z, y, domain)
+        criterion.statistics.blend(fresh, 0.2)
+        before = criterion.statistics.mean.clone()
+        assert float(criterion(z, y, domain)) != 0
+        assert torch.equal(criterion.statistics.mean, before)
+
+    def test_a_pair_that_was_not_met_yet_is_absent(self) -> None:
+        criterion = BoDALoss(2, 3, 4, self.counts)
+        z = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
+        loss = criterion(z, torch.tensor([0, 0, 1]), torch.tensor([0, 1, 0]))
+        counts = torch.tensor([[100, 5, 0], [3, 0, 0]])
+        expected = boda_loss(
+            z, torch.tensor([0, 0, 1]), torch.tensor([0, 1, 0]), criterion.statistics.mean, counts, temperature="auto"
+        )
+        assert torch.equal(loss, expected)
+
+    def test_a_wrong_batch_leaves_the_statistics_alone(self) -> None:
+        criterion = BoDALoss(2, 3, 4, self.counts)
+        z, y, domain = self.batch()
+        criterion(z, y, domain)
+        before = copy.deepcopy(criterion.state_dict())
+        z[3, 1] = torch.nan
+        with pytest.raises(ValueError, match=r"z\[3, 1\] is NaN or infinite"):
+            criterion(z, y, domain)
+        assert all(torch.equal(value, before[name]) for name, value in criterion.state_dict().items())
+
+    def test_counts_as_an_array_and_of_a_wrong_shape(self) -> None:
+        assert torch.equal(BoDALoss(2, 3, 4, self.counts.numpy()).counts, self.counts)
+        with pytest.raises(ValueError, match=r"counts is \(3, 2\), expected \(2, 3\)"):
+            BoDALoss(2, 3, 4, self.counts.T)
+
+    def test_moves_and_trains_inside_autocast(self) -> None:
+        for covariance in ("none", "diagonal", "low_rank", "full"):
+            losses = []
+            for enabled in (False, True):
+                criterion = BoDALoss(2, 3, 4, self.counts, covariance=covariance)  # type: ignore[arg-type]
+                with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+                    losses.append([criterion(*self.batch(seed)) for seed in range(3)][-1])
+            torch.testing.assert_close(*losses, rtol=1e-5, atol=1e-6)

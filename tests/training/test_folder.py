@@ -1,0 +1,165 @@
+"""A run's folder: whole files or none, what a kill leaves behind, and what is damaged is named."""
+
+import errno
+import json
+import os
+
+import pytest
+import torch
+
+from crosstail.training import RunSpec
+from crosstail.training.folder import RunFolder
+
+SPEC = RunSpec(dataset="digits", algorithm="boda", hparams={"lr": 0.1})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = RunFolder(tmp_path / "some" / "run")
+    folder.open(SPEC)
+    return folder
+
+
+def record(stage, step):
+    return {"stage": stage, "step": step, "seconds": 0.1}
+
+
+def test_a_new_folder_holds_its_spec_only(folder):
+    assert [path.name for path in folder.path.iterdir()] == ["spec.json"]
+    assert folder.spec() == SPEC and folder.holds(SPEC)
+    assert folder.result() is None and folder.records() == [] and folder.load("checkpoint.pt") is None
+
+
+def test_asking_does_not_create_the_folder(tmp_path):
+    assert not RunFolder(tmp_path / "run").holds(SPEC)
+    assert not (tmp_path / "run").exists()
+
+
+def test_opening_the_same_run_again_changes_nothing(folder):
+    before = (folder.path / "spec.json").stat()
+    folder.open(RunSpec.from_json(SPEC.to_json()))
+    assert (folder.path / "spec.json").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_another_run_in_the_folder_is_refused(folder):
+    other = RunSpec(dataset="digits", algorithm="erm", seed=3, hparams={"lr": 0.1})
+    for act in (folder.open, folder.holds):
+        with pytest.raises(ValueError, match=r"run holds another run: its algorithm, seed differs\. Choose another"):
+            act(other)
+    assert folder.spec() == SPEC
+
+
+def test_what_is_written_is_read_back(folder):
+    folder.write_json("result.json", {"a": [1, None, "é"]})
+    assert folder.result() == {"a": [1, None, "é"]}
+    state = {"step": 3, "weights": {"w": torch.arange(4.0)}, "list": [1, 2.5]}
+    folder.save("checkpoint.pt", state)
+    found = folder.load("checkpoint.pt")
+    assert found["step"] == 3 and found["list"] == [1, 2.5] and torch.equal(found["weights"]["w"], torch.arange(4.0))
+
+
+def test_what_a_kill_left_half_written_is_ignored_and_cleaned_in_the_end(folder):
+    folder.save("checkpoint.pt", {"step": 1})
+    for name in ("checkpoint.pt", "result.json", "spec.json"):
+        (folder.path / f".{name}.4711.part").write_bytes(b"half")
+    assert folder.load("checkpoint.pt") == {"step": 1}
+    assert folder.result() is None and folder.spec() == SPEC and folder.records() == []
+    folder.clean()
+    assert [path.name for path in folder.path.iterdir()] == ["spec.json"]
+
+
+@pytest.mark.parametrize("name", ["checkpoint.pt", "result.json", "records.jsonl"])
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(folder, name, monkeypatch):
+    writes = {
+        "checkpoint.pt": lambda step: folder.save("checkpoint.pt", {"step": step}),
+        "result.json": lambda step: folder.write_json("result.json", {"step": step}),
+        "records.jsonl": lambda step: folder.keep_records(1, step),
+    }
+    folder.append_record(record(1, 5))
+    writes[name](9)
+    before = {path.name: path.read_bytes() for path in folder.path.iterdir()}
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError) as caught:
+        writes[name](2)
+    assert caught.value.errno == errno.ENOSPC and caught.value.filename == str(folder.path / name)
+    assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == before
+
+
+@pytest.mark.parametrize("content", [b"", b'{"dataset": "dig', b"\xff\xfe", b"[1, 2]", b"null"])
+@pytest.mark.parametrize("name", ["spec.json", "result.json"])
+def test_damaged_json_is_named(folder, name, content):
+    (folder.path / name).write_bytes(content)
+    with pytest.raises(ValueError) as caught:
+        folder.spec() if name == "spec.json" else folder.result()
+    expected = f"{folder.path / name} is damaged: it is not JSON. Remove it and run the same command again"
+    assert str(caught.value) == expected
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"is no run: it has no spec\.json"):
+        RunFolder(tmp_path).spec()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "overwritten", "empty", "text", "flipped"])
+def test_a_damaged_checkpoint_is_named(folder, damage):
+    folder.save("checkpoint.pt", {"weights": torch.randn(1000)})
+    file = folder.path / "checkpoint.pt"
+    content = bytearray(file.read_bytes())
+    middle = len(content) // 2
+    content[middle] ^= 0xFF
+    damaged = {
+        "truncated": content[:middle],
+        "overwritten": bytes(len(content)),
+        "empty": b"",
+        "text": b"not a checkpoint\n",
+        "flipped": content,
+    }
+    file.write_bytes(damaged[damage])
+    with pytest.raises(ValueError) as caught:
+        folder.load("checkpoint.pt")
+    assert str(caught.value) == f"{file} is damaged. Remove it and run the same command again"
+
+
+def test_a_checkpoint_cannot_run_code(folder):
+    class Trap:
+        def __reduce__(self):
+            return (os.mkdir, (str(folder.path / "sprung"),))
+
+    torch.save({"trap": Trap()}, folder.path / "checkpoint.pt")
+    with pytest.raises(ValueError, match="is damaged"):
+        folder.load("checkpoint.pt")
+    assert not (folder.path / "sprung").exists()
+
+
+def test_a_last_record_that_was_cut_short_does_not_count(folder):
+    for step in (0, 5):
+        folder.append_record(record(1, step))
+    whole = (folder.path / "records.jsonl").read_bytes()
+    line = json.dumps(record(1, 10)).encode()
+    for length in (1, len(line) // 2, len(line) - 1):
+        (folder.path / "records.jsonl").write_bytes(whole + line[:length])
+        assert folder.records() == [record(1, 0), record(1, 5)]
+    folder.keep_records(1, 5)
+    folder.append_record(record(1, 10))
+    assert folder.records() == [record(1, 0), record(1, 5), record(1, 10)]
+
+
+def test_records_after_the_point_of_return_are_dropped(folder):
+    points = [(1, 0), (1, 5), (1, 10), (2, 0), (2, 5)]
+    for point in points:
+        folder.append_record(record(*point))
+    for end in ((2, 5), (2, 0), (2, -1), (1, 5), (1, -1)):
+        folder.keep_records(*end)
+        assert [(r["stage"], r["step"]) for r in folder.records()] == [point for point in points if point <= end]
+
+
+def test_records_are_on_disk_before_a_checkpoint_can_be(folder, monkeypatch):
+    synced = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.fstat(descriptor).st_size), real(descriptor)))
+    folder.append_record(record(1, 0))
+    assert synced == [(folder.path / "records.jsonl").stat().st_size]
