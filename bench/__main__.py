@@ -30,6 +30,9 @@ def main() -> int:
     table = Table(box=None, pad_edge=False)
     for header in ("", "ours", "against", "ratio", "limit", ""):
         table.add_column(header, justify="right" if header in ("ours", "ratio") else "left")
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > 0.5 * cores:
+        console.print(f"The machine is busy (load {load:.1f} on {cores} cores): take the times with a grain of salt.")
     rows: list[Row] = []
     for name in arguments.names or names:
         module = import_module(f"bench.{name}")

@@ -1,6 +1,7 @@
 """crosstail fit: what it prints, what it writes, and what a mistake is told."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -173,7 +174,9 @@ def test_ctrl_c_says_how_to_go_on(crosstail, vectors, monkeypatch):
 
 def command(*words, cwd):
     program = Path(sys.executable).parent / "crosstail"
-    return subprocess.run([str(program), *words], cwd=cwd, capture_output=True, text=True)
+    return subprocess.run(
+        [str(program), *words], cwd=cwd, capture_output=True, text=True, env={**os.environ, "COLUMNS": "80"}
+    )
 
 
 def test_the_installed_program_tells_a_mistake_without_a_traceback(tmp_path):

@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors import SafetensorError
 from torch import nn
 
 from crosstail import data
 from crosstail.backbones import Backbone
 from crosstail.data import DomainDataset, to_input
-from crosstail.training import RunSpec
+from crosstail.training import RunSpec, embedding
 from crosstail.training.embedding import cache_folder, embed
 from crosstail.training.run import load_inputs
 
@@ -161,3 +162,15 @@ def test_freezing_what_is_not_pretrained_or_no_image_is_refused(cache, tmp_path)
         load_inputs(RunSpec(dataset=str(tmp_path / "images.npz"), freeze=True))
     with pytest.raises(ValueError, match="holds vectors already: leave --freeze out and use --backbone mlp"):
         load_inputs(RunSpec(dataset=str(tmp_path / "vectors.npz"), freeze=True))
+
+
+def test_a_cache_that_cannot_be_written_is_named(cache, monkeypatch):
+    def full(*args, **options):
+        raise SafetensorError("I/O error: No space left on device")
+
+    monkeypatch.setattr(embedding, "save_file", full)
+    with pytest.raises(OSError) as caught:
+        embed(images(), Counting())
+    assert str(caught.value) == (
+        f"cannot keep embeddings in {cache} (I/O error: No space left on device); $CROSSTAIL_CACHE names another"
+    )

@@ -109,11 +109,10 @@ def boda_loss(
     share = torch.where(positive, prior[columns], -torch.inf).softmax(1)
     share = torch.where(positive, share, 0.0)  # (B, D), adds up to 1 where there is a positive
     attraction = (logits.gather(1, columns) * share).sum(1)
-    # A sample's own pair is left out of the denominator.
-    own = columns.gather(1, domain[:, None])
-    leave_out = same_class.gather(1, domain[:, None]) & has_positive[:, None]
+    # A sample's own pair is left out of the denominator (one without a positive keeps it: its loss is 0 anyway).
     logits = logits + (prior - prior.exp().mean().log())
-    logits = logits.scatter(1, own, torch.where(leave_out, -torch.inf, logits.gather(1, own)))
+    (rows,) = (has_positive & present[domain, y]).nonzero(as_tuple=True)
+    logits.index_put_((rows, column[domain, y][rows]), logits.new_tensor(-torch.inf))
     loss = torch.where(has_positive, logits.logsumexp(1) - attraction, 0.0) * importance
 
     if reduction == "none":

@@ -101,7 +101,7 @@ def _expanded(z: Tensor, centroids: Tensor, precision: Precision | None) -> tupl
         weighted = torch.einsum("pfg,pg->pf", full, centroids)
         outer = (z[:, :, None] * z[:, None, :]).flatten(1)  # (B, F²): full precisions are for small F
         size_z, size_c = outer @ full.flatten(1).T, (weighted * centroids).sum(1)
-    return torch.addmm(size_c, z, weighted.T, alpha=-2) + size_z, size_z, size_c
+    return torch.addmm(size_c, z, weighted.T, alpha=-2).add_(size_z), size_z, size_c
 
 
 def _squared_one_by_one(
@@ -149,13 +149,16 @@ class _Root(torch.autograd.Function):
     def forward(ctx: Any, squared: Tensor) -> Tensor:
         root = squared.clamp_min(0).sqrt_()
         ctx.save_for_backward(root)
+        ctx.tiny = torch.finfo(root.dtype).tiny ** 0.5
+        ctx.vanishes = bool(root.numel()) and bool(root.amin() <= ctx.tiny)
         return root
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (root,) = ctx.saved_tensors
-        tiny = torch.finfo(root.dtype).tiny ** 0.5
-        return grad * (root > tiny) / (2 * root.clamp_min(tiny))
+        if ctx.vanishes:
+            return grad * (root > ctx.tiny) / (2 * root.clamp_min(ctx.tiny))
+        return grad / (2 * root)
 
 
 def in_full_precision(like: Tensor) -> torch.autocast:

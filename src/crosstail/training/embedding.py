@@ -45,7 +45,10 @@ def embed(
                 progress(min(i + batch_size, len(dataset)), len(dataset))
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}.part")
-    save_file({"features": features}, partial, metadata={"sha256": hashlib.sha256(features.data).hexdigest()})
+    try:
+        save_file({"features": features}, partial, metadata={"sha256": hashlib.sha256(features.data).hexdigest()})
+    except SafetensorError as error:  # what it makes of a full disk
+        raise OSError(f"cannot keep embeddings in {path.parent} ({error}); $CROSSTAIL_CACHE names another") from None
     partial.replace(path)
     return features
 

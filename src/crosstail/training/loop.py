@@ -79,10 +79,10 @@ def train(
             passed = seconds + time.perf_counter() - began
             record: dict[str, Any] = {"stage": stage, "step": step, "seconds": round(passed, 3), "losses": terms}
             folder.append_record(record | {name: accuracy.to_json() for name, accuracy in accuracies.items()})
-            score = accuracies["validation"].pair_average or 0.0  # no validation samples: the first evaluation
-            if score > selected.score:
+            score = accuracies["validation"].pair_average
+            if score is None or score > selected.score:  # without validation samples the last evaluation counts
                 weights = {k: v.detach().cpu().clone() for k, v in algorithm.state_dict().items()}
-                selected = Selected(score, step, weights)
+                selected = Selected(-1.0 if score is None else score, step, weights)
             sums, since = {}, step
             folder.save(
                 "checkpoint.pt",

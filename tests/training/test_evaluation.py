@@ -1,0 +1,86 @@
+"""What a model gets right and the features that it sees, against loops over the samples."""
+
+import numpy as np
+import pytest
+import torch
+
+from crosstail.data import DomainDataset
+from crosstail.losses import PairStatistics
+from crosstail.training import RunSpec
+from crosstail.training.evaluation import features, pair_accuracy, stream_statistics
+from crosstail.training.run import build_algorithm
+
+
+@pytest.fixture(params=[1, 7, 256])
+def batch(request, monkeypatch):
+    """Whatever the size of the batches that the work is done in."""
+    monkeypatch.setattr("crosstail.training.evaluation.BATCH", request.param)
+
+
+@pytest.fixture
+def parts():
+    """50 vectors in 2 domains × 3 classes, and an untrained model of them."""
+    rng = np.random.default_rng(0)
+    split = np.array(["train"] * 30 + ["test"] * 20)
+    y, domain = rng.integers(0, 3, 50), rng.integers(0, 2, 50)
+    dataset = DomainDataset(
+        "made", rng.normal(size=(50, 4)).astype(np.float32), y, domain, split, tuple("abc"), tuple("de")
+    )
+    return dataset, build_algorithm(RunSpec(dataset="made", backbone="mlp", width=5), dataset).train()
+
+
+def one_by_one(function, dataset, rows):
+    with torch.no_grad():
+        return [function(torch.from_numpy(dataset.x[row : row + 1]))[0] for row in rows]
+
+
+def test_hits_and_totals(batch, parts):
+    dataset, algorithm = parts
+    hits, totals = np.zeros((2, 3), int), np.zeros((2, 3), int)
+    for row, scores in zip(range(30, 50), one_by_one(algorithm, dataset, range(30, 50)), strict=True):
+        pair = dataset.domain[row], dataset.y[row]
+        totals[pair] += 1
+        hits[pair] += int(scores.argmax()) == dataset.y[row]
+    found = pair_accuracy(algorithm, dataset, "test")
+    assert (found.hits == hits).all() and (found.totals == totals).all() and hits.any()
+
+
+def test_an_empty_split_has_no_accuracy(parts):
+    dataset, algorithm = parts
+    found = pair_accuracy(algorithm, dataset, "val")
+    assert not found.totals.any() and found.pair_average is None
+
+
+def test_features(batch, parts):
+    dataset, algorithm = parts
+    rows = np.array([3, 48, 3, 17])
+    expected = torch.stack(one_by_one(algorithm.backbone, dataset, rows)).numpy()
+    np.testing.assert_allclose(features(algorithm, dataset, rows), expected, rtol=1e-5, atol=1e-6)
+    assert features(algorithm, dataset, rows[:0]).shape == (0, 5)
+
+
+def test_statistics_of_a_full_pass_are_those_of_the_training_samples(batch, parts):
+    dataset, algorithm = parts
+    found = stream_statistics(algorithm, dataset, PairStatistics(2, 3, 5))
+    z = torch.stack(one_by_one(algorithm.backbone, dataset, range(30)))
+    for d in range(2):
+        for c in range(3):
+            own = [i for i in range(30) if (dataset.domain[i], dataset.y[i]) == (d, c)]
+            assert int(found.counts[d, c]) == len(own) > 0
+            torch.testing.assert_close(found.mean[d, c], z[own].mean(0))
+
+
+def test_the_model_is_evaluated_in_evaluation_mode_and_goes_on_in_training_mode(parts):
+    dataset, algorithm = parts
+    modes = []
+    algorithm.backbone.register_forward_hook(lambda module, args, z: modes.append((module.training, z.requires_grad)))
+    for work in (
+        lambda: pair_accuracy(algorithm, dataset, "test"),
+        lambda: features(algorithm, dataset, np.arange(5)),
+        lambda: stream_statistics(algorithm, dataset, algorithm.statistics()),
+    ):
+        for mode in (True, False):
+            algorithm.train(mode)
+            work()
+            assert algorithm.training == mode
+    assert modes == [(False, False)] * 6

@@ -1,0 +1,160 @@
+"""From a spec to a result: two stages, selection on validation, and figures that are those of the model."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from crosstail.data import DomainBatches
+from crosstail.testing import save_separable
+from crosstail.training import RunSpec, fit, loop
+from crosstail.training.evaluation import pair_accuracy
+from crosstail.training.folder import RunFolder
+from crosstail.training.run import build_algorithm, graph_of, load_inputs, load_model
+from crosstail.transfer import TransferabilityGraph
+
+COUNTS = [[150, 8, 2], [0, 60, 25]]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "v.npz"
+    save_separable(path, COUNTS, num_features=3)
+    return str(path)
+
+
+def make(dataset, **changes):
+    common = {"backbone": "mlp", "width": 8, "steps": 20, "batch_size": 4, "evaluations": 5}
+    return RunSpec(**{"dataset": dataset, "algorithm": "boda", **common, **changes})
+
+
+@pytest.mark.parametrize("decouple", [False, True])
+def test_the_figures_are_those_of_the_model(dataset, tmp_path, decouple):
+    spec = make(dataset, decouple=decouple)
+    result = fit(spec, tmp_path)
+    inputs = load_inputs(spec)
+    model = load_model(RunFolder(tmp_path), inputs)
+    for name, split in (("validation", "val"), ("test", "test")):
+        found = pair_accuracy(model, inputs, split)
+        assert result[name] == found.to_json(COUNTS)
+    accuracy = np.array(result["test"]["hits"]) / np.array(result["test"]["totals"])
+    expected = {"many": accuracy[0, 0], "zero": accuracy[1, 0], "few": np.mean([accuracy[0, 1], accuracy[0, 2]])}
+    expected["medium"] = np.mean([accuracy[1, 1], accuracy[1, 2]])
+    assert result["test"]["shots"] == pytest.approx(expected)
+    assert result["counts"] == COUNTS and result["spec"] == spec.to_json()
+    assert result["transferability"] == pytest.approx(graph_of(model, inputs).statistics._asdict())
+
+
+def test_the_graph_is_that_of_the_training_features(dataset, tmp_path):
+    spec = make(dataset)
+    inputs = load_inputs(spec)
+    model = build_algorithm(spec, inputs)
+    train = inputs.split == "train"
+    with torch.no_grad():
+        z = model.backbone(torch.from_numpy(inputs.x[train]))
+    expected = TransferabilityGraph.from_features(
+        z, inputs.y[train], inputs.domain[train], num_domains=2, num_classes=3
+    )
+    np.testing.assert_allclose(graph_of(model, inputs).matrix, expected.matrix, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("decouple", [False, True])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_first_of_the_best_evaluations_on_validation_is_selected(dataset, tmp_path, seed, decouple):
+    spec = make(dataset, seed=seed, decouple=decouple, hparams={"lr": 0.02})
+    result = fit(spec, tmp_path)
+    records = [r for r in RunFolder(tmp_path).records() if r["stage"] == 1 + decouple]
+    assert [r["step"] for r in records] == [0, 4, 8, 12, 16, 20]
+    scores = [r["validation"]["pair_average"] for r in records]
+    best = records[scores.index(max(scores))]
+    assert result["selected_step"] == best["step"]
+    assert result["test"]["hits"] == best["test"]["hits"] and result["validation"]["hits"] == best["validation"]["hits"]
+
+
+def test_stage_two_keeps_the_representation_and_trains_a_new_classifier(dataset, tmp_path):
+    fit(make(dataset), tmp_path / "once")
+    fit(make(dataset, decouple=True), tmp_path / "twice")
+    once, twice = (RunFolder(tmp_path / name).load("model.pt") for name in ("once", "twice"))
+    assert all(torch.equal(once[key], twice[key]) for key in once if not key.startswith("head."))
+    assert not torch.equal(once["head.weight"], twice["head.weight"])
+    first = [r for r in RunFolder(tmp_path / "twice").records() if r["stage"] == 1]
+    alone = RunFolder(tmp_path / "once").records()
+    assert [r["losses"] for r in first] == [r["losses"] for r in alone]
+
+
+def test_only_stage_two_has_class_balanced_batches(dataset, tmp_path, monkeypatch):
+    drawn = []
+
+    class Spied(DomainBatches):
+        def at(self, step):
+            batch = super().at(step)
+            drawn[-1].append(batch)
+            return batch
+
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            drawn.append([])
+
+    monkeypatch.setattr(loop, "DomainBatches", Spied)
+    fit(make(dataset, decouple=True, steps=60), tmp_path)
+    assert [len(batches) for batches in drawn] == [60, 60]
+    shares = []
+    for batches in drawn:
+        y, domain = (torch.cat([getattr(batch, name) for batch in batches]) for name in ("y", "domain"))
+        shares.append([[float((y[domain == d] == c).float().mean()) for c in range(3)] for d in range(2)])
+    assert shares[0] == [
+        pytest.approx([150 / 160, 8 / 160, 2 / 160], abs=0.03),
+        pytest.approx([0, 60 / 85, 25 / 85], abs=0.03),
+    ]
+    assert shares[1] == [pytest.approx([1 / 3] * 3, abs=0.01), pytest.approx([0, 0.5, 0.5], abs=0.01)]
+    assert drawn[1][0].x.shape == (8, 8)  # the features, embedded once, not the inputs
+
+
+def test_an_algorithm_may_ask_for_class_balanced_batches(dataset, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        loop, "DomainBatches", lambda *args, **options: (asked.append(options), DomainBatches(*args, **options))[1]
+    )
+    monkeypatch.setattr("crosstail.algorithms._algorithm.Algorithm.class_balanced", True)
+    fit(make(dataset, steps=2), tmp_path)
+    assert [options["class_balanced"] for options in asked] == [True]
+
+
+def test_the_seed_alone_decides_the_start(dataset):
+    """Whatever was drawn before."""
+    spec = make(dataset)
+    inputs = load_inputs(spec)
+
+    def start(spec):
+        torch.rand(3)
+        return torch.cat([p.detach().flatten() for p in build_algorithm(spec, inputs).parameters()])
+
+    assert torch.equal(start(spec), start(spec))
+    assert not torch.equal(start(spec), start(make(dataset, seed=1)))
+
+
+def test_evaluations_are_spread_evenly_and_include_start_and_end(dataset, tmp_path):
+    for evaluations, expected in ((1, [0, 7]), (2, [0, 4, 7]), (7, list(range(8))), (50, list(range(8)))):
+        folder = tmp_path / str(evaluations)
+        fit(make(dataset, steps=7, evaluations=evaluations), folder)
+        assert [r["step"] for r in RunFolder(folder).records()] == expected
+
+
+def test_without_validation_samples_the_last_evaluation_counts(tmp_path):
+    """Nothing to select by; the untrained model of step 0 would be the worst choice."""
+    save_separable(tmp_path / "v.npz")
+    with np.load(tmp_path / "v.npz") as file:
+        arrays = dict(file)
+    keep = arrays["split"] != "val"
+    np.savez(tmp_path / "v.npz", **{name: values[keep] for name, values in arrays.items()})
+    result = fit(make(str(tmp_path / "v.npz")), tmp_path / "run")
+    assert result["validation"]["pair_average"] is None and result["selected_step"] == 20
+
+
+def test_a_run_without_a_model_says_what_to_do(dataset, tmp_path):
+    spec = make(dataset, steps=2)
+    fit(spec, tmp_path)
+    Path(tmp_path / "model.pt").unlink()
+    with pytest.raises(ValueError, match=r"has no model\.pt: remove its result\.json, if any, and run its"):
+        load_model(RunFolder(tmp_path), load_inputs(spec))
