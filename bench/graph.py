@@ -38,6 +38,12 @@ def build(path: str, rows: str) -> None:
     assert graph.matrix.shape == (DOMAINS * CLASSES, DOMAINS * CLASSES)
 
 
+def available_memory() -> int:
+    """Bytes, the page cache included."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+
+
 def seconds_of_the_product(rows: int) -> float:
     """The one product of matrices that cannot be avoided, every row with every centroid, timed on a slice."""
     z, centroids = torch.randn(CHUNK, FEATURES), torch.randn(DOMAINS * CLASSES, FEATURES)
@@ -49,8 +55,7 @@ def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         free = shutil.disk_usage(folder).free
         # The file should also fit into the page cache, or the disk is what is timed.
-        cache = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        rows = min(rows, int(0.6 * min(free, cache)) // (4 * FEATURES))
+        rows = min(rows, int(0.6 * min(free, available_memory())) // (4 * FEATURES))
         path = Path(folder, "features.bin")
         write_features(path, rows)
         before = seconds_of_the_product(rows)

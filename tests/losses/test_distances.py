@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd import gradcheck
@@ -66,6 +66,7 @@ class TestAllMetrics:
         )
 
     @given(seed=st.integers(0, 10**6), offset=st.floats(-5, 5), spread=st.floats(-5, 5), scale=st.floats(-25, 25))
+    @example(seed=73, offset=5.0, spread=0.125, scale=20.0)  # an offset, and squares beyond a float
     @settings(deadline=None, max_examples=30)
     def test_float32_has_three_correct_digits_whatever_the_offset(
         self, metric: str, seed: int, offset: float, spread: float, scale: float

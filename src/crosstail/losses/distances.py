@@ -1,5 +1,6 @@
 """Distances from every sample to every pair's centroid, by matrix products: never a tensor of size B×P×F."""
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -47,7 +48,7 @@ def _distances(z: Tensor, centroids: Tensor, precision: Precision | None) -> Ten
         return _root(squared)
     require_finite(z, "z")
     require_finite(centroids, "centroids")
-    size = max(float(z.detach().abs().max()), float(centroids.detach().abs().max())) or 1.0
+    size = max(_power_of_two(z), _power_of_two(centroids))
     precision, strength = _normalised(precision)
     return _root(_squared(z / size, centroids / size, precision)) * (size * strength**0.5)
 
@@ -126,16 +127,22 @@ def _weigh(delta: Tensor, precision: Tensor) -> Tensor:
 
 
 def _normalised(precision: Precision | None) -> tuple[Precision | None, float]:
-    """A precision whose largest entry is 1, and what that entry was."""
+    """A precision whose largest entry is about 1, and the factor that was taken out."""
     if precision is None:
         return None, 1.0
     if isinstance(precision, LowRankPrecision):
         require_finite(precision.diagonal, "precision")
-        strength = float(precision.diagonal.detach().abs().max()) or 1.0
+        strength = _power_of_two(precision.diagonal)
         return LowRankPrecision(precision.diagonal / strength, precision.factor / strength**0.5), strength
     require_finite(precision, "precision")
-    strength = float(precision.detach().abs().max()) or 1.0
+    strength = _power_of_two(precision)
     return precision / strength, strength
+
+
+def _power_of_two(values: Tensor) -> float:
+    """About the largest value; to divide by a power of two costs no digits."""
+    _, exponent = math.frexp(float(values.detach().abs().max()))
+    return 2.0 ** max(exponent - 1, -120)
 
 
 def _root(squared: Tensor) -> Tensor:
