@@ -8,8 +8,12 @@ import torch
 
 
 def interleave(functions: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median seconds of each function over so many rounds, after one that does not count, on two threads."""
-    torch.set_num_threads(2)
+    """Median seconds of each function over so many rounds, after one that does not count, on one thread.
+
+    With several threads, one core that something else uses makes every parallel operation wait for it, and the ratio
+    then says how many operations there are, not how much work.
+    """
+    torch.set_num_threads(1)
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for function in functions.values():
         function()
