@@ -28,11 +28,10 @@ def find(package: str, name: str, kind: str) -> ModuleType:
 
 
 def suggestion(name: str, known: list[str]) -> str:
-    """What to type instead.
+    """What to type instead: the near name, or all of them where none is near.
 
-    >>> suggestion("bodda", ["boda", "erm"])
-    "did you mean 'boda'? There are boda, erm."
+    >>> suggestion("bodda", ["boda", "erm"]), suggestion("x", ["boda", "erm"])
+    ("did you mean 'boda'?", 'there are boda, erm.')
     """
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{hint}There are {', '.join(known)}."
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."

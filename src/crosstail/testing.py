@@ -20,7 +20,7 @@ from crosstail.data import DomainDataset, to_input
 from crosstail.training import RunSpec, fit
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Progress
-from crosstail.training.run import build_algorithm, load_inputs, load_model
+from crosstail.training.run import build_algorithm, input_shape, load_inputs, load_model
 
 STEPS = 40
 
@@ -42,7 +42,7 @@ def check_learns(name: str) -> None:
     with _easy_run(name) as (spec, folder):
         fit(spec, folder)
         dataset = load_inputs(spec)
-        before = _cross_entropy(build_algorithm(spec, dataset), dataset)
+        before = _cross_entropy(build_algorithm(spec, input_shape(dataset), dataset.counts("train")), dataset)
         after = _cross_entropy(load_model(RunFolder(folder), dataset), dataset)
         assert after < before / 2, f"{name}: the loss on the training set went from {before:.3f} to {after:.3f}"
 

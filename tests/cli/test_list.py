@@ -35,7 +35,7 @@ def test_details_that_a_program_may_read(crosstail):
     rows = {row["name"]: row for row in json.loads(crosstail("list algorithms --json").out)}
     assert rows["erm"]["hyperparameters"] == ["lr", "weight_decay"]
     assert {"weight", "nu", "temperature"} <= set(rows["boda"]["hyperparameters"])
-    (digits,) = json.loads(crosstail("list datasets --json").out)
+    digits = next(row for row in json.loads(crosstail("list datasets --json").out) if row["name"] == "digits")
     assert digits["domains"] == ["handwritten", "textured", "signs"] and digits["classes"] == 10
 
 

@@ -8,7 +8,7 @@ from crosstail.data import DomainDataset
 from crosstail.losses import PairStatistics
 from crosstail.training import RunSpec
 from crosstail.training.evaluation import features, pair_accuracy, stream_statistics
-from crosstail.training.run import build_algorithm
+from crosstail.training.run import build_algorithm, input_shape
 
 
 @pytest.fixture(params=[1, 7, 256])
@@ -26,7 +26,9 @@ def parts():
     dataset = DomainDataset(
         "made", rng.normal(size=(50, 4)).astype(np.float32), y, domain, split, tuple("abc"), tuple("de")
     )
-    return dataset, build_algorithm(RunSpec(dataset="made", backbone="mlp", width=5), dataset).train()
+    return dataset, build_algorithm(
+        RunSpec(dataset="made", backbone="mlp", width=5), input_shape(dataset), dataset.counts("train")
+    ).train()
 
 
 def one_by_one(function, dataset, rows):

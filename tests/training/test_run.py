@@ -11,7 +11,7 @@ from crosstail.testing import save_separable
 from crosstail.training import RunSpec, fit, loop
 from crosstail.training.evaluation import pair_accuracy
 from crosstail.training.folder import RunFolder
-from crosstail.training.run import build_algorithm, graph_of, load_inputs, load_model
+from crosstail.training.run import build_algorithm, graph_of, input_shape, load_inputs, load_model
 from crosstail.transfer import TransferabilityGraph
 
 COUNTS = [[150, 8, 2], [0, 60, 25]]
@@ -49,7 +49,7 @@ def test_the_figures_are_those_of_the_model(dataset, tmp_path, decouple):
 def test_the_graph_is_that_of_the_training_features(dataset, tmp_path):
     spec = make(dataset)
     inputs = load_inputs(spec)
-    model = build_algorithm(spec, inputs)
+    model = build_algorithm(spec, input_shape(inputs), inputs.counts("train"))
     train = inputs.split == "train"
     with torch.no_grad():
         z = model.backbone(torch.from_numpy(inputs.x[train]))
@@ -128,7 +128,12 @@ def test_the_seed_alone_decides_the_start(dataset):
 
     def start(spec):
         torch.rand(3)
-        return torch.cat([p.detach().flatten() for p in build_algorithm(spec, inputs).parameters()])
+        return torch.cat(
+            [
+                p.detach().flatten()
+                for p in build_algorithm(spec, input_shape(inputs), inputs.counts("train")).parameters()
+            ]
+        )
 
     assert torch.equal(start(spec), start(spec))
     assert not torch.equal(start(spec), start(make(dataset, seed=1)))

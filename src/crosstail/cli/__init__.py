@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from crosstail.cli import demo, fit, graph, list_
+from crosstail.cli import audit, data, demo, evaluate, fit, graph, list_, predict
 
 app = typer.Typer(
     help="Classifiers for data from several domains, each with its own long tail of classes.",
@@ -16,7 +16,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.demo)
+app.command("audit")(audit.audit)
+app.command("data")(data.data)
 app.command("fit")(fit.fit)
+app.command("evaluate")(evaluate.evaluate)
+app.command("predict")(predict.predict)
 app.command("graph")(graph.graph)
 app.command("list")(list_.list_)
 

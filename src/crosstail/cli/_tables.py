@@ -1,7 +1,9 @@
 """Results as tables for the terminal."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from crosstail.metrics import PairAccuracy
@@ -16,24 +18,35 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
 
 
-def result_table(result: dict[str, Any]) -> Table:
-    """The test figures of one run, within 80 columns."""
-    test, transfer = result["test"], result["transferability"]
-    accuracy = PairAccuracy.from_json(test)
-    interval = accuracy.interval("pair_average")
-    table = Table(title=f"{result['spec']['algorithm']} on {result['spec']['dataset']}: test accuracy, %", box=None)
-    table.add_column("")
-    table.add_column("", justify="right")
+def accuracy_table(title: str, accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str]) -> Table:
+    """The figures of one model on one set of samples, within 80 columns."""
+    table = Table(title=escape(title), box=None, title_justify="left", show_header=False)
+    table.add_column("", no_wrap=True)
+    table.add_column("", justify="right", no_wrap=True)
     table.add_column("", style="dim")
+    interval = accuracy.interval("pair_average")
     spread = f"95 % interval {percent(interval[0])} to {percent(interval[1])}" if interval else ""
     worst = accuracy.worst_pair_index
-    name = f"{result['domains'][worst[0]]} / {result['classes'][worst[1]]}" if worst else ""
-    table.add_row("pair average", percent(test["pair_average"]), spread)
-    table.add_row("worst pair", percent(test["worst_pair"]), name)
-    table.add_row("average over domains", percent(test["average"]), "")
-    table.add_row("worst domain", percent(test["worst_domain"]), "")
+    worst_pair = escape(f"{domains[worst[0]]} / {classes[worst[1]]}") if worst else ""
+    table.add_row("pair average, %", percent(accuracy.pair_average), spread)
+    table.add_row("worst pair", percent(accuracy.worst_pair), worst_pair)
+    table.add_row("average over domains", percent(accuracy.average), "")
+    for domain, value in zip(domains, accuracy.domains, strict=True):
+        if value is not None:
+            table.add_row(f"  {escape(domain)}", percent(value), "worst" if value == accuracy.worst_domain else "")
+    return table
+
+
+def result_table(result: dict[str, Any]) -> Table:
+    """The test figures of one run, within 80 columns."""
+    spec, test, transfer = result["spec"], result["test"], result["transferability"]
+    title = f"{spec['algorithm']} on {spec['dataset']}" + (f", unseen {spec['unseen']}" if spec["unseen"] else "")
+    table = accuracy_table(
+        f"{title}: test accuracy", PairAccuracy.from_json(test), result["domains"], result["classes"]
+    )
     for shot, value in test["shots"].items():
-        table.add_row(f"{shot}-shot pairs", percent(value), "")
+        if value is not None:
+            table.add_row(f"{shot}-shot pairs", percent(value), "")
     for symbol, key, meaning in (
         ("α", "alpha", "same class, other domain: small is good"),
         ("β", "beta", "other class, same domain: large is good"),
@@ -41,4 +54,19 @@ def result_table(result: dict[str, Any]) -> Table:
     ):
         value = transfer[key]
         table.add_row(f"transferability {symbol}", "–" if value is None else f"{value:.2f}", meaning)
+    return table
+
+
+def folds_table(results: Sequence[dict[str, Any]]) -> Table:
+    """One row per unseen domain, and their mean."""
+    table = Table(title="accuracy on the unseen domain, %", box=None, title_justify="left")
+    for name in ("unseen", "accuracy", "pair average", "selected on"):
+        table.add_column(name, justify="left" if name == "unseen" else "right")
+    rows = [
+        [r["test"]["average"] or 0.0, r["test"]["pair_average"] or 0.0, r["validation"]["average"] or 0.0]
+        for r in results
+    ]
+    for result, row in zip(results, rows, strict=True):
+        table.add_row(escape(result["spec"]["unseen"]), *map(percent, row))
+    table.add_row("mean", *(percent(sum(column) / len(column)) for column in zip(*rows, strict=True)), style="bold")
     return table

@@ -23,14 +23,15 @@ def graph(
 
     Example: [b]crosstail graph run --out graph.png[/]
     """
+    from crosstail import protocols
     from crosstail.report.page import save_chart
     from crosstail.training.folder import RunFolder
-    from crosstail.training.run import graph_of, load_inputs, load_model
+    from crosstail.training.run import graph_of, load_model
 
     folder = RunFolder(run)
     spec = folder.spec()
     with progress_bar(Console(stderr=True)) as progress:
-        dataset = load_inputs(spec, progress)
+        dataset = protocols.inputs(spec, progress)
     found = graph_of(load_model(folder, dataset), dataset, metric)  # type: ignore[arg-type]
     path = out or run / "graph.html"
     if path.suffix == ".csv":

@@ -18,7 +18,7 @@ OPTIONAL = ("split", "domains", "classes")
 def load_arrays(path: Path, *, seed: int = 0) -> DomainDataset:
     """Read an .npz file; without a `split` in it, the samples are split as in the paper (`paper_split`)."""
     arrays = _read(path)
-    x = _inputs(path, arrays["x"])
+    x = check_inputs(path, arrays["x"])
     y, domain = (_indices(path, key, arrays[key], len(x)) for key in ("y", "domain"))
     classes = _names(path, "classes", arrays.get("classes"), y)
     domains = _names(path, "domains", arrays.get("domains"), domain)
@@ -51,7 +51,8 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
     )
 
 
-def _inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
+def check_inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
+    """Images in uint8 or finite embeddings in float32, or an error that names the row."""
     if x.ndim and not len(x):
         raise ValueError(f"{path}: x has no rows")
     if x.ndim == 4 and x.shape[3] == 3 and x.dtype == np.uint8:

@@ -1,5 +1,7 @@
 """What every source becomes: samples with a class, a domain and a split."""
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -8,24 +10,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crosstail.data.images import ImageFiles
+
 SPLITS = ("train", "val", "test")
 
 
 @dataclass(frozen=True, eq=False)
 class DomainDataset:
-    """Samples of several domains, in memory.
+    """Samples of several domains, in memory or in image files.
 
     `x` is images (N, H, W, 3) in uint8 or embeddings (N, F) in float32; `y` and `domain` index into `classes`
-    and `domains`; `split` says "train", "val" or "test".
+    and `domains`; `split` says "train", "val" or "test"; `notes` are sentences on what a user should know of the
+    data, such as which files were left out.
     """
 
     name: str
-    x: NDArray[Any]
+    x: NDArray[Any] | ImageFiles
     y: NDArray[np.int64]
     domain: NDArray[np.int64]
     split: NDArray[np.str_]
     classes: tuple[str, ...]
     domains: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for field in ("y", "domain", "split"):
@@ -73,11 +79,33 @@ class DomainDataset:
 
     def keep(self, rows: NDArray[Any]) -> "DomainDataset":
         """The same data set with these rows only (row numbers or a mask)."""
-        return replace(self, x=self.x[rows], y=self.y[rows], domain=self.domain[rows], split=self.split[rows])
+        x = self.x.take(rows) if isinstance(self.x, ImageFiles) else self.x[rows]
+        return replace(self, x=x, y=self.y[rows], domain=self.domain[rows], split=self.split[rows])
 
-    def with_x(self, x: NDArray[Any]) -> "DomainDataset":
+    def with_x(self, x: NDArray[Any] | ImageFiles) -> "DomainDataset":
         """The same samples seen through other inputs, for example their embeddings."""
         return replace(self, x=x)
+
+    def with_notes(self, *notes: str) -> "DomainDataset":
+        """The same data set with something more to say of it."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    @cached_property
+    def checksum(self) -> str:
+        """SHA-256 of everything that is trained and tested on; of image files, their paths and sizes.
+
+        It is the same for a copy on another machine, and changes with the split.
+        """
+        digest = hashlib.sha256(json.dumps([self.domains, self.classes, self.x.shape, str(self.x.dtype)]).encode())
+        split = np.argmax([self.split == name for name in SPLITS], axis=0)
+        for values in (self.y, self.domain, split):
+            digest.update(np.ascontiguousarray(values, "<i8").data)
+        if isinstance(self.x, ImageFiles):
+            digest.update(self.x.checksum.encode())
+        else:
+            for start in range(0, len(self.x), 4096):  # in parts: a memory map is not read into memory at once
+                digest.update(np.ascontiguousarray(self.x[start : start + 4096]).data)
+        return digest.hexdigest()
 
 
 def pair_names(domains: Sequence[str], classes: Sequence[str]) -> list[str]:

@@ -12,14 +12,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
 from crosstail.backbones import Backbone
-from crosstail.data import DomainDataset, to_input
-
-
-def cache_folder() -> Path:
-    """Where embeddings are kept: $CROSSTAIL_CACHE, or crosstail/ in the user's cache folder."""
-    if "CROSSTAIL_CACHE" in os.environ:
-        return Path(os.environ["CROSSTAIL_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "crosstail"
+from crosstail.data import DomainDataset, ImageFiles, to_input
+from crosstail.data.cache import cache_folder
 
 
 def embed(
@@ -31,7 +25,10 @@ def embed(
 ) -> NDArray[np.float32]:
     """The features (N, F) of all samples by a pretrained backbone, computed once."""
     key = hashlib.sha256(f"{type(backbone).__qualname__} {backbone.weights} {dataset.x.shape}".encode())
-    key.update(np.ascontiguousarray(dataset.x).data)
+    if isinstance(dataset.x, ImageFiles):
+        key.update(dataset.x.fingerprint().encode())
+    else:
+        key.update(np.ascontiguousarray(dataset.x).data)
     path = cache_folder() / f"{key.hexdigest()[:32]}.safetensors"
     cached = _read(path, (len(dataset), backbone.num_features))
     if cached is not None:

@@ -10,7 +10,7 @@ import torch
 from lightning_fabric import Fabric
 
 from crosstail.algorithms import Algorithm
-from crosstail.data import DomainBatches, DomainDataset
+from crosstail.data import Augment, BrokenImage, DomainBatches, DomainDataset
 from crosstail.training.evaluation import pair_accuracy, stream_statistics
 from crosstail.training.folder import RunFolder
 
@@ -40,6 +40,7 @@ def train(
     stage: int,
     folder: RunFolder,
     class_balanced: bool = False,
+    augment: Augment | None = None,
     progress: Progress | None = None,
 ) -> Selected:
     """Train for `steps` steps and return the evaluation that is best on validation (pair average, the first of equals).
@@ -52,7 +53,11 @@ def train(
     module, *wrapped = fabric.setup(algorithm, *optimizers, move_to_device=True)
     module.mark_forward_method("update")
     batches = DomainBatches(
-        dataset, batch_size=batch_size, class_balanced=class_balanced or algorithm.class_balanced, seed=seed
+        dataset,
+        batch_size=batch_size,
+        class_balanced=class_balanced or algorithm.class_balanced,
+        seed=seed,
+        augment=augment,
     )
     selected, start, seconds = Selected(), 0, 0.0
     checkpoint = folder.load("checkpoint.pt")
@@ -72,6 +77,7 @@ def train(
     sums: dict[str, torch.Tensor] = {}
     since, began = start, time.perf_counter()
     algorithm.train()
+    stream = batches.stream(start, steps)
     for step in range(start, steps + 1):
         if step in due and not (resumed and step == start):
             terms = _means(sums, step - since, since, step)
@@ -102,7 +108,9 @@ def train(
             algorithm.refresh(stream_statistics(algorithm, dataset, algorithm.statistics()))
         algorithm.step = step
         try:
-            losses = module.update(batches.at(step).to(fabric.device), wrapped, fabric.backward)
+            losses = module.update(next(stream).to(fabric.device), wrapped, fabric.backward)
+        except BrokenImage:
+            raise
         except ValueError as error:
             _means(sums, step - since, since, step)  # a term that is no number already is the better explanation
             raise ValueError(f"step {step}: {error}. If it diverged, try a smaller --hp lr=...") from error

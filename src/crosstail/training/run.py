@@ -1,17 +1,18 @@
 """From a spec to a result: data, features, stage one, stage two, test figures, transferability."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from crosstail import algorithms, backbones, data
 from crosstail.algorithms import Algorithm, Task
-from crosstail.data import DomainDataset
+from crosstail.data import Augment, DomainDataset
 from crosstail.metrics import PairAccuracy
 from crosstail.training.embedding import embed
 from crosstail.training.evaluation import features
@@ -21,50 +22,77 @@ from crosstail.training.spec import RunSpec
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import Metric
 
+Prepare = Callable[[RunSpec], DomainDataset]
+"""What loads and splits the data of a run."""
 
-def load_inputs(spec: RunSpec, progress: Progress | None = None) -> DomainDataset:
+
+def prepare_as_split(spec: RunSpec) -> DomainDataset:
+    """The data set with its own split and label profiles; other protocols are in `crosstail.protocols`."""
+    if spec.protocol != "mdlt":
+        raise ValueError(f"protocol {spec.protocol!r} splits the data anew: use crosstail.protocols.run")
+    return data.load(
+        spec.dataset,
+        labels=spec.labels,
+        seed=spec.data_seed,
+        skip_broken=spec.skip_broken,
+        columns=spec.columns or None,
+    )
+
+
+def load_inputs(spec: RunSpec, progress: Progress | None = None, prepare: Prepare = prepare_as_split) -> DomainDataset:
     """The data set of a run as its trained part sees it: embedded if the backbone is frozen."""
-    dataset = data.load(spec.dataset, labels=spec.labels, seed=spec.data_seed)
+    return _embedded(spec, prepare(spec), progress)
+
+
+def _embedded(spec: RunSpec, dataset: DomainDataset, progress: Progress | None) -> DomainDataset:
     if not spec.freeze:
         return dataset
     if not dataset.is_image:
         raise ValueError(f"{spec.dataset} holds vectors already: leave --freeze out and use --backbone mlp")
-    backbone = backbones.build(spec.backbone, _input_shape(dataset))
+    backbone = backbones.build(spec.backbone, input_shape(dataset))
     if not backbone.weights:
         raise ValueError(f"backbone {spec.backbone!r} has no pretrained weights to freeze: use efficientnet_lite0")
     report = (lambda done, total: progress("embedding", done, total)) if progress else None
     return dataset.with_x(embed(dataset, backbone, progress=report))
 
 
-def build_algorithm(spec: RunSpec, dataset: DomainDataset) -> Algorithm:
-    """The untrained model of a run, the same for the same seed."""
+def build_algorithm(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.int64]) -> Algorithm:
+    """The untrained model of a run for inputs of one shape and training counts (D, C), the same for the same seed."""
     torch.manual_seed(spec.seed)
-    name = "mlp" if spec.freeze else spec.backbone
-    backbone = backbones.build(name, _input_shape(dataset), spec.width)
-    task = Task(torch.from_numpy(dataset.counts("train")))
-    return algorithms.build(spec.algorithm, backbone, task, spec.hparams)
+    backbone = backbones.build("mlp" if spec.freeze else spec.backbone, shape, spec.width)
+    return algorithms.build(spec.algorithm, backbone, Task(torch.from_numpy(counts)), spec.hparams)
 
 
-def fit(spec: RunSpec, out: Path, progress: Progress | None = None) -> dict[str, Any]:
+def fit(
+    spec: RunSpec, out: Path, progress: Progress | None = None, prepare: Prepare = prepare_as_split
+) -> dict[str, Any]:
     """Run a spec in a folder and return its result; finished runs return at once, unfinished ones go on."""
     folder = RunFolder(out)
     finished = folder.result() if folder.holds(spec) else None
     if finished is not None:
         return finished
-    dataset = load_inputs(spec, progress)
+    raw = prepare(spec)
+    dataset = _embedded(spec, raw, progress)
+    about = {
+        "input_shape": list(input_shape(raw)),
+        "data": {"checksum": raw.checksum, "samples": len(raw), "notes": list(raw.notes)},
+    }
     with _threads(None if dataset.is_image else 1):
-        return _fit(spec, dataset, folder, progress)
+        return _fit(spec, dataset, about, folder, progress)
 
 
-def _fit(spec: RunSpec, dataset: DomainDataset, folder: RunFolder, progress: Progress | None) -> dict[str, Any]:
-    algorithm = build_algorithm(spec, dataset)
+def _fit(
+    spec: RunSpec, dataset: DomainDataset, about: dict[str, Any], folder: RunFolder, progress: Progress | None
+) -> dict[str, Any]:
+    algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
     folder.open(spec)  # only now: a mistake in the spec leaves no folder behind that refuses its correction
     common: dict[str, Any] = {"batch_size": spec.batch_size, "seed": spec.seed, "evaluations": spec.evaluations}
     common |= {"steps": spec.steps, "folder": folder, "progress": progress}
 
     first = folder.load("stage_one.pt")
     if first is None:
-        first = vars(train(algorithm, dataset, stage=1, **common))
+        augment = Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment else None
+        first = vars(train(algorithm, dataset, stage=1, augment=augment, **common))
         folder.save("stage_one.pt", first)
     algorithm.load_state_dict(first["weights"])
     step = first["step"]
@@ -77,6 +105,7 @@ def _fit(spec: RunSpec, dataset: DomainDataset, folder: RunFolder, progress: Pro
 
     folder.save("model.pt", algorithm.state_dict())
     result = _result(spec, algorithm, dataset, folder.records(), stage=1 + spec.decouple, step=step)
+    result |= about
     folder.write_json("result.json", result)
     folder.clean()
     return result
@@ -89,7 +118,7 @@ def load_model(folder: RunFolder, dataset: DomainDataset) -> Algorithm:
         raise ValueError(
             f"{folder.path} has no model.pt: remove its result.json, if any, and run its `crosstail fit` command"
         )
-    algorithm = build_algorithm(folder.spec(), dataset)
+    algorithm = build_algorithm(folder.spec(), input_shape(dataset), dataset.counts("train"))
     algorithm.load_state_dict(state)
     return algorithm
 
@@ -112,7 +141,7 @@ def _second_stage_parts(spec: RunSpec, algorithm: Algorithm, dataset: DomainData
     seen = dataset.with_x(features(algorithm, dataset, np.arange(len(dataset))))
     common = {name: value for name, value in spec.hparams.items() if name in ("lr", "weight_decay")}
     torch.manual_seed(spec.seed)
-    backbone = backbones.build("identity", _input_shape(seen))
+    backbone = backbones.build("identity", input_shape(seen))
     return algorithms.build("erm", backbone, algorithm.task, common), seen
 
 
@@ -158,5 +187,6 @@ def _threads(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _input_shape(dataset: DomainDataset) -> tuple[int, ...]:
+def input_shape(dataset: DomainDataset) -> tuple[int, ...]:
+    """Of one sample as a backbone takes it: (3, H, W) or (F,)."""
     return (3, *dataset.x.shape[1:3]) if dataset.is_image else dataset.x.shape[1:]

@@ -14,6 +14,11 @@ class RunSpec:
     algorithm: str = "erm"
     labels: tuple[str, ...] | None = None  # None: those of the data sheet
     data_seed: int = 0
+    protocol: str = "mdlt"
+    unseen: str | None = None  # the domain that protocol dg leaves out
+    skip_broken: bool = False  # go on without images that cannot be read
+    columns: dict[str, str] = field(default_factory=dict)  # of a manifest, by what they are called here
+    augment: bool = False  # crop, flip and recolour the training images
     backbone: str = "small_cnn"
     freeze: bool = False  # embed every input once with the backbone, and train an MLP on the vectors
     width: int | None = None  # of the part that is trained

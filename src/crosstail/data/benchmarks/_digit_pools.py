@@ -1,0 +1,112 @@
+"""MNIST-M and SVHN in the forms in which they are in circulation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+SIDE = 32
+SVHN_FOLDERS = (".", "SVHN", "svhn")
+MNIST_M_FOLDERS = (".", "mnist_m", "MNIST-M", "MNIST-M/processed", "MNISTM/processed")
+
+
+@dataclass(frozen=True)
+class Pool:
+    """All labels (N,) of an original set, and how to read the images of some rows, (n, 32, 32, 3) in uint8."""
+
+    labels: NDArray[np.int64]
+    images: Callable[[NDArray[np.int64]], NDArray[np.uint8]]
+
+
+def svhn(root: Path) -> tuple[Pool, Pool]:
+    """SVHN's training and test set, through torchvision's reader of the .mat files."""
+    from torchvision.datasets import SVHN
+
+    folder = _folder_with(root, SVHN_FOLDERS, "train_32x32.mat")
+    if not folder or not (folder / "test_32x32.mat").is_file():
+        raise FileNotFoundError(f"{root}: has no SVHN, expected train_32x32.mat and test_32x32.mat")
+    pools = []
+    for split in ("train", "test"):
+        try:
+            data = SVHN(str(folder), split=split)
+        except RuntimeError:  # torchvision compares the MD5
+            raise ValueError(f"{folder / f'{split}_32x32.mat'}: is damaged, its MD5 is wrong; fetch it again") from None
+        pools.append(_pool_of_arrays(np.transpose(data.data, (0, 2, 3, 1)), data.labels))
+    return pools[0], pools[1]
+
+
+def mnist_m(root: Path) -> tuple[Pool, Pool]:
+    """MNIST-M's training and test set: .pt files, or folders of images with a list of labels each."""
+    folder = _folder_with(root, MNIST_M_FOLDERS, "mnist_m_train.pt")
+    if folder and (folder / "mnist_m_test.pt").is_file():
+        return _from_tensors(folder / "mnist_m_train.pt"), _from_tensors(folder / "mnist_m_test.pt")
+    folder = _folder_with(root, MNIST_M_FOLDERS, "mnist_m_train_labels.txt")
+    if folder and (folder / "mnist_m_test_labels.txt").is_file():
+        return _from_list(folder, "train"), _from_list(folder, "test")
+    raise FileNotFoundError(
+        f"{root}: has no MNIST-M, expected mnist_m_train.pt and mnist_m_test.pt, or mnist_m_train_labels.txt and "
+        "mnist_m_test_labels.txt with the folders mnist_m_train and mnist_m_test"
+    )
+
+
+def _folder_with(root: Path, folders: tuple[str, ...], file: str) -> Path | None:
+    return next((root / folder for folder in folders if (root / folder / file).is_file()), None)
+
+
+def _from_tensors(path: Path) -> Pool:
+    import torch
+
+    try:
+        images, labels = (value.numpy() for value in torch.load(path, weights_only=True))
+    except Exception as error:  # unpickling bad bytes raises almost anything
+        raise ValueError(f"{path}: cannot be read as a pair of tensors, images and labels ({error})") from error
+    if images.ndim != 4 or images.shape[3] != 3 or images.dtype != np.uint8 or labels.shape != images.shape[:1]:
+        raise ValueError(
+            f"{path}: has images {images.dtype} {images.shape} and labels {labels.shape}, "
+            "expected uint8 (N, H, W, 3) and (N,)"
+        )
+    return _pool_of_arrays(images, labels)
+
+
+def _from_list(folder: Path, part: str) -> Pool:
+    path = folder / f"mnist_m_{part}_labels.txt"
+    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    for number, line in enumerate(lines, 1):
+        if len(line) != 2 or not line[1].isdecimal() or int(line[1]) > 9:
+            raise ValueError(f"{path}, line {number}: is {' '.join(line)!r}, expected an image and a digit")
+
+    def images(rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        return _stack([_read(folder / f"mnist_m_{part}" / lines[row][0]) for row in rows])
+
+    return Pool(np.array([int(line[1]) for line in lines]), images)
+
+
+def _read(path: Path) -> NDArray[np.uint8]:
+    try:
+        with Image.open(path) as image:
+            return _square(image.convert("RGB"))
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error})") from error
+
+
+def _pool_of_arrays(images: NDArray[np.uint8], labels: NDArray[Any]) -> Pool:
+    def read(rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        if images.shape[1:3] == (SIDE, SIDE):
+            return images[rows]
+        return _stack([_square(Image.fromarray(images[row])) for row in rows])
+
+    return Pool(labels.astype(np.int64), read)
+
+
+def _stack(images: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    return np.array(images, np.uint8).reshape(-1, SIDE, SIDE, 3)  # also of no images at all
+
+
+def _square(image: Image.Image) -> NDArray[np.uint8]:
+    if image.size != (SIDE, SIDE):
+        image = image.resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    return np.asarray(image, np.uint8)

@@ -1,0 +1,198 @@
+"""Fetching the files of a data sheet: mirrors in turn, resumable, verified."""
+
+import errno
+import hashlib
+import re
+import time
+from collections.abc import Callable
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from crosstail.data.benchmarks._sheet import Archive
+
+Progress = Callable[[str, int, int | None], None]  # file, bytes that are there, bytes in all where known
+CHUNK = 1 << 18
+# Answers that may be different a moment later; any other error answer is the mirror's last word.
+PASSING = (408, 425, 429, 500, 502, 503, 504)
+_DRIVE = re.compile(r"https://drive\.google\.com/uc\?(id=[\w-]+(?:&resourcekey=[\w-]+)?)")
+
+
+class DownloadError(OSError):
+    """A file that could not be had; the message names every mirror that was tried and what it said."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(errno.EIO, message)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+class _MirrorError(Exception):
+    """This mirror will not do, for the reason given."""
+
+
+def download(
+    archive: Archive,
+    folder: Path,
+    *,
+    progress: Progress | None = None,
+    attempts: int = 3,
+    timeout: float = 30,
+    pause: float = 2,
+) -> Path:
+    """Fetch a file into a folder and verify it; what an earlier call left unfinished (`.part`) is gone on with.
+
+    The mirrors are tried in turn. A broken connection is taken up again where it broke, `attempts` times per
+    mirror, with pauses that double. A file that is there already is verified, not fetched.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / archive.file
+    if target.is_file():
+        wrong = verify(archive, target)
+        if wrong:
+            raise DownloadError(f"{target}: {wrong}; delete it and start again")
+        return target
+    part = target.with_name(target.name + ".part")
+    failures = []
+    for url in archive.mirrors:
+        try:
+            _from_mirror(archive, url, part, progress, attempts, timeout, pause)
+        except _MirrorError as error:
+            failures.append(f"  {url}\n    {error}")
+            continue
+        part.replace(target)
+        _origin(part).unlink(missing_ok=True)
+        return target
+    tried = "\n".join(failures) or "  no address of it is known"
+    raise DownloadError(f"{archive.file} could not be fetched:\n{tried}\nFetch it by hand and put it in {folder}.")
+
+
+def verify(archive: Archive, path: Path) -> str:
+    """What is wrong with a file, or nothing; only what the data sheet knows is compared."""
+    size = path.stat().st_size
+    if archive.size is not None and size != archive.size:
+        return f"has {size:,} bytes, expected {archive.size:,}"
+    if archive.checksum:
+        kind, expected = archive.checksum
+        with path.open("rb") as stream:
+            found = hashlib.file_digest(stream, kind).hexdigest()
+        if found != expected:
+            return f"has the {kind} {found}, expected {expected}"
+    return ""
+
+
+def _from_mirror(
+    archive: Archive,
+    url: str,
+    part: Path,
+    progress: Progress | None,
+    attempts: int,
+    timeout: float,
+    pause: float,
+) -> None:
+    """Fill `part` from one mirror, or say why not."""
+    _forget_another_file(archive, url, part)
+    resumed = part.exists()
+    for attempt in range(attempts):
+        if attempt:
+            time.sleep(pause * 2 ** (attempt - 1))
+        try:
+            _receive(archive, url, part, progress, timeout)
+        except HTTPError as error:
+            error.close()
+            problem = f"answered {error.code} {error.reason}"
+            if error.code not in PASSING:
+                raise _MirrorError(problem) from None
+        except (URLError, HTTPException, OSError) as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES):
+                raise  # of this machine, not of the mirror
+            problem = f"broke off ({getattr(error, 'reason', None) or error or type(error).__name__})"
+        else:
+            wrong = verify(archive, part)
+            if not wrong:
+                return
+            _discard(part)
+            problem = f"what came {wrong}"
+            if not resumed:
+                raise _MirrorError(problem)
+            resumed = False  # the part of an earlier call may have been to blame: once more from the start
+    kept = f"; {part.stat().st_size:,} bytes are kept in {part.name}" if part.exists() else ""
+    raise _MirrorError(f"{problem}, {attempts} attempts{kept}")
+
+
+def _receive(archive: Archive, url: str, part: Path, progress: Progress | None, timeout: float) -> None:
+    """One connection: append to `part` what it does not have yet."""
+    if not url.startswith(("https://", "http://")):
+        raise _MirrorError("is neither http nor https")
+    have = part.stat().st_size if part.exists() else 0
+    if have and have == archive.size:
+        return
+    headers = {"User-Agent": "crosstail", "Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    try:
+        response: HTTPResponse = urlopen(Request(_direct(url), headers=headers), timeout=timeout)
+    except HTTPError as error:
+        if error.code != 416:
+            raise
+        error.close()  # nothing follows what we have: all of it is there, or it is of another file
+        if error.headers["Content-Range"] == f"bytes */{have}":
+            return
+        _discard(part)
+        raise ConnectionError(f"has fewer than {have:,} bytes") from None
+    with response:
+        if response.status != 206:
+            have = 0  # a server that does not know ranges sends all of it
+        elif not (response.headers["Content-Range"] or "").startswith(f"bytes {have}-"):
+            raise _MirrorError(f"was asked for the bytes from {have:,} on and sent others")
+        total = _total(response, have)
+        _refuse(archive, response, total)
+        _origin(part).write_text(url)
+        with part.open("ab" if have else "wb") as stream:
+            while chunk := response.read(CHUNK):
+                stream.write(chunk)
+                have += len(chunk)
+                if progress:
+                    progress(archive.file, have, archive.size or total)
+    if total is not None and have < total:
+        raise ConnectionError(f"after {have:,} of {total:,} bytes")
+
+
+def _refuse(archive: Archive, response: HTTPResponse, total: int | None) -> None:
+    if response.headers.get_content_type() == "text/html":
+        raise _MirrorError("answered with a web page instead of the file (a quota or a login, perhaps)")
+    if total is not None and archive.size is not None and total != archive.size:
+        raise _MirrorError(f"has {total:,} bytes, expected {archive.size:,}")
+
+
+def _total(response: HTTPResponse, have: int) -> int | None:
+    length = response.headers["Content-Length"]
+    return have + int(length) if length and length.isdecimal() else None
+
+
+def _forget_another_file(archive: Archive, url: str, part: Path) -> None:
+    """Where no checksum would tell, a part is only gone on with from the mirror that it came from."""
+    origin = _origin(part)
+    if part.exists() and not archive.checksum and (not origin.exists() or origin.read_text() != url):
+        _discard(part)
+
+
+def _discard(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _origin(part).unlink(missing_ok=True)
+
+
+def _origin(part: Path) -> Path:
+    return part.with_name(part.name + ".from")
+
+
+def _direct(url: str) -> str:
+    """The address behind a Google Drive link, which would first ask whether one really wants a large file.
+
+    >>> _direct("https://drive.google.com/uc?id=abc")
+    'https://drive.usercontent.google.com/download?id=abc&export=download&confirm=t'
+    """
+    found = _DRIVE.fullmatch(url)
+    return f"https://drive.usercontent.google.com/download?{found[1]}&export=download&confirm=t" if found else url

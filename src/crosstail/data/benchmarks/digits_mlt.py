@@ -1,0 +1,141 @@
+"""Digits on colourful backgrounds and on house fronts, the paper's Digits-MLT: `digits_mlt`.
+
+What it is: the ten digits in two domains, RGB images of 32 × 32 pixels: MNIST-M (handwritten digits blended with
+patches of photographs) and SVHN (house numbers from street views, cropped).
+
+Who made it: MNIST-M Y. Ganin and V. Lempitsky, from MNIST and BSDS500; SVHN Y. Netzer, T. Wang, A. Coates,
+A. Bissacco, B. Wu and A. Ng; their combination Y. Yang, H. Wang and D. Katabi.
+
+How it is made: each pair gives 1,000 images for training, 800 for validation and 800 for test, or what there is.
+Those for training and validation are drawn from the original training sets, those for test from the original
+test sets. That differs from the paper's text, which takes validation and test both from the original test sets:
+MNIST-M has fewer than 1,600 test images of a class, so that the two would overlap; the reference, too, takes
+validation from the training sets. Images of 28 × 28 pixels, as MNIST-M has in the form of .pt files, are enlarged.
+
+What it is for: long tails at will. The default labels are long-tailed in opposite directions, `forward:100` for
+MNIST-M and `backward:100` for SVHN (4,956 training images, the smallest of the paper's configurations); the paper
+varies both, from `uniform` to a factor of 100.
+
+How to get it: SVHN from Stanford (sizes and SHA-256 as TensorFlow Datasets publishes them); MNIST-M as .pt files
+from GitHub (MD5 as in many public loaders). The folder mnist_m with mnist_m_train_labels.txt and
+mnist_m_test_labels.txt is read as well, and so is one .npz file with x, y, domain and split.
+
+Licence: SVHN non-commercial use; MNIST-M none stated. Citation: Ganin et al. (2016), Domain-Adversarial Training
+of Neural Networks, JMLR; Netzer et al. (2011), Reading Digits in Natural Images with Unsupervised Feature
+Learning, NIPS workshop.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crosstail.data.arrays import load_arrays
+from crosstail.data.benchmarks._digit_pools import Pool, mnist_m, svhn
+from crosstail.data.benchmarks._layout import existing_root
+from crosstail.data.benchmarks._report import Report
+from crosstail.data.benchmarks._sheet import Archive, DataSheet
+from crosstail.data.dataset import DomainDataset
+
+_STANFORD = "http://ufldl.stanford.edu/housenumbers/"
+_MNIST_M = "https://github.com/liyxi/mnist-m/releases/download/data/"
+
+SHEET = DataSheet(
+    name="digits_mlt",
+    title="Digits-MLT: MNIST-M and SVHN with long tails at will",
+    summary="Handwritten digits on colourful backgrounds, and house numbers; 32 × 32 RGB.",
+    made_by="Y. Ganin et al. (MNIST-M), Y. Netzer et al. (SVHN); combined by Y. Yang, H. Wang and D. Katabi",
+    domains=("mnist_m", "svhn"),
+    classes=tuple("0123456789"),
+    licence="SVHN non-commercial use; MNIST-M none stated",
+    citation="Ganin et al. (2016), Domain-Adversarial Training of Neural Networks, JMLR; Netzer et al. (2011), "
+    "Reading Digits in Natural Images, NIPS workshop",
+    source="SVHN from Stanford, MNIST-M from a release on GitHub; or one .npz file with x, y, domain and split",
+    labels=("forward:100", "backward:100"),
+    in_memory=True,
+    batch_size=64,
+    paper_totals=(4956, 16000, 16000),
+    archives=(
+        Archive(
+            file="train_32x32.mat",
+            mirrors=(_STANFORD + "train_32x32.mat",),
+            size=182_040_794,
+            sha256="435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
+            unpacks_to="used as it is: 73,257 images of SVHN",
+        ),
+        Archive(
+            file="test_32x32.mat",
+            mirrors=(_STANFORD + "test_32x32.mat",),
+            size=64_275_384,
+            sha256="cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
+            unpacks_to="used as it is: 26,032 images of SVHN",
+        ),
+        Archive(
+            file="mnist_m_train.pt.tar.gz",
+            mirrors=(_MNIST_M + "mnist_m_train.pt.tar.gz",),
+            md5="191ed53db9933bd85cc9700558847391",
+            unpacks_to="mnist_m_train.pt: 60,000 images of MNIST-M",
+        ),
+        Archive(
+            file="mnist_m_test.pt.tar.gz",
+            mirrors=(_MNIST_M + "mnist_m_test.pt.tar.gz",),
+            md5="e11cb4d7fff76d7ec588b1134907db59",
+            unpacks_to="mnist_m_test.pt: 10,000 images of MNIST-M",
+        ),
+    ),
+)
+
+TRAIN, VALIDATION, TEST = 1000, 800, 800  # images per pair
+ARRAYS = ("digits-mlt.npz", "digits_mlt.npz")
+
+
+def load(root: Path | str | None = None, seed: int = 0) -> DomainDataset:
+    """The balanced pool, drawn from the files below `root` or read from an .npz file."""
+    folder = existing_root(SHEET, root)
+    arrays = next((path for path in (folder, *(folder / name for name in ARRAYS)) if path.is_file()), None)
+    if arrays:
+        return replace(load_arrays(arrays, seed=seed), name=SHEET.name)
+    parts = [
+        _draw(pool, d, c, split, seed)
+        for d, pools in enumerate((mnist_m(folder), svhn(folder)))
+        for split, pool in (("train", pools[0]), ("val", pools[0]), ("test", pools[1]))
+        for c in range(10)
+    ]
+    return DomainDataset(
+        name=SHEET.name,
+        x=np.concatenate([x for x, *_ in parts]),
+        y=np.concatenate([np.full(len(x), c) for x, _, c, _ in parts]),
+        domain=np.concatenate([np.full(len(x), d) for x, d, _, _ in parts]),
+        split=np.concatenate([np.full(len(x), split, "<U5") for x, _, _, split in parts]),
+        classes=SHEET.classes,
+        domains=SHEET.domains,
+    )
+
+
+def _draw(pool: Pool, d: int, c: int, split: str, seed: int) -> tuple[NDArray[np.uint8], int, int, str]:
+    """The images of one pair for one split; those for training and validation are neighbours in one shuffle."""
+    rows = np.flatnonzero(pool.labels == c)
+    shuffled = np.random.default_rng(np.random.SeedSequence([seed, d, c])).permutation(rows)
+    # A class with too few images for both is shared out in proportion; neither MNIST-M nor SVHN has one.
+    train = min(TRAIN, len(rows) * TRAIN // (TRAIN + VALIDATION))
+    first, last = {"train": (0, train), "val": (train, train + VALIDATION), "test": (0, TEST)}[split]
+    return pool.images(np.sort(shuffled[first:last])), d, c, split
+
+
+def check(root: Path) -> Report:
+    """Read everything and say what each pair has."""
+    report = Report(SHEET.name, str(root))
+    try:
+        dataset = load(root)
+    except (ValueError, FileNotFoundError) as error:
+        report.problem("missing", str(error))
+        return report
+    report.images = len(dataset)
+    for split, expected in (("train", TRAIN), ("val", VALIDATION), ("test", TEST)):
+        counts = dataset.counts(split)
+        if counts.min() < expected:
+            d, c = np.unravel_index(counts.argmin(), counts.shape)
+            pair = f"{dataset.domains[d]} / {dataset.classes[c]}"
+            report.note("count", f"{pair} has {counts.min()} images for {split}, the paper has {expected} of each pair")
+    return report

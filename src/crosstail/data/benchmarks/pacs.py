@@ -1,0 +1,68 @@
+"""Seven kinds of object as photographs, paintings, cartoons and sketches: `pacs`.
+
+What it is: 9,991 images of 227 × 227 pixels of dogs, elephants, giraffes, guitars, horses, houses and people.
+The domains are styles: art paintings (2,048 images), cartoons (2,344), photographs (1,670) and sketches
+(3,929, as PNG).
+
+Who made it: D. Li, Y. Yang, Y.-Z. Song and T. M. Hospedales, from Caltech-256, Sketchy, TU-Berlin and Google
+Images.
+
+Under the MDLT protocol each pair gives 25 images for validation and 50 for test, the rest is for training:
+7,891 / 700 / 1,400. Every pair is large enough; the smallest (houses in sketches, 80 images) keeps 5. Under
+the protocol `dg` (leave one domain out) the same images are split anew, without these sets.
+
+How to get it: DomainBed's copy, the folder `kfold` of the authors' own release. The authors' page is gone.
+The checksum stands in one public loader and was not confirmed by a second one; the size is not published.
+Copies elsewhere (Hugging Face `flwrlabs/pacs`, the GitHub repository MachineLearning2020/Homework3-PACS) have
+the same 9,991 images and only need the folders below.
+
+Licence: none stated by the authors; research use. Citation: Li, Yang, Song & Hospedales (2017), Deeper,
+Broader and Artier Domain Generalization, ICCV.
+"""
+
+from pathlib import Path
+
+from crosstail.data.benchmarks._load import load_images
+from crosstail.data.benchmarks._sheet import Archive, DataSheet
+from crosstail.data.dataset import DomainDataset
+
+SHEET = DataSheet(
+    name="pacs",
+    title="PACS: seven kinds of object in four styles",
+    summary="Dogs, elephants, giraffes, guitars, horses, houses and people, painted, drawn and photographed.",
+    made_by="D. Li, Y. Yang, Y.-Z. Song and T. M. Hospedales",
+    domains=("art_painting", "cartoon", "photo", "sketch"),
+    classes=("dog", "elephant", "giraffe", "guitar", "horse", "house", "person"),
+    licence="none stated by the authors; research use",
+    citation="Li, Yang, Song & Hospedales (2017), Deeper, Broader and Artier Domain Generalization, ICCV",
+    source="DomainBed's copy on Google Drive; also flwrlabs/pacs on Hugging Face",
+    validation=25,
+    protocols=("mdlt", "dg"),
+    counts=(
+        (379, 255, 285, 184, 201, 295, 449),
+        (389, 457, 346, 135, 324, 288, 405),
+        (189, 202, 182, 186, 199, 280, 432),
+        (772, 740, 753, 608, 816, 80, 160),
+    ),
+    paper_totals=(7891, 700, 1400),
+    aliases={
+        "art_painting": ("Art", "art", "Art_painting", "ArtPainting"),
+        "cartoon": ("Cartoon",),
+        "photo": ("Photo",),
+        "sketch": ("Sketch",),
+    },
+    archives=(
+        Archive(
+            file="PACS.zip",
+            mirrors=("https://drive.google.com/uc?id=1JFr8f805nMUelQWWmfnJR3y4_SYoN5Pd",),
+            md5="fd5db817f7cdafeef3bfd525aaf9b42e",
+            unpacks_to="kfold/<domain>/<class>/*.jpg (sketches: *.png)",
+        ),
+    ),
+    split_file="PACS.csv",
+)
+
+
+def load(root: Path | str | None = None, seed: int = 0, split_file: Path | str | None = None) -> DomainDataset:
+    """The images below `root` in the paper's split, read from `PACS.csv` where there is one."""
+    return load_images(SHEET, root, seed=seed, split_file=split_file)

@@ -1,0 +1,24 @@
+"""Where what can be made again is kept: indexes of folders, decoded images, embeddings."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """$CROSSTAIL_CACHE, or crosstail/ in the user's cache folder."""
+    if "CROSSTAIL_CACHE" in os.environ:
+        return Path(os.environ["CROSSTAIL_CACHE"])
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "crosstail"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; a cache that cannot be written (a full or read-only disk) is done without."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(content)
+        partial.replace(path)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)

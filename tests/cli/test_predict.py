@@ -1,0 +1,144 @@
+"""predict and evaluate, on vectors and on photos, without the training data."""
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from crosstail.training.folder import RunFolder
+
+SHORT = "--width 8 --steps 40 --batch-size 8 --evaluations 2"
+
+
+@pytest.fixture
+def run(crosstail, vectors):
+    assert crosstail(f"fit {vectors} --out run {SHORT}").code == 0
+    return "run"
+
+
+@pytest.fixture
+def photos(crosstail):
+    """Plain and striped pictures of two domains, 12 a pair."""
+    rng = np.random.default_rng(0)
+    for domain, light in (("day", 120), ("night", 0)):
+        for name, stripes in (("plain", 0), ("striped", 100)):
+            folder = Path("photos") / domain / name
+            folder.mkdir(parents=True)
+            for i in range(12):
+                pixels = rng.integers(0, 30, (40, 50, 3)) + light
+                pixels[:, :: 8 + i % 3] += stripes
+                Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{i}.jpg")
+    return "photos"
+
+
+@pytest.fixture
+def photo_run(crosstail, photos):
+    done = crosstail(f"fit {photos} --out run {SHORT}")
+    assert done.code == 0, done.err
+    assert RunFolder(Path("run")).spec().freeze  # own photos are embedded by the pretrained backbone
+    return "run"
+
+
+def test_predictions_are_those_of_the_evaluation_without_the_training_data(crosstail, run, vectors):
+    with np.load(vectors) as file:
+        x, y, split = file["x"], file["y"], file["split"]
+    classes = RunFolder(Path(run)).result()["classes"]
+    np.save("x.npy", x[split == "test"])
+    Path("v.npz").unlink()
+    done = crosstail(f"predict {run} x.npy")
+    assert done.code == 0, done.err
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    right = np.mean([row["class"] == classes[c] for row, c in zip(rows, y[split == "test"], strict=True)])
+    totals = RunFolder(Path(run)).result()["test"]
+    assert right == pytest.approx(np.sum(totals["hits"]) / np.sum(totals["totals"]))
+    for row in rows:
+        shares = {name[2:-1]: float(value) for name, value in row.items() if name.startswith("p(")}
+        assert sum(shares.values()) == pytest.approx(1, abs=1e-4)
+        assert max(shares, key=shares.get) == row["class"]
+
+
+def test_evaluate_gives_the_figures_of_the_run(crosstail, run, vectors):
+    done = crosstail(f"evaluate {run} {vectors} --split test --json")
+    found, result = json.loads(done.out), RunFolder(Path(run)).result()
+    assert found["hits"] == result["test"]["hits"] and found["totals"] == result["test"]["totals"]
+
+
+def test_classes_are_matched_by_name_and_an_unknown_one_is_named(crosstail, run, vectors):
+    with np.load(vectors) as file:
+        arrays = dict(file) | {"classes": np.array(RunFolder(Path(run)).result()["classes"])}
+    flipped = arrays["classes"][::-1]
+    np.savez("flipped.npz", **arrays | {"classes": flipped, "y": len(flipped) - 1 - arrays["y"]})
+    first, second = (json.loads(crosstail(f"evaluate {run} {name} --json").out) for name in (vectors, "flipped.npz"))
+    assert first["hits"] == second["hits"]
+    np.savez("other.npz", **arrays | {"classes": np.array(["zebra", *arrays["classes"][1:]])})
+    done = crosstail(f"evaluate {run} other.npz")
+    assert done.code == 2 and "the class 'zebra', which the model does not know" in " ".join(done.err.split())
+
+
+def test_wrong_width_of_vectors_is_named(crosstail, run):
+    np.save("wide.npy", np.zeros((2, 99), np.float32))
+    done = crosstail(f"predict {run} wide.npy")
+    assert done.code == 2 and "the inputs are (99,), but the model was trained on (6,)" in " ".join(done.err.split())
+
+
+def test_nan_is_named_with_its_row(crosstail, run):
+    x = np.zeros((3, 6), np.float32)
+    x[1, 2] = np.nan
+    np.save("nan.npy", x)
+    done = crosstail(f"predict {run} nan.npy")
+    assert done.code == 2 and done.err == "error: input 1 holds NaN or infinite numbers\n"
+
+
+def test_an_unfinished_run_cannot_predict(crosstail, run):
+    (Path(run) / "result.json").unlink()
+    np.save("x.npy", np.zeros((1, 6), np.float32))
+    done = crosstail(f"predict {run} x.npy")
+    assert done.code == 2 and "is not finished" in done.err
+
+
+def test_photos_from_a_folder_to_predictions_elsewhere(crosstail, photo_run, photos):
+    Path("elsewhere").mkdir()
+    shutil.copy("photos/day/striped/0.jpg", "elsewhere/ünknown.jpg")
+    shutil.copy("photos/night/plain/1.jpg", "one.jpg")
+    shutil.rmtree("photos")
+    done = crosstail(f"predict {photo_run} elsewhere one.jpg --json")
+    assert done.code == 0, done.err
+    said = json.loads(done.out)
+    assert [row["input"] for row in said] == ["elsewhere/ünknown.jpg", "one.jpg"]
+    assert [row["class"] for row in said] == ["striped", "plain"]
+
+
+def test_a_broken_photo_is_named_or_left_out(crosstail, photo_run, photos):
+    good = Path("photos/day/plain/0.jpg")
+    Path("broken.jpg").write_bytes(good.read_bytes()[:200])
+    done = crosstail(f"predict {photo_run} {good} broken.jpg")
+    assert done.code == 2 and "broken.jpg" in done.err and len(done.err.splitlines()) <= 2
+    done = crosstail(f"predict {photo_run} {good} broken.jpg --skip-broken")
+    assert done.code == 0 and "left out: broken.jpg" in done.err
+    assert len(done.out.splitlines()) == 2
+
+
+def test_missing_files_and_folders_without_images_are_named(crosstail, photo_run):
+    Path("empty").mkdir()
+    assert "nowhere.jpg: there is no such file or folder" in crosstail(f"predict {photo_run} nowhere.jpg").err
+    assert "empty: holds no images" in crosstail(f"predict {photo_run} empty").err
+
+
+def test_domain_generalization_of_own_photos_shows_every_domain(crosstail, photos):
+    done = crosstail(f"fit {photos} --protocol dg --algorithm erm --out dg {SHORT}")
+    assert done.code == 0, done.err
+    assert {path.name for path in Path("dg").iterdir()} == {"day", "night"}
+    assert "mean" in done.out and max(map(len, done.out.splitlines())) <= 80
+
+
+def test_finetuning_own_photos_augments_them(crosstail, photos):
+    words = "--finetune --steps 1 --batch-size 2 --evaluations 1 --algorithm erm"
+    done = crosstail(f"fit {photos} --out fine {words}")
+    assert done.code == 0, done.err
+    spec = RunFolder(Path("fine")).spec()
+    assert spec.augment and not spec.freeze and spec.backbone == "efficientnet_lite0"

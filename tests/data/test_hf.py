@@ -1,0 +1,101 @@
+"""Data sets of the Hugging Face library, made here."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from crosstail.data import check_images, load, load_hf
+
+NEEDED = "the library `datasets` is not installed: pip install 'crosstail[hf]'"
+
+
+def test_without_the_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(
+        ValueError, match=r"^hf:someone/pacs: needs the library `datasets`: pip install 'crosstail\[hf\]'$"
+    ):
+        load("hf:someone/pacs")
+
+
+@pytest.fixture
+def datasets(monkeypatch, tmp_path):
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return pytest.importorskip("datasets", reason=NEEDED)
+
+
+@pytest.fixture
+def made(datasets, tmp_path, picture):
+    def make(n=12, classes=("cat", "dog", "emu"), **columns):
+        features = datasets.Features(
+            {
+                "image": datasets.Image(),
+                "label": datasets.ClassLabel(names=list(classes)),
+                "domain": datasets.Value("string"),
+            }
+        )
+        rows = {
+            "image": [picture(30, 36, seed=i) for i in range(n)],
+            "label": [i % len(classes) for i in range(n)],
+            "domain": [f"site{(2, 10)[i // (n // 2)]}" for i in range(n)],
+        } | columns
+        return datasets.Dataset.from_dict(rows, features=features)
+
+    return make
+
+
+def test_in_parts(datasets, made, tmp_path):
+    parts = datasets.DatasetDict({"train": made(), "validation": made(6), "test": made(6)})
+    parts.save_to_disk(tmp_path / "saved")
+    dataset = load(tmp_path / "saved")
+    assert (dataset.name, dataset.domains, dataset.classes) == ("saved", ("site2", "site10"), ("cat", "dog", "emu"))
+    assert [int(dataset.counts(split).sum()) for split in ("train", "val", "test")] == [12, 6, 6]
+    expected = np.asarray(parts["train"][5]["image"]).astype(int)
+    assert dataset.x.base(5).shape == (30, 36, 3) and abs(dataset.x.base(5) - expected).max() == 0
+    assert dataset.x[:3].shape == (3, 224, 224, 3) and check_images(dataset.x) == []
+    assert load(f"hf:{tmp_path / 'saved'}").checksum == dataset.checksum
+    cached = dataset.x.cached()
+    assert (cached[:4] == dataset.x[:4]).all() and (cached[:4] == dataset.x[:4]).all()
+
+
+def test_in_one_part_and_another_order(made, tmp_path):
+    shuffled = made(24).select([7, 3, 15, 20, 0, 12])
+    shuffled.save_to_disk(tmp_path / "saved")
+    dataset = load_hf(tmp_path / "saved")
+    assert dataset.y.tolist() == [1, 0, 0, 2, 0, 0] and dataset.domain.tolist() == [0, 0, 1, 1, 0, 1]
+    assert (dataset.x.base(1) == np.asarray(shuffled[1]["image"])).all()
+    assert set(dataset.split.tolist()) <= {"train", "val", "test"}
+
+
+def test_columns_of_other_names(made, tmp_path):
+    made().rename_columns({"domain": "style", "label": "kind"}).save_to_disk(tmp_path / "saved")
+    with pytest.raises(
+        ValueError, match=r"has no column 'label' but image, kind, style; expected image, label and domain"
+    ):
+        load(tmp_path / "saved")
+    dataset = load(tmp_path / "saved", columns={"domain": "style", "label": "kind"})
+    assert dataset.domains == ("site2", "site10")
+
+
+def test_a_broken_image_is_named_by_its_row(datasets, made, tmp_path):
+    features = made().features
+    rows = made(6).cast_column("image", datasets.Image(decode=False)).to_dict()
+    rows["image"][4]["bytes"] = rows["image"][4]["bytes"][:100]
+    datasets.Dataset.from_dict(rows, features=features).save_to_disk(tmp_path / "saved")
+    with pytest.raises(ValueError, match=r"saved: image 4: cannot be decoded"):
+        load(tmp_path / "saved").x[:]
+    dataset = load(tmp_path / "saved", skip_broken=True)
+    assert len(dataset) == 5 and "image 4" in dataset.notes[0]
+
+
+def test_a_row_without_a_label(made, tmp_path):
+    made(domain=["a", None] * 6).save_to_disk(tmp_path / "saved")
+    with pytest.raises(ValueError, match="saved: row 1 has no domain"):
+        load(tmp_path / "saved")
+
+
+def test_a_column_that_holds_no_images(datasets, tmp_path):
+    datasets.Dataset.from_dict({"image": [1], "label": [0], "domain": ["a"]}).save_to_disk(tmp_path / "saved")
+    with pytest.raises(ValueError, match=r"the column 'image' is .*, expected images"):
+        load(tmp_path / "saved")

@@ -1,0 +1,198 @@
+"""Manifests: columns under any name, paths in their folder, labels of any kind, and split files."""
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from crosstail.data import ImageFiles, load, load_manifest, read_split, save_split
+
+ROWS = [
+    ("photo", "cat", "a/1.jpg", "train"),
+    ("photo", "dog", "a/2.jpg", "val"),
+    ("sketch", "cat", "b/1.jpg", "test"),
+    ("sketch", "dog", "b/2.jpg", "train"),
+]
+
+
+@pytest.fixture
+def write(tmp_path, picture):
+    """Write rows as CSV (or Parquet), and small images for their paths."""
+
+    def make(rows=ROWS, columns=("domain", "label", "path", "split"), name="m.csv", images=True):
+        table = pd.DataFrame(rows, columns=list(columns))
+        path = tmp_path / name
+        table.to_csv(path, index=False) if name.lower().endswith(".csv") else table.to_parquet(path)
+        if images and "path" in columns:
+            for file in table["path"]:
+                (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+                picture(20, 24).save(tmp_path / file)
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("name", ["m.csv", "m.parquet", "M.CSV"])
+def test_csv_and_parquet(write, name):
+    dataset = load_manifest(write(name=name))
+    assert (dataset.name, dataset.domains, dataset.classes) == (name[0], ("photo", "sketch"), ("cat", "dog"))
+    assert isinstance(dataset.x, ImageFiles) and dataset.x.paths() == [row[2] for row in ROWS]
+    assert dataset.y.tolist() == [0, 1, 0, 1] and dataset.domain.tolist() == [0, 0, 1, 1]
+    assert dataset.split.tolist() == ["train", "val", "test", "train"] and dataset.notes == ()
+    assert dataset.x[:].shape == (4, 224, 224, 3)
+
+
+def test_the_references_header(write):
+    dataset = load_manifest(write(columns=("env", "label", "path", "split")))
+    assert dataset.domains == ("photo", "sketch")
+
+
+def test_columns_of_other_names(write):
+    path = write(columns=("site", "diagnosis", "path", "fold"))
+    dataset = load(path, columns={"domain": "site", "label": "diagnosis", "split": "fold"})
+    assert dataset.classes == ("cat", "dog") and dataset.split.tolist()[1] == "val"
+    assert load(path, columns={"domain": "site", "label": "diagnosis"}).counts("test").sum() == 4  # the paper's split
+
+
+def test_other_words_for_the_splits(write):
+    words = ["Training", "validation", "dev", "valid", "testing", "TEST"]
+    rows = [("p", str(i % 2), f"{i}.png", word) for i, word in enumerate(words)]
+    assert load_manifest(write(rows)).split.tolist() == ["train", "val", "val", "val", "test", "test"]
+
+
+def test_numbers_are_in_their_order(write):
+    rows = [(str(d), str(c), f"{d}-{c}.png", "train") for d in (10, 9) for c in (2, 11, 1)]
+    for name in ("m.csv", "m.parquet"):
+        dataset = load_manifest(write(rows, name=name))
+        assert (dataset.domains, dataset.classes) == (("9", "10"), ("1", "2", "11"))
+        assert dataset.y.tolist() == [1, 2, 0] * 2 and dataset.domain.tolist() == [1, 1, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "str", "category", "uint8"])
+def test_labels_of_any_type_in_parquet(write, tmp_path, dtype):
+    table = pd.DataFrame({"path": ["0.png", "1.png"], "domain": "p", "label": pd.Series([3, 12]).astype(dtype)})
+    write([("p", "x", "0.png", "train"), ("p", "x", "1.png", "train")])
+    table.to_parquet(tmp_path / "n.parquet")
+    dataset = load_manifest(tmp_path / "n.parquet")
+    assert dataset.classes == ("3", "12") and dataset.y.tolist() == [0, 1]
+
+
+def test_names_that_look_like_nothing_are_names(write):
+    rows = [("NA", "None", "1.png", "train"), ("NA", "nan", "2.png", "train"), ("NA", "null", "3.png", "test")]
+    dataset = load_manifest(write(rows))
+    assert dataset.domains == ("NA",) and dataset.classes == ("None", "nan", "null")
+
+
+def test_a_byte_order_mark_spaces_and_quotes(write, tmp_path):
+    write()
+    text = 'domain,label,path,split\n"site, a" , cat,a/1.jpg,train\n"site, a",dog ,a/2.jpg,train\n'
+    (tmp_path / "m.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    dataset = load_manifest(tmp_path / "m.csv")
+    assert dataset.domains == ("site, a",) and dataset.classes == ("cat", "dog")
+
+
+def test_paths_are_brought_into_one_spelling(write, tmp_path):
+    rows = [
+        (*row[:2], path, row[3]) for row, path in zip(ROWS, ("./a/1.jpg", "a//2.jpg", "a/../b/1.jpg", "x"), strict=True)
+    ]
+    write()
+    rows[3] = (*ROWS[3][:2], str(tmp_path / "b/2.jpg"), "train")  # absolute, but inside
+    dataset = load_manifest(write(rows, images=False))
+    assert dataset.x.paths() == ["a/1.jpg", "a/2.jpg", "b/1.jpg", "b/2.jpg"]
+
+
+def test_root(write, tmp_path):
+    path = write()
+    (tmp_path / "elsewhere").mkdir()
+    moved = path.rename(tmp_path / "elsewhere/m.csv")
+    assert load(moved, root=tmp_path).x.paths() == [row[2] for row in ROWS]
+
+
+def test_rows_of_an_array(write, tmp_path):
+    x = np.arange(30, dtype=np.float32).reshape(10, 3)
+    path = write(
+        [(*row[:2], i, row[3]) for row, i in zip(ROWS, (7, 0, 3, 9), strict=True)], ("domain", "label", "x", "split")
+    )
+    np.save(tmp_path / "m.npy", x)
+    dataset = load(path)
+    assert (dataset.x == x[[7, 0, 3, 9]]).all() and dataset.split.tolist() == [row[3] for row in ROWS]
+    (tmp_path / "m.npy").unlink()
+    np.savez(tmp_path / "m.npz", x=np.zeros((10, 8, 8, 3), np.uint8))
+    assert load(path).is_image
+
+
+def test_no_split_column(write):
+    rows = [(d, c, f"{d}{c}{i}.png") for d in "pq" for c in "xy" for i in range(20)]
+    dataset = load_manifest(write(rows, ("domain", "label", "path")), seed=1)
+    assert (dataset.counts("val") == 1).all() and (dataset.counts("test") == 2).all()
+
+
+def test_saved_split_comes_back(photos, tmp_path):
+    dataset = load(photos(n=20), seed=5)
+    path = tmp_path / "split.csv"
+    checksum = save_split(dataset, path)
+    assert checksum == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (tmp_path / "split.csv.sha256").read_text() == f"{checksum}  split.csv\n"  # as `sha256sum` writes it
+    again = load(path, root=dataset.x.root)
+    assert again.checksum == dataset.checksum and (again.split == dataset.split).all()
+    assert save_split(again, tmp_path / "other.csv") == checksum
+
+
+def test_saved_split_of_arrays(tmp_path):
+    dataset = load("digits")
+    save_split(dataset, tmp_path / "digits.csv")
+    np.save(tmp_path / "digits.npy", dataset.x)
+    again = load(tmp_path / "digits.csv")
+    assert (again.x == dataset.x).all() and (again.split == dataset.split).all()
+    for names, codes, other_names, other in (
+        (dataset.domains, dataset.domain, again.domains, again.domain),
+        (dataset.classes, dataset.y, again.classes, again.y),
+    ):
+        assert (np.array(names)[codes] == np.array(other_names)[other]).all()
+
+
+def test_saved_split_that_was_changed(photos, tmp_path):
+    dataset = load(photos(n=4))
+    path = tmp_path / "split.csv"
+    save_split(dataset, path)
+    path.write_text(path.read_text().replace("train", "test", 1))
+    with pytest.raises(
+        ValueError, match=r"split\.csv: was changed since it was saved: .* Remove split\.csv\.sha256 if"
+    ):
+        load(path, root=dataset.x.root)
+    (tmp_path / "split.csv.sha256").unlink()
+    assert len(load(path, root=dataset.x.root)) == len(dataset)
+    with pytest.raises(ValueError, match=r"split\.txt: a split is saved as \.csv"):
+        save_split(dataset, tmp_path / "split.txt")
+
+
+COUNTS = {  # train, val, test; largest pair, pairs without training data
+    "VLCS": (9872, 285, 572, 1454, 3),
+    "PACS": (7891, 700, 1400, 741, 0),
+    "OfficeHome": (11688, 1300, 2600, 84, 2),
+    "TerraIncognita": (23269, 353, 708, 4455, 8),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_split_files_of_the_reference(shared_data, name):
+    table = read_split(shared_data / f"splits/{name}.csv")
+    assert list(table.columns) == ["domain", "label", "path", "split"]
+    sizes = table["split"].value_counts()
+    pairs = pd.crosstab([table["domain"], table["label"]], table["split"])["train"]
+    found = (*(int(sizes[s]) for s in ("train", "val", "test")), int(pairs.max()), int((pairs == 0).sum()))
+    assert found == COUNTS[name]
+
+
+def test_a_split_file_loads_as_it_is(shared_data, tmp_path, picture):
+    """With images in its places: here one image, linked to from each of them."""
+    table = read_split(shared_data / "splits/PACS.csv")
+    picture(8, 8).save(tmp_path / "one.png")
+    for path in table["path"]:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).symlink_to(tmp_path / "one.png")
+    dataset = load(shared_data / "splits/PACS.csv", root=tmp_path)
+    assert dataset.domains == ("art_painting", "cartoon", "photo", "sketch") and dataset.num_classes == 7
+    assert dataset.counts("train").sum() == 7891 and (dataset.counts("test") == 50).all()
+    assert dataset.counts("train").min() == 5
