@@ -31,7 +31,7 @@ lines = [
     "",
     "`digits` with its default label profiles, batches of 3 × 24, three seeds, mean ± standard deviation; test pair",
     "average of the evaluation that is best on validation. Seconds are for training and 10 evaluations, on two CPU",
-    "cores. Made by `python examples/compare_statistics.py`.",
+    "cores; they depend on what else the machine does. Made by `python examples/compare_statistics.py`.",
     "",
     "| network | algorithm | statistics | pair average, % | seconds |",
     "|---|---|---|---|---|",

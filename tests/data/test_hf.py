@@ -95,6 +95,18 @@ def test_a_row_without_a_label(made, tmp_path):
         load(tmp_path / "saved")
 
 
+def test_a_name_that_cannot_be_loaded(datasets, monkeypatch):
+    def fail(name):
+        raise FileNotFoundError(f"Dataset '{name}' doesn't exist\non the Hub")
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
+    with pytest.raises(ValueError) as error:
+        load("hf:no/such")
+    assert str(error.value) == (
+        "hf:no/such: cannot be loaded by `datasets` (FileNotFoundError: Dataset 'no/such' doesn't exist on the Hub)"
+    )
+
+
 def test_a_column_that_holds_no_images(datasets, tmp_path):
     datasets.Dataset.from_dict({"image": [1], "label": [0], "domain": ["a"]}).save_to_disk(tmp_path / "saved")
     with pytest.raises(ValueError, match=r"the column 'image' is .*, expected images"):

@@ -59,6 +59,17 @@ def test_a_stream_is_the_batches_of_its_steps(files, source, augmented):
         assert expected[0].x.is_contiguous(memory_format=torch.channels_last)
 
 
+def test_memory_is_used_again_but_not_while_a_batch_is_held(files):
+    batches = DomainBatches(data_set(files), batch_size=5, augment=Augment(resolution=20), workers=2)
+    expected = [batches.at(step) for step in range(12)]
+    held = list(batches.stream(0, 12))
+    assert all(equal(*pair) for pair in zip(held, expected, strict=True))
+    assert len({batch.x.data_ptr() for batch in held}) == 12
+    views = [batch.x[0, 0] for batch in batches.stream(0, 12)]
+    assert all(torch.equal(view, batch.x[0, 0]) for view, batch in zip(views, expected, strict=True))
+    assert len({batch.x.data_ptr() for batch in batches.stream(0, 12)}) <= 5
+
+
 def test_files_give_what_images_in_memory_give(files):
     """Without augmentation: their evaluation views."""
     on_disk, in_memory = (DomainBatches(data_set(x), batch_size=6) for x in (files, files[:]))

@@ -1,6 +1,7 @@
 """Where what can be made again is kept: indexes of folders, decoded images, embeddings."""
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,12 +13,12 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "crosstail"
 
 
-def write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file whole or not at all; a cache that cannot be written (a full or read-only disk) is done without."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(content)
+        write(partial)
         partial.replace(path)
     except OSError:
         with suppress(OSError):

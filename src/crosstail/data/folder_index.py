@@ -52,10 +52,13 @@ def write_index(root: Path, index: FolderIndex) -> None:
         "notes": index.notes,
     }
     table = pa.table({"path": index.paths, "size": index.sizes, "time": index.times})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema.with_metadata({"crosstail": json.dumps(about)})) as writer:
-        writer.write_table(table)
-    write_atomically(index_path(root), sink.getvalue())
+    schema = table.schema.with_metadata({"crosstail": json.dumps(about)})
+
+    def write(path: Path) -> None:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+            writer.write_table(table)
+
+    write_atomically(index_path(root), write)
 
 
 def read_index(root: Path) -> FolderIndex | None:

@@ -62,7 +62,11 @@ def load_hf(
         raise ValueError(f"{source}: needs the library `datasets`: pip install 'crosstail[hf]'") from None
     name = str(source).removeprefix(PREFIX)
     saved = is_saved_dataset(Path(name))
-    found = datasets.load_from_disk(name) if saved else datasets.load_dataset(name)
+    try:
+        found = datasets.load_from_disk(name) if saved else datasets.load_dataset(name)
+    except Exception as error:  # of the network, of the Hub, of scripts that are no longer run: whatever it raises
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{source}: cannot be loaded by `datasets` ({type(error).__name__}: {reason})") from error
     parts: dict[str, Any] = dict(found) if isinstance(found, datasets.DatasetDict) else {"train": found}
     chosen = {ours: (columns or {}).get(ours, ours) for ours in ("image", "label", "domain")}
     for part in parts.values():

@@ -133,6 +133,8 @@ class ImageFiles:
 
     @cached_property
     def _checksum(self) -> str:
+        if np.array_equal(self._rows, np.arange(len(self._paths))):  # no copy of all paths
+            return self._index_checksum()
         return _checksum(self._paths.take(pa.array(self._rows)), self._all_sizes[self._rows])
 
     def _index_checksum(self) -> str:
@@ -191,7 +193,7 @@ def check_images(files: ImageFiles, progress: Callable[[int, int], None] | None 
                 found.append((files.paths(done - 1)[0], problem))
             if progress and (done % 256 == 0 or done == len(files)):
                 progress(done, len(files))
-    write_atomically(path, json.dumps(found).encode())
+    write_atomically(path, lambda file: file.write_text(json.dumps(found), encoding="utf-8"))
     return found
 
 

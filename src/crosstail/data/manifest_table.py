@@ -70,6 +70,10 @@ class Manifest:
 
     def _without_duplicates(self) -> "Manifest":
         samples = self.samples if self.where == "path" else pa.array(self.samples)
+        parts = (samples.slice(start, 10_000).to_pylist() for start in range(0, len(samples), 10_000))
+        hashes = np.fromiter((hash(one) for part in parts for one in part), np.int64, len(samples))
+        if len(np.unique(hashes)) == len(samples):
+            return self  # what follows takes as much memory again as the paths
         codes = samples.dictionary_encode().indices.to_numpy()
         first = np.unique(codes, return_index=True)[1][codes]  # of the rows with the same sample
         again = np.flatnonzero(first != np.arange(len(codes)))
@@ -96,11 +100,13 @@ def read_manifest(file: Path, columns: Mapping[str, str] | None = None) -> Manif
     rows = np.arange(len(table))
     if not len(rows):
         raise ValueError(f"{file}: has no rows")
-    where = "path" if "path" in table.column_names else "x"
-    domain, domain_notes = _names(file, "domain", table["domain"])
-    label, label_notes = _names(file, "label", table["label"])
-    split = _split(file, table["split"]) if "split" in table.column_names else None
-    samples = _paths(file, table["path"]) if where == "path" else _row_numbers(file, table["x"])
+    found = dict(zip(table.column_names, table.columns, strict=True))
+    del table  # and each column as soon as it is read: half a million rows take memory
+    where = "path" if "path" in found else "x"
+    domain, domain_notes = _names(file, "domain", found.pop("domain"))
+    label, label_notes = _names(file, "label", found.pop("label"))
+    split = _split(file, found.pop("split")) if "split" in found else None
+    samples = (_paths if where == "path" else _row_numbers)(file, found.pop(where))
     manifest = Manifest(file, where, samples, domain, label, split, (*domain_notes, *label_notes), rows)
     return manifest._without_duplicates()
 
@@ -205,11 +211,12 @@ def _text(file: Path, name: str, column: Any) -> Any:
         if (values == np.rint(values)).all():
             column = pa.array(values.astype(np.int64))
     text = column.cast(pa.string())
-    trimmed = pc.utf8_trim_whitespace(text)
-    wrong = np.flatnonzero(pc.fill_null(pc.equal(trimmed, ""), True).to_numpy(zero_copy_only=False))
+    if pc.any(pc.match_substring_regex(text, r"^\s|\s$")).as_py():  # not always: half a million paths take memory
+        text = pc.utf8_trim_whitespace(text)
+    wrong = np.flatnonzero(pc.fill_null(pc.equal(text, ""), True).to_numpy(zero_copy_only=False))
     if len(wrong):
         raise ValueError(f"{file}: {_at(file, int(wrong[0]))} has no {name} ({len(wrong)} such rows)")
-    return trimmed
+    return text
 
 
 def _names(file: Path, name: str, column: Any) -> tuple[Names, list[str]]:
