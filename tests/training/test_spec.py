@@ -58,6 +58,11 @@ OTHER = {
     "steps": 7,
     "batch_size": 7,
     "evaluations": 7,
+    "protocol": "dg",
+    "unseen": "signs",
+    "skip_broken": True,
+    "columns": {"domain": "site"},
+    "augment": True,
 }
 
 
