@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from crosstail import algorithms, backbones, data
 from crosstail.algorithms import Algorithm, Task
-from crosstail.data import Augment, DomainDataset
+from crosstail.data import Augment, DomainDataset, ImageFiles
 from crosstail.metrics import PairAccuracy
 from crosstail.training.embedding import embed
 from crosstail.training.evaluation import features
@@ -46,7 +46,8 @@ def load_inputs(spec: RunSpec, progress: Progress | None = None, prepare: Prepar
 
 def _embedded(spec: RunSpec, dataset: DomainDataset, progress: Progress | None) -> DomainDataset:
     if not spec.freeze:
-        return dataset
+        # Every epoch sees the same files: what the first has decoded is kept.
+        return dataset.with_x(dataset.x.cached()) if isinstance(dataset.x, ImageFiles) else dataset
     if not dataset.is_image:
         raise ValueError(f"{spec.dataset} holds vectors already: leave --freeze out and use --backbone mlp")
     backbone = backbones.build(spec.backbone, input_shape(dataset))
