@@ -77,9 +77,12 @@ def write_page(
     page.text(
         "Hyperparameters: for each method the best of 20 random trials on the validation set (the first is the "
         "defaults), the same budget for all; then a new run for each seed. The evaluation with the best validation "
-        "figure is reported. The command `crosstail demo` repeats everything on this page. One caution: the form of BoDA's "
-        "automatic scale was chosen in earlier trials on these images with test figures in view, and ERM had no such "
-        "trials, so BoDA's gain here is likely to be somewhat too good (docs/decisions/boda-scale.md).",
+        "figure is reported. The command `crosstail demo` repeats everything on this page.",
+    )
+    page.text(
+        "One caution: the form of BoDA's automatic scale was chosen in earlier trials on these images with test "
+        "figures in view, and ERM had no such trials, so BoDA's gain here is likely to be somewhat too good "
+        "(docs/decisions/boda-scale.md)."
     )
     page.table(
         ["method", "hyperparameters"],
