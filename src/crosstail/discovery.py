@@ -4,8 +4,12 @@ A leading underscore means machinery; every other file is a name that one can ty
 """
 
 import difflib
+import hashlib
 import importlib
+import importlib.util
 import pkgutil
+import sys
+from pathlib import Path
 from types import ModuleType
 
 
@@ -25,6 +29,28 @@ def find(package: str, name: str, kind: str) -> ModuleType:
     if name not in known:
         raise ValueError(f"unknown {kind} {name!r}: {suggestion(name, known)}")
     return importlib.import_module(f"{package}.{name}")
+
+
+def load_file(path: Path) -> ModuleType:
+    """Import a Python file from anywhere; the same content is imported once."""
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+    name = f"{path.stem}_{hashlib.sha256(source).hexdigest()[:16]}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # dataclasses look their module up
+        try:
+            spec.loader.exec_module(module)
+        except BaseException as error:
+            del sys.modules[name]
+            if not isinstance(error, Exception):
+                raise
+            raise ValueError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
+    return sys.modules[name]
 
 
 def suggestion(name: str, known: list[str]) -> str:

@@ -24,10 +24,10 @@ from crosstail.algorithms._algorithm import Algorithm
 class Mine(Algorithm):
     """{doc}"""
 
-    def losses(self, batch):
+    def losses(self, z, batch):
         return {{"cross_entropy": {loss}}}
 '''
-GOOD = {"doc": "Mine (Me, 2024).", "loss": "F.cross_entropy(self(batch.x), batch.y)"}
+GOOD = {"doc": "Mine (Me, 2024).", "loss": "F.cross_entropy(self.head(z), batch.y)"}
 
 
 @pytest.fixture
@@ -57,19 +57,19 @@ def test_a_docstring_without_a_paper_is_found(plant, doc):
 
 
 def test_an_algorithm_that_does_not_learn_is_found(plant):
-    name = plant(loss="0 * F.cross_entropy(self(batch.x), batch.y)")
+    name = plant(loss="0 * F.cross_entropy(self.head(z), batch.y)")
     with pytest.raises(AssertionError, match="the loss on the training set went from"):
         testing.check_learns(name)
 
 
 def test_an_algorithm_that_gives_up_a_class_is_found(plant):
-    name = plant(loss="F.cross_entropy(self(batch.x), batch.y.clamp(max=1))")
+    name = plant(loss="F.cross_entropy(self.head(z), batch.y.clamp(max=1))")
     with pytest.raises(AssertionError, match=r"a pair has 0\.00"):
         testing.check_beats_chance(name)
 
 
 def test_randomness_without_the_seed_is_found(plant):
-    name = plant(loss="(1 + random.random()) * F.cross_entropy(self(batch.x), batch.y)")
+    name = plant(loss="(1 + random.random()) * F.cross_entropy(self.head(z), batch.y)")
     with pytest.raises(AssertionError, match="two runs with the same seed differ"):
         testing.check_deterministic(name)
 
@@ -83,7 +83,7 @@ def test_weights_that_ignore_the_seed_are_found(plant):
             torch.nn.init.constant_(parameter, 0.5)
 
     def update(self, batch, optimizers, backward):
-        return self.losses(batch)
+        return self.losses(self.backbone(batch.x), batch)
 """
     )
     with pytest.raises(AssertionError, match="two seeds give the same weights"):
@@ -92,7 +92,7 @@ def test_weights_that_ignore_the_seed_are_found(plant):
 
 def test_state_that_is_not_in_the_checkpoint_is_found(plant):
     name = plant(
-        loss="self.more() * F.cross_entropy(self(batch.x), batch.y)",
+        loss="self.more() * F.cross_entropy(self.head(z), batch.y)",
         extra="""
     seen = 0
 

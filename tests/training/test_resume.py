@@ -136,8 +136,8 @@ from crosstail.algorithms._algorithm import Algorithm
 class Noisy(Algorithm):
     """Draws random numbers while it trains (Anyone, 2024)."""
 
-    def losses(self, batch):
-        return {"cross_entropy": F.cross_entropy(self(batch.x + torch.randn_like(batch.x)), batch.y)}
+    def losses(self, z, batch):
+        return {"cross_entropy": F.cross_entropy(self.head(z + torch.randn_like(z)), batch.y)}
 '''
 
 

@@ -1,9 +1,15 @@
-"""One file per algorithm, on one screen; its name is what one types on the command line."""
+"""One file per algorithm, on one screen; its name is what one types on the command line.
 
+`boda+coral` is CORAL with BoDA's term added, and a name that ends in .py is a file of the user's own.
+"""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from crosstail import discovery
 from crosstail.algorithms._algorithm import Algorithm, Task
+from crosstail.algorithms._alignment import Alignment
 from crosstail.algorithms._hparams import draw, parse
 from crosstail.backbones import Backbone
 
@@ -11,18 +17,53 @@ __all__ = ["Algorithm", "Task", "build", "draw", "find", "parse"]
 
 
 def find(name: str) -> type[Algorithm]:
-    """The algorithm that a file defines.
+    """The algorithm that a file defines, or BoDA's term on top of another.
 
-    >>> find("boda").__name__
-    'BoDA'
+    >>> find("boda").__name__, find("boda+coral").__name__
+    ('BoDA', 'BoDA+CORAL')
     """
-    module = discovery.find("crosstail.algorithms", name, "algorithm")
-    own = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
-    (algorithm,) = (value for value in own if issubclass(value, Algorithm))
-    return algorithm
+    term, plus, base = name.partition("+")
+    if not plus or "/" in term:  # a path may have a plus in it
+        return _defined_by(name)
+    return _composed(name, _defined_by(term), _defined_by(base))
 
 
 def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | None = None) -> Algorithm:
     """An algorithm by its name, with its defaults where `hparams` says nothing."""
     algorithm = find(name)
+    trained_on = int((task.counts.sum(1) > 0).sum())
+    if trained_on < algorithm.min_domains:
+        raise ValueError(
+            f"{name} compares domains and needs {algorithm.min_domains} that have training data; the data have "
+            f"{trained_on}: use an algorithm that does not, such as erm or bsoftmax"
+        )
     return algorithm(backbone, task, parse(algorithm.Hparams, hparams or {}))
+
+
+def _defined_by(name: str) -> type[Algorithm]:
+    if name.endswith(".py"):
+        module = discovery.load_file(Path(name))
+    else:
+        module = discovery.find("crosstail.algorithms", name, "algorithm")
+    own = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
+    found = [value for value in own if issubclass(value, Algorithm)]
+    if len(found) != 1:
+        raise ValueError(f"{name} defines {len(found)} subclasses of Algorithm, expected 1")
+    return found[0]
+
+
+def _composed(name: str, term: type[Algorithm], base: type[Algorithm]) -> type[Algorithm]:
+    """A class with both as bases: the term's `losses` calls those of the other through `super()`."""
+    if not issubclass(term, Alignment):
+        raise ValueError(f"{name}: only the terms of da, boda and boda_m can be added to another algorithm")
+    if issubclass(base, Alignment):
+        raise ValueError(f"{name}: both have an alignment term")
+    if base.alone:
+        raise ValueError(f"{name}: {base.alone}")
+    common = {f.name for f in fields(Algorithm.Hparams)}
+    twice = sorted({f.name for f in fields(term.Hparams)} & {f.name for f in fields(base.Hparams)} - common)
+    if twice:
+        raise ValueError(f"{name}: both have a hyperparameter {twice[0]!r}; rename it in one of the files")
+    hparams: type = dataclass(frozen=True, kw_only=True)(type("Hparams", (term.Hparams, base.Hparams), {}))
+    doc = f"{term.__doc__}\n\nAdded to {base.__doc__}"
+    return type(f"{term.__name__}+{base.__name__}", (term, base), {"Hparams": hparams, "__doc__": doc})

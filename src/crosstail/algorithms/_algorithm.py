@@ -13,6 +13,9 @@ from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 from crosstail.losses import PairStatistics
 
+Backward = Callable[[Tensor], None]
+"""What computes the gradients: `Tensor.backward`, or that of the device's strategy and precision."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -32,9 +35,10 @@ class Task:
 class Algorithm(nn.Module):
     """One way to train `backbone` and `head`; a subclass says which loss terms it has.
 
-    `class_balanced` asks the loop for batches in which a domain's classes are equally frequent; `refresh_due` asks
-    for a full pass over the training set, whose statistics then arrive in `refresh`. `step` is the number of the
-    current step; the loop sets it.
+    What it needs is declared beside it: batches in which a domain's classes are equally frequent (`class_balanced`), a
+    second stage for the classifier (`decouple`), so many domains with training data (`min_domains`); `refresh_due`
+    asks for a full pass over the training set, whose statistics then arrive in `refresh`. The loop sets `step`, the
+    number of the current step, and `steps`, how many there will be.
     """
 
     @dataclass(frozen=True, kw_only=True)
@@ -44,34 +48,34 @@ class Algorithm(nn.Module):
         lr: float = hp(1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of Adam")
         weight_decay: float = hp(0.0, LogUniform(1e-6, 1e-2), "weight decay of Adam")
 
+    family = "own"
+    passes = 1.0  # forward and backward passes over the batch that a step needs by definition
     class_balanced = False
-    step = 0
+    decouple = False
+    min_domains = 1
+    alone = ""  # why BoDA's term cannot be added to it, if so
+    differs: tuple[str, ...] = ()  # from its paper, one sentence each, for docs/algorithms.md
+    step, steps = 0, 1
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__()
         self.task = task
         self.hparams = hparams
         self.backbone = backbone
-        self.head = nn.Linear(backbone.num_features, task.num_classes)
+        self.head: nn.Module = nn.Linear(backbone.num_features, task.num_classes)
 
-    def losses(self, batch: DomainBatch) -> dict[str, Tensor]:
-        """The terms whose sum is minimised, by name."""
-        raise TypeError(f"{type(self).__name__} must define losses(batch)")
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        """The terms whose sum is minimised, by name, from the batch's features (B, F)."""
+        raise TypeError(f"{type(self).__name__} must define losses(z, batch)")
 
     def optimizers(self) -> list[Optimizer]:
         """Who updates the parameters; by default one Adam for all of them."""
         return [torch.optim.Adam(self.parameters(), lr=self.hparams.lr, weight_decay=self.hparams.weight_decay)]
 
-    def update(
-        self, batch: DomainBatch, optimizers: list[Optimizer], backward: Callable[[Tensor], None]
-    ) -> dict[str, Tensor]:
-        """One step: the sum of the terms, backwards, and on."""
-        terms = self.losses(batch)
-        for optimizer in optimizers:
-            optimizer.zero_grad(set_to_none=True)
-        backward(torch.stack(list(terms.values())).sum())
-        for optimizer in optimizers:
-            optimizer.step()
+    def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
+        """One step; only an algorithm that is more than a sum of terms has its own."""
+        terms = self.losses(self.backbone(batch.x), batch)
+        descend(terms, optimizers, backward)
         return terms
 
     def refresh_due(self, step: int) -> bool:
@@ -87,4 +91,14 @@ class Algorithm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Class scores (B, C); the domain is not needed."""
-        return self.head(self.backbone(x))
+        scores: Tensor = self.head(self.backbone(x))
+        return scores
+
+
+def descend(terms: dict[str, Tensor], optimizers: list[Optimizer], backward: Backward) -> None:
+    """The sum of the terms, backwards, and a step of these optimizers."""
+    for optimizer in optimizers:
+        optimizer.zero_grad(set_to_none=True)
+    backward(torch.stack(list(terms.values())).sum())
+    for optimizer in optimizers:
+        optimizer.step()

@@ -1,23 +1,29 @@
-"""What DA, BoDA and BoDA-M share: cross-entropy on the scores, an alignment term on the features, its statistics."""
+"""What DA, BoDA and BoDA-M share: an alignment term on the features, added to those of another algorithm."""
 
 from dataclasses import dataclass
 from typing import Any
 
-import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Algorithm, Task
+from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import LogUniform, hp
+from crosstail.algorithms.erm import ERM
 from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 from crosstail.losses import BoDALoss, PairStatistics
 
 
-class Alignment(Algorithm):
-    """Cross-entropy + ω · an alignment term; a subclass says which one."""
+class Alignment(ERM):
+    """The terms of the next class + ω · an alignment term; a subclass says which one.
+
+    The next class is ERM, or in `boda+coral` the one behind the plus: both are bases of one class, and `super()` goes
+    from one to the other.
+    """
+
+    family = "ours"
 
     @dataclass(frozen=True, kw_only=True)
-    class Hparams(Algorithm.Hparams):
+    class Hparams(ERM.Hparams):
         """The term's weight and scale, and how the statistics are kept."""
 
         # Differs from the paper: it has 0.1 and 10^U(-2, -0.5), for a term that shrinks as the counts grow.
@@ -46,14 +52,11 @@ class Alignment(Algorithm):
         """What makes `BoDALoss` this algorithm's term."""
         raise TypeError(f"{type(self).__name__} must define term()")
 
-    def losses(self, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy on the scores, the alignment term on the features."""
-        z = self.backbone(batch.x)
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        """Those of the next class, and the alignment term on the features."""
         weight = self.hparams.weight if self.step >= self.hparams.warmup else 0.0
-        return {
-            "cross_entropy": F.cross_entropy(self.head(z), batch.y),
-            "alignment": weight * self.criterion(z, batch.y, batch.domain),
-        }
+        alignment = weight * self.criterion(z, batch.y, batch.domain)
+        return super().losses(z, batch) | {"alignment": alignment}
 
     def refresh_due(self, step: int) -> bool:
         """The paper's way: every `refresh` steps, and before the term first sets in."""

@@ -10,6 +10,8 @@ from crosstail.data import DomainBatch
 class ERM(Algorithm):
     """ERM: the mean cross-entropy over all samples of all domains (Vapnik, 1999)."""
 
-    def losses(self, batch: DomainBatch) -> dict[str, Tensor]:
+    family = "vanilla"
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         """Cross-entropy."""
-        return {"cross_entropy": F.cross_entropy(self(batch.x), batch.y)}
+        return {"cross_entropy": F.cross_entropy(self.head(z), batch.y)}

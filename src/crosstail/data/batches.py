@@ -36,6 +36,16 @@ class DomainBatch:
     def __len__(self) -> int:
         return len(self.y)
 
+    def by_domain(self, values: Tensor) -> Tensor:
+        """One value per sample (B, …) → (K, B / K, …) for the K domains of this batch, in their order.
+
+        >>> batch = DomainBatch(torch.zeros(4, 2), torch.zeros(4), torch.tensor([0, 0, 2, 2]))
+        >>> batch.by_domain(torch.arange(4)).tolist()
+        [[0, 1], [2, 3]]
+        """
+        groups = len(torch.unique_consecutive(self.domain))
+        return values.reshape(groups, len(self) // groups, *values.shape[1:])
+
     def to(self, device: torch.device | str) -> "DomainBatch":
         """The same batch on another device."""
         return DomainBatch(self.x.to(device), self.y.to(device), self.domain.to(device))

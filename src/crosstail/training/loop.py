@@ -106,7 +106,7 @@ def train(
             break
         if algorithm.refresh_due(step):
             algorithm.refresh(stream_statistics(algorithm, dataset, algorithm.statistics()))
-        algorithm.step = step
+        algorithm.step, algorithm.steps = step, steps
         try:
             losses = module.update(next(stream).to(fabric.device), wrapped, fabric.backward)
         except BrokenImage:

@@ -15,7 +15,7 @@ from crosstail.data.decode import SUFFIXES as IMAGE_SUFFIXES
 from crosstail.metrics import PairAccuracy
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Progress
-from crosstail.training.run import build_algorithm
+from crosstail.training.run import build_model
 
 
 class Predictor:
@@ -39,7 +39,7 @@ class Predictor:
         if self.spec.freeze:
             self.embedder = backbones.build(self.spec.backbone, self.input_shape).eval()
             seen = (self.embedder.num_features,)
-        self.algorithm = build_algorithm(self.spec, seen, self.counts)
+        self.algorithm = build_model(self.spec, seen, self.counts)
         self.algorithm.load_state_dict(state)
         self.algorithm.eval()
 

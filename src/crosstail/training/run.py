@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,16 @@ def build_algorithm(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.in
     return algorithms.build(spec.algorithm, backbone, Task(torch.from_numpy(counts)), spec.hparams)
 
 
+def build_model(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.int64]) -> Algorithm:
+    """What a run ends with, untrained: after a second stage, a representation and a plain classifier."""
+    return build_algorithm(replace(spec, algorithm="erm", hparams={}) if decouples(spec) else spec, shape, counts)
+
+
+def decouples(spec: RunSpec) -> bool:
+    """Whether there is a second stage: because it was asked for, or because the algorithm has one (CRT)."""
+    return spec.decouple or algorithms.find(spec.algorithm).decouple
+
+
 def fit(
     spec: RunSpec, out: Path, progress: Progress | None = None, prepare: Prepare = prepare_as_split
 ) -> dict[str, Any]:
@@ -97,15 +108,15 @@ def _fit(
         folder.save("stage_one.pt", first)
     algorithm.load_state_dict(first["weights"])
     step = first["step"]
-    if spec.decouple:
+    if decouples(spec):
         classifier, seen = _second_stage_parts(spec, algorithm, dataset)
         second = train(classifier, seen, stage=2, class_balanced=True, **common)
         classifier.load_state_dict(second.weights)
-        algorithm.head = classifier.head
-        step = second.step
+        classifier.backbone = algorithm.backbone
+        algorithm, step = classifier, second.step
 
     folder.save("model.pt", algorithm.state_dict())
-    result = _result(spec, algorithm, dataset, folder.records(), stage=1 + spec.decouple, step=step)
+    result = _result(spec, algorithm, dataset, folder.records(), stage=1 + decouples(spec), step=step)
     result |= about
     folder.write_json("result.json", result)
     folder.clean()
@@ -119,7 +130,7 @@ def load_model(folder: RunFolder, dataset: DomainDataset) -> Algorithm:
         raise ValueError(
             f"{folder.path} has no model.pt: remove its result.json, if any, and run its `crosstail fit` command"
         )
-    algorithm = build_algorithm(folder.spec(), input_shape(dataset), dataset.counts("train"))
+    algorithm = build_model(folder.spec(), input_shape(dataset), dataset.counts("train"))
     algorithm.load_state_dict(state)
     return algorithm
 
