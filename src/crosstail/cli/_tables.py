@@ -44,6 +44,8 @@ def result_table(result: dict[str, Any]) -> Table:
     table = accuracy_table(
         f"{title}: test accuracy", PairAccuracy.from_json(test), result["domains"], result["classes"]
     )
+    if "raw" in result:
+        table.add_row("pair average, not averaged", percent(result["raw"]["test"]["pair_average"]), "the raw weights")
     for shot, value in test["shots"].items():
         if value is not None:
             table.add_row(f"{shot}-shot pairs", percent(value), "")

@@ -23,6 +23,9 @@ def fit(
     out: Annotated[Path, typer.Option(help="The run's folder; the same command again goes on or shows the result.")],
     algorithm: Annotated[str, typer.Option(help="See [b]crosstail list algorithms[/].")] = "boda",
     decouple: Annotated[bool, typer.Option("--decouple", help="Train the classifier again, class-balanced.")] = False,
+    average: Annotated[
+        bool, typer.Option("--average", help="Keep a moving average of the weights; the raw ones are shown beside it.")
+    ] = False,
     backbone: Annotated[
         str | None,
         typer.Option(help="See [b]crosstail list backbones[/]; by default what suits the data."),
@@ -91,6 +94,7 @@ def fit(
         width=width,
         hparams={name: getattr(typed, name) for name in given},  # 1e-3 and 0.001 are the same run
         decouple=decouple,
+        average=average,
         seed=seed,
         steps=steps if steps is not None else (sheet.steps if sheet else 1000),
         batch_size=batch_size if batch_size is not None else (sheet.batch_size if sheet else 24),

@@ -11,6 +11,8 @@ from lightning_fabric import Fabric
 
 from crosstail.algorithms import Algorithm
 from crosstail.data import Augment, BrokenImage, DomainBatches, DomainDataset
+from crosstail.metrics import PairAccuracy
+from crosstail.training.average import WeightAverage
 from crosstail.training.evaluation import pair_accuracy, stream_statistics
 from crosstail.training.folder import RunFolder
 
@@ -40,10 +42,13 @@ def train(
     stage: int,
     folder: RunFolder,
     class_balanced: bool = False,
+    average: bool = False,
     augment: Augment | None = None,
     progress: Progress | None = None,
 ) -> Selected:
     """Train for `steps` steps and return the evaluation that is best on validation (pair average, the first of equals).
+
+    With `average`, the averaged weights are evaluated beside the others, and those are what is selected.
 
     The batches are a function of the seed and the step, and all other state is in the checkpoint, so a run that is
     resumed from it ends with the same figures as one that was never stopped.
@@ -59,6 +64,7 @@ def train(
         seed=seed,
         augment=augment,
     )
+    averaged = WeightAverage(algorithm) if average else None
     selected, start, seconds = Selected(), 0, 0.0
     checkpoint = folder.load("checkpoint.pt")
     resumed = checkpoint is not None and checkpoint["stage"] == stage
@@ -67,6 +73,8 @@ def train(
         algorithm.load_state_dict(checkpoint["algorithm"])
         for optimizer, state in zip(optimizers, checkpoint["optimizers"], strict=True):
             optimizer.load_state_dict(state)
+        if averaged:
+            averaged.state = checkpoint["averaged"]
         torch.set_rng_state(checkpoint["random"])
         selected = Selected(**checkpoint["selected"])
         start, seconds = checkpoint["step"], checkpoint["seconds"]
@@ -81,13 +89,19 @@ def train(
     for step in range(start, steps + 1):
         if step in due and not (resumed and step == start):
             terms = _means(sums, step - since, since, step)
-            accuracies = {name: pair_accuracy(algorithm, dataset, split) for name, split in EVALUATED.items()}
+            accuracies = _evaluate(algorithm, dataset)
             passed = seconds + time.perf_counter() - began
             record: dict[str, Any] = {"stage": stage, "step": step, "seconds": round(passed, 3), "losses": terms}
-            folder.append_record(record | {name: accuracy.to_json() for name, accuracy in accuracies.items()})
+            record |= {split: accuracy.to_json() for split, accuracy in accuracies.items()}
+            if averaged:
+                with averaged.applied():
+                    accuracies = _evaluate(algorithm, dataset)
+                record["averaged"] = {split: accuracy.to_json() for split, accuracy in accuracies.items()}
+            folder.append_record(record)
             score = accuracies["validation"].pair_average
             if score is None or score > selected.score:  # without validation samples the last evaluation counts
-                weights = {k: v.detach().cpu().clone() for k, v in algorithm.state_dict().items()}
+                best = averaged.state if averaged else algorithm.state_dict()
+                weights = {k: v.detach().cpu().clone() for k, v in best.items()}
                 selected = Selected(-1.0 if score is None else score, step, weights)
             sums, since = {}, step
             folder.save(
@@ -97,6 +111,7 @@ def train(
                     "step": step,
                     "seconds": passed,
                     "algorithm": algorithm.state_dict(),
+                    "averaged": averaged.state if averaged else None,
                     "optimizers": [optimizer.state_dict() for optimizer in optimizers],
                     "random": torch.get_rng_state(),
                     "selected": vars(selected),
@@ -114,11 +129,17 @@ def train(
         except ValueError as error:
             _means(sums, step - since, since, step)  # a term that is no number already is the better explanation
             raise ValueError(f"step {step}: {error}. If it diverged, try a smaller --hp lr=...") from error
+        if averaged:
+            averaged.update(step + 1)
         for name, value in losses.items():
             sums[name] = sums.get(name, 0) + value.detach()
         if progress:
             progress(f"stage {stage}", step + 1, steps)
     return selected
+
+
+def _evaluate(algorithm: Algorithm, dataset: DomainDataset) -> dict[str, PairAccuracy]:
+    return {name: pair_accuracy(algorithm, dataset, split) for name, split in EVALUATED.items()}
 
 
 def _means(sums: dict[str, torch.Tensor], count: int, first: int, last: int) -> dict[str, float]:

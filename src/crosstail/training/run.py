@@ -99,7 +99,7 @@ def _fit(
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
     folder.open(spec)  # only now: a mistake in the spec leaves no folder behind that refuses its correction
     common: dict[str, Any] = {"batch_size": spec.batch_size, "seed": spec.seed, "evaluations": spec.evaluations}
-    common |= {"steps": spec.steps, "folder": folder, "progress": progress}
+    common |= {"steps": spec.steps, "average": spec.average, "folder": folder, "progress": progress}
 
     first = folder.load("stage_one.pt")
     if first is None:
@@ -167,11 +167,16 @@ def _result(
         )
     counts = dataset.counts("train")
     many, few = data.shot_thresholds(spec.dataset)
-    accuracies = {
-        split: PairAccuracy.from_json(chosen[split]).to_json(counts, many=many, few=few)
-        for split in ("validation", "test")
-    }
+
+    def figures(record: dict[str, Any]) -> dict[str, Any]:
+        accuracies = {split: PairAccuracy.from_json(record[split]) for split in ("validation", "test")}
+        return {split: accuracy.to_json(counts, many=many, few=few) for split, accuracy in accuracies.items()}
+
     statistics = graph_of(algorithm, dataset).statistics._asdict()
+    beside = {}
+    if spec.average:
+        raw = _best([r for r in records if r["stage"] == stage])
+        beside = {"raw": {"selected_step": raw["step"], **figures(raw)}}
     return {
         "spec": spec.to_json(),
         "selected_step": step,
@@ -179,9 +184,17 @@ def _result(
         "domains": list(dataset.domains),
         "classes": list(dataset.classes),
         "counts": counts.tolist(),
-        **accuracies,
+        **figures(chosen["averaged"] if spec.average else chosen),
         "transferability": {name: None if math.isnan(value) else value for name, value in statistics.items()},
+        **beside,
     }
+
+
+def _best(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """The first of the best on validation, or the last one where there are no validation samples."""
+    scores = [PairAccuracy.from_json(record["validation"]).pair_average for record in records]
+    known = [score for score in scores if score is not None]
+    return records[scores.index(max(known)) if known else -1]
 
 
 @contextmanager

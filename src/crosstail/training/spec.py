@@ -24,6 +24,7 @@ class RunSpec:
     width: int | None = None  # of the part that is trained
     hparams: dict[str, Any] = field(default_factory=dict)
     decouple: bool = False
+    average: bool = False  # select and keep a moving average of the weights
     seed: int = 0
     steps: int = 1000
     batch_size: int = 24  # per domain
