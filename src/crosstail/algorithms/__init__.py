@@ -13,7 +13,7 @@ from crosstail.algorithms._alignment import Alignment
 from crosstail.algorithms._hparams import draw, parse
 from crosstail.backbones import Backbone
 
-__all__ = ["Algorithm", "Task", "build", "draw", "find", "parse"]
+__all__ = ["Algorithm", "Task", "build", "draw", "find", "own_file", "parse"]
 
 
 def find(name: str) -> type[Algorithm]:
@@ -22,10 +22,18 @@ def find(name: str) -> type[Algorithm]:
     >>> find("boda").__name__, find("boda+coral").__name__
     ('BoDA', 'BoDA+CORAL')
     """
-    term, plus, base = name.partition("+")
-    if not plus or "/" in term:  # a path may have a plus in it
-        return _defined_by(name)
-    return _composed(name, _defined_by(term), _defined_by(base))
+    term, base = _parts(name)
+    return _composed(name, _defined_by(term), _defined_by(base)) if term else _defined_by(base)
+
+
+def own_file(name: str) -> str:
+    """The user's own file that a name refers to, if it does.
+
+    >>> own_file("boda+coral"), own_file("boda+./mine.py")
+    ('', './mine.py')
+    """
+    base = _parts(name)[1]
+    return base if base.endswith(".py") else ""
 
 
 def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | None = None) -> Algorithm:
@@ -38,6 +46,11 @@ def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | N
             f"{trained_on}: use an algorithm that does not, such as erm or bsoftmax"
         )
     return algorithm(backbone, task, parse(algorithm.Hparams, hparams or {}))
+
+
+def _parts(name: str) -> tuple[str, str]:
+    term, plus, base = name.partition("+")
+    return (term, base) if plus and "/" not in term else ("", name)  # a path may have a plus in it
 
 
 def _defined_by(name: str) -> type[Algorithm]:

@@ -16,6 +16,7 @@ def evaluate(
     source: Annotated[str, typer.Argument(help="A folder, a manifest, an .npz file, or a data set's name.")],
     split: Annotated[str, typer.Option(help="all, train, val or test.")] = "all",
     skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")] = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Run the algorithm file that the run brings along.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Test a run's model on data with known classes; its domains may be new ones.
@@ -27,7 +28,7 @@ def evaluate(
 
     if split not in ("all", *data.SPLITS):
         raise ValueError(f"--split is {split!r}, expected all, train, val or test")
-    predictor = Predictor(run)
+    predictor = Predictor(run, trust)
     dataset = data.load(source, labels=(), skip_broken=skip_broken)
     with progress_bar(Console(stderr=True)) as progress:
         accuracy = evaluate_on(predictor, dataset, split, progress)

@@ -21,7 +21,9 @@ def fit(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The run's folder; the same command again goes on or shows the result.")],
-    algorithm: Annotated[str, typer.Option(help="See [b]crosstail list algorithms[/].")] = "boda",
+    algorithm: Annotated[
+        str, typer.Option(help="See [b]crosstail list algorithms[/]; boda+coral; or a file, ./mine.py.")
+    ] = "boda",
     decouple: Annotated[bool, typer.Option("--decouple", help="Train the classifier again, class-balanced.")] = False,
     average: Annotated[
         bool, typer.Option("--average", help="Keep a moving average of the weights; the raw ones are shown beside it.")

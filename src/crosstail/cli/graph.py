@@ -17,6 +17,7 @@ def graph(
         Path | None, typer.Option(help="An .html, .png, .svg or .csv file; by default RUN/graph.html.")
     ] = None,
     metric: Annotated[str, typer.Option(help="euclidean or mahalanobis.")] = "euclidean",
+    trust: Annotated[bool, typer.Option("--trust", help="Run the algorithm file that the run brings along.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as JSON.")] = False,
 ) -> None:
     """Draw the transferability graph of a run and print α, β, γ.
@@ -32,7 +33,7 @@ def graph(
     spec = folder.spec()
     with progress_bar(Console(stderr=True)) as progress:
         dataset = protocols.inputs(spec, progress)
-    found = graph_of(load_model(folder, dataset), dataset, metric)  # type: ignore[arg-type]
+    found = graph_of(load_model(folder, dataset, trust), dataset, metric)  # type: ignore[arg-type]
     path = out or run / "graph.html"
     if path.suffix == ".csv":
         found.to_frame(dataset.domains, dataset.classes).to_csv(path, index=False)

@@ -22,6 +22,7 @@ def predict(
     files: Annotated[list[Path], typer.Argument(help="Images, folders of images, or one .npy or .npz of inputs.")],
     out: Annotated[Path | None, typer.Option(help="A .csv or .json file; by default CSV is printed.")] = None,
     skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")] = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Run the algorithm file that the run brings along.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of CSV.")] = False,
 ) -> None:
     """Say the class of images or vectors, with the probability of each class; the domain is not needed.
@@ -31,7 +32,7 @@ def predict(
     from crosstail.training.predictor import Predictor, find_inputs, predict_inputs
 
     console = Console(stderr=True)
-    predictor = Predictor(run)
+    predictor = Predictor(run, trust)
     names, inputs = find_inputs(files, predictor)
     with progress_bar(console) as progress:
         rows = predict_inputs(predictor, names, inputs, skip_broken=skip_broken, progress=progress)

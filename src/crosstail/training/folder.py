@@ -65,7 +65,11 @@ class RunFolder:
 
     def write_json(self, name: str, record: dict[str, Any]) -> None:
         """Write a JSON file whole or not at all."""
-        self._replace(name, (json.dumps(record, indent=1) + "\n").encode())
+        self.write_text(name, json.dumps(record, indent=1) + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a text file whole or not at all."""
+        self._replace(name, text.encode())
 
     def save(self, name: str, state: dict[str, Any]) -> None:
         """Write tensors and plain values whole or not at all."""

@@ -13,6 +13,7 @@ from crosstail import backbones
 from crosstail.data import BrokenImage, DomainDataset, ImageFiles, to_input
 from crosstail.data.decode import SUFFIXES as IMAGE_SUFFIXES
 from crosstail.metrics import PairAccuracy
+from crosstail.training import own_code
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Progress
 from crosstail.training.run import build_model
@@ -24,7 +25,7 @@ class Predictor:
     Everything it needs is in the run's folder, and, for a pretrained backbone, in that backbone's package.
     """
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path, trust: bool = False) -> None:
         folder = RunFolder(run)
         result, state = folder.result(), folder.load("model.pt")
         if result is None or state is None:
@@ -39,7 +40,7 @@ class Predictor:
         if self.spec.freeze:
             self.embedder = backbones.build(self.spec.backbone, self.input_shape).eval()
             seen = (self.embedder.num_features,)
-        self.algorithm = build_model(self.spec, seen, self.counts)
+        self.algorithm = build_model(own_code.from_copy(self.spec, folder, trust), seen, self.counts)
         self.algorithm.load_state_dict(state)
         self.algorithm.eval()
 

@@ -15,6 +15,7 @@ from crosstail import algorithms, backbones, data
 from crosstail.algorithms import Algorithm, Task
 from crosstail.data import Augment, DomainDataset, ImageFiles
 from crosstail.metrics import PairAccuracy
+from crosstail.training import own_code
 from crosstail.training.embedding import embed
 from crosstail.training.evaluation import features
 from crosstail.training.folder import RunFolder
@@ -80,9 +81,11 @@ def fit(
 ) -> dict[str, Any]:
     """Run a spec in a folder and return its result; finished runs return at once, unfinished ones go on."""
     folder = RunFolder(out)
-    finished = folder.result() if folder.holds(spec) else None
-    if finished is not None:
-        return finished
+    if folder.holds(spec):
+        own_code.keep(spec, folder)
+        finished = folder.result()
+        if finished is not None:
+            return finished
     raw = prepare(spec)
     dataset = _embedded(spec, raw, progress)
     about = {
@@ -98,6 +101,7 @@ def _fit(
 ) -> dict[str, Any]:
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
     folder.open(spec)  # only now: a mistake in the spec leaves no folder behind that refuses its correction
+    own_code.keep(spec, folder)
     common: dict[str, Any] = {"batch_size": spec.batch_size, "seed": spec.seed, "evaluations": spec.evaluations}
     common |= {"steps": spec.steps, "average": spec.average, "folder": folder, "progress": progress}
 
@@ -123,14 +127,15 @@ def _fit(
     return result
 
 
-def load_model(folder: RunFolder, dataset: DomainDataset) -> Algorithm:
-    """The trained model of a finished run."""
+def load_model(folder: RunFolder, dataset: DomainDataset, trust: bool = False) -> Algorithm:
+    """The trained model of a finished run; `trust` allows to run an algorithm file that the run brings along."""
     state = folder.load("model.pt")
     if state is None:
         raise ValueError(
             f"{folder.path} has no model.pt: remove its result.json, if any, and run its `crosstail fit` command"
         )
-    algorithm = build_model(folder.spec(), input_shape(dataset), dataset.counts("train"))
+    spec = own_code.from_copy(folder.spec(), folder, trust)
+    algorithm = build_model(spec, input_shape(dataset), dataset.counts("train"))
     algorithm.load_state_dict(state)
     return algorithm
 

@@ -1,0 +1,83 @@
+"""An algorithm file of the user's own: in the run, on another machine, changed, and composed."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crosstail import testing
+from crosstail.training import RunSpec, fit
+from crosstail.training.predictor import Predictor
+
+SOURCE = '''
+import torch.nn.functional as F
+from crosstail.algorithms.erm import ERM
+
+class Smooth(ERM):
+    """Label smoothing (Szegedy et al., 2016)."""
+
+    def losses(self, z, batch):
+        return {"cross_entropy": F.cross_entropy(self.head(z), batch.y, label_smoothing=0.1)}
+'''
+
+
+@pytest.fixture
+def spec(tmp_path):
+    (tmp_path / "mine.py").write_text(SOURCE)
+    testing.save_separable(tmp_path / "easy.npz")
+    return RunSpec(
+        dataset=str(tmp_path / "easy.npz"),
+        algorithm=f"{tmp_path}/mine.py",
+        backbone="mlp",
+        width=8,
+        hparams={"lr": 0.05},
+        steps=20,
+        batch_size=4,
+        evaluations=2,
+    )
+
+
+def test_it_keeps_the_contracts(spec):
+    testing.check_algorithm(spec.algorithm)
+
+
+@pytest.mark.parametrize("term", ["", "boda+"])
+def test_a_run_predicts_elsewhere_when_its_code_is_trusted(spec, tmp_path, term):
+    fit(replace(spec, algorithm=term + spec.algorithm), tmp_path / "run")
+    shutil.move(tmp_path / "run", tmp_path / "moved")
+    (tmp_path / "mine.py").unlink()
+    with pytest.raises(ValueError, match=r"read .*moved/algorithm\.py, which would be run, and add --trust"):
+        Predictor(tmp_path / "moved")
+    found = Predictor(tmp_path / "moved", trust=True).probabilities(np.zeros((2, 6), np.float32))
+    np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
+
+
+def test_after_a_second_stage_no_code_is_needed(spec, tmp_path):
+    fit(replace(spec, decouple=True), tmp_path / "run")
+    (tmp_path / "run/algorithm.py").write_text("raise SystemExit")
+    assert Predictor(tmp_path / "run").probabilities(np.zeros((2, 6), np.float32)).shape == (2, 3)
+
+
+def test_a_file_that_changed_is_refused(spec, tmp_path):
+    fit(spec, tmp_path / "run")
+    (tmp_path / "mine.py").write_text(SOURCE.replace("0.1", "0.2"))
+    with pytest.raises(ValueError, match=r"mine\.py has changed since .*run was begun"):
+        fit(spec, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (None, "cannot be read"),
+        ("def f(:", r"cannot be imported \(SyntaxError"),
+        ("import nothing_of_this_name", r"cannot be imported \(ModuleNotFoundError"),
+        ("x = 1", "defines 0 subclasses of Algorithm, expected 1"),
+    ],
+)
+def test_a_file_that_does_not_work_is_named(spec, tmp_path, source, message):
+    file = tmp_path / "mine.py"
+    file.unlink() if source is None else file.write_text(source)
+    with pytest.raises(ValueError, match=rf"mine\.py:? {message}"):
+        fit(spec, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
