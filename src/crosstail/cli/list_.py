@@ -28,7 +28,10 @@ def list_(
 
     Example: [b]crosstail list algorithms[/]
     """
-    rows = {Kind.algorithms: _algorithms, Kind.datasets: _datasets, Kind.backbones: _backbones}[kind]()
+    if kind is Kind.algorithms:
+        _list_algorithms(as_json)
+        return
+    rows = {Kind.datasets: _datasets, Kind.backbones: _backbones}[kind]()
     if as_json:
         print(json.dumps(rows))
         return
@@ -40,14 +43,34 @@ def list_(
     Console().print(table)
 
 
-def _algorithms() -> list[dict[str, Any]]:
-    from crosstail import algorithms
+def _list_algorithms(as_json: bool) -> None:
+    from crosstail.algorithms import Algorithm, catalogue
 
-    found = [(name, algorithms.find(name)) for name in discovery.names("crosstail.algorithms")]
-    return [
-        {"name": name, "what": _sentence(kind.__doc__), "hyperparameters": [f.name for f in fields(kind.Hparams)]}
-        for name, kind in found
-    ]
+    entries = catalogue()
+    if as_json:
+        print(json.dumps([entry.to_json() for entry in entries]))
+        return
+    common = {f.name for f in fields(Algorithm.Hparams)}
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("name", no_wrap=True, style="bold")
+    table.add_column("paper")
+    table.add_column("cost", justify="right", no_wrap=True)
+    table.add_column("hyperparameters")
+    family = ""
+    for entry in entries:
+        if entry.family != family:
+            family = entry.family
+            table.add_row(f"[italic dim]{family}[/]")
+        own = [h["name"] for h in entry.hyperparameters if h["name"] not in common]
+        table.add_row(entry.name, f"{entry.paper}, {entry.year}", f"{entry.passes:g}", ", ".join(own))
+    console = Console()
+    console.print(table)
+    console.print(
+        f"cost: passes over the batch in a step, with erm at 1. All have {' and '.join(sorted(common))}. "
+        "Add --decouple or --average to any of them, boda+ before one; --json tells defaults, ranges and meanings.",
+        style="dim",
+        highlight=False,
+    )
 
 
 def _datasets() -> list[dict[str, Any]]:

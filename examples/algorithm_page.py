@@ -1,0 +1,39 @@
+"""Write the table of docs/algorithms.md from what the algorithms' files say: `python examples/algorithm_page.py`."""
+
+from dataclasses import fields
+from pathlib import Path
+
+from crosstail.algorithms import Algorithm, catalogue
+
+PAGE = Path(__file__).parents[1] / "docs/algorithms.md"
+BEGIN, END = "<!-- written by examples/algorithm_page.py -->\n", "<!-- end -->\n"
+
+
+def table() -> str:
+    """One table per family."""
+    common = {f.name for f in fields(Algorithm.Hparams)}
+    lines = []
+    family = ""
+    for entry in catalogue():
+        if entry.family != family:
+            family = entry.family
+            lines += ["", f"### {family[0].upper()}{family[1:]}", ""]
+            lines += ["| name | what | cost | hyperparameters | differs from the paper |", "|---|---|---|---|---|"]
+        own = [h for h in entry.hyperparameters if h["name"] not in common]
+        hparams = "<br>".join(
+            f"`{h['name']}` {h['default']}: {h['meaning']}" + (f" ({h['search']})" if h["search"] else "") for h in own
+        )
+        paper = f"{entry.what} ({entry.paper}, {entry.year})"
+        cells = [f"`{entry.name}`", paper, f"{entry.passes:g}", hparams or "–", "; ".join(entry.differs) or "–"]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join([*lines, "", ""])
+
+
+def page(text: str) -> str:
+    """The page with a new table between its two marks."""
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + table() + END + rest.split(END)[1]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,38 @@
+"""The catalogue, and the page that is written from it."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from crosstail import algorithms, discovery
+from crosstail.algorithms._catalogue import entry
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_all_are_in_it_family_by_family():
+    found = algorithms.catalogue()
+    assert sorted(e.name for e in found) == discovery.names("crosstail.algorithms")
+    families = [e.family for e in found]
+    assert families.index("ours") == len(families) - families.count("ours") and "own" not in families
+
+
+def test_the_page_is_what_the_files_say():
+    page = runpy.run_path(str(ROOT / "examples/algorithm_page.py"))
+    text = page["PAGE"].read_text(encoding="utf-8")
+    assert page["page"](text) == text, "run: python examples/algorithm_page.py"
+
+
+def test_an_entry_is_read_from_the_docstring_and_the_hyperparameters():
+    found = entry("boda+coral", algorithms.find("boda+coral"))
+    assert found.what.startswith("BoDA: cross-entropy") and (found.paper, found.year) == ("Yang, Wang and Katabi", 2022)
+    assert {"gamma", "nu"} <= {h["name"] for h in found.hyperparameters}
+
+
+def test_a_docstring_without_a_paper_is_refused():
+    class Bare(algorithms.Algorithm):
+        """Nothing."""
+
+    with pytest.raises(ValueError, match="bare: its docstring names no paper"):
+        entry("bare", Bare)
