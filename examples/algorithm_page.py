@@ -1,7 +1,9 @@
 """Write the table of docs/algorithms.md from what the algorithms' files say: `python examples/algorithm_page.py`."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from crosstail.algorithms import Algorithm, catalogue
 
@@ -12,7 +14,10 @@ BEGIN, END = "<!-- written by examples/algorithm_page.py -->\n", "<!-- end -->\n
 def table() -> str:
     """One table per family."""
     common = {f.name for f in fields(Algorithm.Hparams)}
-    lines = []
+    lines = [
+        "",
+        "All have " + "; ".join(_described(f.name, f.default, f.metadata) for f in fields(Algorithm.Hparams)) + ".",
+    ]
     family = ""
     for entry in catalogue():
         if entry.family != family:
@@ -20,13 +25,17 @@ def table() -> str:
             lines += ["", f"### {family[0].upper()}{family[1:]}", ""]
             lines += ["| name | what | cost | hyperparameters | differs from the paper |", "|---|---|---|---|---|"]
         own = [h for h in entry.hyperparameters if h["name"] not in common]
-        hparams = "<br>".join(
-            f"`{h['name']}` {h['default']}: {h['meaning']}" + (f" ({h['search']})" if h["search"] else "") for h in own
-        )
+        hparams = "<br>".join(_described(h["name"], h["default"], h) for h in own)
         paper = f"{entry.what} ({entry.paper}, {entry.year})"
         cells = [f"`{entry.name}`", paper, f"{entry.passes:g}", hparams or "–", "; ".join(entry.differs) or "–"]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join([*lines, "", ""])
+
+
+def _described(name: str, default: Any, about: Mapping[str, Any]) -> str:
+    return f"`{name}` {default:{'g' if isinstance(default, float) else ''}}: {about['meaning']}" + (
+        f" ({about['search']})" if about["search"] else ""
+    )
 
 
 def page(text: str) -> str:

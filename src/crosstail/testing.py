@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 
 from crosstail import algorithms
-from crosstail.data import DomainDataset, to_input
+from crosstail.data import DomainBatches, DomainDataset, to_input
 from crosstail.training import RunSpec, fit
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Progress
@@ -26,7 +26,7 @@ STEPS = 40
 
 
 def check_algorithm(name: str) -> None:
-    """Run all checks on the algorithm in `crosstail/algorithms/<name>.py`; an AssertionError says what it breaks."""
+    """Run all checks on an algorithm, by its name or file; an AssertionError says what it breaks."""
     for check in CHECKS:
         check(name)
 
@@ -109,6 +109,77 @@ def check_test_unseen(name: str) -> None:
         assert other["test"] != real["test"], f"{name}: the test figures do not come from the test split"
 
 
+def check_absent_pairs_and_many_domains(name: str) -> None:
+    """Twelve domains, one of them without training data and each without one class: it trains, on finite numbers."""
+    counts = [[0 if (c == d % 3 or d == 11) else 6 for c in range(3)] for d in range(12)]
+    with _easy_run(name, counts) as (spec, folder):
+        result = fit(replace(spec, steps=6, batch_size=3, evaluations=1), folder)
+        assert np.array(result["test"]["totals"]).shape == (12, 3), f"{name}: pairs are missing"
+        _check_finite(name, folder)
+
+
+def check_one_domain(name: str) -> None:
+    """With one domain it trains, or it says in a sentence that it needs more."""
+    with _easy_run(name, [[9, 9, 9]]) as (spec, folder):
+        try:
+            fit(replace(spec, steps=6, evaluations=1), folder)
+        except ValueError as error:
+            assert "compares domains" in str(error), f"{name}: with one domain it says {error}"
+            assert algorithms.find(name).min_domains > 1, f"{name}: refuses one domain, but does not declare it"
+        else:
+            _check_finite(name, folder)
+
+
+def check_images(name: str) -> None:
+    """It trains on images through a convolutional network."""
+    with _easy_run(name) as (spec, folder):
+        rng = np.random.default_rng(0)
+        path = Path(spec.dataset)
+        with np.load(path) as file:
+            arrays = dict(file)
+        arrays["x"] = rng.integers(0, 255, (len(arrays["y"]), 8, 8, 3), dtype=np.uint8)
+        np.savez(path, **arrays)
+        fit(replace(spec, backbone="small_cnn", width=8, steps=4, batch_size=3, evaluations=1), folder)
+        _check_finite(name, folder)
+
+
+def check_mixed_precision(name: str) -> None:
+    """Five updates in bfloat16 give finite terms, and the weights stay in single precision."""
+    with _easy_run(name) as (spec, _):
+        dataset = load_inputs(spec)
+        algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train")).train()
+        optimizers, batches = algorithm.optimizers(), DomainBatches(dataset, batch_size=8)
+        for step in range(5):
+            algorithm.step, algorithm.steps = step, 5
+            with torch.autocast("cpu", torch.bfloat16):
+                terms = algorithm.update(batches.at(step), optimizers, torch.Tensor.backward)
+            assert all(bool(term.isfinite()) for term in terms.values()), f"{name}: in bfloat16 its terms are {terms}"
+        kinds = {p.dtype for p in algorithm.parameters()}
+        assert kinds == {torch.float32}, f"{name}: its weights became {kinds}"
+
+
+def check_decouples(name: str) -> None:
+    """With a second stage it ends in a classifier that is above chance on every pair of an easy set."""
+    with _easy_run(name) as (spec, folder):
+        result = fit(replace(spec, decouple=True), folder)
+        assert result["test"]["worst_pair"] > 1 / len(result["classes"]), f"{name}: the second stage does not learn"
+
+
+def check_hyperparameters(name: str) -> None:
+    """Each has a meaning, and what a search draws is accepted and trains."""
+    kind = algorithms.find(name)
+    for field in fields(kind.Hparams):
+        assert field.metadata.get("meaning"), f"{name}: {field.name} has no meaning"
+    for trial in range(1, 4):
+        drawn = algorithms.draw(kind.Hparams, trial)
+        assert algorithms.parse(kind.Hparams, {key: str(value) for key, value in drawn.items()}) == algorithms.parse(
+            kind.Hparams, drawn
+        ), f"{name}: hyperparameters change when they are typed"
+        with _easy_run(name) as (spec, folder):
+            fit(replace(spec, hparams=drawn, steps=4, evaluations=1), folder)
+            _check_finite(name, folder)
+
+
 CHECKS: tuple[Callable[[str], None], ...] = (
     check_docstring,
     check_learns,
@@ -117,6 +188,12 @@ CHECKS: tuple[Callable[[str], None], ...] = (
     check_resumes,
     check_steps,
     check_test_unseen,
+    check_absent_pairs_and_many_domains,
+    check_one_domain,
+    check_images,
+    check_mixed_precision,
+    check_decouples,
+    check_hyperparameters,
 )
 
 
@@ -138,11 +215,11 @@ def save_separable(
 
 
 @contextmanager
-def _easy_run(name: str) -> Iterator[tuple[RunSpec, Path]]:
+def _easy_run(name: str, counts: Any = ((20, 20, 20), (20, 20, 20))) -> Iterator[tuple[RunSpec, Path]]:
     """A short run of an algorithm on separable vectors, and an empty folder for it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "easy.npz"
-        save_separable(path)
+        save_separable(path, counts)
         steps: dict[str, Any] = {"steps": STEPS, "batch_size": 8, "evaluations": 4}
         spec = RunSpec(dataset=str(path), algorithm=name, backbone="mlp", width=16, hparams={"lr": 0.01}, **steps)
         yield spec, Path(folder) / "run"
@@ -159,6 +236,12 @@ def _outcome(spec: RunSpec, folder: Path) -> dict[str, Any]:
         "records": [{k: v for k, v in record.items() if k not in ("seconds", "test")} for record in records],
         "test_records": [record["test"] for record in records],
     }
+
+
+def _check_finite(name: str, folder: Path) -> None:
+    state = RunFolder(folder).load("model.pt") or {}
+    wrong = [key for key, value in state.items() if not bool(torch.isfinite(value).all())]
+    assert not wrong, f"{name}: {wrong[0]} is not finite"
 
 
 class _Stop(Exception):

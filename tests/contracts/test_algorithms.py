@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import crosstail.algorithms
-from crosstail import discovery, testing
+from crosstail import algorithms, discovery, testing
 
 NAMES = discovery.names("crosstail.algorithms")
 
@@ -17,9 +17,11 @@ def test_every_algorithm(name, check):
 
 HEAD = '''
 import random
+from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from crosstail.algorithms._algorithm import Algorithm
+from crosstail.algorithms._hparams import Uniform, hp
 
 class Mine(Algorithm):
     """{doc}"""
@@ -119,6 +121,57 @@ def test_learning_from_what_is_evaluated_is_found(plant):
     )
     with pytest.raises(AssertionError, match="the test split changed the"):
         testing.check_test_unseen(name)
+
+
+def test_numbers_that_are_not_finite_are_found(plant):
+    name = plant(loss="F.cross_entropy(self.head(z), batch.y) / (batch.domain < 5).all()")
+    with pytest.raises((AssertionError, ValueError), match=r"not finite|became (inf|nan)"):
+        testing.check_absent_pairs_and_many_domains(name)
+
+
+def test_a_crash_with_one_domain_is_found(plant):
+    name = plant(loss="F.cross_entropy(self.head(z[batch.domain > 0]), batch.y[batch.domain > 0])")
+    with pytest.raises((AssertionError, ValueError), match=r"with one domain it says|became nan"):
+        testing.check_one_domain(name)
+
+
+def test_what_works_on_vectors_only_is_found(plant):
+    name = plant(loss="F.cross_entropy(self.head(z), batch.y) + 0 * batch.x @ torch.ones(6)")
+    with pytest.raises(RuntimeError):
+        testing.check_images(name)
+
+
+def test_a_loss_that_overflows_in_bfloat16_is_found(plant):
+    name = plant(loss="F.cross_entropy(self.head(z), batch.y) + 0 * (0 * self.head(z)[0, 0] + 1 + 1e-3 - 1).log()")
+    testing.check_learns(name)
+    with pytest.raises(AssertionError, match="in bfloat16 its terms are"):
+        testing.check_mixed_precision(name)
+
+
+def test_a_hyperparameter_that_fails_within_its_range_is_found(plant):
+    declared = """
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(Algorithm.Hparams):
+        power: float = hp(1.0, Uniform(300.0, 400.0), {meaning!r})
+"""
+    name = plant(loss="F.cross_entropy(self.head(z), batch.y)", extra=declared.format(meaning=""))
+    with pytest.raises(AssertionError, match="power has no meaning"):
+        testing.check_hyperparameters(name)
+    name = plant(
+        loss="F.cross_entropy(self.head(z), batch.y) * 10**self.hparams.power", extra=declared.format(meaning="x")
+    )
+    with pytest.raises((AssertionError, ValueError, OverflowError)):
+        testing.check_hyperparameters(name)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("da", "boda", "boda_m")])
+def test_boda_is_added_to_it_or_it_says_why_not(name):
+    if algorithms.find(name).alone:
+        with pytest.raises(ValueError, match=f"boda\\+{name}: "):
+            algorithms.find(f"boda+{name}")
+    else:
+        testing.check_beats_chance(f"boda+{name}")
+        testing.check_resumes(f"boda+{name}")
 
 
 def test_separable_vectors_have_the_counts_that_were_asked_for(tmp_path):
