@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from crosstail.algorithms._hparams import LogUniform, hp
+from crosstail.algorithms._processes import joined
 from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 from crosstail.losses import PairStatistics
@@ -54,6 +55,7 @@ class Algorithm(nn.Module):
     decouple = False
     min_domains = 1
     alone = ""  # why BoDA's term cannot be added to it, if so
+    unshared = ""  # why several processes cannot train it together, if so
     differs: tuple[str, ...] = ()  # from its paper, one sentence each, for docs/algorithms.md
     step, steps = 0, 1
 
@@ -68,13 +70,17 @@ class Algorithm(nn.Module):
         """The terms whose sum is minimised, by name, from the batch's features (B, F)."""
         raise TypeError(f"{type(self).__name__} must define losses(z, batch)")
 
+    def features(self, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
+        """Features (B, F) and the batch that they belong to; with several processes, those of all of them."""
+        return joined(self.backbone(batch.x), batch)
+
     def optimizers(self) -> list[Optimizer]:
         """Who updates the parameters; by default one Adam for all of them."""
         return [torch.optim.Adam(self.parameters(), lr=self.hparams.lr, weight_decay=self.hparams.weight_decay)]
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         """One step; only an algorithm that is more than a sum of terms has its own."""
-        terms = self.losses(self.backbone(batch.x), batch)
+        terms = self.losses(*self.features(batch))
         descend(terms, optimizers, backward)
         return terms
 

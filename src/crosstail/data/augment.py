@@ -34,7 +34,7 @@ class Draws:
     order: NDArray[np.int64]  # (4,) in which these are applied
     grey: NDArray[np.bool_]  # (B,)
 
-    def part(self, rows: slice) -> "Draws":
+    def part(self, rows: slice | NDArray[np.int64]) -> "Draws":
         """The numbers of some samples."""
         return Draws(
             self.area[rows],

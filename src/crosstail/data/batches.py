@@ -71,7 +71,8 @@ class DomainBatches:
 
     Each domain passes through all of its samples in a new random order, again and again, whatever its size.
     With `class_balanced`, it passes through its classes in a new random order, again and again, and each
-    class through its samples. There is no state to save: the position is the step, for the samples as well as for
+    class through its samples. Process i of n gets, with `share=(i, n)`, the i-th part of each domain's samples in the
+    same batches. There is no state to save: the position is the step, for the samples as well as for
     what `augment` makes of them.
 
     >>> x, y = np.zeros((6, 2), np.float32), np.array([0, 0, 1, 0, 1, 1])
@@ -94,11 +95,15 @@ class DomainBatches:
         seed: int = 0,
         augment: Augment | None = None,
         workers: int | None = None,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         if augment is not None and not dataset.is_image:
             raise ValueError(f"{dataset.name}: embeddings cannot be augmented, only images can")
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more samples per domain")
+        process, processes = share
+        if batch_size % processes:
+            raise ValueError(f"a batch of {batch_size} per domain cannot be shared evenly by {processes} processes")
         rows = dataset.rows(split)
         if not len(rows):
             raise ValueError(f"{dataset.name}: the split {split!r} has no samples in any domain")
@@ -111,9 +116,11 @@ class DomainBatches:
         stream = _class_balanced_stream if class_balanced else _instance_stream
         present = np.unique(self._domain[rows])
         self._streams = [stream(rows[self._domain[rows] == d], self._y, seed, int(d)) for d in present]
+        places = np.arange(len(present) * batch_size).reshape(len(present), processes, -1)
+        self._mine = places[:, process].ravel()
 
     def batch_rows(self, step: int) -> Rows:
-        """Row numbers of a step's samples (domains present · batch_size,), whatever was asked for before."""
+        """Row numbers of a step's samples (domains present · batch_size,) in all processes, whatever came before."""
         if step < 0:
             raise ValueError(f"step is {step}, expected 0 or more")
         size = self.batch_size
@@ -122,7 +129,7 @@ class DomainBatches:
     def at(self, step: int) -> DomainBatch:
         """The batch of a step."""
         if not self._made_by_threads:
-            rows = self.batch_rows(step)
+            rows = self.batch_rows(step)[self._mine]
             return self._batch(rows, to_input(np.asarray(self.dataset.x[rows])))
         with ThreadPoolExecutor(self.workers, "crosstail-batch") as pool:
             try:
@@ -156,10 +163,11 @@ class DomainBatches:
 
     def _begin(self, step: int, pool: ThreadPoolExecutor, buffers: "_Buffers") -> Callable[[], DomainBatch]:
         """Start to make a batch; what is returned waits for it."""
-        rows = self.batch_rows(step)
+        whole = self.batch_rows(step)
+        rows = whole[self._mine]
         size = self.dataset.x.shape[1:3] if self.augment is None else (self.augment.resolution,) * 2
         out = buffers.take((len(rows), *size, 3))
-        draws = self.augment.draw(step, len(rows)) if self.augment else None
+        draws = self.augment.draw(step, len(whole)).part(self._mine) if self.augment else None
         pieces = [slice(i, i + _PIECE) for i in range(0, len(rows), _PIECE)]
         futures = [pool.submit(self._make, rows[p], draws.part(p) if draws else None, out[p]) for p in pieces]
         return partial(self._finish, rows, out, futures)

@@ -1,0 +1,54 @@
+"""Several processes, one batch: each has a part of the inputs, all of them have the features of the whole."""
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from crosstail.data import DomainBatch
+
+
+class _Gather(torch.autograd.Function):
+    """(B / R, …) of each of R processes → (R, B / R, …).
+
+    Every process computes the same loss of the whole batch, so the gradient of its own part is already complete here.
+    It is multiplied by R because the gradients of the weights are averaged over the processes afterwards: those of
+    the backbone are parts of a sum, those of the classifier are the same everywhere.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        parts = [torch.empty_like(values) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, values.contiguous())
+        return torch.stack(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (gradient,) = gradients
+        return dist.get_world_size() * gradient[dist.get_rank()]
+
+
+def joined(z: Tensor, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
+    """The features, classes and domains of all processes, as one process would have them; `x` stays its own part."""
+    if not dist.is_initialized():
+        return z, batch
+    domains = len(torch.unique_consecutive(batch.domain))
+
+    def whole(values: Tensor) -> Tensor:
+        parts: Tensor = _Gather.apply(values)  # (R, K · n, …) → (K, R, n, …)
+        by_domain = parts.reshape(len(parts), domains, -1, *parts.shape[2:]).transpose(0, 1)
+        return by_domain.flatten(0, 2)
+
+    return whole(z), DomainBatch(batch.x, whole(batch.y), whole(batch.domain))
+
+
+def average_gradients(parameters: list[Tensor]) -> None:
+    """The mean over all processes, in one message."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    dist.all_reduce(flat)
+    flat /= dist.get_world_size()
+    sizes = [gradient.numel() for gradient in gradients]
+    for gradient, part in zip(gradients, torch.split(flat, sizes), strict=True):
+        gradient.copy_(part.view_as(gradient))
