@@ -1,0 +1,62 @@
+"""Marginal transfer learning: a classifier that is told what the domain's features look like."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from crosstail.algorithms._algorithm import Task
+from crosstail.algorithms._hparams import Choice, hp
+from crosstail.algorithms.erm import ERM
+from crosstail.backbones import Backbone
+from crosstail.data import DomainBatch
+
+
+class MTL(ERM):
+    """MTL: classify a sample's features beside its domain's mean features (Blanchard et al., 2021).
+
+    A domain's embedding is a moving average of its mean features, e_d ← ε mean + (1 − ε) e_d, and starts as the mean of
+    its first batch. To predict, where the domain is unknown, it is the mean over the training domains: the classifier
+    is linear, so an embedding adds a bias per class to the scores, and this is the mean of the domains' biases.
+    """
+
+    family = "transfer"
+    differs = (
+        "the kernel mean embedding is the mean of the features, as in DomainBed",
+        "a prediction uses the mean embedding of the training domains, not that of the test domain, so that it depends "
+        "on nothing but its own input",
+    )
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(ERM.Hparams):
+        """How fast the embeddings change."""
+
+        ema: float = hp(0.99, Choice(0.5, 0.9, 0.99, 1.0), "ε, the weight of the batch in the domain's embedding")
+
+    embedding: Tensor  # (D, F), 0 for a domain that no batch has had yet
+    met: Tensor  # (D, 1)
+
+    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
+        super().__init__(backbone, task, hparams)
+        self.head = nn.Linear(2 * backbone.num_features, task.num_classes)
+        self.register_buffer("embedding", torch.zeros(task.num_domains, backbone.num_features))
+        self.register_buffer("met", torch.zeros(task.num_domains, 1, dtype=torch.bool))
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        """Cross-entropy, whose gradient also goes through this batch's part of the embedding."""
+        domain = batch.by_domain(batch.domain)[:, 0]  # (K,)
+        mean = batch.by_domain(z).mean(1)
+        moved = self.hparams.ema * mean + (1 - self.hparams.ema) * self.embedding[domain]
+        embedding = torch.where(self.met[domain], moved, mean)
+        self.embedding[domain], self.met[domain] = embedding.detach(), True
+        scores = self.head(torch.cat([z, embedding.repeat_interleave(len(z) // len(domain), 0)], 1))
+        return {"cross_entropy": F.cross_entropy(scores, batch.y)}
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Class scores (B, C) with the mean embedding."""
+        z = self.backbone(x)
+        embedding = self.embedding.sum(0) / self.met.sum().clamp_min(1)
+        scores: Tensor = self.head(torch.cat([z, embedding.expand_as(z)], 1))
+        return scores
