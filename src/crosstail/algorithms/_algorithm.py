@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.utils.checkpoint import checkpoint
 
 from crosstail.algorithms._hparams import LogUniform, hp
 from crosstail.algorithms._processes import joined
@@ -39,7 +40,8 @@ class Algorithm(nn.Module):
     What it needs is declared beside it: batches in which a domain's classes are equally frequent (`class_balanced`), a
     second stage for the classifier (`decouple`), so many domains with training data (`min_domains`); `refresh_due`
     asks for a full pass over the training set, whose statistics then arrive in `refresh`. The loop sets `step`, the
-    number of the current step, and `steps`, how many there will be.
+    number of the current step, and `steps`, how many there will be; `chunks` says in how many parts the backbone
+    sees a batch.
     """
 
     @dataclass(frozen=True, kw_only=True)
@@ -58,6 +60,7 @@ class Algorithm(nn.Module):
     unshared = ""  # why several processes cannot train it together, if so
     differs: tuple[str, ...] = ()  # from its paper, one sentence each, for docs/algorithms.md
     step, steps = 0, 1
+    chunks = 1
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__()
@@ -72,7 +75,11 @@ class Algorithm(nn.Module):
 
     def features(self, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
         """Features (B, F) and the batch that they belong to; with several processes, those of all of them."""
-        return joined(self.backbone(batch.x), batch)
+        if self.chunks == 1:
+            return joined(self.backbone(batch.x), batch)
+        # What the parts compute on the way is computed again for the gradient instead of being kept.
+        parts = [checkpoint(self.backbone, x, use_reentrant=False) for x in batch.x.chunk(self.chunks)]
+        return joined(torch.cat(parts), batch)
 
     def optimizers(self) -> list[Optimizer]:
         """Who updates the parameters; by default one Adam for all of them."""

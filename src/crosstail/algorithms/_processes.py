@@ -7,6 +7,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from crosstail.data import DomainBatch
+from crosstail.losses import PairStatistics
 
 
 class _Gather(torch.autograd.Function):
@@ -52,3 +53,17 @@ def average_gradients(parameters: list[Tensor]) -> None:
     sizes = [gradient.numel() for gradient in gradients]
     for gradient, part in zip(gradients, torch.split(flat, sizes), strict=True):
         gradient.copy_(part.view_as(gradient))
+
+
+def merged(statistics: PairStatistics) -> PairStatistics:
+    """The statistics of all processes together."""
+    states: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(states, {name: value.cpu() for name, value in statistics.state_dict().items()})
+    device = statistics.mean.device
+    d, c, f = statistics.mean.shape
+    total = PairStatistics(d, c, f, statistics.covariance)
+    for state in states:
+        part = PairStatistics(d, c, f, statistics.covariance)
+        part.load_state_dict(state)
+        total.merge(part)
+    return total.to(device)

@@ -39,7 +39,8 @@ class Mixup(ERM):
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         """One step on the mixed inputs."""
         x, y = self.mix(batch)
-        terms = {"cross_entropy": F.cross_entropy(self.head(self.backbone(x)), y)}
+        z, mixed = self.features(DomainBatch(x, y, batch.domain))
+        terms = {"cross_entropy": F.cross_entropy(self.head(z), mixed.y)}
         descend(terms, optimizers, backward)
         return terms
 

@@ -63,6 +63,12 @@ def fit(
     steps: Annotated[int | None, typer.Option(help="By default as the data sheet says, or 1,000.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Per domain; default: the data sheet's, or 24.")] = None,
     evaluations: Annotated[int, typer.Option(help="How often to evaluate and write a checkpoint.")] = 10,
+    precision: Annotated[str, typer.Option(help="32, or bf16: mixed precision.")] = "32",
+    accelerator: Annotated[str, typer.Option(help="cpu, cuda, mps, or auto: the best there is.")] = "auto",
+    devices: Annotated[int, typer.Option(help="Processes that share every batch, each with a device.")] = 1,
+    nodes: Annotated[int, typer.Option(help="Machines; start the command on each with torchrun or srun.")] = 1,
+    accumulate: Annotated[int, typer.Option(help="Parts of a batch that go through the network in turn.")] = 1,
+    compiled: Annotated[bool, typer.Option("--compile", help="Compile the network (torch.compile).")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a model that works for every (domain, class) pair.
@@ -71,6 +77,7 @@ def fit(
     """
     from crosstail import algorithms, data, protocols
     from crosstail.training import RunSpec
+    from crosstail.training.devices import Devices, is_main_process
 
     console = Console(stderr=True)
     sheet = data.sheet_of(dataset)
@@ -101,13 +108,17 @@ def fit(
         steps=steps if steps is not None else (sheet.steps if sheet else 1000),
         batch_size=batch_size if batch_size is not None else (sheet.batch_size if sheet else 24),
         evaluations=evaluations,
+        precision=precision,
     )
+    machine = Devices(accelerator, devices, nodes, accumulate, compiled)
     plans = protocols.folds(spec)
     results = []
     for plan in plans:
         place = out if len(plans) == 1 else out / str(plan.unseen)
         with progress_bar(console, f"unseen {plan.unseen}:" if plan.unseen else "") as progress:
-            results.append(protocols.run(plan, place, progress))
+            results.append(protocols.run(plan, place, progress if is_main_process() else None, machine))
+    if not is_main_process():
+        return
     if as_json:
         print(json.dumps(results[0] if len(results) == 1 else results))
         return

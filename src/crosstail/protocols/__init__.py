@@ -7,8 +7,9 @@ from typing import Any
 from crosstail import data, discovery
 from crosstail.data import DomainDataset
 from crosstail.training import RunSpec, fit
+from crosstail.training.devices import Devices
 from crosstail.training.loop import Progress
-from crosstail.training.run import load_inputs, prepare_as_split
+from crosstail.training.run import ONE, load_inputs, prepare_as_split
 
 
 def prepare(spec: RunSpec) -> DomainDataset:
@@ -32,9 +33,9 @@ def folds(spec: RunSpec) -> list[RunSpec]:
     return [replace(spec, unseen=domain) for domain in domains]
 
 
-def run(spec: RunSpec, out: Path, progress: Progress | None = None) -> dict[str, Any]:
+def run(spec: RunSpec, out: Path, progress: Progress | None = None, devices: Devices = ONE) -> dict[str, Any]:
     """Run a spec in a folder and return its result; finished runs return at once, unfinished ones go on."""
-    return fit(spec, out, progress, prepare)
+    return fit(spec, out, progress, prepare, devices)
 
 
 def inputs(spec: RunSpec, progress: Progress | None = None) -> DomainDataset:

@@ -28,9 +28,11 @@ def _map(
     algorithm.train(was_training)
 
 
-def pair_accuracy(algorithm: Algorithm, dataset: DomainDataset, split: str) -> PairAccuracy:
-    """Hits and totals of every pair on a split."""
-    rows = dataset.rows(split)
+def pair_accuracy(
+    algorithm: Algorithm, dataset: DomainDataset, split: str, share: tuple[int, int] = (0, 1)
+) -> PairAccuracy:
+    """Hits and totals of every pair on a split, or on the share of process i of n."""
+    rows = dataset.rows(split)[share[0] :: share[1]]
     predicted = [scores.argmax(1).cpu().numpy() for scores in _map(algorithm, dataset, rows, algorithm)]
     return PairAccuracy.from_predictions(
         np.concatenate([*predicted, np.zeros(0, np.int64)]),
@@ -47,9 +49,11 @@ def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int6
     return np.concatenate([*parts, np.zeros((0, algorithm.backbone.num_features), np.float32)])
 
 
-def stream_statistics(algorithm: Algorithm, dataset: DomainDataset, into: PairStatistics) -> PairStatistics:
-    """The exact statistics of the training features, without keeping the features."""
-    rows = dataset.rows("train")
+def stream_statistics(
+    algorithm: Algorithm, dataset: DomainDataset, into: PairStatistics, share: tuple[int, int] = (0, 1)
+) -> PairStatistics:
+    """The exact statistics of the training features, or of a process's share, without keeping the features."""
+    rows = dataset.rows("train")[share[0] :: share[1]]
     y, domain = torch.from_numpy(dataset.y[rows]), torch.from_numpy(dataset.domain[rows])
     for i, z in enumerate(_map(algorithm, dataset, rows, algorithm.backbone)):
         batch = slice(i * BATCH, i * BATCH + len(z))

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from lightning_fabric import Fabric
+from torch import Tensor
 
 from crosstail.algorithms import Algorithm
+from crosstail.algorithms._processes import average_gradients, merged
 from crosstail.data import Augment, BrokenImage, DomainBatches, DomainDataset
 from crosstail.metrics import PairAccuracy
 from crosstail.training.average import WeightAverage
@@ -41,6 +44,7 @@ def train(
     evaluations: int,
     stage: int,
     folder: RunFolder,
+    fabric: Fabric,
     class_balanced: bool = False,
     average: bool = False,
     augment: Augment | None = None,
@@ -53,16 +57,24 @@ def train(
     The batches are a function of the seed and the step, and all other state is in the checkpoint, so a run that is
     resumed from it ends with the same figures as one that was never stopped.
     """
-    fabric = Fabric(accelerator="auto", devices=1)
+    fabric.to_device(algorithm)
     optimizers = algorithm.optimizers()
-    module, *wrapped = fabric.setup(algorithm, *optimizers, move_to_device=True)
-    module.mark_forward_method("update")
+    wrapped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in optimizers]
+    several, main = fabric.world_size > 1, fabric.is_global_zero
+    share = fabric.global_rank, fabric.world_size
+
+    def backward(loss: Tensor) -> None:
+        fabric.backward(loss)
+        if several:
+            average_gradients(list(algorithm.parameters()))
+
     batches = DomainBatches(
         dataset,
         batch_size=batch_size,
         class_balanced=class_balanced or algorithm.class_balanced,
         seed=seed,
         augment=augment,
+        share=share,
     )
     averaged = WeightAverage(algorithm) if average else None
     selected, start, seconds = Selected(), 0, 0.0
@@ -78,7 +90,9 @@ def train(
         torch.set_rng_state(checkpoint["random"])
         selected = Selected(**checkpoint["selected"])
         start, seconds = checkpoint["step"], checkpoint["seconds"]
-    folder.keep_records(stage, start if resumed else -1)
+    fabric.barrier()  # all have read what one now writes
+    if main:
+        folder.keep_records(stage, start if resumed else -1)
 
     # At 0 the model is evaluated as it starts; the last evaluation is always at the end.
     due = {round(steps * k / evaluations) for k in range(evaluations + 1)}
@@ -89,41 +103,43 @@ def train(
     for step in range(start, steps + 1):
         if step in due and not (resumed and step == start):
             terms = _means(sums, step - since, since, step)
-            accuracies = _evaluate(algorithm, dataset)
+            accuracies = _evaluate(algorithm, dataset, fabric)
             passed = seconds + time.perf_counter() - began
             record: dict[str, Any] = {"stage": stage, "step": step, "seconds": round(passed, 3), "losses": terms}
             record |= {split: accuracy.to_json() for split, accuracy in accuracies.items()}
             if averaged:
                 with averaged.applied():
-                    accuracies = _evaluate(algorithm, dataset)
+                    accuracies = _evaluate(algorithm, dataset, fabric)
                 record["averaged"] = {split: accuracy.to_json() for split, accuracy in accuracies.items()}
-            folder.append_record(record)
+            if main:
+                folder.append_record(record)
             score = accuracies["validation"].pair_average
             if score is None or score > selected.score:  # without validation samples the last evaluation counts
                 best = averaged.state if averaged else algorithm.state_dict()
                 weights = {k: v.detach().cpu().clone() for k, v in best.items()}
                 selected = Selected(-1.0 if score is None else score, step, weights)
             sums, since = {}, step
-            folder.save(
-                "checkpoint.pt",
-                {
-                    "stage": stage,
-                    "step": step,
-                    "seconds": passed,
-                    "algorithm": algorithm.state_dict(),
-                    "averaged": averaged.state if averaged else None,
-                    "optimizers": [optimizer.state_dict() for optimizer in optimizers],
-                    "random": torch.get_rng_state(),
-                    "selected": vars(selected),
-                },
-            )
+            state = {
+                "stage": stage,
+                "step": step,
+                "seconds": passed,
+                "algorithm": algorithm.state_dict(),
+                "averaged": averaged.state if averaged else None,
+                "optimizers": [optimizer.state_dict() for optimizer in optimizers],
+                "random": torch.get_rng_state(),
+                "selected": vars(selected),
+            }
+            if main:
+                folder.save("checkpoint.pt", state)
         if step == steps:
             break
         if algorithm.refresh_due(step):
-            algorithm.refresh(stream_statistics(algorithm, dataset, algorithm.statistics()))
+            own = stream_statistics(algorithm, dataset, algorithm.statistics(), share)
+            algorithm.refresh(merged(own) if several else own)
         algorithm.step, algorithm.steps = step, steps
         try:
-            losses = module.update(next(stream).to(fabric.device), wrapped, fabric.backward)
+            with fabric.autocast():
+                losses = algorithm.update(next(stream).to(fabric.device), wrapped, backward)
         except BrokenImage:
             raise
         except ValueError as error:
@@ -138,8 +154,16 @@ def train(
     return selected
 
 
-def _evaluate(algorithm: Algorithm, dataset: DomainDataset) -> dict[str, PairAccuracy]:
-    return {name: pair_accuracy(algorithm, dataset, split) for name, split in EVALUATED.items()}
+def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: Fabric) -> dict[str, PairAccuracy]:
+    """Each process has its share of the samples; hits and totals are added up."""
+    share = fabric.global_rank, fabric.world_size
+    found = {}
+    for name, split in EVALUATED.items():
+        own = pair_accuracy(algorithm, dataset, split, share)
+        both: Any = fabric.all_reduce(torch.from_numpy(np.stack([own.hits, own.totals])), reduce_op="sum")
+        hits, totals = both.cpu().numpy()
+        found[name] = PairAccuracy(hits, totals)
+    return found
 
 
 def _means(sums: dict[str, torch.Tensor], count: int, first: int, last: int) -> dict[str, float]:

@@ -16,6 +16,7 @@ from crosstail.algorithms import Algorithm, Task
 from crosstail.data import Augment, DomainDataset, ImageFiles
 from crosstail.metrics import PairAccuracy
 from crosstail.training import own_code
+from crosstail.training.devices import Devices, fabric_of
 from crosstail.training.embedding import embed
 from crosstail.training.evaluation import features
 from crosstail.training.folder import RunFolder
@@ -24,6 +25,7 @@ from crosstail.training.spec import RunSpec
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import Metric
 
+ONE = Devices()
 Prepare = Callable[[RunSpec], DomainDataset]
 """What loads and splits the data of a run."""
 
@@ -77,9 +79,16 @@ def decouples(spec: RunSpec) -> bool:
 
 
 def fit(
-    spec: RunSpec, out: Path, progress: Progress | None = None, prepare: Prepare = prepare_as_split
+    spec: RunSpec,
+    out: Path,
+    progress: Progress | None = None,
+    prepare: Prepare = prepare_as_split,
+    devices: Devices = ONE,
 ) -> dict[str, Any]:
-    """Run a spec in a folder and return its result; finished runs return at once, unfinished ones go on."""
+    """Run a spec in a folder and return its result; finished runs return at once, unfinished ones go on.
+
+    With several devices, the others run the same program up to here and then join in.
+    """
     folder = RunFolder(out)
     if folder.holds(spec):
         own_code.keep(spec, folder)
@@ -93,23 +102,37 @@ def fit(
         "data": {"checksum": raw.checksum, "samples": len(raw), "notes": list(raw.notes)},
     }
     with _threads(None if dataset.is_image else 1):
-        return _fit(spec, dataset, about, folder, progress)
+        return _fit(spec, dataset, about, folder, progress, devices)
 
 
 def _fit(
-    spec: RunSpec, dataset: DomainDataset, about: dict[str, Any], folder: RunFolder, progress: Progress | None
+    spec: RunSpec,
+    dataset: DomainDataset,
+    about: dict[str, Any],
+    folder: RunFolder,
+    progress: Progress | None,
+    devices: Devices,
 ) -> dict[str, Any]:
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
-    folder.open(spec)  # only now: a mistake in the spec leaves no folder behind that refuses its correction
-    own_code.keep(spec, folder)
+    fabric = fabric_of(devices, spec.precision)
+    if fabric.world_size > 1 and algorithm.unshared:
+        raise ValueError(f"{spec.algorithm} cannot be trained by several processes: {algorithm.unshared}")
+    algorithm.chunks = devices.chunks
+    if devices.compile:
+        algorithm.backbone.compile()
+    if fabric.is_global_zero:
+        folder.open(spec)  # only now: a mistake in the spec leaves no folder behind that refuses its correction
+        own_code.keep(spec, folder)
+    fabric.barrier()
     common: dict[str, Any] = {"batch_size": spec.batch_size, "seed": spec.seed, "evaluations": spec.evaluations}
-    common |= {"steps": spec.steps, "average": spec.average, "folder": folder, "progress": progress}
+    common |= {"steps": spec.steps, "average": spec.average, "folder": folder, "fabric": fabric, "progress": progress}
 
     first = folder.load("stage_one.pt")
     if first is None:
         augment = Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment else None
         first = vars(train(algorithm, dataset, stage=1, augment=augment, **common))
-        folder.save("stage_one.pt", first)
+        if fabric.is_global_zero:
+            folder.save("stage_one.pt", first)
     algorithm.load_state_dict(first["weights"])
     step = first["step"]
     if decouples(spec):
@@ -119,11 +142,15 @@ def _fit(
         classifier.backbone = algorithm.backbone
         algorithm, step = classifier, second.step
 
+    if not fabric.is_global_zero:
+        fabric.barrier()
+        return folder.read_json("result.json")
     folder.save("model.pt", algorithm.state_dict())
     result = _result(spec, algorithm, dataset, folder.records(), stage=1 + decouples(spec), step=step)
     result |= about
     folder.write_json("result.json", result)
     folder.clean()
+    fabric.barrier()
     return result
 
 

@@ -25,6 +25,7 @@ class RunSpec:
     hparams: dict[str, Any] = field(default_factory=dict)
     decouple: bool = False
     average: bool = False  # select and keep a moving average of the weights
+    precision: str = "32"  # or bf16
     seed: int = 0
     steps: int = 1000
     batch_size: int = 24  # per domain

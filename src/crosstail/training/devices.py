@@ -1,0 +1,52 @@
+"""Where a run is computed: processors, processes and machines; none of it changes what is computed."""
+
+import os
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+import torch.distributed as dist
+from lightning_fabric import Fabric
+
+PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed"}
+
+
+@dataclass(frozen=True)
+class Devices:
+    """`number` processes on each of `nodes` machines share every batch."""
+
+    accelerator: str = "auto"
+    number: int = 1
+    nodes: int = 1
+    chunks: int = 1  # parts of a batch that the backbone sees one after the other, to save memory
+    compile: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("number", "nodes", "chunks"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} of devices is {getattr(self, name)}, expected 1 or more")
+
+
+@cache
+def fabric_of(devices: Devices, precision: str) -> Fabric:
+    """The processes are started with the first run, and stay for the next ones."""
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision is {precision!r}, expected {' or '.join(PRECISIONS)}")
+    several = devices.number * devices.nodes > 1
+    fabric = Fabric(
+        accelerator=devices.accelerator,
+        devices=devices.number,
+        num_nodes=devices.nodes,
+        strategy="ddp" if several else "auto",
+        precision=PRECISIONS[precision],  # type: ignore[arg-type]
+    )
+    if several:
+        fabric.launch()
+        if fabric.device.type == "cpu":
+            torch.set_num_threads(max(1, (os.cpu_count() or 1) // devices.number))
+    return fabric
+
+
+def is_main_process() -> bool:
+    """Whether this process writes and prints: with several, the others run the same command beside it."""
+    return dist.get_rank() == 0 if dist.is_initialized() else os.environ.get("LOCAL_RANK", "0") == "0"

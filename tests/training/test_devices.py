@@ -1,0 +1,133 @@
+"""Two processes that share every batch end as one with the whole of it; chunks, bfloat16 and compilation."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from crosstail import algorithms, discovery, testing
+from crosstail.training import RunSpec, fit
+from crosstail.training.devices import Devices
+from crosstail.training.folder import RunFolder
+
+SHARED = [n for n in discovery.names("crosstail.algorithms") if not algorithms.find(n).unshared]
+
+
+@pytest.fixture
+def spec(tmp_path):
+    testing.save_separable(tmp_path / "easy.npz", [[20, 3, 9], [2, 14, 0], [5, 5, 5]])
+    return RunSpec(
+        dataset=str(tmp_path / "easy.npz"),
+        algorithm="boda",
+        backbone="mlp",
+        width=8,
+        hparams={"lr": 0.01},
+        steps=12,
+        batch_size=4,
+        evaluations=4,
+    )
+
+
+def figures(folder: Path):
+    """Losses and accuracies of all evaluations, and the weights."""
+    records = RunFolder(folder).records()
+    return [(r["stage"], r["step"], r["losses"], r["validation"], r["test"]) for r in records]
+
+
+TWO = """
+import json, sys
+from pathlib import Path
+from crosstail.training import RunSpec, fit
+from crosstail.training.devices import Devices
+
+for line in Path(sys.argv[1]).read_text().splitlines():
+    spec = RunSpec.from_json(json.loads(line))
+    fit(spec, Path(sys.argv[2]) / spec.key, devices=Devices("cpu", 2))
+"""
+
+
+@pytest.fixture
+def run_by_two(tmp_path):
+    def run(specs):
+        (tmp_path / "two.py").write_text(TWO)
+        (tmp_path / "specs.jsonl").write_text("".join(json.dumps(s.to_json()) + "\n" for s in specs))
+        command = [sys.executable, str(tmp_path / "two.py"), str(tmp_path / "specs.jsonl"), str(tmp_path / "two")]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=300, env=os.environ | {"OMP_NUM_THREADS": "1"}
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        return [tmp_path / "two" / spec.key for spec in specs]
+
+    return run
+
+
+def test_two_processes_give_the_losses_and_figures_of_one(spec, tmp_path, run_by_two):
+    specs = [replace(spec, algorithm=name) for name in SHARED]
+    specs += [
+        replace(spec, decouple=True, average=True),
+        replace(spec, algorithm="boda+coral"),
+        replace(spec, algorithm="boda_m", hparams={"lr": 0.01, "refresh": 3}),
+    ]
+    for one, folder in zip(specs, run_by_two(specs), strict=True):
+        fit(one, tmp_path / "one" / one.key)
+        for expected, found in zip(figures(tmp_path / "one" / one.key), figures(folder), strict=True):
+            assert found[:2] == expected[:2] and found[3:] == expected[3:], one.algorithm
+            assert found[2] == pytest.approx(expected[2], rel=1e-5, abs=1e-6), one.algorithm
+        whole, shared = (RunFolder(f).load("model.pt") for f in (tmp_path / "one" / one.key, folder))
+        for name, value in whole.items():
+            torch.testing.assert_close(shared[name], value, rtol=1e-3, atol=1e-4, msg=f"{one.algorithm}: {name}")
+
+
+def test_a_batch_that_cannot_be_shared_is_refused(spec, tmp_path):
+    with pytest.raises(ValueError, match="a batch of 4 per domain cannot be shared evenly by 3 processes"):
+        from crosstail.data import DomainBatches, load
+
+        DomainBatches(load(spec.dataset), batch_size=4, share=(0, 3))
+
+
+@pytest.mark.parametrize("name", ["erm", "boda", "coral"])
+def test_chunks_change_the_memory_and_not_the_figures(spec, tmp_path, name):
+    spec = replace(spec, algorithm=name)
+    fit(spec, tmp_path / "whole")
+    fit(spec, tmp_path / "chunks", devices=Devices(chunks=3))
+    for expected, found in zip(figures(tmp_path / "whole"), figures(tmp_path / "chunks"), strict=True):
+        assert found[3:] == expected[3:] and found[2] == pytest.approx(expected[2], rel=1e-5)
+
+
+def test_chunks_keep_the_activations_of_one_part_only():
+    from crosstail import backbones
+    from crosstail.data import DomainBatch
+
+    def kept(chunks):
+        backbone = backbones.build("small_cnn", (3, 16, 16), 8)
+        algorithm = algorithms.build("erm", backbone, algorithms.Task(torch.ones(1, 2))).train()
+        algorithm.chunks = chunks
+        sizes = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: sizes.append(t.numel()) or t, lambda t: t):
+            algorithm.features(DomainBatch(torch.rand(12, 3, 16, 16), torch.zeros(12).long(), torch.zeros(12).long()))
+        return sum(sizes)
+
+    assert kept(4) < kept(1) / 10
+
+
+def test_bfloat16_is_part_of_the_spec_and_close(spec, tmp_path):
+    full, mixed = fit(spec, tmp_path / "full"), fit(replace(spec, precision="bf16"), tmp_path / "mixed")
+    assert full["spec"]["precision"] == "32" and mixed["spec"]["precision"] == "bf16"
+    a, b = (figures(tmp_path / name)[1][2]["cross_entropy"] for name in ("full", "mixed"))
+    assert a != b and b == pytest.approx(a, rel=0.05)
+    state = RunFolder(tmp_path / "mixed").load("model.pt")
+    assert {v.dtype for v in state.values() if v.is_floating_point()} == {torch.float32}
+
+
+def test_an_unknown_precision_and_a_wrong_number_are_refused(spec, tmp_path):
+    with pytest.raises(ValueError, match="precision is 'fp8', expected 32 or bf16"):
+        fit(replace(spec, precision="fp8"), tmp_path)
+    with pytest.raises(ValueError, match="number of devices is 0, expected 1 or more"):
+        Devices(number=0)
+    assert not np.any([p.name == "spec.json" for p in tmp_path.iterdir()])
