@@ -8,7 +8,7 @@ import pytest
 
 from crosstail import algorithms, discovery
 from crosstail.algorithms import draw, parse
-from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, hp
+from crosstail.algorithms._hparams import Choice, LogUniform, OneMinus, Uniform, hp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +19,7 @@ class Made:
     fixed: int = hp(3, None, "without a search")
     scale: float | str = hp("auto", None, "a word or a number")
     switch: bool = hp(False, None, "on or off")
+    almost: float = hp(0.99, OneMinus(LogUniform(1e-5, 1e-2)), "just below 1")
 
 
 EVERY = [algorithms.find(name).Hparams for name in discovery.names("crosstail.algorithms")]
@@ -44,6 +45,7 @@ def test_a_trial_is_drawn_in_the_order_of_the_fields_from_its_own_generator():
         "rate": math.exp(generator.uniform(math.log(1e-3), math.log(1e1))),
         "share": generator.uniform(-1.0, 2.0),
         "kind": "abc"[int(generator.integers(3))],
+        "almost": 1 - math.exp(generator.uniform(math.log(1e-5), math.log(1e-2))),
     }
     assert draw(Made, 2, seed=7) == expected
 
@@ -59,8 +61,7 @@ def test_draws_are_in_range_and_can_be_parsed(hparams):
                 assert search.low <= drawn[field.name] <= search.high
             elif isinstance(search, Choice):
                 assert drawn[field.name] in search.values
-        if hparams is not Made:  # whose kind "b" is a word that its default is not
-            assert {name: getattr(parse(hparams, drawn), name) for name in drawn} == drawn
+        assert {name: getattr(parse(hparams, drawn), name) for name in drawn} == drawn
 
 
 def test_log_uniform_is_even_in_the_logarithm_and_choice_meets_all():
@@ -68,6 +69,8 @@ def test_log_uniform_is_even_in_the_logarithm_and_choice_meets_all():
     assert np.mean([d["rate"] < 0.1 for d in drawn]) == pytest.approx(0.5, abs=0.04)
     assert np.mean([d["share"] < 0.5 for d in drawn]) == pytest.approx(0.5, abs=0.04)
     assert {d["kind"] for d in drawn} == {"a", "b", "c"}
+    assert np.mean([1 - d["almost"] < 10**-3.5 for d in drawn]) == pytest.approx(0.5, abs=0.04)
+    assert all(1 - 1e-2 <= d["almost"] <= 1 - 1e-5 for d in drawn)
 
 
 @pytest.mark.parametrize("hparams", EVERY)
@@ -119,10 +122,20 @@ def test_the_wrong_type_is_named(name, value, kind):
     assert str(caught.value) == f"hyperparameter {name} is {value!r}, expected {kind}"
 
 
+@pytest.mark.parametrize("value", ["d", "A", "", "0.5", 0.5, None, ["a"]])
+def test_a_word_with_choices_must_be_one_of_them(value):
+    assert [parse(Made, {"kind": kind}).kind for kind in "abc"] == ["a", "b", "c"]
+    with pytest.raises(ValueError) as caught:
+        parse(Made, {"kind": value})
+    assert str(caught.value) == f"hyperparameter kind is {value!r}, expected one of a, b, c"
+
+
 def test_an_unknown_name_lists_those_there_are():
     with pytest.raises(ValueError) as caught:
         parse(Made, {"rate": 1.0, "rat": 1.0})
-    assert str(caught.value) == ("unknown hyperparameter 'rat': there are rate, share, kind, fixed, scale, switch")
+    assert str(caught.value) == (
+        "unknown hyperparameter 'rat': there are rate, share, kind, fixed, scale, switch, almost"
+    )
 
 
 def test_distributions_say_what_they_are():

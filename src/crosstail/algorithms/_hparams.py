@@ -58,6 +58,24 @@ class Choice:
         return "one of " + ", ".join(map(str, self.values))
 
 
+class OneMinus:
+    """1 − what another one draws: for a number just below 1.
+
+    >>> str(OneMinus(LogUniform(1e-5, 1e-2)))
+    '1 - log-uniform 1e-05 to 0.01'
+    """
+
+    def __init__(self, distribution: Distribution) -> None:
+        self.distribution = distribution
+
+    def draw(self, generator: np.random.Generator) -> float:
+        """One value."""
+        return 1 - float(self.distribution.draw(generator))
+
+    def __str__(self) -> str:
+        return f"1 - {self.distribution}"
+
+
 def hp(default: Any, search: Distribution | None, meaning: str) -> Any:
     """Declare a hyperparameter; one without a search range keeps its default in every trial."""
     return field(default=default, metadata={"search": search, "meaning": meaning})
@@ -81,8 +99,13 @@ def parse(hparams: type, words: dict[str, Any]) -> Any:
 
 
 def _typed(declared: "Field[Any]", value: Any) -> Any:
-    """Text becomes what the default is; a default that is a word ("auto") also allows a number."""
+    """Text becomes what the default is; a word is one of its choices or, without any ("auto"), may also be a number."""
     assert declared.default is not MISSING
+    search = declared.metadata["search"]
+    if isinstance(declared.default, str) and isinstance(search, Choice):
+        if value not in search.values:
+            raise ValueError(f"hyperparameter {declared.name} is {value!r}, expected {search}")
+        return value
     if value == declared.default and type(value) is type(declared.default):
         return value
     kind = float if isinstance(declared.default, str) else type(declared.default)

@@ -1,0 +1,35 @@
+"""Balanced softmax."""
+
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from crosstail.algorithms._algorithm import Task
+from crosstail.algorithms.erm import ERM
+from crosstail.backbones import Backbone
+from crosstail.data import DomainBatch
+
+
+class BSoftmax(ERM):
+    """BSoftmax: cross-entropy of the scores + log n in training, of the scores alone in prediction (Ren et al., 2020).
+
+    A class that a domain lacks has log 0 = −∞ there: it is not in the softmax, and the domain's samples say nothing
+    about it.
+    """
+
+    family = "imbalance"
+    differs = ("n is the count of each class in the sample's domain",)
+    log_prior: Tensor  # (D, C)
+
+    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
+        super().__init__(backbone, task, hparams)
+        self.register_buffer("log_prior", self.adjustment(task.counts), persistent=False)
+
+    def adjustment(self, counts: Tensor) -> Tensor:
+        """What is added to the scores of a domain's samples (D, C)."""
+        return counts.log()
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        """Cross-entropy of the adjusted scores."""
+        return {"cross_entropy": F.cross_entropy(self.head(z) + self.log_prior[batch.domain], batch.y)}

@@ -1,0 +1,42 @@
+"""Class-balanced loss."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from crosstail.algorithms._hparams import LogUniform, OneMinus, hp
+from crosstail.algorithms._weighted import Weighted
+
+
+class CBLoss(Weighted):
+    """CBLoss: weights (1 − β) / (1 − β^n), 1 over the effective number of n samples (Cui et al., 2019).
+
+    As in the paper, the weights of a domain's classes sum to their number, and the loss is divided by the number of
+    samples.
+    """
+
+    differs = ("n is the count of the sample's class in its domain",)
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(Weighted.Hparams):
+        """How many samples can differ."""
+
+        beta: float = hp(
+            0.9999, OneMinus(LogUniform(1e-5, 1e-2)), "β, 1 − 1 / how many different samples a class can have"
+        )
+
+    def weigh(self, counts: Tensor) -> Tensor:
+        """(D, C), each row summing to the number of classes that the domain has."""
+        weights = over_effective_number(counts, self.hparams.beta)
+        return F.normalize(weights, p=1, dim=1) * (counts > 0).sum(1, keepdim=True)
+
+
+def over_effective_number(counts: Tensor, beta: float) -> Tensor:
+    """(1 − β) / (1 − β^n), and 0 for no samples (D, C)."""
+    if not 0 < beta < 1:
+        raise ValueError(f"hyperparameter beta is {beta}, expected a number between 0 and 1, such as 0.9999")
+    weights = (1 - beta) / -torch.expm1(counts.clamp(min=1) * math.log(beta))
+    return weights.where(counts > 0, 0)

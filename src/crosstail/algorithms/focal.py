@@ -1,0 +1,31 @@
+"""Focal loss."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from crosstail.algorithms._hparams import LogUniform, hp
+from crosstail.algorithms.erm import ERM
+from crosstail.data import DomainBatch
+
+
+class Focal(ERM):
+    """Focal: −(1 − p)^γ log p for the label's probability p: what is easy counts little (Lin et al., 2017)."""
+
+    family = "imbalance"
+    differs = ("p is a softmax over the classes, the paper's a sigmoid for each of them, and there is no weight α",)
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(ERM.Hparams):
+        """The focus."""
+
+        gamma: float = hp(1.0, LogUniform(0.5, 5.0), "γ, how little a sample counts that is classified well")
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        """Cross-entropy times (1 − p)^γ."""
+        each = F.cross_entropy(self.head(z), batch.y, reduction="none")
+        # For γ < 1 the slope at 1 − p = 0 is infinite, and infinity times a cross-entropy of 0 is no number.
+        missing = (-torch.expm1(-each)).clamp(min=torch.finfo(each.dtype).tiny)
+        return {"cross_entropy": (missing**self.hparams.gamma * each).mean()}

@@ -1,0 +1,63 @@
+"""Label-distribution-aware margins."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from crosstail.algorithms._algorithm import Task
+from crosstail.algorithms._hparams import Choice, LogUniform, hp
+from crosstail.algorithms._weighted import averaging_one
+from crosstail.algorithms.cb_loss import over_effective_number
+from crosstail.algorithms.erm import ERM
+from crosstail.backbones import Backbone
+from crosstail.data import DomainBatch
+
+
+class LDAM(ERM):
+    """LDAM: the label's cosine must win by a margin ∝ n^(−1/4); late on, rare classes weigh more (Cao et al., 2019)."""
+
+    family = "imbalance"
+    differs = (
+        "n is the count of the sample's class in its domain, and the rarest pair of all has the margin max_m",
+        "the deferred weights of a domain's samples average 1, so that the steps do not shrink where they set in",
+    )
+    margins: Tensor  # (D, C)
+    weights: Tensor  # (D, C)
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(ERM.Hparams):
+        """Margins, and when the weights set in."""
+
+        max_m: float = hp(0.5, LogUniform(10**-1, 10**-0.1), "the largest margin")
+        scale: float = hp(30.0, Choice(10.0, 30.0), "what multiplies the cosines")
+        defer: float = hp(0.8, None, "share of the steps after which rare classes weigh more")
+
+    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
+        super().__init__(backbone, task, hparams)
+        self.head = Cosine(backbone.num_features, task.num_classes, hparams.scale)
+        margins = (task.counts.clamp(min=1) ** -0.25).where(task.counts > 0, 0)
+        weights = averaging_one(over_effective_number(task.counts, beta=0.9999), task.counts)
+        self.register_buffer("margins", margins * (hparams.max_m / margins.max()), persistent=False)
+        self.register_buffer("weights", weights, persistent=False)
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        """Cross-entropy of the scores less the label's margin."""
+        margin = F.one_hot(batch.y, self.task.num_classes) * self.margins[batch.domain, batch.y, None]
+        each = F.cross_entropy(self.head(z) - self.hparams.scale * margin, batch.y, reduction="none")
+        if self.step >= self.hparams.defer * self.steps:
+            each = self.weights[batch.domain, batch.y] * each
+        return {"cross_entropy": each.mean()}
+
+
+class Cosine(nn.Linear):
+    """A classifier whose scores are scaled cosines of features and class vectors."""
+
+    def __init__(self, num_features: int, num_classes: int, scale: float) -> None:
+        super().__init__(num_features, num_classes, bias=False)
+        self.scale = scale
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Scores (B, C)."""
+        return self.scale * F.linear(F.normalize(z), F.normalize(self.weight))

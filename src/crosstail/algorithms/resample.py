@@ -1,0 +1,11 @@
+"""Class-balanced sampling."""
+
+from crosstail.algorithms.erm import ERM
+
+
+class Resample(ERM):
+    """Resample: ERM on batches in which all classes of a domain are equally frequent (Japkowicz, 2000)."""
+
+    family = "imbalance"
+    class_balanced = True
+    differs = ("the classes are balanced within each domain",)

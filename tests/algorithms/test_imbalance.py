@@ -1,0 +1,287 @@
+"""The methods for imbalanced classes: values and gradients against loops, with counts per domain and absent pairs."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from crosstail import algorithms, backbones
+from crosstail.algorithms import Task
+from crosstail.data import DomainBatch
+from crosstail.testing import save_separable
+from crosstail.training import RunSpec, fit
+from crosstail.training.folder import RunFolder
+
+SMALL = [[400, 3, 0, 9], [1, 25, 70, 0], [0, 0, 0, 0]]
+MANY = [[1 + (7 * d + 5 * c) % 11 * 30 * (d != c) for c in range(3)] for d in range(12)]
+TABLES = pytest.mark.parametrize("counts", [SMALL, MANY], ids=["small", "12 domains"])
+NAMES = [
+    "bsoftmax",
+    "cb_loss",
+    "crt",
+    "focal",
+    "ldam",
+    "logit_adjustment",
+    "resample",
+    "reweight",
+    "sqrt_reweight",
+    "ssp",
+]
+
+
+@pytest.fixture
+def double():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+def build(name, counts=SMALL, **hparams):
+    torch.manual_seed(0)
+    return algorithms.build(name, backbones.build("mlp", (4,), 5), Task(torch.tensor(counts)), hparams).train()
+
+
+def make_batch(counts=SMALL):
+    """Two samples of every pair that there is."""
+    torch.manual_seed(1)
+    pairs = [(d, c) for d, row in enumerate(counts) for c, n in enumerate(row) if n for _ in range(2)]
+    domain, y = (torch.tensor(values) for values in zip(*pairs, strict=True))
+    return DomainBatch(torch.randn(len(pairs), 4), y, domain)
+
+
+def cross_entropy(scores, c):
+    return -(scores[c].exp() / sum(s.exp() for s in scores)).log()
+
+
+def effective(n, beta):
+    return (1 - beta**n) / (1 - beta)
+
+
+def focal(scores, c, row, table, h):
+    p = scores[c].exp() / sum(s.exp() for s in scores)
+    return -((1 - p) ** h["gamma"]) * p.log()
+
+
+def cb_loss(scores, c, row, table, h):
+    weights = [1 / effective(n, h["beta"]) for n in row if n]
+    return 1 / effective(row[c], h["beta"]) / sum(weights) * len(weights) * cross_entropy(scores, c)
+
+
+def reweight(scores, c, row, table, h):
+    return sum(row) / (sum(n > 0 for n in row) * row[c]) * cross_entropy(scores, c)
+
+
+def sqrt_reweight(scores, c, row, table, h):
+    of_samples = [1 / math.sqrt(n) for n in row for _ in range(n)]
+    return 1 / math.sqrt(row[c]) / (sum(of_samples) / len(of_samples)) * cross_entropy(scores, c)
+
+
+def bsoftmax(scores, c, row, table, h):
+    return -(row[c] * scores[c].exp() / sum(n * s.exp() for n, s in zip(row, scores, strict=True))).log()
+
+
+def logit_adjustment(scores, c, row, table, h):
+    if h["prior"] == "global":
+        row = [sum(column) for column in zip(*table, strict=True)]
+    prior = [n / sum(row) for n in row]
+    adjusted = [p ** h["tau"] * s.exp() for p, s in zip(prior, scores, strict=True)]
+    return -(adjusted[c] / sum(adjusted)).log()
+
+
+def ldam(scores, c, row, table, h):
+    largest = max(n**-0.25 for r in table for n in r if n)
+    margin = h["max_m"] * row[c] ** -0.25 / largest
+    return cross_entropy([s - h["scale"] * margin * (k == c) for k, s in enumerate(scores)], c)
+
+
+def deferred_ldam(scores, c, row, table, h):
+    of_samples = [1 / effective(n, 0.9999) for n in row for _ in range(n)]
+    weight = 1 / effective(row[c], 0.9999) / (sum(of_samples) / len(of_samples))
+    return weight * ldam(scores, c, row, table, h)
+
+
+def linear(head, z):
+    return [w @ z + b for w, b in zip(head.weight, head.bias, strict=True)]
+
+
+def cosines(head, z):
+    return [head.scale * (w @ z) / (w @ w).sqrt() / (z @ z).sqrt() for w in head.weight]
+
+
+def check(algorithm, oracle, scores_of, counts, **hparams):
+    """The only term, its gradient for the features and those for the classifier are those of a loop over samples."""
+    batch = make_batch(counts)
+    z = (2 * torch.randn(len(batch), 5)).requires_grad_()
+    wanted = [z, *algorithm.head.parameters()]
+    terms = algorithm.losses(z, batch)
+    assert list(terms) == ["cross_entropy"]
+    each = [
+        oracle(scores_of(algorithm.head, row), c, counts[d], counts, hparams)
+        for row, c, d in zip(z, batch.y.tolist(), batch.domain.tolist(), strict=True)
+    ]
+    expected = sum(each) / len(batch)
+    torch.testing.assert_close(terms["cross_entropy"], expected, rtol=1e-12, atol=0)
+    found = torch.autograd.grad(terms["cross_entropy"], wanted)
+    for a, b in zip(found, torch.autograd.grad(expected, wanted), strict=True):
+        assert b.abs().max() > 1e-6
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-14)
+
+
+@TABLES
+@pytest.mark.parametrize(
+    ("oracle", "hparams"),
+    [
+        (focal, {"gamma": 0.5}),
+        (focal, {"gamma": 2.0}),
+        (cb_loss, {"beta": 0.9999}),
+        (cb_loss, {"beta": 0.9}),
+        (reweight, {}),
+        (sqrt_reweight, {}),
+        (bsoftmax, {}),
+        (logit_adjustment, {"tau": 0.6, "prior": "domain"}),
+        (logit_adjustment, {"tau": 1.7, "prior": "global"}),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else str(value),
+)
+def test_value_and_gradients_are_those_of_a_loop(double, counts, oracle, hparams):
+    check(build(oracle.__name__, counts, **hparams), oracle, linear, counts, **hparams)
+
+
+@TABLES
+@pytest.mark.parametrize(("step", "oracle"), [(0, ldam), (79, ldam), (80, deferred_ldam), (99, deferred_ldam)])
+def test_ldam_is_that_of_a_loop_and_weighs_late(double, counts, step, oracle):
+    hparams = {"max_m": 0.3, "scale": 10.0}
+    algorithm = build("ldam", counts, **hparams)
+    algorithm.step, algorithm.steps = step, 100
+    check(algorithm, oracle, cosines, counts, **hparams)
+
+
+def test_ldam_predicts_by_cosines():
+    algorithm, batch = build("ldam"), make_batch()
+    with torch.no_grad():
+        z = algorithm.backbone(batch.x)
+        expected = 30 * F.cosine_similarity(z[:, None], algorithm.head.weight, dim=2)
+        torch.testing.assert_close(algorithm(batch.x), expected)
+
+
+@TABLES
+def test_weights_have_the_scale_that_they_say(counts):
+    n = torch.tensor(counts)
+    for name in ("reweight", "sqrt_reweight", "ldam"):
+        weights = build(name, counts).weights
+        of_domains = (n * weights).sum(1) / n.sum(1).clamp(min=1)
+        torch.testing.assert_close(of_domains, (n.sum(1) > 0).float())
+    torch.testing.assert_close(build("cb_loss", counts).weights.sum(1), (n > 0).sum(1).float())
+
+
+@pytest.mark.parametrize("name", ["bsoftmax", "logit_adjustment"])
+def test_a_domain_says_nothing_about_a_class_that_it_lacks(name):
+    algorithm, batch = build(name), make_batch()
+    first = DomainBatch(batch.x[:6], batch.y[:6], batch.domain[:6])
+    algorithm.losses(algorithm.backbone(first.x), first)["cross_entropy"].backward()
+    assert all(p.grad.isfinite().all() for p in algorithm.parameters())
+    assert (algorithm.head.weight.grad.abs().sum(1) > 0).tolist() == [n > 0 for n in SMALL[0]]
+
+
+def loss(algorithm, batch):
+    return algorithm.losses(algorithm.backbone(batch.x), batch)["cross_entropy"].item()
+
+
+def test_what_is_the_same_as_what():
+    batch = make_batch()
+    assert loss(build("logit_adjustment"), batch) == loss(build("bsoftmax"), batch)
+    plain = loss(build("erm"), batch)
+    assert loss(build("logit_adjustment", tau=0.0), batch) == plain  # although log 0 is in the table
+    assert loss(build("focal", gamma=0.0), batch) == pytest.approx(plain, rel=1e-6)
+    assert [loss(build(name), batch) for name in ("crt", "resample")] == [plain, plain]
+    same = [[5, 5, 5, 5]] * 3
+    for name in ("bsoftmax", "logit_adjustment", "cb_loss", "reweight", "sqrt_reweight"):
+        assert loss(build(name, same), batch) == pytest.approx(plain, rel=1e-6)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 5.0])
+def test_focal_has_no_gradient_where_nothing_is_wrong(gamma):
+    algorithm = build("focal", gamma=gamma)
+    algorithm.head = torch.nn.Identity()
+    scores = torch.tensor([[200.0, 0.0, 0.0, 0.0], [0.0, 200.0, 0.0, 0.0]], requires_grad=True)
+    batch = DomainBatch(torch.zeros(2, 4), torch.tensor([0, 0]), torch.tensor([0, 0]))
+    term = algorithm.losses(scores, batch)["cross_entropy"]
+    term.backward()
+    assert term.item() == pytest.approx(100)
+    torch.testing.assert_close(scores.grad, torch.tensor([[0.0, 0, 0, 0], [-0.5, 0.5, 0, 0]]))
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0, 1.5, -0.1])
+def test_beta_is_between_0_and_1(beta):
+    with pytest.raises(ValueError, match=rf"hyperparameter beta is {beta}, expected a number between 0 and 1"):
+        build("cb_loss", beta=beta)
+
+
+def test_the_prior_is_one_of_two():
+    with pytest.raises(ValueError, match="hyperparameter prior is 'class', expected one of domain, global"):
+        build("logit_adjustment", prior="class")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_loss_in_half_precision_is_near_the_exact_one(name):
+    algorithm, batch = build(name), make_batch()
+    exact = loss(algorithm, batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        term = algorithm.losses(algorithm.backbone(batch.x), batch)["cross_entropy"]
+    assert term.dtype == torch.float32 and term.item() == pytest.approx(exact, rel=0.02)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tables_of_counts_are_not_in_the_checkpoint_but_move_with_the_model(name):
+    algorithm, plain = build(name), build("erm")
+    heads = {"turn_head.weight", "turn_head.bias", "copy_head.weight", "copy_head.bias"} if name == "ssp" else set()
+    bias = {"head.bias"} if name == "ldam" else set()
+    assert set(algorithm.state_dict()) == set(plain.state_dict()) - bias | heads
+    batch = make_batch()
+    meta = algorithm.to("meta")
+    assert meta.losses(torch.empty(len(batch), 5, device="meta"), batch.to("meta"))["cross_entropy"].is_meta
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bodas_term_can_be_added(name):
+    batch = make_batch()
+    algorithm, own = build(f"boda+{name}", weight=0.7, nu=0.6), build(name)
+    terms = algorithm.losses(algorithm.backbone(batch.x), batch)
+    assert list(terms) == ["cross_entropy", "alignment"] and terms["alignment"].item() > 0
+    assert terms["cross_entropy"].item() == loss(own, batch)
+    assert (algorithm.class_balanced, algorithm.decouple) == (own.class_balanced, own.decouple)
+
+
+@pytest.fixture
+def spec(tmp_path):
+    save_separable(tmp_path / "v.npz", [[30, 1, 5], [2, 30, 0]])
+    short = {"steps": 6, "batch_size": 12, "evaluations": 2}
+    return RunSpec(dataset=str(tmp_path / "v.npz"), algorithm="erm", backbone="mlp", width=8, **short)
+
+
+@pytest.mark.parametrize("name", ["resample", "boda+resample"])
+def test_resample_trains_on_balanced_batches(spec, tmp_path, monkeypatch, name):
+    seen = []
+    resample = algorithms.find("resample")
+    original = resample.losses
+
+    def losses(self, z, batch):
+        seen.extend(batch.by_domain(batch.y))
+        return original(self, z, batch)
+
+    monkeypatch.setattr(resample, "losses", losses, raising=False)
+    fit(replace(spec, algorithm=name), tmp_path / "run")
+    assert [y.bincount(minlength=3).tolist() for y in seen] == [[4, 4, 4], [6, 6, 0]] * 6
+
+
+@pytest.mark.parametrize("plain", ["erm", "boda"])
+def test_crt_is_a_second_stage(spec, tmp_path, plain):
+    name = "crt" if plain == "erm" else f"{plain}+crt"
+    fit(replace(spec, algorithm=name), tmp_path / "crt")
+    fit(replace(spec, algorithm=plain, decouple=True), tmp_path / "decoupled")
+    crt, decoupled = (RunFolder(tmp_path / folder).load("model.pt") for folder in ("crt", "decoupled"))
+    assert crt.keys() == decoupled.keys() and all(torch.equal(crt[key], decoupled[key]) for key in crt)
+    assert [r["stage"] for r in RunFolder(tmp_path / "crt").records()] == [1, 1, 1, 2, 2, 2]
