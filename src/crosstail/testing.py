@@ -20,7 +20,7 @@ from crosstail.data import DomainBatches, DomainDataset, to_input
 from crosstail.training import RunSpec, fit
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Progress
-from crosstail.training.run import build_algorithm, input_shape, load_inputs, load_model
+from crosstail.training.run import build_algorithm, decouples, input_shape, load_inputs, load_model
 
 STEPS = 40
 
@@ -86,8 +86,9 @@ def check_steps(name: str) -> None:
     with _easy_run(name) as (spec, folder):
         reports: list[tuple[str, int, int]] = []
         fit(spec, folder, lambda what, done, total: reports.append((what, done, total)))
-        expected = [("stage 1", step + 1, STEPS) for step in range(STEPS)]
-        assert reports == expected, f"{name}: took {len(reports)} steps of {STEPS}"
+        stages = range(1, 2 + decouples(spec))
+        expected = [(f"stage {stage}", step + 1, STEPS) for stage in stages for step in range(STEPS)]
+        assert reports == expected, f"{name}: took {len(reports)} steps of {len(expected)}"
         last = RunFolder(folder).records()[-1]["step"]
         assert last == STEPS, f"{name}: last evaluated at step {last} of {STEPS}"
 

@@ -24,6 +24,7 @@ class SSP(ERM):
 
     family = "imbalance"
     passes = 2.0  # at most: vectors are seen twice while it learns without labels, images once
+    unshared = "without labels, it tells the samples of a whole batch apart, and no process has all of them"
     differs = (
         "the first steps are taken from those of the run, so that it costs no more than ERM on images",
         "vectors, which cannot be turned, are compared with corrupted copies of themselves",

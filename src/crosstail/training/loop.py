@@ -88,6 +88,7 @@ def train(
         if averaged:
             averaged.state = checkpoint["averaged"]
         torch.set_rng_state(checkpoint["random"])
+        torch.cuda.set_rng_state_all(checkpoint["random_cuda"])
         selected = Selected(**checkpoint["selected"])
         start, seconds = checkpoint["step"], checkpoint["seconds"]
     fabric.barrier()  # all have read what one now writes
@@ -96,13 +97,13 @@ def train(
 
     # At 0 the model is evaluated as it starts; the last evaluation is always at the end.
     due = {round(steps * k / evaluations) for k in range(evaluations + 1)}
-    sums: dict[str, torch.Tensor] = {}
+    sums: dict[str, tuple[Tensor | float, int]] = {}
     since, began = start, time.perf_counter()
     algorithm.train()
     stream = batches.stream(start, steps)
     for step in range(start, steps + 1):
         if step in due and not (resumed and step == start):
-            terms = _means(sums, step - since, since, step)
+            terms = _means(sums, since, step)
             accuracies = _evaluate(algorithm, dataset, fabric)
             passed = seconds + time.perf_counter() - began
             record: dict[str, Any] = {"stage": stage, "step": step, "seconds": round(passed, 3), "losses": terms}
@@ -127,6 +128,7 @@ def train(
                 "averaged": averaged.state if averaged else None,
                 "optimizers": [optimizer.state_dict() for optimizer in optimizers],
                 "random": torch.get_rng_state(),
+                "random_cuda": torch.cuda.get_rng_state_all(),
                 "selected": vars(selected),
             }
             if main:
@@ -143,12 +145,13 @@ def train(
         except BrokenImage:
             raise
         except ValueError as error:
-            _means(sums, step - since, since, step)  # a term that is no number already is the better explanation
+            _means(sums, since, step)  # a term that is no number already is the better explanation
             raise ValueError(f"step {step}: {error}. If it diverged, try a smaller --hp lr=...") from error
         if averaged:
             averaged.update(step + 1)
         for name, value in losses.items():
-            sums[name] = sums.get(name, 0) + value.detach()
+            total, number = sums.get(name, (0.0, 0))
+            sums[name] = total + value.detach(), number + 1
         if progress:
             progress(f"stage {stage}", step + 1, steps)
     return selected
@@ -166,9 +169,9 @@ def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: Fabric) -> d
     return found
 
 
-def _means(sums: dict[str, torch.Tensor], count: int, first: int, last: int) -> dict[str, float]:
-    """Mean loss terms since the last evaluation; a term that is no number ends the run."""
-    means = {name: float(value) / count for name, value in sums.items()}
+def _means(sums: dict[str, tuple[Tensor | float, int]], first: int, last: int) -> dict[str, float]:
+    """Mean loss terms over the steps since the last evaluation that had them; one that is no number ends the run."""
+    means = {name: float(total) / number for name, (total, number) in sums.items()}
     for name, value in means.items():
         if not math.isfinite(value):
             raise ValueError(
