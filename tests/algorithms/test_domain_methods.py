@@ -15,7 +15,7 @@ from crosstail.data import DomainBatch
 HPARAMS = {
     "coral": {"gamma": 0.7},
     "mmd": {"gamma": 0.7},
-    "irm": {"penalty": 20.0, "anneal": 2.5},
+    "irm": {"penalty": 20.0, "anneal": 3},
     "group_dro": {"eta": 0.3},
     "mtl": {"ema": 0.8},
 }
@@ -187,7 +187,7 @@ def test_a_restored_run_goes_on_identically(name):
 
 
 def test_irm_restarts_adam_behind_the_wrapper_of_the_loop_also_after_a_resume():
-    algorithm = build("irm", anneal=3.0)
+    algorithm = build("irm", anneal=3)
     (adam,) = algorithm.optimizers()
     module, wrapped = Fabric(accelerator="cpu", devices=1).setup(algorithm, adam)
     module.mark_forward_method("update")

@@ -108,10 +108,16 @@ class Algorithm(nn.Module):
         return scores
 
 
+def total(terms: dict[str, Tensor]) -> Tensor:
+    """The sum that is minimised."""
+    return torch.stack(list(terms.values())).sum()
+
+
 def descend(terms: dict[str, Tensor], optimizers: list[Optimizer], backward: Backward) -> None:
     """The sum of the terms, backwards, and a step of these optimizers."""
     for optimizer in optimizers:
         optimizer.zero_grad(set_to_none=True)
-    backward(torch.stack(list(terms.values())).sum())
+    backward(total(terms))
     for optimizer in optimizers:
         optimizer.step()
+    torch.clear_autocast_cache()  # in mixed precision it holds casts of the old weights

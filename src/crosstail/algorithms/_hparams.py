@@ -44,6 +44,17 @@ class LogUniform(Uniform):
         return f"log-uniform {self.low:.2g} to {self.high:.2g}"
 
 
+class Rounded(LogUniform):
+    """A whole number, evenly on a logarithmic scale up to rounding."""
+
+    def draw(self, generator: np.random.Generator) -> int:
+        """One value."""
+        return round(super().draw(generator))
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, rounded"
+
+
 class Choice:
     """One of several values, all equally likely."""
 

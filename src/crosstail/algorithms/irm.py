@@ -1,6 +1,5 @@
 """Invariant risk minimisation."""
 
-import math
 from dataclasses import dataclass
 
 import torch.nn.functional as F
@@ -8,7 +7,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from crosstail.algorithms._algorithm import Backward
-from crosstail.algorithms._hparams import LogUniform, hp
+from crosstail.algorithms._hparams import LogUniform, Rounded, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch
 
@@ -29,8 +28,8 @@ class IRM(ERM):
         """The weight of the penalty, and when it sets in."""
 
         penalty: float = hp(100.0, LogUniform(1e-1, 1e5), "λ, the weight of the penalty after the annealing")
-        anneal: float = hp(
-            500.0, LogUniform(1.0, 1e4), "steps with a weight of 1 before that; λ is never used in a run of fewer steps"
+        anneal: int = hp(
+            500, Rounded(1, 1e4), "steps with a weight of 1 before that; λ is never used in a run of fewer steps"
         )
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
@@ -43,7 +42,7 @@ class IRM(ERM):
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         """Adam's averages are of gradients with the old weight: they are dropped where it changes."""
-        if self.step == math.ceil(self.hparams.anneal):
+        if self.step == self.hparams.anneal:
             for optimizer in optimizers:
                 optimizer.state.clear()
         return super().update(batch, optimizers, backward)

@@ -46,6 +46,10 @@ class DomainBatch:
         groups = len(torch.unique_consecutive(self.domain))
         return values.reshape(groups, len(self) // groups, *values.shape[1:])
 
+    def parts(self) -> "list[DomainBatch]":
+        """One batch for each of its domains, in their order."""
+        return [DomainBatch(*part) for part in zip(*map(self.by_domain, (self.x, self.y, self.domain)), strict=True)]
+
     def to(self, device: torch.device | str) -> "DomainBatch":
         """The same batch on another device."""
         return DomainBatch(self.x.to(device), self.y.to(device), self.domain.to(device))

@@ -1,0 +1,43 @@
+"""Inter-domain gradient matching."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from crosstail.algorithms._algorithm import Backward
+from crosstail.algorithms._hparams import Choice, hp
+from crosstail.algorithms.erm import ERM
+from crosstail.data import DomainBatch
+
+
+class Fish(ERM):
+    """Fish: gradients of different domains that point the same way (Shi et al., 2022).
+
+    From θ, one step on each domain in a random order leads to θ'; then θ ← θ + ε (θ' − θ).
+    """
+
+    family = "multi-task"
+    min_domains = 2
+    differs = (
+        "the steps within a round are those of one Adam, whose moments go on from round to round, as in DomainBed",
+    )
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(ERM.Hparams):
+        """How far to go."""
+
+        meta_lr: float = hp(0.5, Choice(0.05, 0.1, 0.5), "ε, how much of a round of steps is kept")
+
+    def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
+        """A step on every domain, and a part of the way back."""
+        before = [parameter.detach().clone() for parameter in self.parameters()]
+        parts, sums = batch.parts(), dict[str, Tensor]()
+        for i in torch.randperm(len(parts)).tolist():
+            for name, term in super().update(parts[i], optimizers, backward).items():
+                sums[name] = sums.get(name, 0) + term.detach() / len(parts)
+        with torch.no_grad():
+            for parameter, start in zip(self.parameters(), before, strict=True):
+                parameter.lerp_(start, 1 - self.hparams.meta_lr)
+        return sums

@@ -1,0 +1,68 @@
+"""Networks that ignore style."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from crosstail.algorithms._algorithm import Backward, Task, descend
+from crosstail.algorithms._hparams import LogUniform, hp
+from crosstail.algorithms.erm import ERM
+from crosstail.backbones import Backbone
+from crosstail.data import DomainBatch
+
+
+class SagNet(ERM):
+    """SagNet: classify by content under mixed styles, and make style useless for it (Nam et al., 2021).
+
+    A feature vector's style is its mean and standard deviation, its content is what is left. A second classifier learns
+    the class from a sample's style on another one's content, and the backbone learns to make its scores uniform.
+    """
+
+    family = "augmentation"
+    passes = 2.0
+    differs = (
+        "style is that of the feature vector, not of feature maps within the backbone, as in DomainBed",
+        "the style classifier and the backbone against it learn from the same features",
+        "Adam instead of SGD",
+    )
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(ERM.Hparams):
+        """The weight of the adversary."""
+
+        adversary: float = hp(0.1, LogUniform(1e-2, 1e1), "weight of uniform scores by style")
+
+    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
+        super().__init__(backbone, task, hparams)
+        self.style = nn.Linear(backbone.num_features, task.num_classes)
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        """Cross-entropy on every sample's content with a style between its own and that of a random other one."""
+        content, mean, deviation = content_and_style(z)
+        other, alpha = torch.randperm(len(z)), torch.rand(len(z), 1).to(z)
+        mean, deviation = (torch.lerp(value[other], value, alpha) for value in (mean, deviation))
+        return super().losses(content * deviation + mean, batch)
+
+    def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
+        """Backbone and classifier, the style classifier, and the backbone against it: who has no gradient stays."""
+        terms = super().update(batch, optimizers, backward)
+        z, batch = self.features(batch)
+        content, mean, deviation = content_and_style(z)
+        mixed = content[torch.randperm(len(batch))].detach() * deviation + mean
+        told = {"style": F.cross_entropy(self.style(mixed.detach()), batch.y)}
+        descend(told, optimizers, backward)
+        scores = F.linear(mixed, self.style.weight.detach(), self.style.bias.detach())
+        adversary = {"adversary": -self.hparams.adversary * F.log_softmax(scores, 1).mean()}
+        descend(adversary, optimizers, backward)
+        return terms | told | adversary
+
+
+def content_and_style(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalised vectors (B, F), their means and standard deviations (B, 1)."""
+    variance, mean = torch.var_mean(z, 1, correction=0, keepdim=True)
+    deviation = (variance + 1e-5).sqrt()
+    return (z - mean) / deviation, mean, deviation
