@@ -8,7 +8,7 @@ from crosstail.algorithms import Task
 from crosstail.data import DomainBatch
 
 NAMES = ["dann", "cdann"]
-HPARAMS = {"lr": 0.02, "weight_decay": 0.1, "discriminator_lr": 0.03, "discriminator_weight_decay": 0.2}
+HPARAMS = {"lr": 0.02, "weight_decay": 0.1, "discriminator_lr": 0.03, "discriminator_decay": 0.2}
 HPARAMS |= {"adversary": 0.7, "discriminator_steps": 3, "gradient_penalty": 0.4}
 
 

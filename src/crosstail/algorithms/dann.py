@@ -37,7 +37,7 @@ class DANN(ERM):
 
         adversary: float = hp(1.0, LogUniform(1e-2, 1e2), "λ, weight of the discriminator's loss for the backbone")
         discriminator_lr: float = hp(1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of the discriminator")
-        discriminator_weight_decay: float = hp(0.0, LogUniform(1e-6, 1e-2), "weight decay of the discriminator")
+        discriminator_decay: float = hp(0.0, LogUniform(1e-6, 1e-2), "weight decay of the discriminator")
         discriminator_steps: int = hp(1, Rounded(1, 8), "steps of the discriminator per step of the backbone")
         gradient_penalty: float = hp(0.0, LogUniform(1e-2, 1e1), "weight of its squared gradient by the features")
         beta1: float = hp(0.5, Choice(0.0, 0.5), "β₁ of Adam, for the discriminator and for the others")
@@ -59,7 +59,7 @@ class DANN(ERM):
                 self.discriminator.parameters(),
                 lr=h.discriminator_lr,
                 betas=(h.beta1, 0.9),
-                weight_decay=h.discriminator_weight_decay,
+                weight_decay=h.discriminator_decay,
             ),
         ]
 

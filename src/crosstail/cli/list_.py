@@ -55,7 +55,7 @@ def _list_algorithms(as_json: bool) -> None:
     table.add_column("name", no_wrap=True, style="bold")
     table.add_column("paper")
     table.add_column("cost", justify="right", no_wrap=True)
-    table.add_column("hyperparameters")
+    table.add_column("hyperparameters", overflow="fold")
     family = ""
     for entry in entries:
         if entry.family != family:
