@@ -7,8 +7,9 @@ from typing import Any
 from crosstail import data, discovery
 from crosstail.data import DomainDataset
 from crosstail.training import RunSpec, fit
+from crosstail.training import run as training
 from crosstail.training.loop import Progress
-from crosstail.training.run import load_inputs, prepare_as_split
+from crosstail.training.run import Inputs, Load, prepare_as_split
 
 
 def prepare(spec: RunSpec) -> DomainDataset:
@@ -32,11 +33,16 @@ def folds(spec: RunSpec) -> list[RunSpec]:
     return [replace(spec, unseen=domain) for domain in domains]
 
 
-def run(spec: RunSpec, out: Path, progress: Progress | None = None) -> dict[str, Any]:
+def load(spec: RunSpec, progress: Progress | None = None) -> Inputs:
+    """The data of a run as its trained part sees them, and what its result says about them."""
+    return training.load(spec, progress, prepare)
+
+
+def run(spec: RunSpec, out: Path, progress: Progress | None = None, load: Load = load) -> dict[str, Any]:
     """Run a spec in a folder and return its result; finished runs return at once, unfinished ones go on."""
-    return fit(spec, out, progress, prepare)
+    return fit(spec, out, progress, load)
 
 
 def inputs(spec: RunSpec, progress: Progress | None = None) -> DomainDataset:
     """The data of a run as its trained part sees it."""
-    return load_inputs(spec, progress, prepare)
+    return load(spec, progress).dataset

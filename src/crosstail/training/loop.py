@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import torch
@@ -48,7 +49,7 @@ def train(
     The batches are a function of the seed and the step, and all other state is in the checkpoint, so a run that is
     resumed from it ends with the same figures as one that was never stopped.
     """
-    fabric = Fabric(accelerator="auto", devices=1)
+    fabric = _fabric()
     optimizers = algorithm.optimizers()
     module, *wrapped = fabric.setup(algorithm, *optimizers, move_to_device=True)
     module.mark_forward_method("update")
@@ -119,6 +120,12 @@ def train(
         if progress:
             progress(f"stage {stage}", step + 1, steps)
     return selected
+
+
+@cache
+def _fabric() -> Fabric:
+    """The device; made once, for it looks through all installed packages, which takes as long as many a step."""
+    return Fabric(accelerator="auto", devices=1)
 
 
 def _means(sums: dict[str, torch.Tensor], count: int, first: int, last: int) -> dict[str, float]:
