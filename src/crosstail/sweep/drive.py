@@ -13,22 +13,26 @@ from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome
 from crosstail.training.loop import Progress
 from crosstail.training.run import build_algorithm, input_shape
-from crosstail.training.spec import RunSpec
 
 POLL = 0.5  # seconds between two looks at runs that others work on
 
-Event = tuple[RunSpec, Outcome]
+Event = tuple[Job, Outcome]
 
 
 def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | None = None) -> Iterator[Event]:
     """Do what a plan asks for and is not done yet; give every run with its outcome when that is known.
 
-    A run that was finished before comes first, as "kept". A run that failed before is tried once more.
+    A run that was finished before comes first, as "kept". A run that failed before is tried once more. Progress is
+    reported while the data are read, before the first run.
     """
     store.add(plan)
     store.tidy()
     if not all(store.has(spec.key) for entry in plan.algorithms for spec in plan.runs(entry, {})):
-        check(plan, progress)
+        _check(plan, progress)
+    return _events(plan, store, launcher)
+
+
+def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
     yield from _trials(plan, store, launcher)
     validation = {key: summary["validation"][SELECTED_ON] for key, summary in store.results().items()}
     failures = store.failures()
@@ -36,11 +40,12 @@ def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | Non
     for entry in plan.algorithms:
         choice = choose(plan, entry, store.trials(plan, entry), validation, failures)
         if choice.trial is not None:
-            jobs += [Job(spec) for specs in plan.finals(entry, choice.hparams)[1:] for spec in specs]
+            for seed, specs in enumerate(plan.finals(entry, choice.hparams)):
+                jobs += [Job(spec, f"seed {seed}") for spec in specs if seed > 0]
     yield from complete(store, launcher, _by_data(plan, jobs))
 
 
-def check(plan: Plan, progress: Progress | None = None) -> None:
+def _check(plan: Plan, progress: Progress | None) -> None:
     """Tell a mistake at once and not once per run, and embed images here and not in every worker."""
     dataset = protocols.load(plan.runs(plan.algorithms[0], {})[0], progress).dataset
     for entry in plan.algorithms:
@@ -55,8 +60,9 @@ def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
         for entry in plan.algorithms:
             trials = store.trials(plan, entry)
             limits = search.limits(plan, entry, store, begun[entry])
-            new = [spec for hparams in trials[begun[entry] :] for spec in plan.runs(entry, hparams)]
-            jobs += [Job(spec, at_least=limits) for spec in new]
+            for trial in range(begun[entry], len(trials)):
+                specs = plan.runs(entry, trials[trial])
+                jobs += [Job(spec, f"trial {trial}", at_least=limits) for spec in specs]
             begun[entry] = len(trials)
         yield from complete(store, launcher, _by_data(plan, jobs))
         if all(count == plan.trials for count in begun.values()):
@@ -81,9 +87,9 @@ def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[
         for key, job in list(pending.items()):
             failure = failures.get(key)
             if store.has(key):
-                yield pending.pop(key).spec, Outcome(key, how)
+                yield pending.pop(key), Outcome(key, how)
             elif failure is not None and (failure.kind == "pruned" or failure.attempts > before.get(key, 0)):
-                yield job.spec, Outcome(key, "pruned" if failure.kind == "pruned" else "failed", failure.error)
+                yield job, Outcome(key, "pruned" if failure.kind == "pruned" else "failed", failure.error)
                 del pending[key]
         ready = []
         for key, job in pending.items():
@@ -92,7 +98,7 @@ def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[
                 ready.append(replace(job, lost=lost))
         for outcome in launcher.run(ready):
             if outcome.how != "busy":
-                yield pending.pop(outcome.key).spec, outcome
+                yield pending.pop(outcome.key), outcome
         if not pending:
             return
         how = "done"

@@ -53,6 +53,13 @@ class Store:
         self._index = Index(path)
         self._seen: dict[str, tuple[bytes, float]] = {}
 
+    @classmethod
+    def existing(cls, path: Path) -> "Store":
+        """The folder of a sweep that was begun."""
+        if not (path / "plans").is_dir():
+            raise ValueError(f"{path} is no sweep: crosstail sweep --out {path} begins one")
+        return cls(path)
+
     def add(self, plan: Plan) -> None:
         """Write a plan down; a folder holds one sweep, to which algorithms, trials and seeds may be added."""
         for other in self.plans():

@@ -22,9 +22,10 @@ LINES = 8  # of an error
 
 @dataclass(frozen=True)
 class Job:
-    """A run, the folders of it that were seen abandoned, and how good it must be at an evaluation to go on."""
+    """A run, what it is in its sweep, the folders of it that were seen abandoned, and how good it must be to go on."""
 
     spec: RunSpec
+    name: str = ""  # such as "trial 3"
     lost: tuple[str, ...] = ()
     at_least: Mapping[tuple[int, int], float] = field(default_factory=dict)  # by stage and step
 
