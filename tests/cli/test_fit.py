@@ -21,7 +21,7 @@ def asked(monkeypatch):
     """The specs that are asked for, without training any."""
     specs = []
 
-    def fit(spec, out, progress):
+    def fit(spec, out, progress, devices):
         specs.append(spec)
         return {}
 
@@ -170,7 +170,7 @@ def test_a_folder_that_cannot_be_made_has_exit_code_1(crosstail, vectors):
 
 
 def test_ctrl_c_says_how_to_go_on(crosstail, vectors, monkeypatch):
-    def stopped(spec, out, progress):
+    def stopped(spec, out, progress, devices):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(protocols, "run", stopped)

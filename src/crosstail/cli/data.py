@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 
 from crosstail import discovery
-from crosstail.cli import _sheets
 from crosstail.cli._progress import progress_bar
 
 PACKAGE = "crosstail.data.benchmarks"
@@ -33,6 +32,8 @@ def data(
 
     Example: [b]crosstail data pacs --root pacs --download --check[/]
     """
+    from crosstail.cli import _sheets
+
     if name is None:
         if root or check or quick or download:
             raise ValueError(f"which benchmark? There are {', '.join(discovery.names(PACKAGE))}.")
@@ -84,6 +85,7 @@ def _download(module: ModuleType, folder: Path) -> None:
 
 
 def _check(module: ModuleType, folder: Path, quick: bool, as_json: bool) -> None:
+    from crosstail.cli import _sheets
     from crosstail.data.benchmarks._check import check_root
     from crosstail.data.benchmarks._layout import existing_root
 

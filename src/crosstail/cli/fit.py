@@ -3,23 +3,18 @@
 import json
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from crosstail.cli import _spec
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._tables import folds_table, result_table
 
 
 def fit(
-    dataset: Annotated[
-        str,
-        typer.Argument(
-            help="A folder ROOT/<domain>/<class>/<image>, a .csv or .parquet manifest, an .npz file, hf:NAME, or a "
-            "name of [b]crosstail list datasets[/]."
-        ),
-    ],
+    dataset: Annotated[str, typer.Argument(help=_spec.SOURCES)],
     out: Annotated[Path, typer.Option(help="The run's folder; the same command again goes on or shows the result.")],
     algorithm: Annotated[
         str, typer.Option(help="See [b]crosstail list algorithms[/]; boda+coral; or a file, ./mine.py.")
@@ -28,41 +23,24 @@ def fit(
     average: Annotated[
         bool, typer.Option("--average", help="Keep a moving average of the weights; the raw ones are shown beside it.")
     ] = False,
-    backbone: Annotated[
-        str | None,
-        typer.Option(help="See [b]crosstail list backbones[/]; by default what suits the data."),
-    ] = None,
-    freeze: Annotated[
-        bool | None,
-        typer.Option(
-            "--freeze/--finetune",
-            help="Embed each image once and train an MLP on the vectors, or train the whole backbone. "
-            "By default own images are embedded.",
-        ),
-    ] = None,
-    width: Annotated[int | None, typer.Option(help="Width of the network that is trained.")] = None,
-    protocol: Annotated[
-        str, typer.Option(help="mdlt: train on all domains; dg: leave one out and test on it, each in turn.")
-    ] = "mdlt",
-    unseen: Annotated[str | None, typer.Option(help="With dg: leave out this domain only.")] = None,
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(help="Label profile, once or per domain: uniform, forward:50, backward:50, step:10, step:9!7,8."),
-    ] = None,
-    column: Annotated[
-        list[str] | None, typer.Option(help="A manifest's column, as [b]domain=site[/]; repeatable.")
-    ] = None,
-    skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")] = False,
-    augment: Annotated[
-        bool | None,
-        typer.Option("--augment/--no-augment", help="Crop, flip and recolour; by default when finetuning own images."),
-    ] = None,
+    backbone: _spec.Backbone = None,
+    freeze: _spec.Freeze = None,
+    width: _spec.Width = None,
+    protocol: _spec.Protocol = "mdlt",
+    unseen: _spec.Unseen = None,
+    labels: _spec.Labels = None,
+    column: _spec.Column = None,
+    skip_broken: _spec.SkipBroken = False,
+    augment: _spec.Augment = None,
     hp: Annotated[list[str] | None, typer.Option(help="A hyperparameter, as [b]name=value[/]; repeatable.")] = None,
+    hparams: Annotated[
+        Path | None, typer.Option(help="Hyperparameters from a file that [b]crosstail select[/] wrote.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the weights and the batches.")] = 0,
-    data_seed: Annotated[int, typer.Option(help="Of what is random in the data, such as the split.")] = 0,
-    steps: Annotated[int | None, typer.Option(help="By default as the data sheet says, or 1,000.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Per domain; default: the data sheet's, or 24.")] = None,
-    evaluations: Annotated[int, typer.Option(help="How often to evaluate and write a checkpoint.")] = 10,
+    data_seed: _spec.DataSeed = 0,
+    steps: _spec.Steps = None,
+    batch_size: _spec.BatchSize = None,
+    evaluations: _spec.Evaluations = 10,
     precision: Annotated[str, typer.Option(help="32, or bf16: mixed precision.")] = "32",
     accelerator: Annotated[str, typer.Option(help="cpu, cuda, mps, or auto: the best there is.")] = "auto",
     devices: Annotated[int, typer.Option(help="Processes that share every batch, each with a device.")] = 1,
@@ -75,38 +53,32 @@ def fit(
 
     Example: [b]crosstail fit photos/ --algorithm boda --decouple --out run[/]
     """
-    from crosstail import algorithms, data, protocols
-    from crosstail.training import RunSpec
+    from crosstail import algorithms, protocols
     from crosstail.training.devices import Devices, is_main_process
 
     console = Console(stderr=True)
-    sheet = data.sheet_of(dataset)
-    columns = dict(_pair("--column", text) for text in column or [])
-    kind = data.kind_of(dataset, columns)
-    if freeze is None:
-        freeze = kind == "files" and backbone in (None, "efficientnet_lite0")
-    given = dict(_pair("--hp", text) for text in hp or [])
+    given = _selected(hparams, algorithm, decouple) if hparams else {}
+    given |= dict(_spec.pair("--hp", text) for text in hp or [])
     typed = algorithms.parse(algorithms.find(algorithm).Hparams, given)
-    suitable = {"files": "efficientnet_lite0", "images": "small_cnn", "vectors": "mlp"}[kind]
-    spec = RunSpec(
-        dataset=dataset,
+    spec = _spec.run_spec(
+        dataset,
         algorithm=algorithm,
-        labels=tuple(labels) if labels else None,
-        data_seed=data_seed,
-        protocol=protocol,
-        unseen=unseen,
-        skip_broken=skip_broken,
-        columns=columns,
-        augment=(kind == "files" and not freeze) if augment is None else augment,
-        backbone=backbone or ("efficientnet_lite0" if freeze else suitable),
+        decouple=decouple,
+        backbone=backbone,
         freeze=freeze,
         width=width,
+        protocol=protocol,
+        unseen=unseen,
+        labels=labels,
+        column=column,
+        skip_broken=skip_broken,
+        augment=augment,
         hparams={name: getattr(typed, name) for name in given},  # 1e-3 and 0.001 are the same run
-        decouple=decouple,
         average=average,
         seed=seed,
-        steps=steps if steps is not None else (sheet.steps if sheet else 1000),
-        batch_size=batch_size if batch_size is not None else (sheet.batch_size if sheet else 24),
+        data_seed=data_seed,
+        steps=steps,
+        batch_size=batch_size,
         evaluations=evaluations,
         precision=precision,
     )
@@ -116,7 +88,7 @@ def fit(
     for plan in plans:
         place = out if len(plans) == 1 else out / str(plan.unseen)
         with progress_bar(console, f"unseen {plan.unseen}:" if plan.unseen else "") as progress:
-            results.append(protocols.run(plan, place, progress if is_main_process() else None, machine))
+            results.append(protocols.run(plan, place, progress if is_main_process() else None, devices=machine))
     if not is_main_process():
         return
     if as_json:
@@ -133,9 +105,17 @@ def fit(
     shown.print(f"Next: crosstail predict {run} FILES, or crosstail graph {run}", markup=False, highlight=False)
 
 
-def _pair(option: str, text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not value:
-        example = {"--hp": "lr=0.001", "--column": "domain=hospital"}[option]
-        raise ValueError(f"{option} {text!r}: expected name=value, for example {option} {example}")
-    return name, value
+def _selected(file: Path, algorithm: str, decouple: bool) -> dict[str, Any]:
+    """The hyperparameters of an algorithm in a file {algorithm: {name: value}}."""
+    from crosstail.sweep.files import read_object
+    from crosstail.sweep.plan import entry_of
+
+    if not file.exists():
+        raise FileNotFoundError(f"{file}: there is no such file")
+    entry, found = entry_of(algorithm, decouple), read_object(file)
+    if found is None or not all(isinstance(words, dict) for words in found.values()):
+        raise ValueError(f'{file}: expected JSON such as {{"{entry}": {{"lr": 0.001}}}}, as crosstail select writes it')
+    if entry not in found:
+        raise ValueError(f"{file} has nothing for {entry}: there are {', '.join(found)}")
+    words: dict[str, Any] = found[entry]
+    return words

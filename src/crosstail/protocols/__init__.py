@@ -7,9 +7,10 @@ from typing import Any
 from crosstail import data, discovery
 from crosstail.data import DomainDataset
 from crosstail.training import RunSpec, fit
+from crosstail.training import run as training
 from crosstail.training.devices import Devices
 from crosstail.training.loop import Progress
-from crosstail.training.run import ONE, load_inputs, prepare_as_split
+from crosstail.training.run import ONE, Inputs, Load, prepare_as_split
 
 
 def prepare(spec: RunSpec) -> DomainDataset:
@@ -33,11 +34,18 @@ def folds(spec: RunSpec) -> list[RunSpec]:
     return [replace(spec, unseen=domain) for domain in domains]
 
 
-def run(spec: RunSpec, out: Path, progress: Progress | None = None, devices: Devices = ONE) -> dict[str, Any]:
+def load(spec: RunSpec, progress: Progress | None = None) -> Inputs:
+    """The data of a run as its trained part sees them, and what its result says about them."""
+    return training.load(spec, progress, prepare)
+
+
+def run(
+    spec: RunSpec, out: Path, progress: Progress | None = None, load: Load = load, devices: Devices = ONE
+) -> dict[str, Any]:
     """Run a spec in a folder and return its result; finished runs return at once, unfinished ones go on."""
-    return fit(spec, out, progress, prepare, devices)
+    return fit(spec, out, progress, load, devices)
 
 
 def inputs(spec: RunSpec, progress: Progress | None = None) -> DomainDataset:
     """The data of a run as its trained part sees it."""
-    return load_inputs(spec, progress, prepare)
+    return load(spec, progress).dataset

@@ -1,6 +1,19 @@
 """The loop, the second stage, evaluation and resumable runs."""
 
-from crosstail.training.run import fit
+from typing import TYPE_CHECKING, Any
+
 from crosstail.training.spec import RunSpec
 
+if TYPE_CHECKING:
+    from crosstail.training.run import fit
+
 __all__ = ["RunSpec", "fit"]
+
+
+def __getattr__(name: str) -> Any:
+    """`fit` when it is asked for: it needs torch, which takes seconds to import, and a RunSpec needs none of it."""
+    if name == "fit":
+        from crosstail.training.run import fit
+
+        return fit
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

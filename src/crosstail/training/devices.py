@@ -29,7 +29,7 @@ class Devices:
 
 @cache
 def fabric_of(devices: Devices, precision: str) -> Fabric:
-    """The processes are started with the first run, and stay for the next ones."""
+    """Made once, for it looks through all installed packages; several processes also stay from run to run."""
     if precision not in PRECISIONS:
         raise ValueError(f"precision is {precision!r}, expected {' or '.join(PRECISIONS)}")
     several = devices.number * devices.nodes > 1

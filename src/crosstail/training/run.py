@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -43,9 +43,30 @@ def prepare_as_split(spec: RunSpec) -> DomainDataset:
     )
 
 
+class Inputs(NamedTuple):
+    """The data of a run as its trained part sees them, and what its result says about them."""
+
+    dataset: DomainDataset
+    about: dict[str, Any]
+
+
+Load = Callable[[RunSpec, Progress | None], Inputs]
+"""What gives the inputs of a run; a sweep keeps them from one run to the next."""
+
+
+def load(spec: RunSpec, progress: Progress | None = None, prepare: Prepare = prepare_as_split) -> Inputs:
+    """Load, split, and embed if the backbone is frozen."""
+    raw = prepare(spec)
+    about = {
+        "input_shape": list(input_shape(raw)),
+        "data": {"checksum": raw.checksum, "samples": len(raw), "notes": list(raw.notes)},
+    }
+    return Inputs(_embedded(spec, raw, progress), about)
+
+
 def load_inputs(spec: RunSpec, progress: Progress | None = None, prepare: Prepare = prepare_as_split) -> DomainDataset:
     """The data set of a run as its trained part sees it: embedded if the backbone is frozen."""
-    return _embedded(spec, prepare(spec), progress)
+    return load(spec, progress, prepare).dataset
 
 
 def _embedded(spec: RunSpec, dataset: DomainDataset, progress: Progress | None) -> DomainDataset:
@@ -79,11 +100,7 @@ def decouples(spec: RunSpec) -> bool:
 
 
 def fit(
-    spec: RunSpec,
-    out: Path,
-    progress: Progress | None = None,
-    prepare: Prepare = prepare_as_split,
-    devices: Devices = ONE,
+    spec: RunSpec, out: Path, progress: Progress | None = None, load: Load = load, devices: Devices = ONE
 ) -> dict[str, Any]:
     """Run a spec in a folder and return its result; finished runs return at once, unfinished ones go on.
 
@@ -95,12 +112,7 @@ def fit(
         finished = folder.result()
         if finished is not None:
             return finished
-    raw = prepare(spec)
-    dataset = _embedded(spec, raw, progress)
-    about = {
-        "input_shape": list(input_shape(raw)),
-        "data": {"checksum": raw.checksum, "samples": len(raw), "notes": list(raw.notes)},
-    }
+    dataset, about = load(spec, progress)
     with _threads(None if dataset.is_image else 1):
         return _fit(spec, dataset, about, folder, progress, devices)
 

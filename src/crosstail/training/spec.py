@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 
@@ -38,7 +38,8 @@ class RunSpec:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, in the order of the fields."""
-        return {**asdict(self), "labels": None if self.labels is None else list(self.labels)}
+        plain = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
+        return {**plain, "labels": None if self.labels is None else list(self.labels)}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "RunSpec":

@@ -1,0 +1,105 @@
+"""From a plan to its results: trials, selection, and the chosen under several seeds."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from crosstail import protocols
+from crosstail.sweep import search
+from crosstail.sweep.launchers._launcher import Launcher
+from crosstail.sweep.plan import Plan
+from crosstail.sweep.select import SELECTED_ON, choose
+from crosstail.sweep.store import Store
+from crosstail.sweep.worker import Job, Outcome
+from crosstail.training.loop import Progress
+from crosstail.training.run import build_algorithm, input_shape
+
+POLL = 0.5  # seconds between two looks at runs that others work on
+
+Event = tuple[Job, Outcome]
+
+
+def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | None = None) -> Iterator[Event]:
+    """Do what a plan asks for and is not done yet; give every run with its outcome when that is known.
+
+    A run that was finished before comes first, as "kept". A run that failed before is tried once more. Progress is
+    reported while the data are read, before the first run.
+    """
+    store.add(plan)
+    store.tidy()
+    if not all(store.has(spec.key) for entry in plan.algorithms for spec in plan.runs(entry, {})):
+        _check(plan, progress)
+    return _events(plan, store, launcher)
+
+
+def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
+    yield from _trials(plan, store, launcher)
+    validation = {key: summary["validation"][SELECTED_ON] for key, summary in store.results().items()}
+    failures = store.failures()
+    jobs = []
+    for entry in plan.algorithms:
+        choice = choose(plan, entry, store.trials(plan, entry), validation, failures)
+        if choice.trial is not None:
+            for seed, specs in enumerate(plan.finals(entry, choice.hparams)):
+                jobs += [Job(spec, f"seed {seed}") for spec in specs if seed > 0]
+    yield from complete(store, launcher, _by_data(plan, jobs))
+
+
+def _check(plan: Plan, progress: Progress | None) -> None:
+    """Tell a mistake at once and not once per run, and embed images here and not in every worker."""
+    dataset = protocols.load(plan.runs(plan.algorithms[0], {})[0], progress).dataset
+    for entry in plan.algorithms:
+        build_algorithm(plan.runs(entry, {})[0], input_shape(dataset), dataset.counts("train"))
+
+
+def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
+    """All that are known, and those that the search proposes when they are done."""
+    begun = dict.fromkeys(plan.algorithms, 0)
+    while True:
+        jobs = []
+        for entry in plan.algorithms:
+            trials = store.trials(plan, entry)
+            limits = search.limits(plan, entry, store, begun[entry])
+            for trial in range(begun[entry], len(trials)):
+                specs = plan.runs(entry, trials[trial])
+                jobs += [Job(spec, f"trial {trial}", at_least=limits) for spec in specs]
+            begun[entry] = len(trials)
+        yield from complete(store, launcher, _by_data(plan, jobs))
+        if all(count == plan.trials for count in begun.values()):
+            return
+        for entry in plan.algorithms:
+            if begun[entry] < plan.trials:
+                store.propose(entry, search.propose(plan, entry, store))
+
+
+def _by_data(plan: Plan, jobs: Sequence[Job]) -> list[Job]:
+    """Runs on the same data one after the other: workers keep them."""
+    return sorted(jobs, key=lambda job: plan.unseen.index(job.spec.unseen))
+
+
+def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[Event]:
+    """See to it that every job is done or has failed, by this launcher or by others who work on the same folder."""
+    pending = {job.spec.key: job for job in jobs}
+    before = {key: failure.attempts for key, failure in store.failures().items()}
+    how = "kept"
+    while True:
+        failures, folders = store.failures(), store.unfinished()
+        for key, job in list(pending.items()):
+            failure = failures.get(key)
+            if store.has(key):
+                yield pending.pop(key), Outcome(key, how)
+            elif failure is not None and (failure.kind == "pruned" or failure.attempts > before.get(key, 0)):
+                yield job, Outcome(key, "pruned" if failure.kind == "pruned" else "failed", failure.error)
+                del pending[key]
+        ready = []
+        for key, job in pending.items():
+            lost = tuple(folder.name for folder in folders.get(key, []) if store.abandoned(folder))
+            if len(lost) == len(folders.get(key, [])):
+                ready.append(replace(job, lost=lost))
+        for outcome in launcher.run(ready):
+            if outcome.how != "busy":
+                yield pending.pop(outcome.key), outcome
+        if not pending:
+            return
+        how = "done"
+        time.sleep(POLL)

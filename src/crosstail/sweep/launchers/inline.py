@@ -1,0 +1,32 @@
+"""One run after the other in this process: for a debugger, and for tests."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+
+from crosstail.sweep.launchers._launcher import Resources
+from crosstail.sweep.store import Store
+from crosstail.sweep.worker import Job, Outcome, execute
+
+
+class Inline(AbstractContextManager["Inline"]):
+    """Nothing to start and nothing to end."""
+
+    workers = 1
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+        """Do these jobs in order."""
+        return (execute(self.store, job) for job in jobs)
+
+
+def launcher(store: Store, resources: Resources) -> Inline:
+    """Takes no resources: a process cannot end its own run."""
+    for name, value in vars(resources).items():
+        if value is not None:
+            raise ValueError(f"the launcher inline takes no --{name.replace('_', '-')}: use --launcher local")
+    return Inline(store)

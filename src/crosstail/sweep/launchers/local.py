@@ -1,0 +1,177 @@
+"""Processes on this machine, which stay from run to run and share its cores and its GPUs."""
+
+import os
+import queue
+import signal
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from multiprocessing import connection, get_all_start_methods, get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from crosstail.sweep.launchers._launcher import Resources
+from crosstail.sweep.store import Store
+from crosstail.sweep.worker import Job, Outcome, Stopped, execute, give_up
+
+GRACE = 5.0  # seconds that a worker has for the step it is in, once it is asked to stop
+DEATHS = 10  # of workers on one run, after which it counts as failed
+
+
+class Local(AbstractContextManager["Local"]):
+    """So many worker processes; one that dies is replaced, and its run goes on."""
+
+    def __init__(self, store: Store, workers: int, time_limit: float | None) -> None:
+        self.store = store
+        self.workers = workers
+        self.time_limit = time_limit
+        method = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
+        self._context: Any = get_context(method)
+        # What all workers need is imported once, before they are forked: they start in milliseconds.
+        self._context.set_forkserver_preload(["__main__", __name__])
+        self._crew: list[Worker] = []
+
+    def __exit__(self, *error: object) -> None:
+        for worker in self._crew:
+            worker.connection.close()  # which is how they know
+        for worker in self._crew:
+            worker.process.join(GRACE + 1)
+            worker.end()
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+        """Do these jobs, as many at once as there are workers."""
+        waiting, deaths = deque(jobs), Counter[str]()
+        while len(self._crew) < min(self.workers, len(waiting)):
+            self._crew.append(self._hire(len(self._crew)))
+        while waiting or any(worker.job for worker in self._crew):
+            for worker in self._crew:
+                if worker.job is None and waiting:
+                    worker.give(waiting.popleft(), self.time_limit)
+            for number in self._heard_of():
+                worker = self._crew[number]
+                job, outcome = worker.job, worker.take()
+                if outcome is None:
+                    worker.end()
+                    self._crew[number] = self._hire(number)
+                    if job is None:
+                        continue
+                    deaths[job.spec.key] += 1
+                    if worker.overdue:
+                        outcome = give_up(self.store, job, "time limit", f"took longer than {self.time_limit:g} s")
+                    elif deaths[job.spec.key] == DEATHS:
+                        outcome = give_up(self.store, job, "died", f"its worker died {DEATHS} times; out of memory?")
+                    else:
+                        waiting.appendleft(job)
+                        continue
+                yield outcome
+
+    def _heard_of(self) -> list[int]:
+        """Wait for workers that are done with a job or have died, and kill those that take too long."""
+        first = min(worker.deadline for worker in self._crew)
+        patience = None if first == float("inf") else max(0.0, first - time.monotonic())
+        heard = connection.wait([worker.connection for worker in self._crew], patience)
+        for worker in self._crew:
+            if time.monotonic() > worker.deadline and worker.connection not in heard:
+                worker.overdue, worker.deadline = True, float("inf")
+                worker.process.kill()
+        return [number for number, worker in enumerate(self._crew) if worker.connection in heard]
+
+    def _hire(self, number: int) -> "Worker":
+        threads = max(1, cores() // self.workers)
+        return Worker(self._context, self.store, threads, device(number, gpus()))
+
+
+class Worker:
+    """A process, what it works on, and until when."""
+
+    def __init__(self, context: Any, store: Store, threads: int, device: str | None) -> None:
+        self.job: Job | None = None
+        self.deadline = float("inf")
+        self.overdue = False
+        self.connection: Connection[Job, Outcome]
+        self.connection, other = context.Pipe()
+        arguments = other, store.path, store.patience, threads, device
+        self.process: BaseProcess = context.Process(target=work, args=arguments, name="crosstail-worker")
+        self.process.start()
+        other.close()
+
+    def give(self, job: Job, time_limit: float | None) -> None:
+        """Let it do a job."""
+        self.job = job
+        self.deadline = time.monotonic() + (time_limit or float("inf"))
+        with suppress(OSError):  # it has died, which is noticed elsewhere
+            self.connection.send(job)
+
+    def take(self) -> Outcome | None:
+        """The outcome of its job, or None if it died."""
+        try:
+            outcome = self.connection.recv()
+        except (EOFError, OSError):
+            return None
+        self.job, self.deadline = None, float("inf")
+        return outcome
+
+    def end(self) -> None:
+        """Make sure that it is gone."""
+        self.connection.close()
+        self.process.kill()
+        self.process.join()
+
+
+def work(connection: "Connection[Outcome, Job]", path: Path, patience: float, threads: int, device: str | None) -> None:
+    """What a worker process does: jobs, until the other end of the connection is closed or its process dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is sent to all; the one who asked decides
+    if device is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = device
+    torch.set_num_threads(threads)
+    store, stopped = Store(path, patience), threading.Event()
+    jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+
+    def listen() -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                jobs.put(connection.recv())
+        stopped.set()
+        jobs.put(None)
+        time.sleep(GRACE)
+        os._exit(1)
+
+    threading.Thread(target=listen, daemon=True).start()
+    with suppress(Stopped, OSError):
+        for job in iter(jobs.get, None):
+            connection.send(execute(store, job, stopped.is_set))
+
+
+def gpus() -> list[str]:
+    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    if "CUDA_VISIBLE_DEVICES" in os.environ:
+        return [name for name in os.environ["CUDA_VISIBLE_DEVICES"].split(",") if name]
+    return [str(number) for number in range(torch.cuda.device_count())]
+
+
+def device(number: int, names: list[str]) -> str | None:
+    """The GPU of a worker: in turn, so that several share one where there are more workers than GPUs.
+
+    >>> [device(number, ["0", "1"]) for number in range(3)], device(0, [])
+    (['0', '1', '0'], None)
+    """
+    return names[number % len(names)] if names else None
+
+
+def launcher(store: Store, resources: Resources) -> Local:
+    """By default one worker per GPU, or per core where there is none."""
+    workers = resources.workers if resources.workers is not None else len(gpus()) or cores()
+    if workers < 1:
+        raise ValueError(f"--workers is {workers}, expected 1 or more")
+    return Local(store, workers, resources.time_limit)
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,85 @@
+"""The right to work on a run, with a sign of life that others can see without comparing clocks."""
+
+import os
+import threading
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+SIGN = "lease"
+UNKNOWN = "?"  # a system that does not say what it is
+
+
+class Lease:
+    """A folder that this process works in: its file `lease` changes every few seconds as long as the process lives.
+
+    Who takes the folder over moves it, so a holder that was only asleep finds it gone and can spoil nothing.
+    """
+
+    def __init__(self, folder: Path, beat: float) -> None:
+        self.folder = folder
+        self.lost = False
+        self._beat = beat
+        self._ended = threading.Event()
+        # A new file: one that a former holder still has open must not be the one that is read.
+        (folder / ".lease.part").write_bytes(_sign(0))
+        (folder / ".lease.part").replace(folder / SIGN)
+        self._thread = threading.Thread(target=self._live, name="crosstail-lease", daemon=True)
+        self._thread.start()
+
+    def _live(self) -> None:
+        for number in count(1):
+            if self._ended.wait(self._beat):
+                return
+            try:
+                file = os.open(self.folder / SIGN, os.O_WRONLY)  # never creates it
+            except FileNotFoundError:
+                self.lost = True
+                return
+            except OSError:
+                continue  # what ails the disk will be told by the run itself
+            try:
+                os.write(file, _sign(number))
+            except OSError:
+                continue
+            finally:
+                os.close(file)
+
+    def end(self) -> None:
+        """No more signs of life; the file stays."""
+        self._ended.set()
+        self._thread.join()
+
+    def give_back(self) -> None:
+        """Leave the folder to others."""
+        self.end()
+        (self.folder / SIGN).unlink(missing_ok=True)
+
+
+def is_dead(sign: bytes) -> bool:
+    """Whether a sign of life is that of a process of this machine that is no more; of other machines nobody knows."""
+    machine, process, start = (*sign.decode(errors="replace").split(), "", "", "")[:3]
+    return machine == _machine() != UNKNOWN and process.isdigit() and _start(int(process)) != start
+
+
+def _sign(number: int) -> bytes:
+    return f"{_machine()} {os.getpid()} {_start(os.getpid())} {number:012d}\n".encode()
+
+
+@cache
+def _machine() -> str:
+    """The running system and its table of processes: a container on the same machine has another one."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        return UNKNOWN
+
+
+def _start(process: int) -> str:
+    """When a living process was started, in the system's own count; empty for a dead one."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]

@@ -1,0 +1,53 @@
+"""How far a sweep is: per algorithm what is done, running, failed, and how long the rest will take."""
+
+from dataclasses import dataclass
+from statistics import mean
+
+from crosstail.sweep.plan import by_algorithm
+from crosstail.sweep.select import SELECTED_ON, choose
+from crosstail.sweep.store import Store
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Of one algorithm, in runs."""
+
+    entry: str
+    planned: int
+    done: int
+    running: int
+    failed: int
+    pruned: int
+    remaining: float | None  # seconds with as many workers as there are now; None: not known yet
+
+
+def status(store: Store) -> list[Progress]:
+    """One row per algorithm."""
+    results, failures = store.results(), store.failures()
+    running = {key for key, folders in store.unfinished().items() if not all(map(store.abandoned, folders))}
+    validation = {key: summary["validation"][SELECTED_ON] for key, summary in results.items()}
+    rows = []
+    for entry, plan in by_algorithm(store.plans()).items():
+        trials = store.trials(plan, entry)
+        keys = {spec.key for hparams in trials for spec in plan.runs(entry, hparams)}
+        choice = choose(plan, entry, trials, validation, failures)
+        if not choice.missing:
+            keys.update(key for seed in choice.finals() for key in seed)
+        done, active = keys & results.keys(), keys & running - results.keys()
+        failed = keys & failures.keys() - done - active
+        pruned = {key for key in failed if failures[key].kind == "pruned"}
+        left = plan.runs_per_algorithm - len(done) - len(failed)
+        seconds = [results[key]["seconds"] for key in done]
+        remaining = left * mean(seconds) / max(1, len(running)) if seconds or not left else None
+        rows.append(
+            Progress(
+                entry=entry,
+                planned=plan.runs_per_algorithm,
+                done=len(done),
+                running=len(active),
+                failed=len(failed - pruned),
+                pruned=len(pruned),
+                remaining=remaining,
+            )
+        )
+    return rows

@@ -1,0 +1,214 @@
+"""A sweep's folder, which many processes on many machines may use at once.
+
+    plans/KEY.json              what was asked for
+    proposals/ENTRY.N/          the trials that a search has proposed, from the N-th on
+    runs/KEY/                   a finished run
+    work/KEY.TOKEN/             a run that is not: its checkpoint, the lease of who holds it, failure.json if it failed
+    damaged/KEY.TOKEN/          what was found and could not be read
+    index.jsonl                 the figures of the finished runs once more
+    selected.json               the chosen hyperparameters
+
+What changes hands is a folder that is moved: a file system lets one of several movers win, also over a network, and
+whoever had it before finds it gone.
+"""
+
+import shutil
+import time
+from collections.abc import Container
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from crosstail.sweep.files import move, names, read_object, token, write_object
+from crosstail.sweep.index import Index, Summary
+from crosstail.sweep.lease import SIGN, Lease, is_dead
+from crosstail.sweep.plan import Hparams, Plan
+from crosstail.training.spec import RunSpec
+
+FAILURE = "failure.json"
+PATIENCE = 60.0  # seconds without a sign of life, by the clock of the one who waits
+
+
+class Failure(NamedTuple):
+    """Why a run has no result: an error, a time limit, a worker that died, or pruned by the search."""
+
+    kind: str
+    error: list[str]  # its last lines
+    attempts: int
+
+
+class Proposal(NamedTuple):
+    """A trial that a search wants, and where it lies in the unit cube in which the search looks for it."""
+
+    hparams: Hparams
+    unit: dict[str, float]
+
+
+class Store:
+    """What is asked for, what is done, and who does what."""
+
+    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
+        self.path = path
+        self.patience = patience
+        self._index = Index(path)
+        self._seen: dict[str, tuple[bytes, float]] = {}
+
+    @classmethod
+    def existing(cls, path: Path) -> "Store":
+        """The folder of a sweep that was begun."""
+        if not (path / "plans").is_dir():
+            raise ValueError(f"{path} is no sweep: crosstail sweep --out {path} begins one")
+        return cls(path)
+
+    def add(self, plan: Plan) -> None:
+        """Write a plan down; a folder holds one sweep, to which algorithms, trials and seeds may be added."""
+        for other in self.plans():
+            changed = [name for name in ("unseen", "search") if getattr(plan, name) != getattr(other, name)]
+            changed += [name for name, value in vars(plan.shared).items() if getattr(other.shared, name) != value]
+            if changed:
+                raise ValueError(
+                    f"{self.path} holds another sweep: its {', '.join(changed)} differs. Choose another --out, "
+                    f"or remove the folder"
+                )
+        file = self.path / "plans" / f"{plan.key}.json"
+        if not file.exists():
+            write_object(file, plan.to_json())
+
+    def plans(self) -> list[Plan]:
+        """What was asked for."""
+        found = []
+        for file in sorted((self.path / "plans").glob("*.json")):
+            try:
+                found.append(Plan.from_json(read_object(file) or {}))
+            except (KeyError, TypeError, AttributeError, ValueError):
+                raise ValueError(f"{file} is damaged: remove it and give the same sweep command again") from None
+        return found
+
+    def propose(self, entry: str, batch: list[Proposal]) -> None:
+        """Add trials of an algorithm, unless somebody else has proposed others by now."""
+        own = self.path / "proposals" / f".{token()}"
+        write_object(own / "trials.json", {"trials": [list(proposal) for proposal in batch]})
+        if not move(own, self._proposed(entry, len(self.proposals(entry)))):
+            shutil.rmtree(own)
+
+    def proposals(self, entry: str) -> list[Proposal]:
+        """What was proposed for an algorithm, in order."""
+        found: list[Proposal] = []
+        while batch := read_object(self._proposed(entry, len(found)) / "trials.json"):
+            found += [Proposal(*proposal) for proposal in batch["trials"]]
+        return found
+
+    def _proposed(self, entry: str, number: int) -> Path:
+        return self.path / "proposals" / f"{quote(entry, safe='')}.{number}"
+
+    def trials(self, plan: Plan, entry: str) -> list[Hparams]:
+        """The hyperparameters of an algorithm's trials, as far as they are known."""
+        return [*plan.drawn[entry], *(proposal.hparams for proposal in self.proposals(entry))][: plan.trials]
+
+    def has(self, key: str) -> bool:
+        """Whether a run is finished."""
+        return (self.path / "runs" / key).exists()
+
+    def results(self) -> dict[str, Summary]:
+        """The figures of the finished runs, by key."""
+        return self._index.read()
+
+    def tidy(self) -> list[str]:
+        """Put aside what is called finished and holds no result, and return the keys; remove what is left of others."""
+        self.results()
+        for key in self._index.damaged:
+            self.put_aside(self.path / "runs" / key)
+        for key, folders in self.unfinished().items():
+            if self.has(key):
+                for folder in filter(self.abandoned, folders):
+                    shutil.rmtree(folder, ignore_errors=True)
+        return self._index.damaged
+
+    def unfinished(self) -> dict[str, list[Path]]:
+        """The folders of runs that are not finished, by key; several of one run only after an accident."""
+        found: dict[str, list[Path]] = {}
+        place = self.path / "work"
+        for name in names(place):
+            found.setdefault(name.partition(".")[0], []).append(place / name)
+        return found
+
+    def failures(self) -> dict[str, Failure]:
+        """The runs that failed, by key, whether or not somebody tries them again just now."""
+        found = {}
+        for key, folders in self.unfinished().items():
+            for folder in folders:
+                if failure := read_failure(folder):
+                    found[key] = failure
+        return found
+
+    def abandoned(self, folder: Path) -> bool:
+        """Whether nobody works in a folder: given back, its holder dead, or no sign of life for too long."""
+        try:
+            sign = (folder / SIGN).read_bytes()
+        except FileNotFoundError:
+            return True
+        now = time.monotonic()
+        last, since = self._seen.get(folder.name, (b"", now))
+        if sign != last:
+            since = now
+        self._seen[folder.name] = sign, since
+        return is_dead(sign) or now - since > self.patience
+
+    def claim(self, spec: RunSpec, lost: Container[str] = ()) -> Lease | None:
+        """A folder to work on a run in, or None if it is finished or somebody else works on it.
+
+        `lost` names folders that somebody else has seen abandoned.
+        """
+        key = spec.key
+        if key not in self.unfinished():
+            (self.path / "work" / f"{key}.new").mkdir(parents=True, exist_ok=True)
+        folders = self.unfinished().get(key, [])
+        if self.has(key) or not all(folder.name in lost or self.abandoned(folder) for folder in folders):
+            return None
+        first, *others = sorted(folders, key=lambda folder: not (folder / "spec.json").exists())
+        place = self.path / "work" / f"{key}.{token()}"
+        if not move(first, place):
+            return None
+        for other in others:
+            shutil.rmtree(other, ignore_errors=True)
+        try:
+            lease = Lease(place, beat=self.patience / 20)
+        except FileNotFoundError:  # somebody was as quick, before the lease was there
+            return None
+        if self.has(key):  # it was finished since we looked
+            lease.end()
+            shutil.rmtree(place, ignore_errors=True)
+            return None
+        return lease
+
+    def publish(self, lease: Lease, key: str) -> None:
+        """Make a run one of the finished; if somebody else has done it, theirs is as good."""
+        lease.end()
+        (lease.folder / FAILURE).unlink(missing_ok=True)
+        place = self.path / "runs" / key
+        if move(lease.folder, place):
+            (place / SIGN).unlink(missing_ok=True)
+        else:
+            shutil.rmtree(lease.folder, ignore_errors=True)
+
+    def fail(self, lease: Lease, kind: str, error: list[str]) -> Failure:
+        """Write down why a run ended without a result, and leave it to whoever tries it again."""
+        before = read_failure(lease.folder)
+        failure = Failure(kind, error, 1 + (before.attempts if before else 0))
+        try:
+            write_object(lease.folder / FAILURE, failure._asdict())
+        finally:
+            lease.give_back()
+        return failure
+
+    def put_aside(self, folder: Path) -> None:
+        """Keep what cannot be read for whoever wants to look at it, out of the way."""
+        move(folder, self.path / "damaged" / f"{folder.name.partition('.')[0]}.{token()}")
+
+
+def read_failure(folder: Path) -> Failure | None:
+    """Why a run failed, if it did."""
+    try:
+        return Failure(**(read_object(folder / FAILURE) or {}))
+    except TypeError:
+        return None
