@@ -65,6 +65,7 @@ def fit(
     Example: [b]crosstail fit photos/ --algorithm boda --decouple --out run[/]
     """
     from crosstail import algorithms, data, protocols
+    from crosstail.report.run_page import write_page
     from crosstail.training import RunSpec
 
     console = Console(stderr=True)
@@ -97,23 +98,24 @@ def fit(
         evaluations=evaluations,
     )
     plans = protocols.folds(spec)
+    places = [out if len(plans) == 1 else out / str(plan.unseen) for plan in plans]
     results = []
-    for plan in plans:
-        place = out if len(plans) == 1 else out / str(plan.unseen)
+    for plan, place in zip(plans, places, strict=True):
         with progress_bar(console, f"unseen {plan.unseen}:" if plan.unseen else "") as progress:
             results.append(protocols.run(plan, place, progress))
+        write_page(place, [place])
+    if len(plans) > 1:
+        write_page(out, places)
     if as_json:
         print(json.dumps(results[0] if len(results) == 1 else results))
         return
     shown = Console()
     for note in results[0]["data"]["notes"]:
         shown.print(f"note: {note}", markup=False)
-    if len(results) > 1:
-        shown.print(folds_table(results))
-        return
-    shown.print(result_table(results[0]))
+    shown.print(result_table(results[0]) if len(results) == 1 else folds_table(results))
     run = shlex.quote(str(out))
-    shown.print(f"Next: crosstail predict {run} FILES, or crosstail graph {run}", markup=False, highlight=False)
+    then = f", crosstail predict {run} FILES, or crosstail graph {run}" if len(results) == 1 else ""
+    shown.print(f"Next: open {out / 'report.html'}{then}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:
