@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from crosstail.cli._options import named_values
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._tables import folds_table, result_table
 
@@ -70,11 +71,11 @@ def fit(
 
     console = Console(stderr=True)
     sheet = data.sheet_of(dataset)
-    columns = dict(_pair("--column", text) for text in column or [])
+    columns = named_values("--column", column)
     kind = data.kind_of(dataset, columns)
     if freeze is None:
         freeze = kind == "files" and backbone in (None, "efficientnet_lite0")
-    given = dict(_pair("--hp", text) for text in hp or [])
+    given = named_values("--hp", hp)
     typed = algorithms.parse(algorithms.find(algorithm).Hparams, given)
     suitable = {"files": "efficientnet_lite0", "images": "small_cnn", "vectors": "mlp"}[kind]
     spec = RunSpec(
@@ -116,11 +117,3 @@ def fit(
     run = shlex.quote(str(out))
     then = f", crosstail predict {run} FILES, or crosstail graph {run}" if len(results) == 1 else ""
     shown.print(f"Next: open {out / 'report.html'}{then}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _pair(option: str, text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not value:
-        example = {"--hp": "lr=0.001", "--column": "domain=hospital"}[option]
-        raise ValueError(f"{option} {text!r}: expected name=value, for example {option} {example}")
-    return name, value
