@@ -165,6 +165,14 @@ def test_with_a_refresh_only_full_passes_change_the_statistics(name):
 
 
 @pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize("hparams", [{"window": 0}, {"window": -5}, {"refresh": -1}, {"window": 0, "refresh": -1}])
+def test_hyperparameters_that_would_leave_the_term_without_statistics_are_refused(name, hparams):
+    with pytest.raises(ValueError, match="expected a window of 1 or more, or a refresh of 1 or more"):
+        build(name, **hparams)
+    assert build(name, window=0, refresh=1).criterion.window is None
+
+
+@pytest.mark.parametrize("name", FAMILY)
 def test_refresh_blends_by_the_formula_of_the_paper(name):
     """μ ← m μ + (1 − m) μ of the pass; a new pair is taken as it is, one that the pass did not see is kept."""
     algorithm = build(name, refresh=10, momentum=0.25)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosstail import protocols
+from crosstail import data, protocols
+from crosstail.report import run_page
 from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
 
@@ -18,7 +20,7 @@ SHORT = "--backbone mlp --width 8 --steps 6 --batch-size 4 --evaluations 2"
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The specs that are asked for, without training any."""
+    """The specs that are asked for, without training any, and so without a page."""
     specs = []
 
     def fit(spec, out, progress, devices):
@@ -26,6 +28,7 @@ def asked(monkeypatch):
         return {}
 
     monkeypatch.setattr(protocols, "run", fit)
+    monkeypatch.setattr(run_page, "write_page", lambda out, folders: None)
     return specs
 
 
@@ -53,14 +56,27 @@ def test_the_table_shows_the_figures_within_80_columns(crosstail, vectors):
         assert f"{100 * value:.1f}" in cells[row]
     assert "many-shot pairs" not in cells  # no pair has more than 100 samples
     assert f"{result['transferability']['alpha']:.2f}" in cells["transferability α"]
-    assert lines[-1] == "Next: crosstail predict run FILES, or crosstail graph run"
+    assert lines[-1] == "Next: open run/report.html, crosstail predict run FILES, or crosstail graph run"
+    assert f"<td>{100 * result['test']['pair_average']:.1f}</td>" in Path("run/report.html").read_text(encoding="utf-8")
 
 
 def test_the_same_command_again_shows_the_same_result(crosstail, vectors):
     words = f"fit {vectors} --out run {SHORT} --decouple --json"
     first = crosstail(words)
     Path("v.npz").unlink()  # not even the data are needed
+    Path("run/report.html").unlink()
     assert crosstail(words) == first
+    assert Path("run/report.html").exists()
+
+
+def test_each_fold_has_a_page_and_so_have_all_together(crosstail, vectors):
+    done = crosstail(f"fit {vectors} --out dg --protocol dg --algorithm erm {SHORT}")
+    assert done.code == 0 and done.out.splitlines()[-1] == "Next: open dg/report.html"
+    titles = [re.search("<title>(.*?)</title>", Path(p).read_text(encoding="utf-8"))[1] for p in PAGES]
+    assert titles == ["erm on v.npz: each domain unseen in turn", "erm on v.npz: 0 unseen", "erm on v.npz: 1 unseen"]
+
+
+PAGES = ["dg/report.html", "dg/0/report.html", "dg/1/report.html"]
 
 
 def test_every_option_is_in_the_spec(crosstail, asked):
@@ -90,6 +106,22 @@ def test_every_option_is_in_the_spec(crosstail, asked):
             columns={"domain": "site"},
         )
     ]
+
+
+SPECS = [
+    RunSpec(dataset="digits", seed=3),
+    RunSpec(dataset="my photos", algorithm="boda", decouple=True, backbone="efficientnet_lite0", freeze=True, width=8),
+    RunSpec(dataset="digits", protocol="dg", unseen="signs", labels=("forward:50", "uniform", "step:10")),
+    RunSpec(dataset="m.csv", columns={"domain": "a site"}, hparams={"lr": 1e-5, "weight_decay": 0.1}, augment=True),
+    RunSpec(dataset="digits", skip_broken=True, data_seed=1, steps=7, batch_size=8, evaluations=9),
+]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_command_on_the_page_is_the_run(crosstail, asked, monkeypatch, spec):
+    monkeypatch.setattr(data, "kind_of", lambda dataset, columns: "files")
+    done = crosstail(run_page.command(spec, Path("run")).removeprefix("crosstail ") + " --json")
+    assert asked == [spec], done.err
 
 
 def test_defaults_are_those_of_the_data_sheet(crosstail, asked):
@@ -125,6 +157,7 @@ MISTAKES = {
     "fit v.npz --out run --backbone mlp --hp mu=1": "unknown hyperparameter 'mu': there are lr,",
     "fit v.npz --out run --backbone mlp --hp nu=much": "hyperparameter nu is 'much', expected float",
     "fit v.npz --out run --backbone mlp --hp lr=-1": "Invalid learning rate: -1.0",
+    "fit v.npz --out run --backbone mlp --hp window=0": "window is 0 and refresh 0, so nothing would keep",
     "fit v.npz --out run --backbone mlp --steps 0": "steps is 0, expected 1 or more",
     "fit v.npz --out run --backbone mlp --batch-size 0": "batch_size is 0, expected 1 or more",
     "fit v.npz --out run --backbone mlp --width 0": "width is 0, expected 1 or more",

@@ -860,6 +860,11 @@ class TestModule:
         for seed in range(4, 8):
             assert torch.equal(original(*self.batch(seed)), restored(*self.batch(seed)))
 
+    @pytest.mark.parametrize("window", [0, -1])
+    def test_a_window_without_a_sample_is_refused(self, window: int) -> None:
+        with pytest.raises(ValueError, match=f"window is {window}, expected 1 or more, or None"):
+            BoDALoss(2, 3, 4, self.counts, window=window)
+
     def test_without_a_window_nothing_changes_by_itself(self) -> None:
         criterion = BoDALoss(2, 3, 4, self.counts, window=None)
         z, y, domain = self.batch()

@@ -153,6 +153,24 @@ class TestStream:
             statistics.update(z, y, domain)
         assert all(torch.equal(value, before[name]) for name, value in statistics.state_dict().items())
 
+    @pytest.mark.parametrize(
+        ("row", "c", "d", "message"),
+        [
+            (3, 3, 0, "y has a 3, expected 0 to 2"),  # would count for class 0 of domain 1
+            (3, -1, 1, "y has a -1, expected 0 to 2"),
+            (0, 0, 2, "domain has a 2, expected 0 to 1"),
+            (0, 5, -1, "domain has a -1, expected 0 to 1"),
+        ],
+    )
+    def test_a_label_out_of_range_is_refused_and_changes_nothing(self, row: int, c: int, d: int, message: str) -> None:
+        z, y, domain = draw_samples()
+        statistics = collect((z, y, domain))
+        before = copy.deepcopy(statistics.state_dict())
+        y[row], domain[row] = c, d
+        with pytest.raises(ValueError, match=message):
+            statistics.update(z, y, domain)
+        assert all(torch.equal(value, before[name]) for name, value in statistics.state_dict().items())
+
     def test_huge_features_are_not_refused(self) -> None:
         statistics = PairStatistics(1, 1, 2)
         zeros = torch.zeros(2, dtype=torch.int64)

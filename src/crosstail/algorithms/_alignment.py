@@ -38,6 +38,11 @@ class Alignment(ERM):
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__(backbone, task, hparams)
+        if hparams.refresh < 0 or (hparams.refresh == 0 and hparams.window < 1):
+            raise ValueError(
+                f"window is {hparams.window} and refresh {hparams.refresh}, so nothing would keep the statistics of "
+                "the alignment term: expected a window of 1 or more, or a refresh of 1 or more"
+            )
         self.criterion = BoDALoss(
             task.num_domains,
             task.num_classes,

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from crosstail.cli._options import named_values
+
 if TYPE_CHECKING:  # importing torch takes seconds, and --help needs none of it
     from crosstail.training import RunSpec
 
@@ -60,7 +62,7 @@ def run_spec(
     from crosstail.training import RunSpec
 
     sheet = data.sheet_of(dataset)
-    columns = dict(pair("--column", text) for text in column or [])
+    columns = named_values("--column", column)
     kind = data.kind_of(dataset, columns)
     if freeze is None:
         freeze = kind == "files" and backbone in (None, "efficientnet_lite0")
@@ -76,12 +78,3 @@ def run_spec(
         batch_size=batch_size if batch_size is not None else (sheet.batch_size if sheet else 24),
         **others,
     )
-
-
-def pair(option: str, text: str) -> tuple[str, str]:
-    """Name and value of what was typed as name=value."""
-    name, equals, value = text.partition("=")
-    if not equals or not value:
-        example = {"--hp": "lr=0.001", "--column": "domain=hospital"}[option]
-        raise ValueError(f"{option} {text!r}: expected name=value, for example {option} {example}")
-    return name, value

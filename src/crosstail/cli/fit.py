@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from crosstail.cli import _spec
+from crosstail.cli._options import named_values
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._tables import folds_table, result_table
 
@@ -54,11 +55,12 @@ def fit(
     Example: [b]crosstail fit photos/ --algorithm boda --decouple --out run[/]
     """
     from crosstail import algorithms, protocols
+    from crosstail.report.run_page import write_page
     from crosstail.training.devices import Devices, is_main_process
 
     console = Console(stderr=True)
     given = _selected(hparams, algorithm, decouple) if hparams else {}
-    given |= dict(_spec.pair("--hp", text) for text in hp or [])
+    given |= named_values("--hp", hp)
     typed = algorithms.parse(algorithms.find(algorithm).Hparams, given)
     spec = _spec.run_spec(
         dataset,
@@ -84,25 +86,27 @@ def fit(
     )
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
     plans = protocols.folds(spec)
+    places = [out if len(plans) == 1 else out / str(plan.unseen) for plan in plans]
     results = []
-    for plan in plans:
-        place = out if len(plans) == 1 else out / str(plan.unseen)
+    for plan, place in zip(plans, places, strict=True):
         with progress_bar(console, f"unseen {plan.unseen}:" if plan.unseen else "") as progress:
             results.append(protocols.run(plan, place, progress if is_main_process() else None, devices=machine))
+        if is_main_process():
+            write_page(place, [place])
     if not is_main_process():
         return
+    if len(plans) > 1:
+        write_page(out, places)
     if as_json:
         print(json.dumps(results[0] if len(results) == 1 else results))
         return
     shown = Console()
     for note in results[0]["data"]["notes"]:
         shown.print(f"note: {note}", markup=False)
-    if len(results) > 1:
-        shown.print(folds_table(results))
-        return
-    shown.print(result_table(results[0]))
+    shown.print(result_table(results[0]) if len(results) == 1 else folds_table(results))
     run = shlex.quote(str(out))
-    shown.print(f"Next: crosstail predict {run} FILES, or crosstail graph {run}", markup=False, highlight=False)
+    then = f", crosstail predict {run} FILES, or crosstail graph {run}" if len(results) == 1 else ""
+    shown.print(f"Next: open {out / 'report.html'}{then}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _selected(file: Path, algorithm: str, decouple: bool) -> dict[str, Any]:

@@ -166,6 +166,8 @@ class BoDALoss(nn.Module):
         counts = torch.as_tensor(counts)
         if counts.shape != (num_domains, num_classes):
             raise ValueError(f"counts is {tuple(counts.shape)}, expected {(num_domains, num_classes)}")
+        if window is not None and window < 1:
+            raise ValueError(f"window is {window}, expected 1 or more, or None if full passes make the statistics")
         self.register_buffer("counts", counts)
         self.nu, self.temperature, self.balanced, self.reduction = nu, temperature, balanced, reduction
         self.window = window

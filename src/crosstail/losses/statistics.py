@@ -72,6 +72,8 @@ class PairStatistics(nn.Module):
     def update(self, z: Tensor, y: Tensor, domain: Tensor) -> None:
         """Take in a batch: z (B, F), y (B,), domain (B,)."""
         z = z.detach().to(self.mean.dtype)
+        for name, labels, size in (("domain", domain, self.counts.shape[0]), ("y", y, self.counts.shape[1])):
+            _require_labels(labels, size, name)
         pair = domain * self.counts.shape[1] + y
         past = torch.minimum(self.counts, self.memory).view(-1).to(z.dtype)  # (P,), samples that the past counts as
         if self.covariance in ("none", "diagonal"):
@@ -202,6 +204,15 @@ class PairStatistics(nn.Module):
             inner = torch.eye(self.rank, dtype=factor.dtype, device=factor.device) + factor.mT @ scaled
         lower = torch.linalg.cholesky(inner)
         return LowRankPrecision(diagonal, torch.linalg.solve_triangular(lower.mT, scaled, upper=True, left=False))
+
+
+def _require_labels(labels: Tensor, size: int, name: str) -> None:
+    """Raise a ValueError for a label that is out of range: it would count for another pair."""
+    if not len(labels):
+        return
+    low, high = map(int, labels.aminmax())
+    if low < 0 or high >= size:
+        raise ValueError(f"{name} has a {low if low < 0 else high}, expected 0 to {size - 1}")
 
 
 def _arrival(pair: Tensor) -> Tensor:

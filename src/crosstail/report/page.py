@@ -1,11 +1,14 @@
 """One offline page: headings, sentences, tables, pictures and interactive charts, with no request to anywhere."""
 
 import base64
+import hashlib
 import io
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,9 @@ import vl_convert
 from numpy.typing import NDArray
 from PIL import Image
 
-Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
+from crosstail.data.cache import cache_folder, write_atomically
+
+Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.ConcatChart | alt.HConcatChart | alt.VConcatChart
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1e; --dim: #5d5d66; --line: #d8d8de; --paper: #fff }
@@ -26,9 +31,12 @@ h1 { font-size: 1.7rem; line-height: 1.2; margin: .5rem 0 } h2 { font-size: 1.2r
 p { max-width: 46rem; margin: .4rem 0 .8rem } .dim { color: var(--dim) } .wide { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem }
 th, td { padding: .3rem .9rem .3rem 0; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line) }
-th:first-child, td:first-child { text-align: left } td.best { font-weight: 700 }
+th:first-child, td:first-child, .words td:last-child { text-align: left } td.best { font-weight: 700 }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem; border: 1px solid var(--line); padding: .6rem }
+h1, p { overflow-wrap: anywhere } .fit { display: block !important; width: 100%; max-width: 46rem }
 figure { margin: .5rem 0 } figcaption { color: var(--dim); font-size: .9rem } img { image-rendering: pixelated;
   max-width: 100%; display: block }
+@media (max-width: 480px) { th, td { padding-right: .5rem } table { font-size: .82rem } }
 """
 
 _DRAW = """
@@ -57,15 +65,27 @@ class Page:
         """A paragraph."""
         self._body.append(f'<p class="dim">{escape(text)}</p>' if dim else f"<p>{escape(text)}</p>")
 
-    def table(self, header: list[str], rows: list[list[str]], best: set[tuple[int, int]] | None = None) -> None:
-        """A table; `best` names the (row, column) cells to emphasise."""
+    def code(self, text: str) -> None:
+        """A line to copy."""
+        self._body.append(f"<pre>{escape(text)}</pre>")
+
+    def table(
+        self,
+        header: list[str],
+        rows: list[list[str]],
+        best: set[tuple[int, int]] | None = None,
+        *,
+        words_last: bool = False,
+    ) -> None:
+        """A table; `best` names the (row, column) cells to emphasise; its last column may be words."""
         head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
         lines = []
         for i, row in enumerate(rows):
             openings = ['<td class="best">' if best and (i, j) in best else "<td>" for j in range(len(row))]
             cells = (opening + escape(cell) + "</td>" for opening, cell in zip(openings, row, strict=True))
             lines.append(f"<tr>{''.join(cells)}</tr>")
-        self._body.append(f'<div class="wide"><table><tr>{head}</tr>{"".join(lines)}</table></div>')
+        table = '<table class="words">' if words_last else "<table>"
+        self._body.append(f'<div class="wide">{table}<tr>{head}</tr>{"".join(lines)}</table></div>')
 
     def images(self, images: NDArray[np.uint8], caption: str, *, scale: int = 2) -> None:
         """A row of images (N, H, W, 3) with a caption, which is also the text alternative."""
@@ -82,10 +102,12 @@ class Page:
         """An interactive chart with a text alternative."""
         name = f"chart{self._charts}"
         self._charts += 1
-        # "</" would end the script element early, whatever the names in the data are.
-        spec = json.dumps(chart.to_dict()).replace("</", "<\\/")
+        # "</script" or "<!--" in a name from the data would change where the script element ends.
+        spec = json.dumps(chart.to_dict()).replace("<", "\\u003c")
+        style = "fit" if getattr(chart, "width", None) == "container" else ""
+        label = escape(alternative)
         self._body.append(
-            f'<div class="wide"><div data-chart="{name}" role="img" aria-label="{escape(alternative)}"></div></div>'
+            f'<div class="wide"><div class="{style}" data-chart="{name}" role="img" aria-label="{label}"></div></div>'
             f'<script type="application/json" id="{name}">{spec}</script>'
         )
 
@@ -104,8 +126,20 @@ class Page:
 
 @cache
 def _bundle() -> str:
-    """Vega and what it needs, as one script; making it takes seconds."""
-    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed").replace("</script", "<\\/script")
+    """Vega and what it needs, as one script; making it takes two seconds, so it is kept, with a checksum before it."""
+    kept = cache_folder() / f"vega-{version('vl-convert-python')}.js"
+    with suppress(OSError):
+        checksum, _, script = kept.read_bytes().partition(b"\n")
+        if checksum == _checksum(script):
+            return script.decode()
+    made: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed").replace("</script", "<\\/script")
+    script = made.encode()
+    write_atomically(kept, lambda path: path.write_bytes(_checksum(script) + b"\n" + script))
+    return made
+
+
+def _checksum(script: bytes) -> bytes:
+    return hashlib.sha256(script).hexdigest().encode()
 
 
 def save_chart(chart: Chart, path: Path) -> None:

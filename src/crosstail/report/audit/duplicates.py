@@ -1,11 +1,8 @@
 """The same input twice: in two classes a label is wrong, in two splits the test set leaks into training."""
 
-import hashlib
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from crosstail.data.dataset import DomainDataset
+from crosstail.data.duplicates import equal
 from crosstail.data.images import ImageFiles
 from crosstail.report.audit.inputs import Report, chunks, digest
 
@@ -58,46 +56,6 @@ def equal_rows(x: Any, progress: Report) -> list[list[int]]:
         hashes += map(digest, np.asarray(x[rows]))
         progress("comparing", len(hashes), len(x))
     return equal(enumerate(hashes))
-
-
-def equal_files(paths: Mapping[int, Path], progress: Report) -> list[list[int]]:
-    """Groups of files with the same content; only files of the same size are read."""
-    same_size = equal((row, _size(path)) for row, path in paths.items())
-    rows = [row for group in same_size for row in group]
-    found: list[tuple[int, Hashable]] = []
-    with ThreadPoolExecutor(4) as pool:
-        for piece in chunks(len(rows)):
-            some = [rows[i] for i in piece]
-            found += zip(some, pool.map(lambda row: _content(paths[row], row), some), strict=True)
-            progress("files of the same size", len(found), len(rows))
-    return equal(found)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
-
-
-def _content(path: Path, row: int) -> Hashable:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").digest()
-    except OSError:
-        return row  # what cannot be read is equal to nothing; its header is listed as broken
-
-
-def equal(keyed: Iterable[tuple[int, Hashable]]) -> list[list[int]]:
-    """Groups of rows with the same key, without those that stand alone.
-
-    >>> equal([(0, "a"), (1, "b"), (2, "a")])
-    [[0, 2]]
-    """
-    rows: dict[Hashable, list[int]] = defaultdict(list)
-    for row, key in keyed:
-        rows[key].append(row)
-    return [group for group in rows.values() if len(group) > 1]
 
 
 def alike(thumbnails: NDArray[np.uint8], progress: Report, threshold: float = ALIKE) -> list[list[int]]:

@@ -6,10 +6,11 @@ import numpy as np
 
 from crosstail.data.dataset import SPLITS, DomainDataset
 from crosstail.data.divergence import label_divergence
+from crosstail.data.duplicates import equal, equal_files
 from crosstail.data.images import ImageFiles
 from crosstail.data.sources import with_gaps_noted
 from crosstail.report.audit.advice import advice
-from crosstail.report.audit.duplicates import alike, describe, equal, equal_files, equal_rows, row_names
+from crosstail.report.audit.duplicates import alike, describe, equal_rows, row_names
 from crosstail.report.audit.inputs import (
     EmbeddingInputs,
     ImageInputs,

@@ -1,0 +1,107 @@
+"""The tables of a run as pictures."""
+
+import altair as alt
+import pandas as pd
+
+from crosstail.report.charts import PALETTE
+
+NUMBERED = 40  # classes, or domains, up to which a cell has room for its number
+PANEL = 60  # rows of smaller cells in one panel
+INK = "#8a8a92"  # readable on white and on black: the page may be either
+
+
+def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.ConcatChart:
+    """Test accuracy per pair as a heat map, with the more of domains and classes downwards, in panels if many.
+
+    Few-shot pairs have a triangle and zero-shot pairs a cross; a grey cell has no test samples.
+    """
+    across, down = "domain", "class"
+    if pairs["domain"].nunique() > pairs["class"].nunique():
+        across, down = down, across
+    numbered = pairs[down].nunique() <= NUMBERED
+    if not numbered:  # so many are easier to take in from the worst to the best
+        mean = pairs.groupby(down)["accuracy"].transform("mean")
+        pairs = pairs.assign(mean=mean).sort_values(["mean", down], kind="stable")
+    rank = pairs[down].map({name: i for i, name in enumerate(dict.fromkeys(pairs[down]))})
+    panels = [_panel(part, across, down, count_title, numbered) for _, part in pairs.groupby(rank // PANEL)]
+    return alt.concat(*panels, columns=4)
+
+
+def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, numbered: bool) -> alt.LayerChart:
+    width, height = (64, 26) if numbered else (22, 13)
+    base = alt.Chart(pairs, width=alt.Step(width), height=alt.Step(height)).encode(
+        x=alt.X(f"{across}:N", title=None, sort=None, axis=alt.Axis(orient="top", labelAngle=-40, labelLimit=120)),
+        y=alt.Y(f"{down}:N", title=None, sort=None, axis=alt.Axis(labelLimit=120, labelOverlap=False)),
+        tooltip=[
+            "domain:N",
+            "class:N",
+            alt.Tooltip("count:Q", title=count_title),
+            alt.Tooltip("accuracy:Q", title="test accuracy, %", format=".1f"),
+            alt.Tooltip("hits:Q", title="right"),
+            alt.Tooltip("tested:Q", title="of test samples"),
+            alt.Tooltip("low:Q", title="95 % interval from", format=".1f"),
+            alt.Tooltip("high:Q", title="to", format=".1f"),
+        ],
+    )
+    colour = alt.Color(
+        "accuracy:Q",
+        title="test accuracy, %",
+        scale=alt.Scale(domain=[0, 50, 100], range=["#7f2704", "#f16913", "#fff5eb"]),
+        legend=alt.Legend(orient="top", gradientLength=160),
+    )
+    shape = alt.Shape(
+        "shot:N",
+        title="training samples",
+        scale=alt.Scale(domain=["few", "zero"], range=["triangle-up", "cross"]),
+        legend=alt.Legend(orient="top"),
+    )
+    cells = base.transform_filter("datum.tested > 0")
+    marks = base.transform_filter("datum.shot == 'few' || datum.shot == 'zero'").mark_point(
+        fill=PALETTE[0], stroke="white", strokeWidth=0.8, size=40, opacity=1, xOffset=22 if numbered else 0
+    )
+    chart = (
+        base.mark_rect(color=INK, opacity=0.3, stroke="white")
+        + cells.mark_rect(stroke="white").encode(color=colour)
+        + marks.encode(shape=shape)
+    )
+    if numbered:
+        ink = alt.condition("datum.accuracy < 40", alt.value("white"), alt.value("black"))
+        chart += cells.mark_text(fontSize=11).encode(text=alt.Text("accuracy:Q", format=".0f"), color=ink)
+    return chart
+
+
+def accuracy_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart:
+    """Pair average per step on validation and test; a ring is around the evaluation that is reported."""
+    base = _curve(table, "split:N", ["validation", "test"]).encode(
+        y=alt.Y("accuracy:Q", title="pair average, %", scale=alt.Scale(zero=False)),
+        tooltip=["stage:O", "step:Q", "split:N", alt.Tooltip("accuracy:Q", format=".1f")],
+    )
+    ring = base.transform_filter("datum.reported").mark_point(size=160, strokeWidth=2, filled=False)
+    return base.mark_line(point=True) + ring + _second_stage(table, stage_one)
+
+
+def loss_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart:
+    """Each loss term per step."""
+    base = _curve(table, "term:N", list(dict.fromkeys(table["term"]))).encode(
+        y=alt.Y("loss:Q", title="loss"),
+        tooltip=["stage:O", "step:Q", "term:N", alt.Tooltip("loss:Q", format=".4g")],
+    )
+    return base.mark_line(point=True) + _second_stage(table, stage_one)
+
+
+def _curve(table: pd.DataFrame, colour: str, order: list[str]) -> alt.Chart:
+    scale, legend = alt.Scale(domain=order, range=PALETTE), alt.Legend(orient="bottom", labelLimit=0, columns=3)
+    return alt.Chart(table, width="container", height=240).encode(
+        x=alt.X("at:Q", title="step"),
+        color=alt.Color(colour, title=None, sort=order, scale=scale, legend=legend),
+        detail="stage:O",
+    )
+
+
+def _second_stage(table: pd.DataFrame, stage_one: int) -> alt.LayerChart:
+    """A line where stage two begins, if there is one."""
+    begins = pd.DataFrame({"at": [stage_one], "what": "stage two"})[: int((table["stage"] == 2).any())]
+    base = alt.Chart(begins).encode(x="at:Q")
+    return base.mark_rule(color=INK, strokeDash=[4, 4]) + base.mark_text(color=INK, align="left", dx=5, y=6).encode(
+        text="what:N"
+    )
