@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from crosstail import algorithms, discovery, testing
+from crosstail import algorithms, backbones, discovery, testing
+from crosstail.data import DomainBatch, DomainBatches, load
 from crosstail.training import RunSpec, fit
 from crosstail.training.devices import Devices
 from crosstail.training.folder import RunFolder
@@ -84,10 +85,15 @@ def test_two_processes_give_the_losses_and_figures_of_one(spec, tmp_path, run_by
             torch.testing.assert_close(shared[name], value, rtol=1e-3, atol=1e-4, msg=f"{one.algorithm}: {name}")
 
 
+@pytest.mark.parametrize("name", [n for n in discovery.names("crosstail.algorithms") if n not in SHARED])
+def test_what_cannot_be_shared_says_so_before_anything_starts(spec, tmp_path, name):
+    with pytest.raises(ValueError, match=f"{name} cannot be trained by several processes: "):
+        fit(replace(spec, algorithm=name), tmp_path / "run", devices=Devices("cpu", 2))
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_batch_that_cannot_be_shared_is_refused(spec, tmp_path):
     with pytest.raises(ValueError, match="a batch of 4 per domain cannot be shared evenly by 3 processes"):
-        from crosstail.data import DomainBatches, load
-
         DomainBatches(load(spec.dataset), batch_size=4, share=(0, 3))
 
 
@@ -101,9 +107,6 @@ def test_chunks_change_the_memory_and_not_the_figures(spec, tmp_path, name):
 
 
 def test_chunks_keep_the_activations_of_one_part_only():
-    from crosstail import backbones
-    from crosstail.data import DomainBatch
-
     def kept(chunks):
         backbone = backbones.build("small_cnn", (3, 16, 16), 8)
         algorithm = algorithms.build("erm", backbone, algorithms.Task(torch.ones(1, 2))).train()

@@ -126,9 +126,9 @@ def _fit(
     devices: Devices,
 ) -> dict[str, Any]:
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
-    fabric = fabric_of(devices, spec.precision)
-    if fabric.world_size > 1 and algorithm.unshared:
+    if devices.several and algorithm.unshared:
         raise ValueError(f"{spec.algorithm} cannot be trained by several processes: {algorithm.unshared}")
+    fabric = fabric_of(devices, spec.precision)
     algorithm.chunks = devices.chunks
     if devices.compile:
         algorithm.backbone.compile()
