@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -117,6 +118,18 @@ def test_chunks_keep_the_activations_of_one_part_only():
         return sum(sizes)
 
     assert kept(4) < kept(1) / 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
+@pytest.mark.filterwarnings("default")  # of the compiler's own modules
+def test_a_compiled_network_gives_the_same_figures_and_a_plain_model(spec, tmp_path):
+    fit(spec, tmp_path / "plain")
+    fit(spec, tmp_path / "compiled", devices=Devices(compile=True))
+    for expected, found in zip(figures(tmp_path / "plain"), figures(tmp_path / "compiled"), strict=True):
+        assert found[3:] == expected[3:] and found[2] == pytest.approx(expected[2], rel=1e-4)
+    plain, compiled = (RunFolder(tmp_path / name).load("model.pt") for name in ("plain", "compiled"))
+    assert list(plain) == list(compiled)
 
 
 def test_bfloat16_is_part_of_the_spec_and_close(spec, tmp_path):
