@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
 from crosstail.algorithms import Algorithm
 from crosstail.data import Augment, BrokenImage, DomainBatches, DomainDataset
@@ -124,8 +125,8 @@ def train(
 
 @cache
 def _fabric() -> Fabric:
-    """The device; made once, for it looks through all installed packages, which takes as long as many a step."""
-    return Fabric(accelerator="auto", devices=1)
+    """One device, also within a job of a cluster; made once, for it looks through all installed packages."""
+    return Fabric(accelerator="auto", devices=1, plugins=LightningEnvironment())
 
 
 def _means(sums: dict[str, torch.Tensor], count: int, first: int, last: int) -> dict[str, float]:
