@@ -9,6 +9,7 @@ from functools import cache
 import torch
 import torch.distributed as dist
 from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed"}
 
@@ -48,6 +49,8 @@ def fabric_of(devices: Devices, precision: str) -> Fabric:
             num_nodes=devices.nodes,
             strategy="ddp" if devices.several else "auto",
             precision=PRECISIONS[precision],  # type: ignore[arg-type]
+            # One device is one process, also within a job of a cluster that has more.
+            plugins=None if devices.several else LightningEnvironment(),
         )
     if devices.several:
         fabric.launch()
