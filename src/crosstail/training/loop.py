@@ -10,14 +10,20 @@ import torch
 from lightning_fabric import Fabric
 
 from crosstail.algorithms import Algorithm
-from crosstail.data import Augment, BrokenImage, DomainBatches, DomainDataset
+from crosstail.data import Augment, DomainBatches, DomainDataset
+from crosstail.losses.distances import NotFinite
 from crosstail.training.evaluation import pair_accuracy, stream_statistics
 from crosstail.training.folder import RunFolder
 
+SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
 EVALUATED = {"validation": "val", "test": "test"}
 
 Progress = Callable[[str, int, int], None]
 """Called with a word for what is done, how much is done, and of how much."""
+
+
+class Diverged(RuntimeError):
+    """A run that was right to start but ended in numbers that are none."""
 
 
 @dataclass
@@ -104,16 +110,14 @@ def train(
             )
         if step == steps:
             break
-        if algorithm.refresh_due(step):
-            algorithm.refresh(stream_statistics(algorithm, dataset, algorithm.statistics()))
         algorithm.step, algorithm.steps = step, steps
         try:
+            if algorithm.refresh_due(step):
+                algorithm.refresh(stream_statistics(algorithm, dataset, algorithm.statistics()))
             losses = module.update(next(stream).to(fabric.device), wrapped, fabric.backward)
-        except BrokenImage:
-            raise
-        except ValueError as error:
+        except NotFinite as error:
             _means(sums, step - since, since, step)  # a term that is no number already is the better explanation
-            raise ValueError(f"step {step}: {error}. If it diverged, try a smaller --hp lr=...") from error
+            raise Diverged(f"step {step}: {error}. {SMALLER}") from error
         for name, value in losses.items():
             sums[name] = sums.get(name, 0) + value.detach()
         if progress:
@@ -126,8 +130,5 @@ def _means(sums: dict[str, torch.Tensor], count: int, first: int, last: int) -> 
     means = {name: float(value) / count for name, value in sums.items()}
     for name, value in means.items():
         if not math.isfinite(value):
-            raise ValueError(
-                f"the loss term {name!r} became {value} between steps {first} and {last}: try a smaller learning rate "
-                f"(--hp lr=...), or look for extreme values in the data"
-            )
+            raise Diverged(f"the loss term {name!r} became {value} between steps {first} and {last}. {SMALLER}")
     return means
