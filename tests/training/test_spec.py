@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosstail.training import RunSpec
+from crosstail.training.folder import RunFolder
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 specs = st.builds(
@@ -34,6 +35,9 @@ def test_a_spec_survives_json(spec):
 @given(specs)
 def test_the_key_is_the_hash_of_the_canonical_json(spec):
     record = spec.to_json()
+    for name, value in record["hparams"].items():
+        if isinstance(value, int) and not isinstance(value, bool):
+            record["hparams"][name] = float(value)
     text = json.dumps({name: record[name] for name in sorted(record)}, sort_keys=True, separators=(",", ":"))
     assert spec.key == hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
 
@@ -42,6 +46,16 @@ def test_the_key_does_not_depend_on_the_order_of_the_hyperparameters_or_on_defau
     first = RunSpec(dataset="digits", hparams={"lr": 0.1, "nu": 0.5})
     second = RunSpec(hparams={"nu": 0.5, "lr": 0.1}, seed=0, dataset="digits", labels=None)
     assert first == second and first.key == second.key
+
+
+def test_a_whole_number_is_the_same_run_with_and_without_a_point(tmp_path):
+    one, same = (RunSpec(dataset="digits", algorithm="boda", hparams={"nu": v, "warmup": 3}) for v in (1, 1.0))
+    assert one == same and one.key == same.key
+    RunFolder(tmp_path).open(one)
+    assert RunFolder(tmp_path).holds(same)
+    assert (
+        RunSpec(dataset="digits", hparams={"switch": True}).key != RunSpec(dataset="digits", hparams={"switch": 1}).key
+    )
 
 
 OTHER = {

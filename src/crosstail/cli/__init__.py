@@ -38,6 +38,13 @@ def main() -> None:
     except OSError as error:
         _say("error: ", f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
         sys.exit(1)
+    except RuntimeError as error:
+        from crosstail.training import Diverged  # here, as importing torch takes seconds
+
+        if not isinstance(error, Diverged):
+            raise
+        _say("error: ", str(error))
+        sys.exit(1)
     except SystemExit as ended:
         if ended.code != 130:  # what typer makes of Ctrl-C
             raise

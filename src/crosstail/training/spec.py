@@ -60,5 +60,7 @@ class RunSpec:
         >>> first.key == same.key, first.key == other.key
         (True, False)
         """
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        # 1 and 1.0 are equal, so they are one run, whichever of them an algorithm takes.
+        hparams = {name: float(value) if type(value) is int else value for name, value in self.hparams.items()}
+        text = json.dumps({**self.to_json(), "hparams": hparams}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
