@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from crosstail.cli._options import named
 from crosstail.cli._progress import progress_bar
 
 
@@ -44,7 +45,7 @@ def audit(
     from crosstail.report.audit.page import write_page
     from crosstail.report.audit.terminal import show
 
-    dataset = data.load(source, labels=labels, seed=seed, columns=dict(map(_pair, column or [])))
+    dataset = data.load(source, labels=labels, seed=seed, columns=named("--column", column))
     many, few = data.shot_thresholds(source)
     with progress_bar(Console(stderr=True)) as progress:
         found = examine(dataset, many=many, few=few, progress=progress)
@@ -68,13 +69,6 @@ def audit(
         console.print(f"Next: {shlex.join(command)}", markup=False, soft_wrap=True)
     where = f"The page is in {out}." if out else "With --out audit.html there is a page with charts and pictures."
     console.print(where, markup=False, soft_wrap=True)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not value:
-        raise ValueError(f"--column {text!r}: expected name=value, for example --column domain=hospital")
-    return name, value
 
 
 def _repeated(option: str, values: list[str] | None) -> list[str]:

@@ -8,8 +8,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from crosstail.cli._options import named
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._tables import folds_table, result_table
+
+SUITABLE = {"files": "efficientnet_lite0", "images": "small_cnn", "vectors": "mlp"}
 
 
 def fit(
@@ -27,14 +30,20 @@ def fit(
         str | None,
         typer.Option(help="See [b]crosstail list backbones[/]; by default what suits the data."),
     ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="A .safetensors or .pth file of the backbone's weights, or the word random.")
+    ] = None,
+    resolution: Annotated[int | None, typer.Option(help="Pixels; by default what the backbone was trained on.")] = None,
     freeze: Annotated[
         bool | None,
         typer.Option(
             "--freeze/--finetune",
-            help="Embed each image once and train an MLP on the vectors, or train the whole backbone. "
-            "By default own images are embedded.",
+            help="Embed each image once and train a small network on the vectors, or train the whole backbone. "
+            "By default image files are embedded by a pretrained backbone.",
         ),
     ] = None,
+    head: Annotated[str, typer.Option(help="On frozen features: mlp or linear.")] = "mlp",
+    views: Annotated[int, typer.Option(help="With --freeze: embed so many augmented views beside each image.")] = 0,
     width: Annotated[int | None, typer.Option(help="Width of the network that is trained.")] = None,
     protocol: Annotated[
         str, typer.Option(help="mdlt: train on all domains; dg: leave one out and test on it, each in turn.")
@@ -64,18 +73,21 @@ def fit(
 
     Example: [b]crosstail fit photos/ --algorithm boda --decouple --out run[/]
     """
-    from crosstail import algorithms, data, protocols
+    from crosstail import algorithms, backbones, data, protocols
     from crosstail.training import RunSpec
 
     console = Console(stderr=True)
     sheet = data.sheet_of(dataset)
-    columns = dict(_pair("--column", text) for text in column or [])
+    columns = named("--column", column)
     kind = data.kind_of(dataset, columns)
+    if backbone is None:
+        backbone = "efficientnet_lite0" if freeze else SUITABLE[kind]
+    network = backbones.pretrained(backbone) if weights != backbones.RANDOM else None
     if freeze is None:
-        freeze = kind == "files" and backbone in (None, "efficientnet_lite0")
-    given = dict(_pair("--hp", text) for text in hp or [])
+        freeze = kind == "files" and network is not None
+    given = named("--hp", hp)
     typed = algorithms.parse(algorithms.find(algorithm).Hparams, given)
-    suitable = {"files": "efficientnet_lite0", "images": "small_cnn", "vectors": "mlp"}[kind]
+    chosen = {name: getattr(typed, name) for name in given}  # 1e-3 and 0.001 are the same run
     spec = RunSpec(
         dataset=dataset,
         algorithm=algorithm,
@@ -86,10 +98,14 @@ def fit(
         skip_broken=skip_broken,
         columns=columns,
         augment=(kind == "files" and not freeze) if augment is None else augment,
-        backbone=backbone or ("efficientnet_lite0" if freeze else suitable),
+        backbone=backbone,
+        weights=weights,
+        resolution=resolution,
         freeze=freeze,
+        head=head,
+        views=views,
         width=width,
-        hparams={name: getattr(typed, name) for name in given},  # 1e-3 and 0.001 are the same run
+        hparams={**network.hparams, **chosen} if network and not freeze else chosen,
         decouple=decouple,
         seed=seed,
         steps=steps if steps is not None else (sheet.steps if sheet else 1000),
@@ -114,11 +130,3 @@ def fit(
     shown.print(result_table(results[0]))
     run = shlex.quote(str(out))
     shown.print(f"Next: crosstail predict {run} FILES, or crosstail graph {run}", markup=False, highlight=False)
-
-
-def _pair(option: str, text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not value:
-        example = {"--hp": "lr=0.001", "--column": "domain=hospital"}[option]
-        raise ValueError(f"{option} {text!r}: expected name=value, for example {option} {example}")
-    return name, value
