@@ -64,7 +64,11 @@ OTHER = {
     "labels": ("uniform",),
     "data_seed": 1,
     "backbone": "mlp",
+    "weights": "w.pth",
+    "resolution": 64,
     "freeze": True,
+    "head": "linear",
+    "views": 2,
     "width": 8,
     "hparams": {"lr": 0.1},
     "decouple": True,
@@ -111,4 +115,17 @@ def test_a_spec_without_a_data_set_is_refused():
 @pytest.mark.parametrize("value", [0, -1])
 def test_numbers_below_one_are_refused(name, value):
     with pytest.raises(ValueError, match=f"{name} is {value}, expected 1 or more"):
+        RunSpec(dataset="digits", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("resolution", 0, "resolution is 0, expected 1 or more pixels"),
+        ("views", -1, "views is -1, expected 0 or more"),
+        ("head", "resnet", "head is 'resnet', expected mlp or linear"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(name, value, message):
+    with pytest.raises(ValueError, match=message):
         RunSpec(dataset="digits", **{name: value})
