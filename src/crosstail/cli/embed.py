@@ -51,6 +51,7 @@ def embed(
         weights=weights,
         resolution=resolution,
         freeze=True,
+        views=views,
     )
     images = sized(spec, prepare_as_split(spec))
     frozen = frozen_backbone(spec, input_shape(images))

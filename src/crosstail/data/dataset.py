@@ -86,6 +86,10 @@ class DomainDataset:
         """The same samples seen through other inputs, for example their embeddings."""
         return replace(self, x=x)
 
+    def plain(self) -> "DomainDataset":
+        """The same samples in their plain view alone."""
+        return self.with_x(self.x[:, 0]) if isinstance(self.x, np.ndarray) and self.x.ndim == 3 else self
+
     def with_notes(self, *notes: str) -> "DomainDataset":
         """The same data set with something more to say of it."""
         return replace(self, notes=(*self.notes, *notes))

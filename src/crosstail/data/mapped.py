@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGE = 256 << 20  # bytes; a smaller array is read, so that its file may be written anew while it is in use
-_CHUNK = 16 << 20
+_CHUNK = 1 << 20
 
 
 def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
