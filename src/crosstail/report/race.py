@@ -10,7 +10,6 @@ from typing import Any, Literal
 import altair as alt
 import pandas as pd
 
-from crosstail.algorithms._catalogue import FAMILIES
 from crosstail.report.charts import PALETTE
 from crosstail.report.page import Page
 from crosstail.report.run_charts import INK
@@ -19,7 +18,19 @@ Record = dict[str, Any]
 """What race.json holds."""
 
 Width = int | Literal["container"]
-SHAPES = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "triangle-left", "triangle-right"]
+# Six colours that colour-blind readers can tell apart; families of one or two algorithms share two of them.
+MARKS = {
+    "vanilla": (PALETTE[5], "circle"),
+    "imbalance": (PALETTE[0], "circle"),
+    "invariance": (PALETTE[1], "circle"),
+    "ours": (PALETTE[2], "circle"),
+    "augmentation": (PALETTE[3], "square"),
+    "meta-learning": (PALETTE[3], "triangle-up"),
+    "multi-task": (PALETTE[3], "diamond"),
+    "robust optimisation": (PALETTE[4], "square"),
+    "transfer": (PALETTE[4], "triangle-up"),
+    "own": (PALETTE[4], "diamond"),
+}
 ROW = 22  # pixels
 HEADER = ["validation", "test", "95 % interval", "± seeds", "worst domain", "lead", "95 % interval", "seconds"]
 
@@ -32,7 +43,8 @@ def board_table(record: Record) -> pd.DataFrame:
         rows.append(
             {
                 "place": place,
-                **{name: row[name] for name in ("algorithm", "family", "level", "seconds", "trial")},
+                "family": row["family"] if row["family"] in MARKS else "own",
+                **{name: row[name] for name in ("algorithm", "level", "seconds")},
                 **{name: 100 * row[name] for name in ("validation", "test", "low", "high", "worst_domain")},
                 "deviation": float("nan") if row["deviation"] is None else 100 * row["deviation"],
                 "lead": 100 * lead["estimate"],
@@ -51,7 +63,7 @@ def board_chart(table: pd.DataFrame, width: Width = "container") -> alt.LayerCha
     base = _base(table, table, width)
     scale = alt.Scale(zero=False, nice=False, padding=8)
     intervals = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title="pair average, %", scale=scale), x2="high:Q"
+        x=alt.X("low:Q", title="pair average, %", scale=scale, axis=alt.Axis(tickCount=8)), x2="high:Q"
     )
     validation = base.mark_tick(thickness=2, size=12).encode(x="validation:Q", color=alt.value(INK))
     return intervals + validation + _marks(base, table).encode(x="test:Q")
@@ -101,10 +113,9 @@ def _marks(base: alt.Chart, table: pd.DataFrame) -> alt.Chart:
 
 
 def _families(table: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """The colour and shape of each family that is there; more colours than six, not everybody can tell apart."""
-    found = list(dict.fromkeys([*FAMILIES, *table["family"]]))
-    marks = {family: (PALETTE[i % len(PALETTE)], SHAPES[i % len(SHAPES)]) for i, family in enumerate(found)}
-    return {family: mark for family, mark in marks.items() if family in set(table["family"])}
+    """The colour and shape of each family that is there."""
+    found = set(table["family"])
+    return {family: mark for family, mark in MARKS.items() if family in found}
 
 
 def write_page(out: Path) -> Path:
@@ -116,7 +127,7 @@ def write_page(out: Path) -> Path:
     page.heading("The leaderboard")
     page.text(
         "From the best on validation (grey line) to the worst. Marks are the accuracy on the test, the mean over all "
-        "pairs of domain and class, with 95 % intervals; what is faint, the first is ahead of by more than the noise."
+        "pairs of domain and class, with 95 % intervals. Faint ones are behind the first by more than the noise."
     )
     page.chart(board_chart(table), "Dots with intervals: test accuracy of every algorithm, by place")
     if len(table) > 1:
@@ -137,10 +148,11 @@ def write_page(out: Path) -> Path:
     _method(page, record)
     page.heading("How to go on")
     run = out / "runs" / record["leaderboard"][0]["runs"]["0"]
+    page.text("The first's model is there to be used, and any of them can be trained again with what was chosen here:")
     page.code(
-        f"crosstail predict {shlex.quote(str(run))} FILES   # the model of the first\n"
-        f"crosstail fit {shlex.quote(record['dataset'])} --hparams {shlex.quote(str(out / 'selected.json'))} "
-        f"--algorithm NAME --out run   # any of them again, with what was chosen here"
+        f"{shlex.join(['crosstail', 'predict', str(run)])} FILES\n"
+        f"{shlex.join(['crosstail', 'fit', record['dataset'], '--hparams', str(out / 'selected.json')])} "
+        "--algorithm NAME --out run"
     )
     page.save(out / "report.html")
     return out / "report.html"
