@@ -79,7 +79,8 @@ def save(folder: Path, result: dict[str, Any], records: list[dict[str, Any]] = R
 
 def page_of(folder: Path, *folders: Path) -> str:
     """The page without the script that draws it, which is the same for all."""
-    text = write_page(folder, folders or [folder]).read_text(encoding="utf-8")
+    write_page(folder, folders or [folder])
+    text = (folder / "report.html").read_text(encoding="utf-8")
     return text.replace(page_module._bundle(), "")
 
 

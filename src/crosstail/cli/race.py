@@ -53,7 +53,9 @@ def race(
     shared = _spec.run_spec(
         dataset,
         backbone=None,
+        weights=None,
         freeze=data.kind_of(dataset, named_values("--column", column)) != "vectors",
+        hparams={},
         labels=None,
         column=column,
         skip_broken=skip_broken,

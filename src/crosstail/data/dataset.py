@@ -19,9 +19,9 @@ SPLITS = ("train", "val", "test")
 class DomainDataset:
     """Samples of several domains, in memory or in image files.
 
-    `x` is images (N, H, W, 3) in uint8 or embeddings (N, F) in float32; `y` and `domain` index into `classes`
-    and `domains`; `split` says "train", "val" or "test"; `notes` are sentences on what a user should know of the
-    data, such as which files were left out.
+    `x` is images (N, H, W, 3) in uint8, embeddings (N, F) in floating point, or embeddings of several views of each
+    sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` says "train",
+    "val" or "test"; `notes` are sentences on what a user should know of the data, such as which files were left out.
     """
 
     name: str

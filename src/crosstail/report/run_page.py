@@ -33,8 +33,8 @@ DISTANCES = {
 }
 
 
-def write_page(out: Path, folders: Sequence[Path]) -> Path:
-    """Make OUT/report.html from the folder of a finished run, or from those of all folds, and say where it is."""
+def write_page(out: Path, folders: Sequence[Path]) -> None:
+    """Make OUT/report.html from the folder of a finished run, or from those of all folds."""
     results = [RunFolder(folder).read_json("result.json") for folder in folders]
     first, folds = results[0], len(results) > 1
     spec = RunSpec.from_json(first["spec"])
@@ -51,8 +51,7 @@ def write_page(out: Path, folders: Sequence[Path]) -> Path:
     page.code(command(replace(spec, unseen=None) if folds else spec, out))
     hparams = asdict(algorithms.parse(algorithms.find(spec.algorithm).Hparams, spec.hparams))
     page.text("Hyperparameters: " + ", ".join(f"{name} {value}" for name, value in hparams.items()) + ".", dim=True)
-    page.save(out / "report.html")
-    return out / "report.html"
+    RunFolder(out).write("report.html", page.html().encode())
 
 
 def command(spec: RunSpec, out: Path) -> str:
