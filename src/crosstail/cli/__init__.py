@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from crosstail.cli import audit, data, demo, embed, evaluate, fit, graph, list_, predict, select, status, sweep
+from crosstail.cli import audit, data, demo, embed, evaluate, fit, graph, list_, predict, race, select, status, sweep
 
 app = typer.Typer(
     help="Classifiers for data from several domains, each with its own long tail of classes.",
@@ -24,6 +24,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("graph")(graph.graph)
 app.command("sweep")(sweep.sweep)
+app.command("race")(race.race)
 app.command("status")(status.status)
 app.command("select")(select.select)
 app.command("list")(list_.list_)

@@ -28,14 +28,19 @@ def _map(
     algorithm.train(was_training)
 
 
+def predicted(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The classes (N,) that a model says these rows are of."""
+    parts = [scores.argmax(1).cpu().numpy() for scores in _map(algorithm, dataset, rows, algorithm)]
+    return np.concatenate([*parts, np.zeros(0, np.int64)])
+
+
 def pair_accuracy(
     algorithm: Algorithm, dataset: DomainDataset, split: str, share: tuple[int, int] = (0, 1)
 ) -> PairAccuracy:
     """Hits and totals of every pair on a split, or on the share of process i of n."""
     rows = dataset.rows(split)[share[0] :: share[1]]
-    predicted = [scores.argmax(1).cpu().numpy() for scores in _map(algorithm, dataset, rows, algorithm)]
     return PairAccuracy.from_predictions(
-        np.concatenate([*predicted, np.zeros(0, np.int64)]),
+        predicted(algorithm, dataset, rows),
         dataset.y[rows],
         dataset.domain[rows],
         num_domains=dataset.num_domains,
