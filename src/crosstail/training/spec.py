@@ -58,5 +58,10 @@ class RunSpec:
         >>> first.key == same.key, first.key == other.key
         (True, False)
         """
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return key_of(self.to_json())
+
+
+def key_of(record: dict[str, Any]) -> str:
+    """The key of the run whose JSON this is."""
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
