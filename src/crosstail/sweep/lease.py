@@ -6,24 +6,25 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-SIGN = "lease"
 UNKNOWN = "?"  # a system that does not say what it is
 
 
 class Lease:
-    """A folder that this process works in: its file `lease` changes every few seconds as long as the process lives.
+    """A folder that this process works in: a file in it changes every few seconds as long as the process lives.
 
-    Who takes the folder over moves it, so a holder that was only asleep finds it gone and can spoil nothing.
+    Who takes the folder over moves it, so a holder that was only asleep finds it gone and can spoil nothing. The file
+    bears the token of the folder: put there before the move, it counts from the move on.
     """
 
     def __init__(self, folder: Path, beat: float) -> None:
         self.folder = folder
         self.lost = False
+        self._file = sign_of(folder)
         self._beat = beat
         self._ended = threading.Event()
-        # A new file: one that a former holder still has open must not be the one that is read.
-        (folder / ".lease.part").write_bytes(_sign(0))
-        (folder / ".lease.part").replace(folder / SIGN)
+        for file in folder.glob("lease.*"):
+            if file != self._file:  # of those who had it before, or were not quick enough
+                file.unlink(missing_ok=True)
         self._thread = threading.Thread(target=self._live, name="crosstail-lease", daemon=True)
         self._thread.start()
 
@@ -32,14 +33,14 @@ class Lease:
             if self._ended.wait(self._beat):
                 return
             try:
-                file = os.open(self.folder / SIGN, os.O_WRONLY)  # never creates it
+                file = os.open(self._file, os.O_WRONLY)  # never creates it
             except FileNotFoundError:
                 self.lost = True
                 return
             except OSError:
                 continue  # what ails the disk will be told by the run itself
             try:
-                os.write(file, _sign(number))
+                os.write(file, _text(number))
             except OSError:
                 continue
             finally:
@@ -53,16 +54,26 @@ class Lease:
     def give_back(self) -> None:
         """Leave the folder to others."""
         self.end()
-        (self.folder / SIGN).unlink(missing_ok=True)
+        self._file.unlink(missing_ok=True)
 
 
-def is_dead(sign: bytes) -> bool:
+def sign_of(folder: Path) -> Path:
+    """Where the sign of life of a folder's holder is."""
+    return folder / f"lease.{folder.name.partition('.')[2]}"
+
+
+def sign(folder: Path, token: str) -> None:
+    """Put the first sign of life into a folder that will have this token."""
+    (folder / f"lease.{token}").write_bytes(_text(0))
+
+
+def is_dead(text: bytes) -> bool:
     """Whether a sign of life is that of a process of this machine that is no more; of other machines nobody knows."""
-    machine, process, start = (*sign.decode(errors="replace").split(), "", "", "")[:3]
+    machine, process, start = (*text.decode(errors="replace").split(), "", "", "")[:3]
     return machine == _machine() != UNKNOWN and process.isdigit() and _start(int(process)) != start
 
 
-def _sign(number: int) -> bytes:
+def _text(number: int) -> bytes:
     return f"{_machine()} {os.getpid()} {_start(os.getpid())} {number:012d}\n".encode()
 
 

@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from crosstail.sweep.files import move, names, read_object, token, write_object
 from crosstail.sweep.index import Index, Summary
-from crosstail.sweep.lease import SIGN, Lease, is_dead
+from crosstail.sweep.lease import Lease, is_dead, sign, sign_of
 from crosstail.sweep.plan import Hparams, Plan
 from crosstail.training.spec import RunSpec
 
@@ -121,7 +121,7 @@ class Store:
         for key, folders in self.unfinished().items():
             if self.has(key):
                 for folder in filter(self.abandoned, folders):
-                    shutil.rmtree(folder, ignore_errors=True)
+                    self._discard(folder)
         return self._index.damaged
 
     def unfinished(self) -> dict[str, list[Path]]:
@@ -129,6 +129,8 @@ class Store:
         found: dict[str, list[Path]] = {}
         place = self.path / "work"
         for name in names(place):
+            if name.startswith("."):
+                continue
             found.setdefault(name.partition(".")[0], []).append(place / name)
         return found
 
@@ -144,42 +146,60 @@ class Store:
     def abandoned(self, folder: Path) -> bool:
         """Whether nobody works in a folder: given back, its holder dead, or no sign of life for too long."""
         try:
-            sign = (folder / SIGN).read_bytes()
+            text = sign_of(folder).read_bytes()
         except FileNotFoundError:
             return True
         now = time.monotonic()
         last, since = self._seen.get(folder.name, (b"", now))
-        if sign != last:
+        if text != last:
             since = now
-        self._seen[folder.name] = sign, since
-        return is_dead(sign) or now - since > self.patience
+        self._seen[folder.name] = text, since
+        return is_dead(text) or now - since > self.patience
 
     def claim(self, spec: RunSpec, lost: Container[str] = ()) -> Lease | None:
         """A folder to work on a run in, or None if it is finished or somebody else works on it.
 
         `lost` names folders that somebody else has seen abandoned.
         """
-        key = spec.key
-        if key not in self.unfinished():
-            (self.path / "work" / f"{key}.new").mkdir(parents=True, exist_ok=True)
-        folders = self.unfinished().get(key, [])
-        if self.has(key) or not all(folder.name in lost or self.abandoned(folder) for folder in folders):
+        key, own = spec.key, token()
+        if self.has(key):
+            return None
+        folders = self.unfinished().get(key)
+        if folders is None:
+            folders = self._begun(key)
+        elif not all(folder.name in lost or self.abandoned(folder) for folder in folders):
+            return None
+        if not folders:
             return None
         first, *others = sorted(folders, key=lambda folder: not (folder / "spec.json").exists())
-        place = self.path / "work" / f"{key}.{token()}"
+        place = self.path / "work" / f"{key}.{own}"
+        try:
+            sign(first, own)
+        except FileNotFoundError:
+            return None
         if not move(first, place):
             return None
+        lease = Lease(place, beat=self.patience / 20)
         for other in others:
-            shutil.rmtree(other, ignore_errors=True)
-        try:
-            lease = Lease(place, beat=self.patience / 20)
-        except FileNotFoundError:  # somebody was as quick, before the lease was there
-            return None
+            self._discard(other)
         if self.has(key):  # it was finished since we looked
             lease.end()
-            shutil.rmtree(place, ignore_errors=True)
+            self._discard(place)
             return None
         return lease
+
+    def _begun(self, key: str) -> list[Path]:
+        """A first folder for a run; none if somebody else has made one."""
+        hidden, place = self.path / "work" / f".{token()}", self.path / "work" / f"{key}.0"
+        hidden.mkdir(parents=True)
+        sign(hidden, "0")  # so nobody takes it for abandoned, or moves another one in its place
+        if not move(hidden, place):
+            shutil.rmtree(hidden)
+            return []
+        if self.unfinished()[key] != [place]:  # we were so slow that another one has changed hands
+            self._discard(place)
+            return []
+        return [place]
 
     def publish(self, lease: Lease, key: str) -> None:
         """Make a run one of the finished; if somebody else has done it, theirs is as good."""
@@ -187,9 +207,9 @@ class Store:
         (lease.folder / FAILURE).unlink(missing_ok=True)
         place = self.path / "runs" / key
         if move(lease.folder, place):
-            (place / SIGN).unlink(missing_ok=True)
+            (place / sign_of(lease.folder).name).unlink(missing_ok=True)
         else:
-            shutil.rmtree(lease.folder, ignore_errors=True)
+            self._discard(lease.folder)
 
     def fail(self, lease: Lease, kind: str, error: list[str]) -> Failure:
         """Write down why a run ended without a result, and leave it to whoever tries it again."""
@@ -200,6 +220,12 @@ class Store:
         finally:
             lease.give_back()
         return failure
+
+    def _discard(self, folder: Path) -> None:
+        """Out of sight first: a folder that is half removed is nobody's."""
+        hidden = self.path / "work" / f".{token()}"
+        if move(folder, hidden):
+            shutil.rmtree(hidden, ignore_errors=True)
 
     def put_aside(self, folder: Path) -> None:
         """Keep what cannot be read for whoever wants to look at it, out of the way."""

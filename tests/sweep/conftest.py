@@ -1,0 +1,96 @@
+"""A small sweep on vectors, what it ends with when nothing disturbs it, and ways to run it."""
+
+from dataclasses import asdict, replace
+
+import pytest
+
+from crosstail.sweep import drive, plan, select
+from crosstail.sweep.launchers._launcher import Resources, launcher
+from crosstail.sweep.store import Store
+from crosstail.testing import save_separable
+from crosstail.training import RunSpec
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    """Vectors in 2 domains × 3 classes, one pair without training samples."""
+    path = tmp_path_factory.mktemp("data") / "vectors.npz"
+    save_separable(path, [[30, 8, 2], [0, 9, 25]])
+    return path
+
+
+@pytest.fixture(scope="session")
+def shared(data):
+    """What the runs have in common."""
+    return RunSpec(dataset=str(data), backbone="mlp", width=8, steps=12, batch_size=4, evaluations=3)
+
+
+@pytest.fixture(scope="session")
+def small(shared):
+    """Two algorithms, one of them with a second stage; 3 trials and 2 seeds of each, so 8 runs."""
+    return plan.make(shared, ["erm", "boda:decouple"], trials=3, seeds=2)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(small, tmp_path_factory, run, outcome_of):
+    """What `small` ends with."""
+    store = Store(tmp_path_factory.mktemp("undisturbed"))
+    outcomes = run(small, store)
+    assert set(outcomes.values()) == {"done"} and len(outcomes) == 8
+    return outcome_of(store)
+
+
+@pytest.fixture(scope="session")
+def run():
+    """Do a sweep to its end; how each run ended, by key."""
+
+    def run(plan, store, name="inline", **resources):
+        with launcher(name, store, Resources(**resources)) as crew:
+            return {outcome.key: outcome.how for _, outcome in drive.sweep(plan, store, crew)}
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def outcome_of():
+    """The choices, the table and the figures of every run of a store, to the digit."""
+
+    def outcome_of(store):
+        results = Store(store.path).results()
+        chosen = select.choices(store, results)
+        return {
+            "choices": [asdict(replace(choice, failed={})) for choice in chosen],
+            "table": [asdict(row) for row in select.table(chosen, results)],
+            "runs": {key: {k: v for k, v in summary.items() if k != "seconds"} for key, summary in results.items()},
+        }
+
+    return outcome_of
+
+
+OWN = '''
+import os
+import signal
+import time
+import torch.nn.functional as F
+from crosstail.algorithms._algorithm import Algorithm
+
+class Own(Algorithm):
+    """Own (Nobody, 2024)."""
+
+    def losses(self, z, batch):
+        loss = F.cross_entropy(self.head(z), batch.y)
+        {line}
+        return {{"cross_entropy": loss}}
+'''
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A user's own algorithm: ERM, and a line that is run at every step."""
+
+    def own(name, line):
+        path = tmp_path / f"{name}.py"
+        path.write_text(OWN.format(line=line))
+        return str(path)
+
+    return own

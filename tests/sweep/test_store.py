@@ -1,0 +1,335 @@
+"""The store: who may work on a run, what counts as finished, and what is read of it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from crosstail.sweep import lease as leases
+from crosstail.sweep.plan import make
+from crosstail.sweep.store import Failure, Proposal, Store
+from crosstail.training import RunSpec
+
+SPEC = RunSpec(dataset="anything")
+OTHER_MACHINE = b"another/1 17 12345 000000000001\n"
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path)
+
+
+def result(spec, figure=0.5):
+    """What a finished run says, without its tables."""
+    accuracy = dict.fromkeys(("average", "worst_domain", "pair_average", "worst_pair"), figure) | {"shots": {}}
+    common = {"selected_step": 1, "seconds": 1.0, "transferability": {}}
+    return {"spec": spec.to_json(), **common, "validation": accuracy, "test": accuracy, "counts": [[1]]}
+
+
+def finish(store, spec, figure=0.5):
+    """A finished run that nobody has trained."""
+    lease = store.claim(spec)
+    (lease.folder / "result.json").write_text(json.dumps(result(spec, figure)))
+    store.publish(lease, spec.key)
+
+
+def folder_of(store, spec):
+    (folder,) = store.unfinished()[spec.key]
+    return folder
+
+
+def test_one_claims_and_others_wait(store):
+    lease = store.claim(SPEC)
+    assert lease.folder.parent.name == "work" and lease.folder.is_dir()
+    assert store.claim(SPEC) is None and Store(store.path).claim(SPEC) is None
+    lease.give_back()
+    again = Store(store.path).claim(SPEC)
+    assert again is not None and again.folder != lease.folder and not lease.folder.exists()
+    again.give_back()
+
+
+def test_what_a_run_left_goes_over_to_the_next_who_works_on_it(store):
+    lease = store.claim(SPEC)
+    (lease.folder / "checkpoint.pt").write_text("state")
+    lease.give_back()
+    assert (store.claim(SPEC).folder / "checkpoint.pt").read_text() == "state"
+
+
+def test_of_many_who_claim_at_once_one_wins(store):
+    for seed in range(40):
+        spec = replace(SPEC, seed=seed)
+        start, won = threading.Barrier(6), []
+
+        def claim(spec=spec, start=start, won=won):
+            own = Store(store.path)
+            start.wait()
+            won.append(own.claim(spec))
+
+        threads = [threading.Thread(target=claim) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        held = [lease for lease in won if lease is not None and lease.folder.exists()]
+        assert len(held) == 1 and store.claim(spec) is None
+        held[0].give_back()
+
+
+def test_of_many_who_take_over_at_once_one_wins(store):
+    for seed in range(40):
+        spec = replace(SPEC, seed=seed)
+        place = store.path / "work" / f"{spec.key}.dead"
+        place.mkdir(parents=True)
+        (place / "lease.dead").write_bytes(OTHER_MACHINE)
+        start, won = threading.Barrier(6), []
+
+        def take(spec=spec, start=start, won=won, name=place.name):
+            start.wait()
+            won.append(Store(store.path).claim(spec, lost=(name,)))
+
+        threads = [threading.Thread(target=take) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        held = [lease for lease in won if lease is not None and lease.folder.exists()]
+        assert len(held) == 1
+        held[0].give_back()
+
+
+def test_a_dead_process_of_this_machine_loses_its_lease_at_once(store):
+    program = "import sys, os, signal; from pathlib import Path; from crosstail.sweep.store import Store\n"
+    program += "from crosstail.training import RunSpec\n"
+    program += "Store(Path(sys.argv[1])).claim(RunSpec(dataset='anything'))\nos.kill(os.getpid(), signal.SIGKILL)"
+    subprocess.run([sys.executable, "-c", program, str(store.path)], check=False)
+    assert leases.sign_of(folder_of(store, SPEC)).exists()
+    assert store.claim(SPEC) is not None
+
+
+def test_a_process_that_has_the_number_of_a_dead_one_is_not_it(store):
+    place = store.claim(SPEC).folder
+    sign = leases.sign_of(place).read_text().split()
+    assert not leases.is_dead(" ".join(sign).encode())
+    assert leases.is_dead(" ".join([sign[0], sign[1], "1", sign[3]]).encode())
+    assert not leases.is_dead(" ".join(["elsewhere", sign[1], "1", sign[3]]).encode())
+
+
+def test_on_a_system_that_does_not_say_what_it_is_nobody_is_known_to_be_dead(monkeypatch):
+    monkeypatch.setattr(leases, "_machine", lambda: leases.UNKNOWN)
+    assert not leases.is_dead(f"{leases.UNKNOWN} 999999999 1 0".encode())
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\xff\xfe\x00", b"x", OTHER_MACHINE, b"1 2 3 4 5 6 7"])
+def test_a_lease_that_says_nothing_is_lost_when_it_does_not_change(tmp_path, garbage):
+    store = Store(tmp_path, patience=0.2)
+    place = tmp_path / "work" / f"{SPEC.key}.a"
+    place.mkdir(parents=True)
+    (place / "lease.a").write_bytes(garbage)
+    assert store.claim(SPEC) is None
+    time.sleep(0.3)
+    assert store.claim(SPEC) is not None
+
+
+def test_signs_of_life_keep_a_lease_whatever_the_clocks_say(tmp_path, monkeypatch):
+    """The times of files jump to the future and the past, and so does the wall clock: nobody looks at them."""
+    store = Store(tmp_path, patience=0.4)
+    place = tmp_path / "work" / f"{SPEC.key}.a"
+    place.mkdir(parents=True)
+    jumps = iter([0.0, 2e9, -1e9, 4e9] * 100)
+    monkeypatch.setattr(time, "time", lambda: next(jumps))
+    for beat in range(8):
+        (place / "lease.a").write_bytes(OTHER_MACHINE + bytes([65 + beat]))
+        when = [0, 4_000_000_000, 1_000][beat % 3]
+        os.utime(place / "lease.a", (when, when))
+        assert store.claim(SPEC) is None
+        time.sleep(0.1)
+    for when in (4_000_000_000, 0):  # a lease that does not change is not saved by a new time of change
+        os.utime(place / "lease.a", (when, when))
+        time.sleep(0.25)
+    assert store.claim(SPEC) is not None
+
+
+def test_a_holder_gives_signs_of_life(tmp_path):
+    store, other = Store(tmp_path, patience=1.0), Store(tmp_path, patience=0.4)
+    lease = store.claim(SPEC)
+    signs = set()
+    for _ in range(20):
+        assert other.claim(SPEC) is None
+        signs.add(leases.sign_of(lease.folder).read_bytes())
+        time.sleep(0.05)
+    assert len(signs) > 5
+    lease.end()  # as if it slept
+    time.sleep(0.2)
+    assert other.claim(SPEC) is None
+    time.sleep(0.5)
+    assert other.claim(SPEC) is not None
+
+
+def test_who_was_asleep_finds_the_folder_gone_and_spoils_nothing(tmp_path):
+    sleeper = Store(tmp_path, patience=1.0).claim(SPEC)
+    taken = Store(tmp_path).claim(SPEC, lost=(sleeper.folder.name,))
+    for _ in range(100):
+        if sleeper.lost:
+            break
+        time.sleep(0.02)
+    assert sleeper.lost and not sleeper.folder.exists()
+    with pytest.raises(FileNotFoundError):
+        (sleeper.folder / "result.json").write_text("{}")
+    sleeper.give_back()
+    assert leases.sign_of(taken.folder).exists() and Store(tmp_path).claim(SPEC) is None
+
+
+def test_a_finished_run_is_where_finished_runs_are_and_nobody_gets_it(store):
+    finish(store, SPEC)
+    assert store.has(SPEC.key) and store.claim(SPEC) is None and store.unfinished() == {}
+    assert [path.name for path in (store.path / "runs" / SPEC.key).iterdir()] == ["result.json"]
+
+
+def test_a_run_that_is_finished_twice_counts_once(store):
+    late = store.claim(SPEC)
+    (late.folder / "result.json").write_text(json.dumps(result(SPEC, 0.9)))
+    place = store.path / "runs" / SPEC.key
+    place.mkdir(parents=True)
+    (place / "result.json").write_text(json.dumps(result(SPEC, 0.1)))
+    store.publish(late, SPEC.key)
+    assert store.results()[SPEC.key]["test"]["average"] == 0.1 and store.unfinished() == {}
+
+
+def test_failures_are_counted_and_gone_with_success(store):
+    for attempt in (1, 2):
+        failure = store.fail(store.claim(SPEC), "error", ["line", f"attempt {attempt}"])
+        assert failure == Failure("error", ["line", f"attempt {attempt}"], attempt)
+        assert Store(store.path).failures() == {SPEC.key: failure}
+    finish(store, SPEC)
+    assert store.failures() == {}
+    assert not (store.path / "runs" / SPEC.key / "failure.json").exists()
+
+
+def test_a_failure_that_cannot_be_read_is_none(store):
+    lease = store.claim(SPEC)
+    lease.give_back()
+    for garbage in ("", "{", "[1]", '{"kind": "error"}', '{"wrong": 1}'):
+        (folder_of(store, SPEC) / "failure.json").write_text(garbage)
+        assert store.failures() == {}
+
+
+GARBAGE = {
+    "empty": b"",
+    "truncated": json.dumps(result(SPEC)).encode()[:-20],
+    "zeros": bytes(500),
+    "a list": b"[]",
+    "null": b"null",
+    "nothing in it": b"{}",
+    "another run": json.dumps(result(replace(SPEC, seed=9))).encode(),
+    "no figures": json.dumps(result(SPEC) | {"test": None}).encode(),
+    "another version": json.dumps({**result(SPEC), "spec": {"dataset": "a", "colour": 1}}).encode(),
+}
+
+
+@pytest.mark.parametrize("content", GARBAGE.values(), ids=GARBAGE)
+def test_what_is_no_result_is_put_aside_and_done_again(store, content):
+    good = replace(SPEC, seed=1)
+    finish(store, good)
+    finish(store, SPEC)
+    assert set(store.results()) == {good.key, SPEC.key}
+    file = store.path / "runs" / SPEC.key / "result.json"
+    file.write_bytes(content)
+    for reader in (store, Store(store.path)):  # one that has read it before, and a new one with an old index
+        assert set(reader.results()) == {good.key}
+    assert store.tidy() == [SPEC.key]
+    assert not store.has(SPEC.key)
+    (aside,) = (store.path / "damaged").iterdir()
+    assert (aside / "result.json").read_bytes() == content
+    finish(store, SPEC, 0.7)
+    assert Store(store.path).results()[SPEC.key]["validation"]["pair_average"] == 0.7
+
+
+def test_a_folder_without_a_result_is_not_finished(store):
+    (store.path / "runs" / SPEC.key).mkdir(parents=True)
+    assert store.results() == {} and store.tidy() == [SPEC.key] and not store.has(SPEC.key)
+
+
+def test_the_index_is_read_instead_of_the_results_and_made_again_when_it_is_lost(store, monkeypatch):
+    specs = [replace(SPEC, seed=seed) for seed in range(30)]
+    for spec in specs:
+        finish(store, spec, spec.seed / 100)
+    expected = store.results()
+    assert [expected[spec.key]["test"]["average"] for spec in specs] == [spec.seed / 100 for spec in specs]
+    assert "counts" not in expected[specs[0].key]
+    index = store.path / "index.jsonl"
+    read = []
+    from crosstail.sweep import index as indexes
+
+    real = indexes.read_summary
+    monkeypatch.setattr(indexes, "read_summary", lambda path, key: read.append(key) or real(path, key))
+    assert Store(store.path).results() == expected and read == []
+    whole = index.read_bytes()
+    for content in (b"", whole[: len(whole) // 2], b"garbage\n" + whole, bytes(1000), b"[]\n", b"5\n"):
+        index.write_bytes(content)
+        assert Store(store.path).results() == expected
+    assert read
+    read.clear()
+    finish(store, replace(SPEC, seed=99))
+    assert len(Store(store.path).results()) == 31 and len(read) == 1
+
+
+def test_an_index_that_cannot_be_written_is_done_without(store, monkeypatch):
+    from crosstail.sweep import index as indexes
+
+    def full(path, text):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(indexes, "write_whole", full)
+    finish(store, SPEC)
+    assert set(store.results()) == {SPEC.key} and not (store.path / "index.jsonl").exists()
+
+
+def test_a_folder_holds_one_sweep_which_may_grow(store, shared):
+    plan = make(shared, ["erm"], trials=2)
+    store.add(plan)
+    store.add(plan)
+    store.add(make(shared, ["boda"], trials=3))
+    assert len(store.plans()) == 2
+    for changes in ({"steps": 99, "evaluations": 5}, {"dataset": "digits"}):
+        with pytest.raises(
+            ValueError, match=f"holds another sweep: its {', '.join(sorted(changes, reverse=True))} diff"
+        ):
+            store.add(make(replace(shared, **changes), ["erm"], trials=2))
+    with pytest.raises(ValueError, match="holds another sweep: its search differs"):
+        store.add(make(shared, ["erm"], trials=2, search="tpe"))
+
+
+@pytest.mark.parametrize("garbage", ["", "{", "[]", "{}", '{"shared": 1}'])
+def test_a_damaged_plan_is_named(store, shared, garbage):
+    store.add(make(shared, ["erm"], trials=2))
+    (file,) = (store.path / "plans").iterdir()
+    file.write_text(garbage)
+    with pytest.raises(ValueError, match=rf"{file.name} is damaged: remove it and give the same sweep command again"):
+        store.plans()
+
+
+def test_of_two_who_propose_the_first_wins(store):
+    first, second = [Proposal({"lr": 1.0}, {"lr": 0.1})] * 2, [Proposal({"lr": 2.0}, {"lr": 0.2})]
+    late = Store(store.path)
+    store.propose("boda:decouple", first)
+    assert late.proposals("boda:decouple") == first
+    shutil.copytree(store.path / "proposals" / "boda%3Adecouple.0", store.path / "proposals" / "boda%3Adecouple.2")
+    late.propose("boda:decouple", second)  # the third and fourth were proposed by somebody else meanwhile
+    assert store.proposals("boda:decouple")[:4] == [*first, *first]
+    assert not list((store.path / "proposals").glob(".*"))
+
+
+def test_what_an_accident_left_of_a_finished_run_is_removed_unless_somebody_is_in_it(store):
+    finish(store, SPEC)
+    left, held = (store.path / "work" / f"{SPEC.key}.{name}" for name in ("left", "held"))
+    left.mkdir()
+    held.mkdir()
+    (held / "lease.held").write_bytes(OTHER_MACHINE)
+    store.tidy()
+    assert not left.exists() and held.exists() and store.has(SPEC.key)
