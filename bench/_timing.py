@@ -7,13 +7,13 @@ from statistics import median
 import torch
 
 
-def interleave(functions: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median seconds of each function over so many rounds, after one that does not count, on one thread.
+def interleave(functions: Mapping[str, Callable[[], object]], repeats: int, threads: int = 1) -> dict[str, float]:
+    """Median seconds of each function over so many rounds, after one that does not count, by default on one thread.
 
     With several threads, one core that something else uses makes every parallel operation wait for it, and the ratio
     then says how many operations there are, not how much work.
     """
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for function in functions.values():
         function()

@@ -158,6 +158,7 @@ MISTAKES = {
     "fit v.npz --out run --backbone mlp --hp nu=much": "hyperparameter nu is 'much', expected float",
     "fit v.npz --out run --backbone mlp --hp lr=-1": "Invalid learning rate: -1.0",
     "fit v.npz --out run --backbone mlp --hp window=0": "window is 0 and refresh 0, so nothing would keep",
+    "fit v.npz --out run --backbone mlp --hp temperature=-1": "temperature is -1.0, expected a number above 0 or",
     "fit v.npz --out run --backbone mlp --steps 0": "steps is 0, expected 1 or more",
     "fit v.npz --out run --backbone mlp --batch-size 0": "batch_size is 0, expected 1 or more",
     "fit v.npz --out run --backbone mlp --width 0": "width is 0, expected 1 or more",
@@ -200,6 +201,21 @@ def test_a_folder_with_another_run_is_refused(crosstail, vectors):
 def test_a_folder_that_cannot_be_made_has_exit_code_1(crosstail, vectors):
     done = crosstail(f"fit {vectors} --out v.npz/run {SHORT}")
     assert done.code == 1 and done.err == "error: Not a directory: v.npz/run\n"
+
+
+def test_a_divergent_run_is_a_failed_job_with_exit_code_1(crosstail, vectors):
+    done = crosstail(f"fit {vectors} --out run {SHORT} --hp lr=1e30")
+    assert done.code == 1 and done.out == "" and len(done.err.splitlines()) == 2
+    assert done.err.startswith("error: the loss term ") and "(--hp lr=...)" in done.err
+
+
+def test_other_faults_keep_their_traceback(crosstail, vectors, monkeypatch):
+    def fails(spec, out, progress, devices):
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(protocols, "run", fails)
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        crosstail(f"fit {vectors} --out run {SHORT}")
 
 
 def test_ctrl_c_says_how_to_go_on(crosstail, vectors, monkeypatch):

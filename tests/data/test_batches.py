@@ -197,6 +197,32 @@ def test_embeddings_to_input_are_copies_in_float32():
     assert x.sum() == 15 and to_input(x.astype(np.float64)).dtype == torch.float32
 
 
+def views_of(n=30, num_views=4):
+    """Embeddings (N, V, F) whose first number is the row and whose second is the view."""
+    x = np.stack(np.broadcast_arrays(np.arange(n)[:, None], np.arange(num_views)), axis=-1).astype(np.float32)
+    zeros = np.zeros(n, np.int64)
+    return DomainDataset("made", x, zeros, np.arange(n) % 2, np.full(n, "train"), ("a",), ("p", "q"))
+
+
+def test_of_several_views_the_plain_one_is_evaluated():
+    np.testing.assert_array_equal(to_input(views_of().x)[:, 1], np.zeros(30))
+
+
+def test_a_batch_shows_a_view_of_each_sample_at_random():
+    dataset = views_of()
+    batches = DomainBatches(dataset, batch_size=12, seed=3)
+    shown = np.concatenate([batches.at(step).x.numpy() for step in range(50)])
+    rows = np.concatenate([batches.batch_rows(step) for step in range(50)])
+    np.testing.assert_array_equal(shown[:, 0], rows)  # the samples are those of data without views
+    share = np.bincount(shown[:, 1].astype(int), minlength=4) / len(shown)
+    assert abs(share - 0.25).max() < 0.05
+    again = DomainBatches(dataset, batch_size=12, seed=3).at(7).x
+    assert torch.equal(again, batches.at(7).x) and not torch.equal(
+        again, DomainBatches(dataset, batch_size=12, seed=4).at(7).x
+    )
+    np.testing.assert_array_equal(dataset.counts("train"), [[15], [15]])  # views are not samples
+
+
 @pytest.mark.parametrize("x", [np.zeros((2, 4, 4, 3), np.float32), np.zeros(3), np.zeros((2, 4, 4), np.uint8)])
 def test_other_inputs_are_refused(x):
     with pytest.raises(ValueError, match=r"x is .*, expected uint8 images \(B, H, W, 3\) or embeddings \(B, F\)"):

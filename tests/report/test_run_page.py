@@ -79,7 +79,8 @@ def save(folder: Path, result: dict[str, Any], records: list[dict[str, Any]] = R
 
 def page_of(folder: Path, *folders: Path) -> str:
     """The page without the script that draws it, which is the same for all."""
-    text = write_page(folder, folders or [folder]).read_text(encoding="utf-8")
+    write_page(folder, folders or [folder])
+    text = (folder / "report.html").read_text(encoding="utf-8")
     return text.replace(page_module._bundle(), "")
 
 
@@ -277,6 +278,7 @@ def test_the_page_of_a_run_has_every_part(tmp_path: Path) -> None:
     assert "<td>α</td><td>–</td>" in text and "<td>β</td><td>3.00</td>" in text
     assert "--decouple" in text and "--hp lr=0.01" in text and f"--out &#x27;{folder}&#x27;" in text
     assert "Hyperparameters: lr 0.01, weight_decay 0.0." in text
+    assert "photos: 20 samples, 197 of them for training, 20 for validation, 20 for test; 2 domains" in text
 
 
 def test_the_page_over_folds_has_each_unseen_domain_and_the_mean(tmp_path: Path) -> None:
@@ -288,6 +290,7 @@ def test_the_page_over_folds_has_each_unseen_domain_and_the_mean(tmp_path: Path)
     assert "<td>d0</td><td>30.0</td>" in text and "<td>d1</td><td>70.0</td>" in text
     assert '<td class="best">mean</td><td class="best">50.0</td>' in text
     assert "--protocol dg" in text and "--unseen" not in text
+    assert "photos: 20 samples; 2 domains, 2 classes." in text  # the folds share them out differently
 
 
 def test_a_run_without_test_samples_has_a_page(tmp_path: Path) -> None:

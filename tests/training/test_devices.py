@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from crosstail import algorithms, discovery, testing
+from crosstail import algorithms, backbones, discovery, testing
+from crosstail.data import DomainBatch, DomainBatches, load
 from crosstail.training import RunSpec, fit
 from crosstail.training.devices import Devices
 from crosstail.training.folder import RunFolder
@@ -84,10 +86,15 @@ def test_two_processes_give_the_losses_and_figures_of_one(spec, tmp_path, run_by
             torch.testing.assert_close(shared[name], value, rtol=1e-3, atol=1e-4, msg=f"{one.algorithm}: {name}")
 
 
+@pytest.mark.parametrize("name", [n for n in discovery.names("crosstail.algorithms") if n not in SHARED])
+def test_what_cannot_be_shared_says_so_before_anything_starts(spec, tmp_path, name):
+    with pytest.raises(ValueError, match=f"{name} cannot be trained by several processes: "):
+        fit(replace(spec, algorithm=name), tmp_path / "run", devices=Devices("cpu", 2))
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_batch_that_cannot_be_shared_is_refused(spec, tmp_path):
     with pytest.raises(ValueError, match="a batch of 4 per domain cannot be shared evenly by 3 processes"):
-        from crosstail.data import DomainBatches, load
-
         DomainBatches(load(spec.dataset), batch_size=4, share=(0, 3))
 
 
@@ -101,9 +108,6 @@ def test_chunks_change_the_memory_and_not_the_figures(spec, tmp_path, name):
 
 
 def test_chunks_keep_the_activations_of_one_part_only():
-    from crosstail import backbones
-    from crosstail.data import DomainBatch
-
     def kept(chunks):
         backbone = backbones.build("small_cnn", (3, 16, 16), 8)
         algorithm = algorithms.build("erm", backbone, algorithms.Task(torch.ones(1, 2))).train()
@@ -114,6 +118,18 @@ def test_chunks_keep_the_activations_of_one_part_only():
         return sum(sizes)
 
     assert kept(4) < kept(1) / 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
+@pytest.mark.filterwarnings("default")  # of the compiler's own modules
+def test_a_compiled_network_gives_the_same_figures_and_a_plain_model(spec, tmp_path):
+    fit(spec, tmp_path / "plain")
+    fit(spec, tmp_path / "compiled", devices=Devices(compile=True))
+    for expected, found in zip(figures(tmp_path / "plain"), figures(tmp_path / "compiled"), strict=True):
+        assert found[3:] == expected[3:] and found[2] == pytest.approx(expected[2], rel=1e-4)
+    plain, compiled = (RunFolder(tmp_path / name).load("model.pt") for name in ("plain", "compiled"))
+    assert list(plain) == list(compiled)
 
 
 def test_bfloat16_is_part_of_the_spec_and_close(spec, tmp_path):

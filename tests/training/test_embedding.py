@@ -1,17 +1,18 @@
-"""Frozen features: computed once, found again, and never taken from a damaged or foreign file."""
+"""Frozen features: computed once per image, found again, and never taken from a damaged or foreign file."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from safetensors import SafetensorError
+from PIL import Image
 from torch import nn
 
 from crosstail import data
 from crosstail.backbones import Backbone
-from crosstail.data import DomainDataset, to_input
-from crosstail.training import RunSpec, embedding
+from crosstail.data import Augment, BrokenImage, DomainDataset, ImageFiles, to_input
+from crosstail.training import RunSpec
 from crosstail.training.embedding import cache_folder, embed
 from crosstail.training.run import load_inputs
 
@@ -21,7 +22,8 @@ class Counting(Backbone):
 
     def __init__(self, weights="first", num_features=5, seed=0):
         torch.manual_seed(seed)
-        super().__init__(nn.Sequential(nn.Flatten(), nn.Linear(48, num_features)), num_features)
+        layers = nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(48, num_features))
+        super().__init__(layers, num_features)
         self.weights, self.seen = weights, 0
 
     def forward(self, x):
@@ -35,10 +37,36 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "deep" / "cache"
 
 
+def dataset_of(x):
+    zeros = np.zeros(len(x), np.int64)
+    return DomainDataset("made", x, zeros, zeros, np.full(len(x), "train"), ("a",), ("b",))
+
+
 def images(n=10, seed=0):
-    x = np.random.default_rng(seed).integers(0, 256, (n, 4, 4, 3), dtype=np.uint8)
-    zeros = np.zeros(n, np.int64)
-    return DomainDataset("made", x, zeros, zeros, np.full(n, "train"), ("a",), ("b",))
+    return dataset_of(np.random.default_rng(seed).integers(0, 256, (n, 4, 4, 3), dtype=np.uint8))
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Six photos in two folders."""
+    rng = np.random.default_rng(0)
+    for i in range(6):
+        path = tmp_path / "photos" / "ab"[i % 2] / f"{i}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (50, 40, 3), dtype=np.uint8)).save(path)
+    return tmp_path / "photos"
+
+
+def files(root):
+    paths = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.jpg"))
+    return dataset_of(ImageFiles(root, paths, resolution=32))
+
+
+def seen_by(backbone, dataset, **options):
+    """How many images the backbone is given, and the features."""
+    before = backbone.seen
+    found = embed(dataset, backbone, **options)
+    return backbone.seen - before, found
 
 
 def test_features_are_those_of_the_backbone_in_evaluation_mode(cache):
@@ -47,87 +75,159 @@ def test_features_are_those_of_the_backbone_in_evaluation_mode(cache):
     backbone.train()
     found = embed(dataset, backbone, batch_size=4)
     with torch.no_grad():
-        expected = backbone.layers[:2](to_input(dataset.x)).numpy()
+        expected = backbone.layers[:3](to_input(dataset.x)).numpy()
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    assert found.dtype == np.float32
+    assert found.dtype == np.float32 and found.shape == (10, 5)
+
+
+def test_features_of_files_are_those_of_their_evaluation_view(cache, photos):
+    dataset, backbone = files(photos), Counting()
+    found = embed(dataset, backbone, batch_size=4)
+    with torch.no_grad():
+        expected = backbone(to_input(dataset.x[:])).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_the_second_call_does_not_run_the_backbone(cache):
-    dataset, backbone = images(), Counting()
-    first = embed(dataset, backbone)
-    assert backbone.seen == 10 and len(list(cache.iterdir())) == 1
+    _, first = seen_by(Counting(), images())
     again = Counting(seed=1)  # other numbers under the same name: found in the cache, not computed
-    assert (embed(images(), again) == first).all() and again.seen == 0
+    seen, found = seen_by(again, images())
+    assert seen == 0 and (found == first).all()
+
+
+def test_labels_splits_and_order_make_no_difference(cache):
+    dataset = images()
+    _, first = seen_by(Counting(), dataset)
+    other = replace(dataset, name="other", split=np.full(10, "test"), x=dataset.x[::-1])
+    seen, found = seen_by(Counting(), other)
+    assert seen == 0 and (found == first[::-1]).all()
 
 
 @pytest.mark.parametrize(
     ("dataset", "backbone"),
     [
         (images(seed=1), Counting()),
-        (images(n=9), Counting()),
         (images(), Counting(weights="second")),
-        (replace(images(), x=images().x[::-1]), Counting()),
-        (replace(images(), x=images().x.reshape(10, 2, 8, 3)), Counting()),
+        (images(), Counting(num_features=6, weights="third")),
+        (dataset_of(images().x.reshape(10, 2, 8, 3)), Counting()),
     ],
-    ids=["images", "number", "weights", "order", "shape"],
+    ids=["images", "weights", "width", "shape"],
 )
-def test_the_key_changes_with(cache, dataset, backbone):
+def test_nothing_is_found_for_other(cache, dataset, backbone):
     embed(images(), Counting())
-    embed(dataset, backbone)
-    assert backbone.seen == len(dataset) and len(list(cache.iterdir())) == 2
+    assert seen_by(backbone, dataset)[0] == 10
 
 
-def test_one_changed_pixel_is_another_key(cache):
+def test_only_a_changed_image_is_embedded_again(cache):
     dataset = images()
-    embed(dataset, Counting())
+    _, first = seen_by(Counting(), dataset)
     x = dataset.x.copy()
     x[7, 3, 3, 2] ^= 1
-    backbone = Counting()
-    embed(dataset.with_x(x), backbone)
-    assert backbone.seen == 10
+    seen, found = seen_by(Counting(), dataset.with_x(x))
+    assert seen == 1 and (found != first).any(axis=1).tolist() == [i == 7 for i in range(10)]
 
 
-def test_labels_and_splits_are_not_in_the_key(cache):
-    dataset = images()
+def test_files_are_known_by_their_content(cache, photos, tmp_path):
+    _, first = seen_by(Counting(), files(photos))
+    moved = tmp_path / "elsewhere"
+    shutil.move(photos, moved)
+    shutil.move(moved / "a/0.jpg", moved / "b/new name.jpg")
+    Image.fromarray(np.full((30, 30, 3), 9, np.uint8)).save(moved / "a/one more.jpg")
+    seen, found = seen_by(Counting(), files(moved))
+    assert seen == 1 and len(found) == 7
+    assert {row.tobytes() for row in first} < {row.tobytes() for row in found}
+    Image.fromarray(np.full((30, 30, 3), 99, np.uint8)).save(moved / "a/one more.jpg")
+    assert seen_by(Counting(), files(moved))[0] == 1
+
+
+def test_another_resolution_is_another_preparation(cache, photos):
+    dataset = files(photos)
     embed(dataset, Counting())
-    backbone = Counting()
-    embed(replace(dataset, name="other", split=np.full(10, "test")), backbone)
-    assert backbone.seen == 0
+    assert seen_by(Counting(), dataset.with_x(dataset.x.at_resolution(24)))[0] == 6
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "zeros", "other"])
-def test_a_damaged_file_is_computed_again_and_replaced(cache, damage):
+def test_the_same_content_in_two_places_has_the_same_features(cache):
     dataset = images()
-    first = embed(dataset, Counting())
-    (file,) = cache.iterdir()
+    twice = dataset_of(np.concatenate([dataset.x, dataset.x]))
+    _, found = seen_by(Counting(), twice, batch_size=20)
+    np.testing.assert_array_equal(found[:10], found[10:])
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "zeros", "gone"])
+@pytest.mark.parametrize("kind", ["rows", "keys"])
+def test_what_is_damaged_is_computed_again_and_kept(cache, damage, kind):
+    dataset = images()
+    _, first = seen_by(Counting(), dataset, batch_size=4)
+    (file,) = cache.rglob(f"*.{kind}")
     whole = file.read_bytes()
     flipped = bytearray(whole)
-    flipped[-3] ^= 0x10  # a number that is a little wrong: only the checksum can tell
-    damaged = {"truncated": whole[:-40], "flipped": flipped, "empty": b"", "zeros": bytes(len(whole)), "other": b"{}"}
-    file.write_bytes(damaged[damage])
-    backbone = Counting()
-    assert (embed(dataset, backbone) == first).all() and backbone.seen == 10
-    assert file.read_bytes() == whole and len(list(cache.iterdir())) == 1
+    flipped[len(whole) // 2] ^= 0x10  # a number that is a little wrong: only the sum can tell
+    damaged = {"truncated": whole[:-3], "flipped": flipped, "empty": b"", "zeros": bytes(len(whole)), "gone": None}
+    if damaged[damage] is None:
+        file.unlink()
+    else:
+        file.write_bytes(damaged[damage])
+    lost = 1 if damage in ("truncated", "flipped") else 10
+    seen, found = seen_by(Counting(), dataset, batch_size=1 if lost == 1 else 4)
+    assert seen == lost
+    np.testing.assert_allclose(found, first, rtol=1e-6)
+    assert seen_by(Counting(), dataset)[0] == 0
 
 
-def test_what_an_interrupted_call_left_is_not_used(cache):
-    dataset, backbone = images(), Counting()
-
+def test_an_interrupted_call_goes_on_where_it_was(cache):
     def stop(done, total):
-        raise KeyboardInterrupt
+        if done == 8:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        embed(dataset, backbone, batch_size=4, progress=stop)
-    assert not cache.exists() or not list(cache.glob("*.safetensors"))
-    again = Counting()
-    embed(dataset, again)
-    assert again.seen == 10
+        embed(images(), Counting(), batch_size=4, progress=stop)
+    assert seen_by(Counting(), images())[0] == 2
 
 
-def test_progress_counts_the_images(cache):
+def test_progress_counts_the_images_where_there_is_work(cache):
     reports = []
-    embed(images(), Counting(), batch_size=4, progress=lambda done, total: reports.append((done, total)))
+    embed(images(), Counting(), batch_size=4, progress=lambda *report: reports.append(report))
     assert reports == [(4, 10), (8, 10), (10, 10)]
+    embed(images(), Counting(), batch_size=4, progress=lambda *report: reports.append(report))
+    assert len(reports) == 3
+
+
+def test_a_broken_file_is_named(cache, photos):
+    broken = photos / "b/1.jpg"
+    broken.write_bytes(broken.read_bytes()[:300])
+    with pytest.raises(BrokenImage, match=r"b/1.jpg: cannot be decoded"):
+        embed(files(photos), Counting())
+    dataset = files(photos)
+    broken.unlink()
+    with pytest.raises(BrokenImage, match=r"b/1.jpg: there is no such file"):
+        embed(dataset, Counting())
+
+
+def test_views_are_the_plain_one_and_augmented_ones(cache, photos):
+    dataset, backbone = files(photos), Counting()
+    _, plain = seen_by(backbone, dataset)
+    seen, found = seen_by(backbone, dataset, views=2, batch_size=4)
+    assert seen == 12 and found.shape == (6, 3, 5)  # the plain view was known
+    np.testing.assert_array_equal(found[:, 0], plain)
+    assert len(np.unique(found.reshape(18, 5).round(4), axis=0)) == 18
+    assert seen_by(Counting(), dataset, views=2)[0] == 0
+    seen, more = seen_by(Counting(), dataset, views=3)
+    assert seen == 6 and (more[:, :3] == found).all()
+
+
+def test_an_augmented_view_is_one_of_the_paper_s_augmentation(cache):
+    """Its seed is the image's checksum, whatever else is in the data set; the oracle is `Augment` on that image."""
+    import hashlib
+
+    dataset, backbone = images(), Counting()
+    found = embed(dataset, backbone, views=2)
+    image = dataset.x[3]
+    augment = Augment(resolution=4, seed=int.from_bytes(hashlib.sha256(image.tobytes()).digest(), "big"))
+    with torch.no_grad():
+        expected = torch.cat([backbone(augment([image], step=v)) for v in (1, 2)])
+    np.testing.assert_allclose(found[3, 1:], expected, rtol=1e-4, atol=1e-5)
+    alone = embed(dataset.keep(np.array([3])), Counting(), views=2)
+    np.testing.assert_array_equal(alone[0], found[3])
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):
@@ -141,10 +241,15 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
     assert cache_folder() == tmp_path / ".cache" / "crosstail"
 
 
-def test_a_frozen_run_sees_vectors_of_its_pretrained_backbone(cache, tmp_path):
+@pytest.fixture
+def few(tmp_path):
     x = np.random.default_rng(0).integers(0, 256, (4, 8, 8, 3), dtype=np.uint8)
     np.savez(tmp_path / "few.npz", x=x, y=[0, 1, 0, 1], domain=[0, 0, 1, 1], split=["train"] * 4)
-    spec = RunSpec(dataset=str(tmp_path / "few.npz"), backbone="efficientnet_lite0", freeze=True)
+    return str(tmp_path / "few.npz")
+
+
+def test_a_frozen_run_sees_vectors_of_its_pretrained_backbone(cache, few):
+    spec = RunSpec(dataset=few, backbone="efficientnet_lite0", freeze=True)
     reports = []
     seen = load_inputs(spec, lambda *report: reports.append(report))
     assert seen.x.shape == (4, 1280) and reports == [("embedding", 4, 4)]
@@ -153,24 +258,26 @@ def test_a_frozen_run_sees_vectors_of_its_pretrained_backbone(cache, tmp_path):
     assert (load_inputs(spec, lambda *report: reports.append(report)).x == seen.x).all() and reports == []
 
 
-def test_freezing_what_is_not_pretrained_or_no_image_is_refused(cache, tmp_path):
-    x = np.zeros((4, 8, 8, 3), np.uint8)
+def test_freezing_what_is_not_pretrained_or_no_image_is_refused(cache, few, tmp_path):
     labels = {"y": [0, 1, 0, 1], "domain": [0, 0, 1, 1]}
-    np.savez(tmp_path / "images.npz", x=x, **labels)
     np.savez(tmp_path / "vectors.npz", x=np.zeros((4, 3), np.float32), **labels)
     with pytest.raises(ValueError, match="backbone 'small_cnn' has no pretrained weights to freeze: use efficientnet"):
-        load_inputs(RunSpec(dataset=str(tmp_path / "images.npz"), freeze=True))
+        load_inputs(RunSpec(dataset=few, freeze=True))
+    with pytest.raises(ValueError, match="backbone 'resnet50' has no pretrained weights to freeze: use efficientnet"):
+        load_inputs(RunSpec(dataset=few, freeze=True, backbone="resnet50", weights="random"))
     with pytest.raises(ValueError, match="holds vectors already: leave --freeze out and use --backbone mlp"):
         load_inputs(RunSpec(dataset=str(tmp_path / "vectors.npz"), freeze=True))
 
 
-def test_a_cache_that_cannot_be_written_is_named(cache, monkeypatch):
-    def full(*args, **options):
-        raise SafetensorError("I/O error: No space left on device")
+@pytest.mark.parametrize("words", [{"views": 2}, {"head": "linear"}])
+def test_views_and_heads_without_frozen_features_are_refused(few, words):
+    with pytest.raises(ValueError, match="--head and --views are for frozen features: add --freeze"):
+        load_inputs(RunSpec(dataset=few, **words))
 
-    monkeypatch.setattr(embedding, "save_file", full)
+
+def test_a_cache_that_cannot_be_written_is_named(cache):
+    cache.mkdir(parents=True)
+    (cache / "features").write_text("in the way")
     with pytest.raises(OSError) as caught:
         embed(images(), Counting())
-    assert str(caught.value) == (
-        f"cannot keep embeddings in {cache} (I/O error: No space left on device); $CROSSTAIL_CACHE names another"
-    )
+    assert "$CROSSTAIL_CACHE names another folder" in str(caught.value) and str(cache) in str(caught.value)

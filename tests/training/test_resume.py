@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import random
 import signal
@@ -16,22 +17,23 @@ import pytest
 import torch
 
 from crosstail import algorithms, cli
+from crosstail.losses import PairStatistics
 from crosstail.testing import save_separable
-from crosstail.training import RunSpec, fit, run
+from crosstail.training import Diverged, RunSpec, fit, run
 from crosstail.training.folder import RunFolder
 
 STEPS = 12
 
 
 def outcome(folder):
-    """All that a finished run leaves, but the time that it took."""
+    """All that a finished run leaves, but the time that it took and the page that the command makes of it."""
 
     def timeless(record):
         return {key: value for key, value in record.items() if key != "seconds"}
 
     here = RunFolder(folder)
     return {
-        "files": sorted(path.name for path in folder.iterdir()),
+        "files": sorted(path.name for path in folder.iterdir() if path.name != "report.html"),
         "spec": here.read_json("spec.json"),
         "result": timeless(here.read_json("result.json")),
         "records": [timeless(record) for record in here.records()],
@@ -161,7 +163,7 @@ class Disk:
 
     def __init__(self, monkeypatch, at=None, when="after"):
         self.writes, self.at, self.when = 0, at, when
-        for name in ("_replace", "append_record"):
+        for name in ("write", "append_record"):
             monkeypatch.setattr(RunFolder, name, self.watched(name, getattr(RunFolder, name)))
 
     def watched(self, name, real):
@@ -282,13 +284,27 @@ def test_a_divergent_run_names_the_loss_term_and_the_steps(place, tmp_path, algo
     hparams = {"lr": 1e30}
     spec = vectors(place, algorithm=algorithm, hparams=hparams, evaluations=evaluations, decouple=decouple)
     message = (
-        r"the loss term '(cross_entropy|alignment)' became (nan|inf) between steps \d+ and \d+: try a smaller learning"
+        r"the loss term '(cross_entropy|alignment)' became (nan|inf) between steps \d+ and \d+\. Try a smaller learning"
     )
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(Diverged, match=message):
         fit(spec, tmp_path)
     assert not (tmp_path / "result.json").exists()
-    with pytest.raises(ValueError, match=message):  # and again
+    with pytest.raises(Diverged, match=message):  # and again
         fit(spec, tmp_path)
+
+
+@pytest.mark.parametrize("hparams", [{}, {"refresh": 1}])
+def test_features_that_are_no_numbers_right_after_an_evaluation_are_a_divergence(place, tmp_path, monkeypatch, hparams):
+    """Then there is no loss term yet that could be named."""
+    update, calls = PairStatistics.update, []
+
+    def spoilt(self, z, y, domain):
+        calls.append(len(z))
+        update(self, z * math.inf if len(calls) > 1 else z, y, domain)
+
+    monkeypatch.setattr(PairStatistics, "update", spoilt)
+    with pytest.raises(Diverged, match=r"step 1: z\[0, 0\] is NaN or infinite; .*\. Try a smaller learning rate"):
+        fit(vectors(place, algorithm="boda", hparams=hparams, evaluations=STEPS), tmp_path)
 
 
 def mounted(path, size):
@@ -310,7 +326,7 @@ def test_a_full_disk_is_one_clear_line_and_the_same_command_goes_on_when_there_i
     spec = vectors(place, decouple=True, width=128, seed=0, algorithm="boda")
     expected = whole(spec)
     disk = tmp_path / "disk"
-    problem = mounted(disk, "256k")
+    problem = mounted(disk, "4m")
     if problem:
         pytest.skip(f"cannot mount a small file system here: {problem}")
     words = f"fit {spec.dataset} --algorithm boda --backbone mlp --width 128 --steps {STEPS} --batch-size 4"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crosstail.training import RunSpec
+from crosstail.training.folder import RunFolder
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 specs = st.builds(
@@ -34,6 +35,9 @@ def test_a_spec_survives_json(spec):
 @given(specs)
 def test_the_key_is_the_hash_of_the_canonical_json(spec):
     record = spec.to_json()
+    for name, value in record["hparams"].items():
+        if isinstance(value, int) and not isinstance(value, bool):
+            record["hparams"][name] = float(value)
     text = json.dumps({name: record[name] for name in sorted(record)}, sort_keys=True, separators=(",", ":"))
     assert spec.key == hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
 
@@ -44,13 +48,27 @@ def test_the_key_does_not_depend_on_the_order_of_the_hyperparameters_or_on_defau
     assert first == second and first.key == second.key
 
 
+def test_a_whole_number_is_the_same_run_with_and_without_a_point(tmp_path):
+    one, same = (RunSpec(dataset="digits", algorithm="boda", hparams={"nu": v, "warmup": 3}) for v in (1, 1.0))
+    assert one == same and one.key == same.key
+    RunFolder(tmp_path).open(one)
+    assert RunFolder(tmp_path).holds(same)
+    assert (
+        RunSpec(dataset="digits", hparams={"switch": True}).key != RunSpec(dataset="digits", hparams={"switch": 1}).key
+    )
+
+
 OTHER = {
     "dataset": "other",
     "algorithm": "boda",
     "labels": ("uniform",),
     "data_seed": 1,
     "backbone": "mlp",
+    "weights": "w.pth",
+    "resolution": 64,
     "freeze": True,
+    "head": "linear",
+    "views": 2,
     "width": 8,
     "hparams": {"lr": 0.1},
     "decouple": True,
@@ -97,4 +115,17 @@ def test_a_spec_without_a_data_set_is_refused():
 @pytest.mark.parametrize("value", [0, -1])
 def test_numbers_below_one_are_refused(name, value):
     with pytest.raises(ValueError, match=f"{name} is {value}, expected 1 or more"):
+        RunSpec(dataset="digits", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("resolution", 0, "resolution is 0, expected 1 or more pixels"),
+        ("views", -1, "views is -1, expected 0 or more"),
+        ("head", "resnet", "head is 'resnet', expected mlp or linear"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(name, value, message):
+    with pytest.raises(ValueError, match=message):
         RunSpec(dataset="digits", **{name: value})

@@ -1,19 +1,48 @@
-"""What turns an input into features: one file per backbone, each with `build(input_shape, width) -> Backbone`."""
+"""What turns an input into features: one file per backbone, and `timm:NAME` for any network of timm.
+
+A file has `build(input_shape, width) -> Backbone`, or `NETWORK` if it is a pretrained network of timm.
+"""
 
 from crosstail import discovery
-from crosstail.backbones._backbone import Backbone
+from crosstail.backbones._backbone import Backbone, require
+from crosstail.backbones._timm import PREFIX, Pretrained
+from crosstail.backbones._weights import RANDOM
+
+__all__ = ["RANDOM", "Backbone", "Pretrained", "build", "pretrained"]
 
 
-def build(name: str, input_shape: tuple[int, ...], width: int | None = None) -> Backbone:
+def build(
+    name: str,
+    input_shape: tuple[int, ...],
+    width: int | None = None,
+    *,
+    weights: str | None = None,
+    resolution: int | None = None,
+) -> Backbone:
     """A backbone by its name for inputs of one shape, without the batch: (3, H, W) or (F,).
+
+    `weights` is a file or the word "random"; without it, a pretrained network has its own. `resolution` is the size to
+    which a pretrained network resizes images, by default the one that it was trained on.
 
     >>> build("mlp", (1280,)).num_features
     256
     """
     if width is not None and width < 1:
         raise ValueError(f"width is {width}, expected 1 or more")
-    backbone: Backbone = discovery.find("crosstail.backbones", name, "backbone").build(input_shape, width)
-    return backbone
+    network = pretrained(name)
+    if network is None:
+        if weights not in (None, RANDOM):
+            raise ValueError(f"backbone {name!r} starts from random weights: leave --weights out, or use timm:NAME")
+        backbone: Backbone = discovery.find("crosstail.backbones", name, "backbone").build(input_shape, width)
+        return backbone
+    require("images", name, input_shape)
+    if width is not None:
+        raise ValueError(f"{name} has one width: leave --width out, or freeze it and set the head's width")
+    return network.build(input_shape, weights, resolution)
 
 
-__all__ = ["Backbone", "build"]
+def pretrained(name: str) -> Pretrained | None:
+    """The pretrained network of this name, or None if it is a backbone that starts from random weights."""
+    if name.startswith(PREFIX):
+        return Pretrained(name.removeprefix(PREFIX))
+    return getattr(discovery.find("crosstail.backbones", name, "backbone"), "NETWORK", None)

@@ -6,8 +6,7 @@ from torch import Tensor, nn
 class Backbone(nn.Module):
     """Maps inputs (B, ...) to features (B, `num_features`).
 
-    `weights` names the pretrained weights (a checksum), so that cached features can tell them apart; it is empty for
-    a backbone that starts from random numbers.
+    `weights` is a checksum of the pretrained weights; it is empty for a backbone that starts from random numbers.
     """
 
     num_features: int
@@ -18,9 +17,18 @@ class Backbone(nn.Module):
         self.layers = layers
         self.num_features = num_features
 
+    @property
+    def signature(self) -> str:
+        """All that decides which features an input has, so that cached ones are told apart."""
+        return f"{type(self).__qualname__} {self.weights}"
+
+    def prepare(self, x: Tensor) -> Tensor:
+        """Inputs (B, ...) as the layers take them."""
+        return x
+
     def forward(self, x: Tensor) -> Tensor:
         """Features (B, F) of inputs (B, ...)."""
-        return self.layers(x)
+        return self.layers(self.prepare(x))
 
 
 def require(kind: str, name: str, input_shape: tuple[int, ...]) -> None:

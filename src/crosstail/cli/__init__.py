@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from crosstail.cli import audit, data, demo, evaluate, fit, graph, list_, predict, select, status, sweep
+from crosstail.cli import audit, data, demo, embed, evaluate, fit, graph, list_, predict, race, select, status, sweep
 
 app = typer.Typer(
     help="Classifiers for data from several domains, each with its own long tail of classes.",
@@ -19,10 +19,12 @@ app.command("demo")(demo.demo)
 app.command("audit")(audit.audit)
 app.command("data")(data.data)
 app.command("fit")(fit.fit)
+app.command("embed")(embed.embed)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("graph")(graph.graph)
 app.command("sweep")(sweep.sweep)
+app.command("race")(race.race)
 app.command("status")(status.status)
 app.command("select")(select.select)
 app.command("list")(list_.list_)
@@ -35,8 +37,18 @@ def main() -> None:
     except (ValueError, FileNotFoundError) as error:
         _say("error: ", str(error))
         sys.exit(2)
+    except MemoryError as error:
+        _say("error: ", str(error) or "out of memory")
+        sys.exit(1)
     except OSError as error:
         _say("error: ", f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+        sys.exit(1)
+    except RuntimeError as error:
+        from crosstail.training import Diverged  # here, as importing torch takes seconds
+
+        if not isinstance(error, Diverged):
+            raise
+        _say("error: ", str(error))
         sys.exit(1)
     except SystemExit as ended:
         if ended.code != 130:  # what typer makes of Ctrl-C

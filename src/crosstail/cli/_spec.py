@@ -9,6 +9,7 @@ from crosstail.cli._options import named_values
 if TYPE_CHECKING:  # importing torch takes seconds, and --help needs none of it
     from crosstail.training import RunSpec
 
+SUITABLE = {"files": "efficientnet_lite0", "images": "small_cnn", "vectors": "mlp"}
 SOURCES = (
     "A folder ROOT/<domain>/<class>/<image>, a .csv or .parquet manifest, an .npz file, hf:NAME, or a "
     "name of [b]crosstail list datasets[/]."
@@ -16,14 +17,20 @@ SOURCES = (
 Backbone = Annotated[
     str | None, typer.Option(help="See [b]crosstail list backbones[/]; by default what suits the data.")
 ]
+Weights = Annotated[
+    str | None, typer.Option(help="A .safetensors or .pth file of the backbone's weights, or the word random.")
+]
+Resolution = Annotated[int | None, typer.Option(help="Pixels; by default what the backbone was trained on.")]
 Freeze = Annotated[
     bool | None,
     typer.Option(
         "--freeze/--finetune",
-        help="Embed each image once and train an MLP on the vectors, or train the whole backbone. "
-        "By default own images are embedded.",
+        help="Embed each image once and train a small network on the vectors, or train the whole backbone. "
+        "By default image files are embedded by a pretrained backbone.",
     ),
 ]
+Head = Annotated[str, typer.Option(help="On frozen features: mlp or linear.")]
+Views = Annotated[int, typer.Option(help="With --freeze: embed so many augmented views beside each image.")]
 Width = Annotated[int | None, typer.Option(help="Width of the network that is trained.")]
 Protocol = Annotated[
     str, typer.Option(help="mdlt: train on all domains; dg: leave one out and test on it, each in turn.")
@@ -49,7 +56,9 @@ def run_spec(
     dataset: str,
     *,
     backbone: str | None,
+    weights: str | None,
     freeze: bool | None,
+    hparams: dict[str, Any],
     labels: list[str] | None,
     column: list[str] | None,
     augment: bool | None,
@@ -58,22 +67,26 @@ def run_spec(
     **others: Any,
 ) -> "RunSpec":
     """A spec, with what suits the data where nothing was said."""
-    from crosstail import data
+    from crosstail import backbones, data
     from crosstail.training import RunSpec
 
     sheet = data.sheet_of(dataset)
     columns = named_values("--column", column)
     kind = data.kind_of(dataset, columns)
+    if backbone is None:
+        backbone = "efficientnet_lite0" if freeze else SUITABLE[kind]
+    network = backbones.pretrained(backbone) if weights != backbones.RANDOM else None
     if freeze is None:
-        freeze = kind == "files" and backbone in (None, "efficientnet_lite0")
-    suitable = {"files": "efficientnet_lite0", "images": "small_cnn", "vectors": "mlp"}[kind]
+        freeze = kind == "files" and network is not None
     return RunSpec(
         dataset=dataset,
         labels=tuple(labels) if labels else None,
         columns=columns,
         augment=(kind == "files" and not freeze) if augment is None else augment,
-        backbone=backbone or ("efficientnet_lite0" if freeze else suitable),
+        backbone=backbone,
+        weights=weights,
         freeze=freeze,
+        hparams={**network.hparams, **hparams} if network and not freeze else hparams,
         steps=steps if steps is not None else (sheet.steps if sheet else 1000),
         batch_size=batch_size if batch_size is not None else (sheet.batch_size if sheet else 24),
         **others,

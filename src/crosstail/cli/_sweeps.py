@@ -85,7 +85,8 @@ def choices_notes(chosen: Sequence["Choice"]) -> Iterator[str]:
         if choice.failed:
             yield f"{choice.entry}: {len(choice.failed)} of {choice.plan.trials} trials failed"
         for trial, failure in list(choice.failed.items())[:3]:
-            yield f"  trial {trial}: {failure.kind}, tried {failure.attempts} times"
+            times = "once" if failure.attempts == 1 else f"{failure.attempts} times"
+            yield f"  trial {trial}: {failure.kind}, tried {times}"
             yield from (f"    {line}" for line in failure.error[-3:])
 
 

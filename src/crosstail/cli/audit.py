@@ -48,7 +48,7 @@ def audit(
     dataset = data.load(source, labels=labels, seed=seed, columns=named_values("--column", column))
     many, few = data.shot_thresholds(source)
     with progress_bar(Console(stderr=True)) as progress:
-        found = examine(dataset, many=many, few=few, progress=progress)
+        found = examine(dataset.plain(), many=many, few=few, progress=progress)
     if out is not None:
         write_page(out, found, dataset)
     if as_json:

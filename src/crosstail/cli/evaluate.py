@@ -15,6 +15,9 @@ def evaluate(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     source: Annotated[str, typer.Argument(help="A folder, a manifest, an .npz file, or a data set's name.")],
     split: Annotated[str, typer.Option(help="all, train, val or test.")] = "all",
+    weights: Annotated[
+        Path | None, typer.Option(help="Where the weights of the frozen backbone are now, if not where they were.")
+    ] = None,
     skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")] = False,
     trust: Annotated[bool, typer.Option("--trust", help="Run the algorithm file that the run brings along.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
@@ -28,7 +31,7 @@ def evaluate(
 
     if split not in ("all", *data.SPLITS):
         raise ValueError(f"--split is {split!r}, expected all, train, val or test")
-    predictor = Predictor(run, trust)
+    predictor = Predictor(run, weights, trust)
     dataset = data.load(source, labels=(), skip_broken=skip_broken)
     with progress_bar(Console(stderr=True)) as progress:
         accuracy = evaluate_on(predictor, dataset, split, progress)

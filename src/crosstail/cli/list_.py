@@ -84,10 +84,11 @@ def _datasets() -> list[dict[str, Any]]:
 
 def _backbones() -> list[dict[str, Any]]:
     package = "crosstail.backbones"
-    return [
+    own = [
         {"name": name, "what": _sentence(discovery.find(package, name, "backbone").__doc__)}
         for name in discovery.names(package)
     ]
+    return [*own, {"name": "timm:NAME", "what": "Any image model of timm, such as timm:vit_small_patch14_dinov2."}]
 
 
 def _sentence(text: str | None) -> str:

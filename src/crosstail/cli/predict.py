@@ -21,6 +21,9 @@ def predict(
     run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     files: Annotated[list[Path], typer.Argument(help="Images, folders of images, or one .npy or .npz of inputs.")],
     out: Annotated[Path | None, typer.Option(help="A .csv or .json file; by default CSV is printed.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="Where the weights of the frozen backbone are now, if not where they were.")
+    ] = None,
     skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")] = False,
     trust: Annotated[bool, typer.Option("--trust", help="Run the algorithm file that the run brings along.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of CSV.")] = False,
@@ -32,7 +35,7 @@ def predict(
     from crosstail.training.predictor import Predictor, find_inputs, predict_inputs
 
     console = Console(stderr=True)
-    predictor = Predictor(run, trust)
+    predictor = Predictor(run, weights, trust)
     names, inputs = find_inputs(files, predictor)
     with progress_bar(console) as progress:
         rows = predict_inputs(predictor, names, inputs, skip_broken=skip_broken, progress=progress)

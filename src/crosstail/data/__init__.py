@@ -5,7 +5,7 @@ from os import PathLike, sep
 from pathlib import Path
 
 from crosstail import discovery
-from crosstail.data.arrays import load_arrays
+from crosstail.data.arrays import load_arrays, save_arrays
 from crosstail.data.augment import Augment
 from crosstail.data.batches import DomainBatch, DomainBatches, to_input
 from crosstail.data.benchmarks._load import load_benchmark, sheet_of
@@ -42,6 +42,7 @@ __all__ = [
     "paper_split",
     "read_image",
     "read_split",
+    "save_arrays",
     "save_split",
     "sheet_of",
     "shot_thresholds",

@@ -1,5 +1,6 @@
 """The source "arrays": an .npz file with x, y and domain, and optionally split, domains and classes."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import SPLITS, DomainDataset
+from crosstail.data.mapped import read_member
 from crosstail.data.splits import paper_split
 
 REQUIRED = ("x", "y", "domain")
 OPTIONAL = ("split", "domains", "classes")
+_ROWS = 4096  # at a time: a memory map is not read into memory at once
 
 
 def load_arrays(path: Path, *, seed: int = 0) -> DomainDataset:
@@ -32,6 +35,27 @@ def load_arrays(path: Path, *, seed: int = 0) -> DomainDataset:
     return replace(dataset, name=path.stem, split=split)
 
 
+def save_arrays(dataset: DomainDataset, path: Path) -> None:
+    """Write a data set as an .npz file that `load_arrays` reads, whole or not at all."""
+    assert isinstance(dataset.x, np.ndarray)
+    partial = path.with_name(f".{path.stem}.{os.getpid()}.npz")
+    try:
+        with partial.open("wb") as file:
+            np.savez(
+                file,
+                x=dataset.x,
+                y=dataset.y,
+                domain=dataset.domain,
+                split=dataset.split,
+                domains=np.array(dataset.domains),
+                classes=np.array(dataset.classes),
+            )
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
 def _read(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
@@ -40,7 +64,7 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             missing = [key for key in REQUIRED if key not in file.files]
             if not missing:
-                return {key: file[key] for key in (*REQUIRED, *OPTIONAL) if key in file.files}
+                return {key: read_member(path, key, file) for key in (*REQUIRED, *OPTIONAL) if key in file.files}
             found = ", ".join(file.files) or "nothing"
     except (ValueError, OSError, EOFError, BadZipFile, AttributeError, TypeError) as error:
         # The last two: a plain .npy under the name .npz loads as an array, which is no context manager.
@@ -57,16 +81,21 @@ def check_inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
         raise ValueError(f"{path}: x has no rows")
     if x.ndim == 4 and x.shape[3] == 3 and x.dtype == np.uint8:
         return x
-    if x.ndim != 2 or x.dtype.kind != "f":
+    if x.ndim not in (2, 3) or x.dtype.kind != "f":
         raise ValueError(
             f"{path}: x is {x.dtype} {x.shape}, expected uint8 images (N, H, W, 3) or float embeddings (N, F)"
         )
-    with np.errstate(over="ignore"):  # what does not fit into float32 becomes infinite and is refused below
-        x = x.astype(np.float32, copy=False)
-    wrong = np.flatnonzero(~np.isfinite(x).all(axis=1))
+    wrong = np.flatnonzero(np.concatenate([_odd(x[i : i + _ROWS]) for i in range(0, len(x), _ROWS)]))
     if len(wrong):
         raise ValueError(f"{path}: row {wrong[0]} of x has a value that is NaN or infinite ({len(wrong)} such rows)")
-    return x
+    return x if isinstance(x, np.memmap) else x.astype(np.float32, copy=False)
+
+
+def _odd(x: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows are not finite as float32."""
+    with np.errstate(over="ignore"):  # what does not fit becomes infinite
+        finite = np.isfinite(x.astype(np.float32, copy=False))
+    return np.logical_not(finite.reshape(len(x), -1).all(axis=1))
 
 
 def _indices(path: Path, key: str, values: NDArray[Any], n: int) -> NDArray[np.int64]:

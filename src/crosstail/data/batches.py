@@ -58,6 +58,8 @@ class DomainBatch:
 def to_input(x: NDArray[Any]) -> Tensor:
     """What a backbone takes: uint8 images (B, H, W, 3) → (B, 3, H, W) in [0, 1], embeddings (B, F) → float32.
 
+    Of embeddings of several views (B, V, F) it takes the first, plain one.
+
     >>> to_input(np.full((2, 4, 5, 3), 255, np.uint8)).shape
     torch.Size([2, 3, 4, 5])
     """
@@ -65,6 +67,8 @@ def to_input(x: NDArray[Any]) -> Tensor:
         # NumPy divides on this thread; torch would use several, and on a busy machine they wait for each
         # other for longer than the work takes. The result is channels-last, which suits convolutions.
         return torch.from_numpy(np.divide(x, np.float32(255))).permute(0, 3, 1, 2)
+    if x.ndim == 3 and x.dtype.kind == "f":
+        x = x[:, 0]
     if x.ndim == 2:
         return torch.tensor(x, dtype=torch.float32)
     raise ValueError(f"x is {x.dtype} {x.shape}, expected uint8 images (B, H, W, 3) or embeddings (B, F)")
@@ -77,7 +81,7 @@ class DomainBatches:
     With `class_balanced`, it passes through its classes in a new random order, again and again, and each
     class through its samples. Process i of n gets, with `share=(i, n)`, the i-th part of each domain's samples in the
     same batches. There is no state to save: the position is the step, for the samples as well as for
-    what `augment` makes of them.
+    what `augment` makes of them. Of embeddings of several views, each sample of a batch shows one at random.
 
     >>> x, y = np.zeros((6, 2), np.float32), np.array([0, 0, 1, 0, 1, 1])
     >>> split = np.array(["train"] * 6)
@@ -102,7 +106,7 @@ class DomainBatches:
         share: tuple[int, int] = (0, 1),
     ) -> None:
         if augment is not None and not dataset.is_image:
-            raise ValueError(f"{dataset.name}: embeddings cannot be augmented, only images can")
+            raise ValueError(f"{dataset.name}: embeddings cannot be augmented, only images can (see --views)")
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more samples per domain")
         process, processes = share
@@ -112,6 +116,7 @@ class DomainBatches:
         if not len(rows):
             raise ValueError(f"{dataset.name}: the split {split!r} has no samples in any domain")
         self.dataset = dataset
+        self.seed = seed
         self.batch_size = batch_size
         self.augment = augment
         self.workers = workers or default_workers()  # threads that decode and augment
@@ -133,8 +138,12 @@ class DomainBatches:
     def at(self, step: int) -> DomainBatch:
         """The batch of a step."""
         if not self._made_by_threads:
-            rows = self.batch_rows(step)[self._mine]
-            return self._batch(rows, to_input(np.asarray(self.dataset.x[rows])))
+            whole = self.batch_rows(step)
+            rows = whole[self._mine]
+            shown: Any = rows
+            if self.dataset.x.ndim == 3:
+                shown = rows, self._views(step, len(whole))[self._mine]
+            return self._batch(rows, to_input(np.asarray(self.dataset.x[shown])))
         with ThreadPoolExecutor(self.workers, "crosstail-batch") as pool:
             try:
                 return self._begin(step, pool, _Buffers())()
@@ -164,6 +173,11 @@ class DomainBatches:
     @property
     def _made_by_threads(self) -> bool:
         return self.augment is not None or isinstance(self.dataset.x, ImageFiles)
+
+    def _views(self, step: int, count: int) -> Rows:
+        """Which view each sample of a step shows."""
+        generator = np.random.default_rng(np.random.SeedSequence([self.seed, step, 0, _VIEWS]))
+        return generator.integers(self.dataset.x.shape[1], size=count)
 
     def _begin(self, step: int, pool: ThreadPoolExecutor, buffers: "_Buffers") -> Callable[[], DomainBatch]:
         """Start to make a batch; what is returned waits for it."""
@@ -242,8 +256,8 @@ class _Stream:
 
 
 # SeedSequence fills up with zeros, so [seed, d, 3] and [seed, d, 3, 0] are one stream: the fourth number, 0
-# for epochs, 1 for rounds and 2 for pairs, keeps the three uses of a seed apart.
-_ROUNDS, _PAIR = 1, 2
+# for epochs, 1 for rounds, 2 for pairs, 3 for augmentation and 4 for views, keeps the uses of a seed apart.
+_ROUNDS, _PAIR, _VIEWS = 1, 2, 4
 
 
 def _instance_stream(rows: Rows, y: Rows, seed: int, d: int) -> _Stream:

@@ -19,9 +19,9 @@ SPLITS = ("train", "val", "test")
 class DomainDataset:
     """Samples of several domains, in memory or in image files.
 
-    `x` is images (N, H, W, 3) in uint8 or embeddings (N, F) in float32; `y` and `domain` index into `classes`
-    and `domains`; `split` says "train", "val" or "test"; `notes` are sentences on what a user should know of the
-    data, such as which files were left out.
+    `x` is images (N, H, W, 3) in uint8, embeddings (N, F) in floating point, or embeddings of several views of each
+    sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` says "train",
+    "val" or "test"; `notes` are sentences on what a user should know of the data, such as which files were left out.
     """
 
     name: str
@@ -85,6 +85,10 @@ class DomainDataset:
     def with_x(self, x: NDArray[Any] | ImageFiles) -> "DomainDataset":
         """The same samples seen through other inputs, for example their embeddings."""
         return replace(self, x=x)
+
+    def plain(self) -> "DomainDataset":
+        """The same samples in their plain view alone."""
+        return self.with_x(self.x[:, 0]) if isinstance(self.x, np.ndarray) and self.x.ndim == 3 else self
 
     def with_notes(self, *notes: str) -> "DomainDataset":
         """The same data set with something more to say of it."""

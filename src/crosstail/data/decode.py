@@ -64,6 +64,12 @@ def read_image(source: Path | str | bytes, *, at_least: int | None = None, name:
             return _decode(image, at_least, name)
 
 
+def read_bytes(source: Path | bytes, name: str) -> bytes:
+    """The content of a file; what is wrong with it is said of `name`."""
+    with _problems_of(source, name):
+        return source if isinstance(source, bytes) else source.read_bytes()
+
+
 def _open(source: Path | str | bytes) -> Image.Image:
     # Pillow's own limit warns, by thread-unsafe means, where ours still decodes.
     if Image.MAX_IMAGE_PIXELS is not None and Image.MAX_IMAGE_PIXELS < MAX_PIXELS:

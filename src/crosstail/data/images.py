@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crosstail.data.cache import cache_folder, write_atomically
-from crosstail.data.decode import VERSION, BrokenImage, Pixels, base_size, evaluation_view, read_image
+from crosstail.data.decode import VERSION, BrokenImage, Pixels, base_size, evaluation_view, read_bytes, read_image
 from crosstail.data.decoded import GIB, DecodedCache
 
 __all__ = ["BrokenImage", "ImageFiles", "check_images", "default_workers", "read_image"]
@@ -103,6 +103,11 @@ class ImageFiles:
             if self._cache:
                 self._cache.write(row, size, mtime, pixels)
         return pixels
+
+    def content(self, i: int) -> tuple[bytes, str]:
+        """The bytes of the file of row i, and what to call it."""
+        source, name = self._source(int(self._rows[i]))
+        return read_bytes(source, name), name
 
     def take(self, rows: Any) -> "ImageFiles":
         """These files only (row numbers, a slice or a mask), without reading any."""

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Literal
 from zipfile import BadZipFile, ZipFile
 
-import numpy as np
-
 from crosstail.data.benchmarks._load import sheet_of
 from crosstail.data.manifest_table import SUFFIXES as MANIFESTS
 from crosstail.data.manifest_table import read_manifest
+from crosstail.data.mapped import read_header
 
 Kind = Literal["files", "images", "vectors"]
 
@@ -34,8 +33,6 @@ def _dimensions(path: Path) -> int | None:
     """Of x in an .npz file, from its header; None if there is no such thing (which loading will explain)."""
     try:
         with ZipFile(path) as archive, archive.open("x.npy") as stream:
-            version = np.lib.format.read_magic(stream)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            return len(read(stream)[0])
+            return len(read_header(stream)[0])
     except (OSError, KeyError, ValueError, BadZipFile):
         return None

@@ -16,6 +16,7 @@ from crosstail.data.arrays import check_inputs
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images import RESOLUTION, ImageFiles
 from crosstail.data.manifest_table import Manifest, checksum_file, read_manifest
+from crosstail.data.mapped import read_member
 from crosstail.data.sources import from_files
 from crosstail.data.splits import paper_split
 
@@ -151,10 +152,11 @@ def _load_rows(manifest: Manifest, seed: int) -> DomainDataset:
             f"0 to {len(x) - 1}"
         )
     label, domain = manifest.label, manifest.domain
+    x = check_inputs(array, x)
+    if not np.array_equal(rows, np.arange(len(x))):  # all of them as they are: no copy
+        x = x[rows]
     train = np.full(len(rows), "train", "<U5")
-    dataset = DomainDataset(
-        manifest.file.stem, check_inputs(array, x)[rows], label.codes, domain.codes, train, label.names, domain.names
-    )
+    dataset = DomainDataset(manifest.file.stem, x, label.codes, domain.codes, train, label.names, domain.names)
     split = manifest.split
     if split is None:
         sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
@@ -168,7 +170,7 @@ def _array(path: Path) -> NDArray[Any]:
             return np.load(path, mmap_mode="r", allow_pickle=False)
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             if "x" in file.files:
-                return file["x"]
+                return read_member(path, "x", file)
             found = ", ".join(file.files) or "nothing"
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(f"{path}: cannot be read as an array ({error})") from error

@@ -173,9 +173,13 @@ def in_full_precision(like: Tensor) -> torch.autocast:
     return torch.autocast(like.device.type, enabled=False)
 
 
+class NotFinite(ValueError):
+    """Features or statistics that are no numbers, as when training diverges."""
+
+
 def require_finite(values: Tensor, name: str) -> None:
-    """Raise a ValueError that names the first entry that is not a number."""
+    """Raise an error that names the first entry that is not a number."""
     wrong = (~torch.isfinite(values)).nonzero()
     if len(wrong):
         place = ", ".join(map(str, wrong[0].tolist()))
-        raise ValueError(f"{name}[{place}] is NaN or infinite; features and statistics must be finite")
+        raise NotFinite(f"{name}[{place}] is NaN or infinite; features and statistics must be finite")

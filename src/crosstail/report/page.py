@@ -111,17 +111,20 @@ class Page:
             f'<script type="application/json" id="{name}">{spec}</script>'
         )
 
-    def save(self, path: Path) -> None:
-        """Write the page."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
+    def html(self) -> str:
+        """The page as a text."""
+        return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             f'<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
             f"<title>{escape(self.title)}</title><style>{_STYLE}</style></head><body><h1>{escape(self.title)}</h1>\n"
             + "\n".join(self._body)
-            + f"\n<script>{_bundle()}</script>\n<script>{_DRAW}</script></body></html>\n",
-            encoding="utf-8",
+            + f"\n<script>{_bundle()}</script>\n<script>{_DRAW}</script></body></html>\n"
         )
+
+    def save(self, path: Path) -> None:
+        """Write the page."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.html(), encoding="utf-8")
 
 
 @cache

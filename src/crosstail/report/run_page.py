@@ -33,8 +33,8 @@ DISTANCES = {
 }
 
 
-def write_page(out: Path, folders: Sequence[Path]) -> Path:
-    """Make OUT/report.html from the folder of a finished run, or from those of all folds, and say where it is."""
+def write_page(out: Path, folders: Sequence[Path]) -> None:
+    """Make OUT/report.html from the folder of a finished run, or from those of all folds."""
     results = [RunFolder(folder).read_json("result.json") for folder in folders]
     first, folds = results[0], len(results) > 1
     spec = RunSpec.from_json(first["spec"])
@@ -46,13 +46,12 @@ def write_page(out: Path, folders: Sequence[Path]) -> Path:
     if not folds:
         _training(page, first, RunFolder(folders[0]).records())
         _transferability(page, first)
-    _data(page, first)
+    _data(page, results)
     page.heading("How to repeat it")
     page.code(command(replace(spec, unseen=None) if folds else spec, out))
     hparams = asdict(algorithms.parse(algorithms.find(spec.algorithm).Hparams, spec.hparams))
     page.text("Hyperparameters: " + ", ".join(f"{name} {value}" for name, value in hparams.items()) + ".", dim=True)
-    page.save(out / "report.html")
-    return out / "report.html"
+    RunFolder(out).write("report.html", page.html().encode())
 
 
 def command(spec: RunSpec, out: Path) -> str:
@@ -174,15 +173,15 @@ def _transferability(page: Page, result: Result) -> None:
     page.table(["", "distance", ""], rows, words_last=True)
 
 
-def _data(page: Page, result: Result) -> None:
-    totals = {split: int(np.sum(result[split]["totals"])) for split in ("validation", "test")}
+def _data(page: Page, results: Sequence[Result]) -> None:
+    first = results[0]
+    about = f"{first['spec']['dataset']}: {first['data']['samples']:,} samples"
+    if len(results) == 1:
+        tested = [f"{int(np.sum(first[split]['totals'])):,} for {split}" for split in ("validation", "test")]
+        about += f", {int(np.sum(first['counts'])):,} of them for training, {tested[0]}, {tested[1]}"
     page.heading("The data")
-    page.text(
-        f"{result['spec']['dataset']}: {len(result['domains']):,} domains, {len(result['classes']):,} classes; "
-        f"{int(np.sum(result['counts'])):,} samples for training, {totals['validation']:,} for validation, "
-        f"{totals['test']:,} for the test. Checksum {result['data']['checksum'][:16]}."
-    )
-    for note in result["data"]["notes"]:
+    page.text(f"{about}; {len(first['domains']):,} domains, {len(first['classes']):,} classes.")
+    for note in first["data"]["notes"]:
         page.text(f"Note: {note}")
 
 

@@ -59,9 +59,9 @@ def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
         jobs = []
         for entry in plan.algorithms:
             trials = store.trials(plan, entry)
-            limits = search.limits(plan, entry, store, begun[entry])
             for trial in range(begun[entry], len(trials)):
                 specs = plan.runs(entry, trials[trial])
+                limits = search.limits(plan, entry, store, trial)
                 jobs += [Job(spec, f"trial {trial}", at_least=limits) for spec in specs]
             begun[entry] = len(trials)
         yield from complete(store, launcher, _by_data(plan, jobs))

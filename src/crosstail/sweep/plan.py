@@ -54,7 +54,8 @@ class Plan:
     def runs(self, entry: str, hparams: Hparams, seed: int = 0) -> list[RunSpec]:
         """One run of an algorithm, or one for each domain that is left out."""
         algorithm, decouple = parse(entry)
-        own: dict[str, Any] = {"algorithm": algorithm, "decouple": decouple, "hparams": hparams, "seed": seed}
+        own: dict[str, Any] = {"algorithm": algorithm, "decouple": decouple, "seed": seed}
+        own["hparams"] = {**self.shared.hparams, **hparams}  # the backbone's own defaults, where there are any
         return [replace(self.shared, **own, unseen=unseen) for unseen in self.unseen]
 
     def finals(self, entry: str, hparams: Hparams) -> list[list[RunSpec]]:

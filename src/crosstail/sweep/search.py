@@ -57,14 +57,15 @@ def propose(plan: Plan, entry: str, store: Store) -> list[Proposal]:
     return batch
 
 
-def limits(plan: Plan, entry: str, store: Store, number: int) -> dict[tuple[int, int], float]:
-    """How good a trial must be to go on: the median of the finished ones among the first trials, by stage and step.
+def limits(plan: Plan, entry: str, store: Store, trial: int) -> dict[tuple[int, int], float]:
+    """How good a trial must be to go on, by stage and step: the median of those finished when it was proposed.
 
     Where a trial is several runs (dg) none ends early: one poor domain does not make a poor trial.
     """
     if plan.search == "random" or len(plan.unseen) > 1:
         return {}
-    keys = [plan.runs(entry, hparams)[0].key for hparams in store.trials(plan, entry)[:number]]
+    before = max(0, trial - (trial - 1) % BATCH)  # not those proposed with it: they may end before or after it
+    keys = [plan.runs(entry, hparams)[0].key for hparams in store.trials(plan, entry)[:before]]
     curves = [_curve(store, key) for key in keys if store.has(key)]
     if len(curves) < BATCH:
         return {}

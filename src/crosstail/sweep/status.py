@@ -31,18 +31,20 @@ def status(store: Store) -> list[Progress]:
         trials = store.trials(plan, entry)
         keys = {spec.key for hparams in trials for spec in plan.runs(entry, hparams)}
         choice = choose(plan, entry, trials, validation, failures)
+        planned = plan.runs_per_algorithm
         if not choice.missing:
             keys.update(key for seed in choice.finals() for key in seed)
+            planned = len(keys)  # fewer if there is nothing to choose from
         done, active = keys & results.keys(), keys & running - results.keys()
         failed = keys & failures.keys() - done - active
         pruned = {key for key in failed if failures[key].kind == "pruned"}
-        left = plan.runs_per_algorithm - len(done) - len(failed)
+        left = planned - len(done) - len(failed)
         seconds = [results[key]["seconds"] for key in done]
-        remaining = left * mean(seconds) / max(1, len(running)) if seconds or not left else None
+        remaining = left * mean(seconds or [0.0]) / max(1, len(running)) if seconds or not left else None
         rows.append(
             Progress(
                 entry=entry,
-                planned=plan.runs_per_algorithm,
+                planned=planned,
                 done=len(done),
                 running=len(active),
                 failed=len(failed - pruned),

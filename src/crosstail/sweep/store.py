@@ -26,6 +26,7 @@ from crosstail.sweep.plan import Hparams, Plan
 from crosstail.training.spec import RunSpec
 
 FAILURE = "failure.json"
+FRESH = ".0"
 PATIENCE = 60.0  # seconds without a sign of life, by the clock of the one who waits
 
 
@@ -148,7 +149,7 @@ class Store:
         try:
             text = sign_of(folder).read_bytes()
         except FileNotFoundError:
-            return True
+            return not folder.name.endswith(FRESH)  # which comes with its sign: without, it has just been moved
         now = time.monotonic()
         last, since = self._seen.get(folder.name, (b"", now))
         if text != last:
@@ -190,7 +191,7 @@ class Store:
 
     def _begun(self, key: str) -> list[Path]:
         """A first folder for a run; none if somebody else has made one."""
-        hidden, place = self.path / "work" / f".{token()}", self.path / "work" / f"{key}.0"
+        hidden, place = self.path / "work" / f".{token()}", self.path / "work" / f"{key}{FRESH}"
         hidden.mkdir(parents=True)
         sign(hidden, "0")  # so nobody takes it for abandoned, or moves another one in its place
         if not move(hidden, place):

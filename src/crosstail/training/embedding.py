@@ -1,65 +1,119 @@
-"""Frozen features: every input is embedded once, and kept on disk under a key of everything that made it."""
+"""Frozen features: every image is read once and embedded once, and found again as long as its content is the same."""
 
 import hashlib
-import os
-from collections.abc import Callable
-from pathlib import Path
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from typing import Any, NamedTuple
 
 import numpy as np
+import PIL
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import load_file, save_file
+from torch import Tensor
 
 from crosstail.backbones import Backbone
-from crosstail.data import DomainDataset, ImageFiles, to_input
+from crosstail.data import Augment, DomainDataset, ImageFiles, read_image, to_input
 from crosstail.data.cache import cache_folder
+from crosstail.data.decode import VERSION, base_size, evaluation_view
+from crosstail.data.images import default_workers
+from crosstail.training.feature_store import Features, FeatureStore
+from crosstail.training.frozen import FrozenNetwork
+
+
+class _View(NamedTuple):
+    """A view of an image: its features where they are known, else its pixels (H, W, 3)."""
+
+    key: bytes
+    features: Features | None
+    pixels: NDArray[Any] | None = None
 
 
 def embed(
     dataset: DomainDataset,
     backbone: Backbone,
     *,
-    batch_size: int = 64,
+    views: int = 0,
+    batch_size: int = 32,
     progress: Callable[[int, int], None] | None = None,
-) -> NDArray[np.float32]:
-    """The features (N, F) of all samples by a pretrained backbone, computed once."""
-    key = hashlib.sha256(f"{type(backbone).__qualname__} {backbone.weights} {dataset.x.shape}".encode())
-    if isinstance(dataset.x, ImageFiles):
-        key.update(dataset.x.fingerprint().encode())
-    else:
-        key.update(np.ascontiguousarray(dataset.x).data)
-    path = cache_folder() / f"{key.hexdigest()[:32]}.safetensors"
-    cached = _read(path, (len(dataset), backbone.num_features))
-    if cached is not None:
-        return cached
-    features = np.empty((len(dataset), backbone.num_features), np.float32)
-    backbone.eval()
-    with torch.inference_mode():
-        for i in range(0, len(dataset), batch_size):
-            features[i : i + batch_size] = backbone(to_input(dataset.x[i : i + batch_size])).numpy()
+) -> Features:
+    """The features (N, F) of all images by a pretrained backbone; with augmented `views`, (N, 1 + views, F).
+
+    The first view is the plain one. What is drawn for the others depends on the content of the image alone.
+    """
+    made_by = f"{backbone.signature} {dataset.x.shape[1:]} {VERSION} {PIL.__version__}"
+    folder = cache_folder() / "features" / hashlib.sha256(made_by.encode()).hexdigest()[:32]
+    features = np.empty((len(dataset), 1 + views, backbone.num_features), np.float32)
+    network = FrozenNetwork(backbone)
+    waiting: list[dict[int, _View]] = [{} for _ in range(1 + views)]  # of each view, what is not embedded yet
+
+    with closing(FeatureStore(folder, backbone.num_features)) as store:
+
+        def embed_waiting(v: int, done: int) -> None:
+            made = network(_batch([view.pixels for view in waiting[v].values()]))
+            features[list(waiting[v]), v] = made
+            store.add([view.key for view in waiting[v].values()], made)
+            waiting[v].clear()
             if progress:
-                progress(min(i + batch_size, len(dataset)), len(dataset))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{os.getpid()}.part")
-    try:
-        save_file({"features": features}, partial, metadata={"sha256": hashlib.sha256(features.data).hexdigest()})
-    except SafetensorError as error:  # what it makes of a full disk
-        raise OSError(f"cannot keep embeddings in {path.parent} ({error}); $CROSSTAIL_CACHE names another") from None
-    partial.replace(path)
-    return features
+                progress(done, len(dataset))
+
+        for row, found in enumerate(_in_threads(lambda i: _look(dataset.x, i, views, store), len(dataset), batch_size)):
+            for v, view in enumerate(found):
+                if view.features is not None:
+                    features[row, v] = view.features
+                    continue
+                waiting[v][row] = view
+                if len(waiting[v]) == batch_size:
+                    embed_waiting(v, row + 1)
+        for v in range(1 + views):
+            if waiting[v]:
+                embed_waiting(v, len(dataset))
+    return features if views else features[:, 0]
 
 
-def _read(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
-    """Features from the cache, or None if they are not there or damaged (they are then computed again)."""
-    if not path.exists():
-        return None
-    try:
-        with safe_open(path, framework="numpy") as file:
-            checksum = (file.metadata() or {}).get("sha256")
-        features: NDArray[np.float32] = load_file(path)["features"]
-    except (SafetensorError, OSError, KeyError):
-        return None
-    if features.shape != shape or hashlib.sha256(features.data).hexdigest() != checksum:
-        return None
-    return features
+def _look(x: NDArray[Any] | ImageFiles, i: int, views: int, store: FeatureStore) -> list[_View]:
+    """Read an image and find the features of its views; it is decoded only if some are not there."""
+    content, name = x.content(i) if isinstance(x, ImageFiles) else (x[i].tobytes(), f"row {i}")
+    digest = hashlib.sha256(content).digest()
+    augment = Augment(resolution=x.shape[1], seed=int.from_bytes(digest))
+    keys = [digest, *(hashlib.sha256(f"{augment} {v}".encode()).digest() for v in range(1, views + 1))]
+    known = [_View(key, store.get(key)) for key in keys]
+    if all(view.features is not None for view in known):
+        return known
+    base = read_image(content, at_least=base_size(x.resolution), name=name) if isinstance(x, ImageFiles) else x[i]
+    return [
+        view if view.features is not None else view._replace(pixels=_pixels(x, base, augment, v))
+        for v, view in enumerate(known)
+    ]
+
+
+def _pixels(x: NDArray[Any] | ImageFiles, base: NDArray[np.uint8], augment: Augment, v: int) -> NDArray[Any]:
+    """View v of an image: the one that is evaluated, in uint8, or an augmented one in [0, 1]."""
+    if v == 0:
+        return evaluation_view(base, x.resolution) if isinstance(x, ImageFiles) else base
+    draws = augment.draw(v, 1)
+    crop = augment.crop(base, draws, 0)[None]
+    out = np.empty(crop.shape, np.float32)
+    augment.recolour(crop, draws, out)
+    return out[0]
+
+
+def _batch(pixels: list[Any]) -> Tensor:
+    stacked = np.stack(pixels)
+    return to_input(stacked) if stacked.dtype == np.uint8 else torch.from_numpy(stacked).permute(0, 3, 1, 2)
+
+
+def _in_threads(function: Callable[[int], list[_View]], count: int, batch_size: int) -> Iterator[list[_View]]:
+    """The results for 0, 1, 2, … in this order, two batches of them ahead of what is asked for."""
+    with ThreadPoolExecutor(default_workers(), "crosstail-embed") as pool:
+        begun: deque[Future[list[_View]]] = deque()
+        try:
+            for i in range(count):
+                begun.append(pool.submit(function, i))
+                if len(begun) > 2 * batch_size:
+                    yield begun.popleft().result()
+            while begun:
+                yield begun.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -28,14 +28,19 @@ def _map(
     algorithm.train(was_training)
 
 
+def predicted(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The classes (N,) that a model says these rows are of."""
+    parts = [scores.argmax(1).cpu().numpy() for scores in _map(algorithm, dataset, rows, algorithm)]
+    return np.concatenate([*parts, np.zeros(0, np.int64)])
+
+
 def pair_accuracy(
     algorithm: Algorithm, dataset: DomainDataset, split: str, share: tuple[int, int] = (0, 1)
 ) -> PairAccuracy:
     """Hits and totals of every pair on a split, or on the share of process i of n."""
     rows = dataset.rows(split)[share[0] :: share[1]]
-    predicted = [scores.argmax(1).cpu().numpy() for scores in _map(algorithm, dataset, rows, algorithm)]
     return PairAccuracy.from_predictions(
-        np.concatenate([*predicted, np.zeros(0, np.int64)]),
+        predicted(algorithm, dataset, rows),
         dataset.y[rows],
         dataset.domain[rows],
         num_domains=dataset.num_domains,
@@ -45,8 +50,26 @@ def pair_accuracy(
 
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:
     """The features (N, F) of these rows."""
-    parts = [z.cpu().numpy() for z in _map(algorithm, dataset, rows, algorithm.backbone)]
-    return np.concatenate([*parts, np.zeros((0, algorithm.backbone.num_features), np.float32)])
+    found = np.empty((len(rows), algorithm.backbone.num_features), np.float32)
+    for i, z in enumerate(_map(algorithm, dataset, rows, algorithm.backbone)):
+        found[i * BATCH : i * BATCH + len(z)] = z.cpu().numpy()
+    return found
+
+
+class FeaturesOnDemand:
+    """The features (N, F) of these rows as an array that computes what is asked for, and keeps nothing."""
+
+    ndim = 2
+
+    def __init__(self, algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> None:
+        self.algorithm, self.dataset, self.rows = algorithm, dataset, rows
+        self.shape = len(rows), algorithm.backbone.num_features
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, part: slice) -> NDArray[np.float32]:
+        return features(self.algorithm, self.dataset, self.rows[part])
 
 
 def stream_statistics(

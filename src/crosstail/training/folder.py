@@ -65,18 +65,14 @@ class RunFolder:
 
     def write_json(self, name: str, record: dict[str, Any]) -> None:
         """Write a JSON file whole or not at all."""
-        self.write_text(name, json.dumps(record, indent=1) + "\n")
-
-    def write_text(self, name: str, text: str) -> None:
-        """Write a text file whole or not at all."""
-        self._replace(name, text.encode())
+        self.write(name, (json.dumps(record, indent=1) + "\n").encode())
 
     def save(self, name: str, state: dict[str, Any]) -> None:
         """Write tensors and plain values whole or not at all."""
         # Into memory first: where a disk is full, torch.save speaks of positions and not of the disk.
         content = io.BytesIO()
         torch.save(state, content)
-        self._replace(name, content.getbuffer())
+        self.write(name, content.getbuffer())
 
     def load(self, name: str) -> dict[str, Any] | None:
         """What `save` wrote, without running any code in it; None if there is no such file."""
@@ -117,14 +113,15 @@ class RunFolder:
     def keep_records(self, stage: int, step: int) -> None:
         """Drop the evaluations after a point from which the run goes on."""
         kept = [r for r in self.records() if (r["stage"], r["step"]) <= (stage, step)]
-        self._replace("records.jsonl", "".join(json.dumps(r) + "\n" for r in kept).encode())
+        self.write("records.jsonl", "".join(json.dumps(r) + "\n" for r in kept).encode())
 
     def clean(self) -> None:
         """Remove what a finished run needs no more, and what a kill left half written."""
         for file in (self.path / "checkpoint.pt", self.path / "stage_one.pt", *self.path.glob(".*.part")):
             file.unlink(missing_ok=True)
 
-    def _replace(self, name: str, content: bytes | memoryview) -> None:
+    def write(self, name: str, content: bytes | memoryview) -> None:
+        """Write a file whole or not at all."""
         partial = self.path / f".{name}.{os.getpid()}.part"
         try:
             with _named(self.path / name), partial.open("wb") as file:

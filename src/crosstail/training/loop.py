@@ -13,16 +13,22 @@ from torch import Tensor
 
 from crosstail.algorithms import Algorithm
 from crosstail.algorithms._processes import average_gradients, merged
-from crosstail.data import Augment, BrokenImage, DomainBatches, DomainDataset
+from crosstail.data import Augment, DomainBatches, DomainDataset
+from crosstail.losses.distances import NotFinite
 from crosstail.metrics import PairAccuracy
 from crosstail.training.average import WeightAverage
 from crosstail.training.evaluation import pair_accuracy, stream_statistics
 from crosstail.training.folder import RunFolder
 
+SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
 EVALUATED = {"validation": "val", "test": "test"}
 
 Progress = Callable[[str, int, int], None]
 """Called with a word for what is done, how much is done, and of how much."""
+
+
+class Diverged(RuntimeError):
+    """A run that was right to start but ended in numbers that are none."""
 
 
 @dataclass
@@ -135,18 +141,16 @@ def train(
                 folder.save("checkpoint.pt", state)
         if step == steps:
             break
-        if algorithm.refresh_due(step):
-            own = stream_statistics(algorithm, dataset, algorithm.statistics(), share)
-            algorithm.refresh(merged(own) if several else own)
         algorithm.step, algorithm.steps = step, steps
         try:
+            if algorithm.refresh_due(step):
+                own = stream_statistics(algorithm, dataset, algorithm.statistics(), share)
+                algorithm.refresh(merged(own) if several else own)
             with fabric.autocast():
                 losses = algorithm.update(next(stream).to(fabric.device), wrapped, backward)
-        except BrokenImage:
-            raise
-        except ValueError as error:
+        except NotFinite as error:
             _means(sums, since, step)  # a term that is no number already is the better explanation
-            raise ValueError(f"step {step}: {error}. If it diverged, try a smaller --hp lr=...") from error
+            raise Diverged(f"step {step}: {error}. {SMALLER}") from error
         if averaged:
             averaged.update(step + 1)
         for name, value in losses.items():
@@ -174,8 +178,5 @@ def _means(sums: dict[str, tuple[Tensor | float, int]], first: int, last: int) -
     means = {name: float(total) / number for name, (total, number) in sums.items()}
     for name, value in means.items():
         if not math.isfinite(value):
-            raise ValueError(
-                f"the loss term {name!r} became {value} between steps {first} and {last}: try a smaller learning rate "
-                f"(--hp lr=...), or look for extreme values in the data"
-            )
+            raise Diverged(f"the loss term {name!r} became {value} between steps {first} and {last}. {SMALLER}")
     return means

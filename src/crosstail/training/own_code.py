@@ -18,7 +18,7 @@ def keep(spec: RunSpec, folder: RunFolder) -> None:
     source = Path(path).read_text(encoding="utf-8")
     kept = folder.path / FILE
     if not kept.exists():
-        folder.write_text(FILE, source)
+        folder.write(FILE, source.encode())
     elif kept.read_text(encoding="utf-8") != source:
         raise ValueError(f"{path} has changed since {folder.path} was begun: choose another --out")
 

@@ -4,28 +4,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from crosstail import backbones
+from crosstail.backbones import Backbone
 from crosstail.data import BrokenImage, DomainDataset, ImageFiles, to_input
 from crosstail.data.decode import SUFFIXES as IMAGE_SUFFIXES
+from crosstail.data.mapped import read_member
 from crosstail.metrics import PairAccuracy
 from crosstail.training import own_code
 from crosstail.training.folder import RunFolder
+from crosstail.training.frozen import FrozenNetwork
 from crosstail.training.loop import Progress
-from crosstail.training.run import build_model
+from crosstail.training.run import build_model, frozen_backbone
 
 
 class Predictor:
     """The model of a run, behind its frozen backbone if it has one; the domain of an input is not needed.
 
-    Everything it needs is in the run's folder, and, for a pretrained backbone, in that backbone's package.
+    Everything it needs is in the run's folder, but for the weights of a frozen backbone, which are where training
+    found them, or in the file `weights`.
     """
 
-    def __init__(self, run: Path, trust: bool = False) -> None:
+    def __init__(self, run: Path, weights: Path | None = None, trust: bool = False) -> None:
         folder = RunFolder(run)
         result, state = folder.result(), folder.load("model.pt")
         if result is None or state is None:
@@ -35,24 +39,42 @@ class Predictor:
         self.domains: tuple[str, ...] = tuple(result["domains"])
         self.counts = np.array(result["counts"])
         self.input_shape: tuple[int, ...] = tuple(result["input_shape"])
-        seen = self.input_shape
-        self.embedder: backbones.Backbone | None = None
-        if self.spec.freeze:
-            self.embedder = backbones.build(self.spec.backbone, self.input_shape).eval()
-            seen = (self.embedder.num_features,)
+        frozen = self._frozen(str(weights) if weights else None, result["weights"])
+        self.embedder = FrozenNetwork(frozen) if frozen else None
+        seen = (frozen.num_features,) if frozen else self.input_shape
         self.algorithm = build_model(own_code.from_copy(self.spec, folder, trust), seen, self.counts)
         self.algorithm.load_state_dict(state)
         self.algorithm.eval()
 
+    def _frozen(self, weights: str | None, checksum: str | None) -> Backbone | None:
+        """The backbone that embedded the training data, and no other."""
+        if weights and not self.spec.freeze:
+            raise ValueError("the model was trained whole, and has all of its weights: leave --weights out")
+        try:
+            backbone = frozen_backbone(self.spec, self.input_shape, weights)
+        except FileNotFoundError:
+            where = weights or self.spec.weights
+            raise FileNotFoundError(
+                f"{where}: there is no such file. The model needs these weights of {self.spec.backbone} (checksum "
+                f"{checksum}); --weights FILE says where they are now"
+            ) from None
+        if backbone is not None and backbone.weights != checksum:
+            raise ValueError(
+                f"{weights or self.spec.weights or self.spec.backbone}: holds other weights (checksum "
+                f"{backbone.weights}) than the model was trained on (checksum {checksum}); --weights FILE names those"
+            )
+        return backbone
+
     def probabilities(self, x: NDArray[Any]) -> NDArray[np.float32]:
         """Class probabilities (N, C) of images (N, H, W, 3) or vectors (N, F)."""
-        found = (3, *x.shape[1:3]) if x.ndim == 4 else tuple(x.shape[1:])
+        found = (3, *x.shape[1:3]) if x.ndim == 4 else tuple(x.shape[-1:])
         if found != self.input_shape:
-            raise ValueError(f"the inputs are {found}, but the model was trained on {self.input_shape}")
+            how = ": embed them with the backbone that embedded the training data" if len(found) == 1 else ""
+            raise ValueError(f"the inputs are {found}, but the model was trained on {self.input_shape}{how}")
         with torch.inference_mode():
             inputs = to_input(x)
             if self.embedder is not None:
-                inputs = self.embedder(inputs)
+                inputs = torch.from_numpy(self.embedder(inputs))
             return self.algorithm(inputs).softmax(1).numpy()
 
 
@@ -95,11 +117,14 @@ def _rows_of(file: Path) -> tuple[list[str], NDArray[Any]]:
     if not file.exists():
         raise FileNotFoundError(f"{file}: there is no such file")
     try:
-        found = np.load(file, allow_pickle=False, mmap_mode="r" if file.suffix == ".npy" else None)
-        x = found if isinstance(found, np.ndarray) else found["x"]
+        if file.suffix == ".npy":
+            x = np.load(file, allow_pickle=False, mmap_mode="r")
+        else:
+            with np.load(file, allow_pickle=False) as arrays:
+                x = read_member(file, "x", arrays)
     except KeyError:
         raise ValueError(f"{file}: has no array 'x'") from None
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, BadZipFile) as error:
         raise ValueError(f"{file}: cannot be read ({error})") from None
     return [str(row) for row in range(len(x))], x
 

@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 
 from crosstail import algorithms, backbones, data
 from crosstail.algorithms import Algorithm, Task
+from crosstail.backbones import Backbone
 from crosstail.data import Augment, DomainDataset, ImageFiles
 from crosstail.metrics import PairAccuracy
 from crosstail.training import own_code
 from crosstail.training.devices import Devices, fabric_of
 from crosstail.training.embedding import embed
-from crosstail.training.evaluation import features
+from crosstail.training.evaluation import FeaturesOnDemand, features
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Progress, train
-from crosstail.training.spec import RunSpec
+from crosstail.training.memory import lower_if_short
+from crosstail.training.spec import HEADS, RunSpec
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import Metric
 
@@ -56,12 +58,14 @@ Load = Callable[[RunSpec, Progress | None], Inputs]
 
 def load(spec: RunSpec, progress: Progress | None = None, prepare: Prepare = prepare_as_split) -> Inputs:
     """Load, split, and embed if the backbone is frozen."""
-    raw = prepare(spec)
+    raw = sized(spec, prepare(spec))
+    frozen = frozen_backbone(spec, input_shape(raw))
     about = {
         "input_shape": list(input_shape(raw)),
+        "weights": frozen.weights if frozen else None,
         "data": {"checksum": raw.checksum, "samples": len(raw), "notes": list(raw.notes)},
     }
-    return Inputs(_embedded(spec, raw, progress), about)
+    return Inputs(_seen(spec, raw, frozen, progress), about)
 
 
 def load_inputs(spec: RunSpec, progress: Progress | None = None, prepare: Prepare = prepare_as_split) -> DomainDataset:
@@ -69,28 +73,55 @@ def load_inputs(spec: RunSpec, progress: Progress | None = None, prepare: Prepar
     return load(spec, progress, prepare).dataset
 
 
-def _embedded(spec: RunSpec, dataset: DomainDataset, progress: Progress | None) -> DomainDataset:
+def sized(spec: RunSpec, dataset: DomainDataset) -> DomainDataset:
+    """Image files at the resolution that is asked for, or that suits the backbone."""
+    network = backbones.pretrained(spec.backbone)
+    if not isinstance(dataset.x, ImageFiles):
+        if spec.resolution and network is None:
+            raise ValueError("--resolution is for image files and for pretrained backbones: leave it out")
+        return dataset
+    size = spec.resolution or (network.size if network else dataset.x.resolution)
+    return dataset.with_x(dataset.x.at_resolution(size))
+
+
+def frozen_backbone(spec: RunSpec, shape: tuple[int, ...], weights: str | None = None) -> Backbone | None:
+    """What embeds the inputs of a run, or None if they are trained on as they are; `weights` replace the spec's."""
     if not spec.freeze:
-        # Every epoch sees the same files: what the first has decoded is kept.
-        return dataset.with_x(dataset.x.cached()) if isinstance(dataset.x, ImageFiles) else dataset
-    if not dataset.is_image:
+        if spec.views or spec.head != "mlp":
+            raise ValueError("--head and --views are for frozen features: add --freeze (vectors: --backbone identity)")
+        return None
+    if len(shape) == 1:
         raise ValueError(f"{spec.dataset} holds vectors already: leave --freeze out and use --backbone mlp")
-    backbone = backbones.build(spec.backbone, input_shape(dataset))
+    backbone = backbones.build(spec.backbone, shape, weights=weights or spec.weights, resolution=spec.resolution)
     if not backbone.weights:
         raise ValueError(f"backbone {spec.backbone!r} has no pretrained weights to freeze: use efficientnet_lite0")
+    return backbone
+
+
+def _seen(spec: RunSpec, dataset: DomainDataset, frozen: Backbone | None, progress: Progress | None) -> DomainDataset:
+    if frozen is None:
+        # Every epoch sees the same files: what the first has decoded is kept.
+        return dataset.with_x(dataset.x.cached()) if isinstance(dataset.x, ImageFiles) else dataset
     report = (lambda done, total: progress("embedding", done, total)) if progress else None
-    return dataset.with_x(embed(dataset, backbone, progress=report))
+    return dataset.with_x(embed(dataset, frozen, views=spec.views, progress=report))
 
 
 def build_algorithm(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.int64]) -> Algorithm:
     """The untrained model of a run for inputs of one shape and training counts (D, C), the same for the same seed."""
     torch.manual_seed(spec.seed)
-    backbone = backbones.build("mlp" if spec.freeze else spec.backbone, shape, spec.width)
+    if spec.freeze:
+        backbone = backbones.build(HEADS[spec.head], shape, spec.width)
+    else:
+        backbone = backbones.build(spec.backbone, shape, spec.width, weights=spec.weights, resolution=spec.resolution)
     return algorithms.build(spec.algorithm, backbone, Task(torch.from_numpy(counts)), spec.hparams)
 
 
 def build_model(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.int64]) -> Algorithm:
-    """What a run ends with, untrained: after a second stage, a representation and a plain classifier."""
+    """What a run ends with, untrained: after a second stage, a representation and a plain classifier.
+
+    Its weights are in the run's folder, so those that training began with are not looked for.
+    """
+    spec = replace(spec, weights=backbones.RANDOM)
     return build_algorithm(replace(spec, algorithm="erm", hparams={}) if decouples(spec) else spec, shape, counts)
 
 
@@ -112,9 +143,10 @@ def fit(
         finished = folder.result()
         if finished is not None:
             return finished
-    dataset, about = load(spec, progress)
-    with _threads(None if dataset.is_image else 1):
-        return _fit(spec, dataset, about, folder, progress, devices)
+    with lower_if_short(f"--batch-size (now {spec.batch_size} per domain), --width, --resolution, or --accumulate 4"):
+        dataset, about = load(spec, progress)
+        with _threads(None if dataset.is_image else 1):
+            return _fit(spec, dataset, about, folder, progress, devices)
 
 
 def _fit(
@@ -126,9 +158,9 @@ def _fit(
     devices: Devices,
 ) -> dict[str, Any]:
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
-    fabric = fabric_of(devices, spec.precision)
-    if fabric.world_size > 1 and algorithm.unshared:
+    if devices.several and algorithm.unshared:
         raise ValueError(f"{spec.algorithm} cannot be trained by several processes: {algorithm.unshared}")
+    fabric = fabric_of(devices, spec.precision)
     algorithm.chunks = devices.chunks
     if devices.compile:
         algorithm.backbone.compile()
@@ -182,8 +214,10 @@ def load_model(folder: RunFolder, dataset: DomainDataset, trust: bool = False) -
 def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euclidean") -> TransferabilityGraph:
     """The transferability graph of a model on the training samples."""
     rows = dataset.rows("train")
+    # Images are embedded once for its two passes; with vectors it is the memory that matters.
+    z: Any = features(algorithm, dataset, rows) if dataset.is_image else FeaturesOnDemand(algorithm, dataset, rows)
     return TransferabilityGraph.from_features(
-        features(algorithm, dataset, rows),
+        z,
         dataset.y[rows],
         dataset.domain[rows],
         num_domains=dataset.num_domains,
@@ -194,7 +228,9 @@ def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euc
 
 def _second_stage_parts(spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset) -> tuple[Algorithm, DomainDataset]:
     """A new classifier, and the data set as the fixed representation sees it: each sample is embedded once."""
-    seen = dataset.with_x(features(algorithm, dataset, np.arange(len(dataset))))
+    seen = dataset
+    if not isinstance(algorithm.backbone.layers, torch.nn.Identity):
+        seen = dataset.with_x(features(algorithm, dataset, np.arange(len(dataset))))
     common = {name: value for name, value in spec.hparams.items() if name in ("lr", "weight_decay")}
     torch.manual_seed(spec.seed)
     backbone = backbones.build("identity", input_shape(seen))
@@ -258,4 +294,4 @@ def _threads(number: int | None) -> Iterator[None]:
 
 def input_shape(dataset: DomainDataset) -> tuple[int, ...]:
     """Of one sample as a backbone takes it: (3, H, W) or (F,)."""
-    return (3, *dataset.x.shape[1:3]) if dataset.is_image else dataset.x.shape[1:]
+    return (3, *dataset.x.shape[1:3]) if dataset.is_image else dataset.x.shape[-1:]

@@ -5,6 +5,9 @@ import json
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+HEADS = {"mlp": "mlp", "linear": "identity"}
+"""What is trained on frozen features, and the backbone that stands for it."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
@@ -20,7 +23,11 @@ class RunSpec:
     columns: dict[str, str] = field(default_factory=dict)  # of a manifest, by what they are called here
     augment: bool = False  # crop, flip and recolour the training images
     backbone: str = "small_cnn"
-    freeze: bool = False  # embed every input once with the backbone, and train an MLP on the vectors
+    weights: str | None = None  # a file, "random", or None: those that the backbone comes with
+    resolution: int | None = None  # of the images; None: what suits the backbone
+    freeze: bool = False  # embed every input once with the backbone, and train a head on the vectors
+    head: str = "mlp"  # on frozen features: mlp or linear
+    views: int = 0  # augmented views of every image that are embedded beside the plain one
     width: int | None = None  # of the part that is trained
     hparams: dict[str, Any] = field(default_factory=dict)
     decouple: bool = False
@@ -35,6 +42,12 @@ class RunSpec:
         for name in ("steps", "batch_size", "evaluations"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 1 or more")
+        if self.resolution is not None and self.resolution < 1:
+            raise ValueError(f"resolution is {self.resolution}, expected 1 or more pixels")
+        if self.head not in HEADS:
+            raise ValueError(f"head is {self.head!r}, expected {' or '.join(HEADS)}")
+        if self.views < 0:
+            raise ValueError(f"views is {self.views}, expected 0 or more")
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, in the order of the fields."""
@@ -60,5 +73,7 @@ class RunSpec:
         >>> first.key == same.key, first.key == other.key
         (True, False)
         """
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        # 1 and 1.0 are equal, so they are one run, whichever of them an algorithm takes.
+        hparams = {name: float(value) if type(value) is int else value for name, value in self.hparams.items()}
+        text = json.dumps({**self.to_json(), "hparams": hparams}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]

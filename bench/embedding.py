@@ -1,0 +1,90 @@
+"""From JPEG on disk to the features of a pretrained network, beside the plain recipe in eager PyTorch.
+
+Real photos, EfficientNet-Lite0 at 224 pixels, on two cores. The peer opens each photo with PIL, crops it with
+torchvision, and runs timm's network as it comes, 32 photos at a time. Ours starts with no features in its cache each
+time; the export to ONNX, which is made once for a network, does not count.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import timm
+import torch
+from PIL import Image
+from torchvision import transforms
+
+from bench._rows import Row
+from bench._timing import interleave
+from crosstail import backbones
+from crosstail.data import DomainDataset, ImageFiles, load_folder
+from crosstail.training import frozen
+from crosstail.training.embedding import embed
+
+BATCH, THREADS = 32, 2
+
+
+def run() -> list[Row]:
+    shared = Path(os.environ.get("CROSSTAIL_SHARED", Path(__file__).parents[2] / "shared"))
+    photos = shared / "data/office-caltech10"
+    if not photos.is_dir():
+        return []  # real photos are not beside the project
+    quick = os.environ.get("CROSSTAIL_BENCH") == "quick"
+    dataset = load_folder(photos)
+    dataset = dataset.keep(np.linspace(0, len(dataset) - 1, 64 if quick else 128).astype(int))
+    functions: dict[str, Callable[[], object]] = {"peer": _peer(dataset), "PyTorch": lambda: _ours(dataset, 10**9)}
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, CROSSTAIL_CACHE=folder):
+        if _ours(dataset, 0):
+            functions["ONNX Runtime"] = lambda: _ours(dataset, 0)
+        seconds = interleave(functions, repeats=1 if quick else 3, threads=THREADS)
+    limits = {"ONNX Runtime": 2.0, "PyTorch": 1.2}
+    return [
+        Row(
+            f"embed a photo in {name}",
+            seconds[name] / len(dataset),
+            "PIL, torchvision, eager",
+            seconds["peer"] / seconds[name],
+            limits[name],
+            "at least",
+        )
+        for name in limits
+        if name in seconds
+    ]
+
+
+def _ours(dataset: DomainDataset, worth: int) -> bool:
+    """Embed all photos anew, in ONNX Runtime if an export is worth so few images; whether there is an export."""
+    cache = Path(os.environ["CROSSTAIL_CACHE"])
+    shutil.rmtree(cache / "features", ignore_errors=True)
+    exported = cache / "onnx"
+    hidden = exported.rename(cache / "hidden") if worth and exported.exists() else None
+    with mock.patch.object(frozen, "WORTH", worth):
+        embed(dataset, backbones.build("efficientnet_lite0", (3, 224, 224)), batch_size=BATCH)
+    if hidden:
+        hidden.rename(exported)
+    return exported.exists()
+
+
+def _peer(dataset: DomainDataset) -> Callable[[], object]:
+    files = dataset.x
+    assert isinstance(files, ImageFiles)
+    paths = [files.root / path for path in files.paths()]
+    steps = [transforms.Resize(256), transforms.CenterCrop(224), transforms.ToTensor()]
+    transform = transforms.Compose([*steps, transforms.Normalize([0.5] * 3, [0.5] * 3)])
+    network = timm.create_model("tf_efficientnet_lite0", num_classes=0).eval()
+
+    def read(path: Path) -> torch.Tensor:
+        with Image.open(path) as image:
+            return transform(image.convert("RGB"))
+
+    @torch.inference_mode()
+    def embed_all() -> object:
+        return [
+            network(torch.stack([read(path) for path in paths[i : i + BATCH]])) for i in range(0, len(paths), BATCH)
+        ]
+
+    return embed_all

@@ -1,0 +1,66 @@
+"""A short run on embeddings as many and as wide as DomainNet's by a ResNet-50: 4 GB that stay in their file."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from zipfile import ZipFile
+
+import numpy as np
+
+from bench._memory import usage_of
+from bench._rows import Row
+from crosstail.training import RunSpec, fit
+
+DOMAINS, CLASSES, FEATURES = 6, 345, 2048
+ROWS, QUICK_ROWS = 500_000, 100_000
+CHUNK = 8_192
+
+
+def write_embeddings(path: Path, rows: int) -> None:
+    """An .npz file as `crosstail embed` writes it, a chunk at a time."""
+    generator = np.random.default_rng(0)
+    pair = generator.permutation(rows) % (DOMAINS * CLASSES)
+    small = {
+        "y": pair % CLASSES,
+        "domain": pair // CLASSES,
+        "split": generator.choice(["train", "val", "test"], rows, p=[0.9, 0.05, 0.05]),
+    }
+    np.savez(path, **small)
+    with ZipFile(path, "a") as archive, archive.open("x.npy", "w", force_zip64=True) as stream:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (rows, FEATURES)}
+        np.lib.format.write_array_header_1_0(stream, header)
+        for start in range(0, rows, CHUNK):
+            size = (min(CHUNK, rows - start), FEATURES)
+            stream.write(generator.standard_normal(size, dtype=np.float32).tobytes())
+
+
+def short_fit(path: str, head: str) -> None:
+    """What is measured: loading, both stages with BoDA's statistics, evaluations and the graph at the end."""
+    spec = RunSpec(dataset=path, algorithm="boda", backbone=head, decouple=True, steps=10, evaluations=1)
+    fit(spec, Path(path).with_suffix(f".{head}"))
+
+
+def run() -> list[Row]:
+    quick = os.environ.get("CROSSTAIL_BENCH") == "quick"
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "embeddings.npz")
+        for head in ("mlp", "identity"):
+            peak = _extrapolated(path, head) if quick else _peak(path, ROWS, head)
+            name = f"fit {head} on {ROWS:,} × {FEATURES:,}"
+            found.append(Row(name, peak, "(peak beside the file)", None, 2048, unit="MiB"))
+    return found
+
+
+def _extrapolated(path: Path, head: str) -> float:
+    """From two smaller files, for what does not fit into memory grows with the rows."""
+    fewer, more = (_peak(path, rows, head) for rows in (QUICK_ROWS // 2, QUICK_ROWS))
+    return more + max(0.0, more - fewer) * (ROWS - QUICK_ROWS) / (QUICK_ROWS - QUICK_ROWS // 2)
+
+
+def _peak(path: Path, rows: int, head: str) -> float:
+    write_embeddings(path, rows)
+    usage = usage_of("bench.memory", "short_fit", str(path), head)
+    shutil.rmtree(path.with_suffix(f".{head}"))  # another file of this name is another run
+    return usage.anonymous

@@ -1,0 +1,111 @@
+"""Networks of timm: any of its image models with pretrained weights, behind their own resizing and scaling."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import timm
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from crosstail import discovery
+from crosstail.backbones._backbone import Backbone
+from crosstail.backbones._weights import RANDOM, checksum, hub_file, load_file_into
+
+PREFIX = "timm:"
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A model of timm by its name, where its weights are, and what finetuning them needs.
+
+    >>> Pretrained("vit_small_patch14_dinov2").size
+    518
+    """
+
+    name: str
+    installed: Callable[[], Iterable[Tensor]] | None = None  # its weights, in timm's order, where a package has them
+    small: int = 0  # pixels; images that are not larger are resized to this
+    # Differs from the paper: there for ResNets only, here for all pretrained networks.
+    hparams: Mapping[str, Any] = field(default_factory=lambda: {"lr": 5e-5})
+
+    @property
+    def size(self) -> int:
+        """Pixels that it was trained on."""
+        return int(self._config.input_size[-1])
+
+    @property
+    def _config(self) -> Any:
+        architecture, _, tag = self.name.partition(".")
+        if not timm.is_model(architecture):
+            near = discovery.suggestion(architecture, timm.list_models()) if architecture else ""
+            near = near if len(near) < 100 else "timm.list_models() has their names"
+            raise ValueError(f"timm has no model {architecture!r}: {near}")
+        tags = [name.partition(".")[2] for name in timm.list_pretrained(f"{architecture}.*")]
+        if tag and tag not in tags:
+            raise ValueError(f"timm has no weights {tag!r} of {architecture}: there are {', '.join(tags) or 'none'}")
+        return timm.get_pretrained_cfg(self.name)
+
+    def build(self, input_shape: tuple[int, ...], weights: str | None, resolution: int | None) -> "TimmBackbone":
+        """The network with its own weights, those of a file, or random ones, for images (3, H, W)."""
+        config = self._config
+        network = self._network(config, weights)
+        size = resolution or (self.small if max(input_shape[1:]) <= self.small else self.size)
+        if config.fixed_input_size and size != self.size:
+            try:
+                network.set_input_size(img_size=size)
+            except Exception:  # some architectures have no such method, others no such size
+                raise ValueError(f"{self.name} takes {self.size} pixels, not {size}: leave --resolution out") from None
+        return TimmBackbone(self.name, network, size, config.mean, config.std, pretrained=weights != RANDOM)
+
+    def _network(self, config: Any, weights: str | None) -> Any:
+        if weights is None and self.installed is None:
+            given = {"file": str(hub_file(self.name, config.hf_hub_id)), "custom_load": False}
+            return timm.create_model(self.name, num_classes=0, pretrained=True, pretrained_cfg_overlay=given)
+        network: Any = timm.create_model(self.name, num_classes=0)
+        if weights is None:
+            assert self.installed is not None
+            network.load_state_dict(dict(zip(network.state_dict(), self.installed(), strict=False)))
+        elif weights != RANDOM:
+            load_file_into(network, Path(weights), self.name, config.classifier)
+        return network
+
+
+class TimmBackbone(Backbone):
+    """A network behind its own resizing and scaling; pretrained batch norm keeps its statistics in training."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self, name: str, network: Any, size: int, mean: Iterable[float], std: Iterable[float], *, pretrained: bool
+    ) -> None:
+        width = getattr(network, "head_hidden_size", network.num_features)
+        super().__init__(network.to(memory_format=torch.channels_last), width)
+        self.name = name
+        self.size = size
+        self.register_buffer("mean", torch.tensor(tuple(mean)).view(3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(tuple(std)).view(3, 1, 1), persistent=False)
+        self.weights = checksum(network) if pretrained else ""
+
+    @property
+    def signature(self) -> str:
+        return f"{self.name} {self.weights} {self.size} px {self.mean.flatten().tolist()} {self.std.flatten().tolist()}"
+
+    def train(self, mode: bool = True) -> "TimmBackbone":
+        super().train(mode)
+        for module in self.modules():
+            if self.weights and isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.eval()
+        return self
+
+    def prepare(self, x: Tensor) -> Tensor:
+        if x.shape[-2:] != (self.size, self.size):
+            smaller = max(x.shape[-2:]) > self.size
+            x = F.interpolate(x, size=(self.size, self.size), mode="bilinear", antialias=smaller)
+        return (x - self.mean) / self.std
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(self.prepare(x).contiguous(memory_format=torch.channels_last))

@@ -1,0 +1,43 @@
+"""Large arrays that stay in their .npz file: what is not compressed there can be mapped into memory."""
+
+import struct
+import zlib
+from pathlib import Path
+from typing import IO, Any
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+LARGE = 256 << 20  # bytes; a smaller array is read, so that its file may be written anew while it is in use
+_CHUNK = 1 << 20
+
+
+def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
+    """An array of an open .npz file, mapped if it is large and not compressed."""
+    with ZipFile(path) as archive:
+        info = archive.getinfo(f"{name}.npy")
+    if info.compress_type != ZIP_STORED or info.file_size < LARGE:
+        return file[name]
+    with path.open("rb") as stream:
+        stream.seek(info.header_offset + 26)  # the lengths of the name and of the extra field, before the content
+        start = info.header_offset + 30 + sum(struct.unpack("<HH", stream.read(4)))
+        stream.seek(start)
+        shape, fortran, dtype = read_header(stream)
+        if dtype.hasobject:
+            return file[name]  # which refuses it
+        x = np.memmap(path, dtype, "r", offset=stream.tell(), shape=shape, order="F" if fortran else "C")
+        stream.seek(start)
+        total, left = 0, info.file_size
+        while left and (part := stream.read(min(left, _CHUNK))):
+            total, left = zlib.crc32(part, total), left - len(part)
+    if total != info.CRC:
+        raise BadZipFile(f"Bad CRC-32 for file {name}.npy")
+    return x
+
+
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type of an array in the .npy format."""
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(stream)

@@ -1,0 +1,282 @@
+"""A race: every algorithm on the same frozen features with the same small budget, and which of them to use."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from statistics import mean, stdev
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crosstail import algorithms
+from crosstail.algorithms import Algorithm
+from crosstail.data import DomainDataset
+from crosstail.metrics import Difference, PairAccuracy, paired_difference
+from crosstail.sweep import plan as planning
+from crosstail.sweep.plan import Hparams, Plan, parse
+from crosstail.sweep.select import SELECTED_ON, choose
+from crosstail.sweep.store import Store
+from crosstail.training.evaluation import predicted
+from crosstail.training.folder import RunFolder
+from crosstail.training.run import build_algorithm, build_model, input_shape
+from crosstail.training.spec import RunSpec
+
+EVALUATIONS = 3
+BASELINE = "erm"
+
+
+class Cost(NamedTuple):
+    """What an algorithm asks for, in the order in which it counts; seconds would hang on what else the machine does."""
+
+    passes: float  # over the batch, in a step
+    stages: int
+    searched: int  # hyperparameters of its own that want a search
+
+
+class Failed(NamedTuple):
+    """A run without a result."""
+
+    algorithm: str
+    run: str  # such as "trial 3"
+    error: str  # its last line
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """An algorithm's best trial on validation, under several seeds."""
+
+    algorithm: str
+    family: str
+    cost: Cost
+    trial: int
+    hparams: Hparams
+    runs: dict[int, str]  # the key of the run, by seed
+    seconds: float  # of a run, on average
+    validation: dict[int, float]  # by seed
+    correct: dict[int, NDArray[np.bool_]]  # by seed: whether it is right about each test sample (N,)
+
+
+@dataclass(frozen=True)
+class Row:
+    """An entrant's figures: means over the seeds, with 95 % intervals that cover those of every seed."""
+
+    algorithm: str
+    family: str
+    validation: float
+    test: float
+    low: float
+    high: float
+    deviation: float | None  # of the test figure over the seeds
+    worst_domain: float
+    lead: Difference | None  # of the first over this one, on the test; None for the first
+    cost: Cost
+    seconds: float
+    trial: int
+    hparams: Hparams
+    runs: dict[int, str]
+
+    @property
+    def level(self) -> bool:
+        """Whether the first is not ahead of it by more than the noise of the test samples."""
+        return self.lead is None or self.lead.low <= 0
+
+
+@dataclass(frozen=True)
+class Race:
+    """How a race ended."""
+
+    plan: Plan
+    board: list[Row]
+    left_out: dict[str, str]  # by algorithm, with the reason
+    failed: list[Failed]
+    samples: int  # of the test
+
+    @property
+    def complete(self) -> bool:
+        """Whether every algorithm has its chosen trial under every seed."""
+        return len(self.board) == len(self.plan.algorithms) and all(
+            len(row.runs) == self.plan.seeds for row in self.board
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        shared = self.plan.shared
+        return {
+            "recommendation": recommendation(self.board, self.samples) if self.board else "",
+            **{name: getattr(shared, name) for name in ("dataset", "backbone", "freeze", "steps", "batch_size")},
+            **{name: getattr(self.plan, name) for name in ("trials", "seeds")},
+            "samples": self.samples,
+            "leaderboard": [asdict(row) | {"cost": row.cost._asdict(), "level": row.level} for row in self.board],
+            "left_out": self.left_out,
+            "failed": [failed._asdict() for failed in self.failed],
+        }
+
+
+def enter(
+    shared: RunSpec, entries: Sequence[str], dataset: DomainDataset, *, trials: int, seeds: int
+) -> tuple[Plan, dict[str, str]]:
+    """The plan of a race, and which algorithms do not suit the data, each with a sentence that says why."""
+    for split, use in (("val", "select on"), ("test", "compare on")):
+        if not len(dataset.rows(split)):
+            raise ValueError(f"{dataset.name} has no samples in the split {split!r}: there is nothing to {use}")
+    plan = planning.make(shared, entries, trials=trials, seeds=seeds)
+    left_out = {}
+    for entry in plan.algorithms:
+        try:
+            build_algorithm(plan.runs(entry, {})[0], input_shape(dataset), dataset.counts("train"))
+        except ValueError as error:
+            left_out[entry] = str(error)
+    racing = tuple(entry for entry in plan.algorithms if entry not in left_out)
+    if not racing:
+        raise ValueError("\n".join(left_out.values()))
+    return replace(plan, algorithms=racing, drawn={entry: plan.drawn[entry] for entry in racing}), left_out
+
+
+def outcome(plan: Plan, left_out: dict[str, str], store: Store, dataset: DomainDataset) -> Race:
+    """What a race has come to."""
+    found, failed = entrants(plan, store, dataset)
+    return Race(plan, leaderboard(found, dataset), left_out, failed, len(dataset.rows("test")))
+
+
+def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Entrant], list[Failed]]:
+    """The best trial of each algorithm with the answers of its models to the test samples, and the runs that failed."""
+    results, failures = store.results(), store.failures()
+    validation = {key: summary["validation"][SELECTED_ON] for key, summary in results.items()}
+    rows = dataset.rows("test")
+    found, failed = [], []
+    for entry in plan.algorithms:
+        trials = store.trials(plan, entry)
+        choice = choose(plan, entry, trials, validation, failures)
+        named = {plan.runs(entry, hparams)[0].key: f"trial {trial}" for trial, hparams in enumerate(trials)}
+        runs: dict[int, str] = {}
+        correct: dict[int, NDArray[np.bool_]] = {}
+        for seed, (spec,) in enumerate(plan.finals(entry, choice.hparams) if choice.trial is not None else []):
+            named.setdefault(spec.key, f"seed {seed}")
+            if spec.key in results:
+                runs[seed] = spec.key
+                correct[seed] = _answers(spec, store, dataset, rows) == dataset.y[rows]
+        if choice.trial is not None:
+            algorithm, decouple = parse(entry)
+            kind = algorithms.find(algorithm)
+            found.append(
+                Entrant(
+                    algorithm=entry,
+                    family=kind.family,
+                    cost=cost(kind, decouple),
+                    trial=choice.trial,
+                    hparams=choice.hparams,
+                    runs=runs,
+                    seconds=mean(results[key]["seconds"] for key in named if key in results),
+                    validation={seed: validation[key] for seed, key in runs.items()},
+                    correct=correct,
+                )
+            )
+        failed += [
+            Failed(entry, name, (failures[key].error or [failures[key].kind])[-1])
+            for key, name in named.items()
+            if key in failures and key not in results
+        ]
+    return found, failed
+
+
+def _answers(spec: RunSpec, store: Store, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The classes that the model of a finished run says these rows are of."""
+    model = build_model(spec, input_shape(dataset), dataset.counts("train"))
+    model.load_state_dict(RunFolder(store.path / "runs" / spec.key).load("model.pt") or {})
+    return predicted(model, dataset, rows)
+
+
+def cost(algorithm: type[Algorithm], decouple: bool = False) -> Cost:
+    """What a class says of its own cost.
+
+    >>> cost(algorithms.find("erm")), cost(algorithms.find("mldg"))
+    (Cost(passes=1.0, stages=1, searched=0), Cost(passes=2.0, stages=1, searched=1))
+    """
+    common = {field.name for field in fields(Algorithm.Hparams)}
+    searched = [f for f in fields(algorithm.Hparams) if f.metadata["search"] is not None and f.name not in common]
+    return Cost(algorithm.passes, 1 + (decouple or algorithm.decouple), len(searched))
+
+
+def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Row]:
+    """The best on validation first, of equals the cheapest; the test decides nothing, it only says how sure one is."""
+    ranked = sorted(found, key=lambda entrant: (-mean(entrant.validation.values()), entrant.cost))
+    rows = dataset.rows("test")
+    y, domain = dataset.y[rows], dataset.domain[rows]
+    sizes: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
+    board = []
+    for entrant in ranked:
+        tests = [
+            PairAccuracy.from_predictions(np.where(right, y, -1), y, domain, **sizes)
+            for right in entrant.correct.values()
+        ]
+        averages = [test.pair_average or 0.0 for test in tests]
+        ends = [test.interval("pair_average") or (0.0, 1.0) for test in tests]
+        lead = None
+        if entrant is not ranked[0]:
+            both = [seed for seed in ranked[0].correct if seed in entrant.correct]
+            pairs = [(ranked[0].correct[seed], entrant.correct[seed]) for seed in both]
+            lead = over_seeds([paired_difference(*pair, y, domain, **sizes) for pair in pairs])
+        board.append(
+            Row(
+                algorithm=entrant.algorithm,
+                family=entrant.family,
+                validation=mean(entrant.validation.values()),
+                test=mean(averages),
+                low=min(low for low, _ in ends),
+                high=max(high for _, high in ends),
+                deviation=stdev(averages) if len(averages) > 1 else None,
+                worst_domain=mean(test.worst_domain or 0.0 for test in tests),
+                lead=lead,
+                cost=entrant.cost,
+                seconds=entrant.seconds,
+                trial=entrant.trial,
+                hparams=entrant.hparams,
+                runs=entrant.runs,
+            )
+        )
+    return board
+
+
+def over_seeds(differences: Sequence[Difference]) -> Difference:
+    """Their mean, with an interval that covers all of theirs: what hangs on the seed is noise as well.
+
+    >>> over_seeds([Difference(0.02, 0.01, 0.03, 0.02), Difference(0.0, -0.01, 0.01, 0.9)])
+    Difference(estimate=0.01, low=-0.01, high=0.03, p_value=0.9)
+    """
+    return Difference(
+        mean(d.estimate for d in differences),
+        min(d.low for d in differences),
+        max(d.high for d in differences),
+        max(d.p_value for d in differences),
+    )
+
+
+def recommendation(board: Sequence[Row], samples: int) -> str:
+    """Two sentences: what is best on validation and how sure that is, and what is the cheapest that may be as good."""
+    first, *others = board
+    best = f"{first.algorithm} is best on validation ({100 * first.validation:.1f} %)"
+    if not others:
+        return f"{best}, but no other finished. Race it against others to learn whether it is worth its cost."
+    leads = [_lead(others[0].lead, f"the second, {others[0].algorithm}")]
+    leads += [_lead(row.lead, BASELINE) for row in others[1:] if row.algorithm == BASELINE]
+    level = [row for row in others if row.level]
+    cheapest = min([first, *level], key=lambda row: row.cost)
+    noise = f"behind it by more than the noise of {samples:,} test samples"
+    some = f"{len(level)} of the {len(others)} others {'is' if len(level) == 1 else 'are'} not {noise}"
+    if len(level) == len(others):
+        some = f"None of the others is {noise}"
+    if not level:
+        advice = f"Every other is {noise}: use {first.algorithm}."
+    elif cheapest is first:
+        advice = f"{some}, but none is cheaper: use {first.algorithm}."
+    else:
+        advice = f"{some}: start with the cheapest, {cheapest.algorithm}."
+    return f"{best}; on the test it is {' and '.join(leads)}. {advice}"
+
+
+def _lead(lead: Difference | None, other: str) -> str:
+    assert lead is not None  # only the first has none
+    points = f"{100 * abs(lead.estimate):.1f}"
+    side = "level with" if points == "0.0" else f"{points} points {'ahead of' if lead.estimate > 0 else 'behind'}"
+    noise = "beyond" if lead.low > 0 or lead.high < 0 else "within"
+    return f"{side} {other} (95 % interval {100 * lead.low:+.1f} to {100 * lead.high:+.1f}, {noise} the noise)"

@@ -1,0 +1,26 @@
+"""When memory runs out: which setting to lower."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+SIGNS = ("DefaultCPUAllocator", "bad_alloc", "Failed to allocate memory")  # of PyTorch, C++ and ONNX Runtime
+
+
+@contextmanager
+def lower_if_short(settings: str) -> Iterator[None]:
+    """Turn what is raised for want of memory, which differs from device to device, into one sentence.
+
+    >>> with lower_if_short("--width (now 10)"):
+    ...     raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
+    Traceback (most recent call last):
+    MemoryError: there is not enough memory: lower --width (now 10)
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        known = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not known and not any(sign in str(error) for sign in SIGNS):
+            raise
+        raise MemoryError(f"there is not enough memory: lower {settings}") from error

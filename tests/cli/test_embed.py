@@ -1,0 +1,161 @@
+"""crosstail embed, and frozen backbones with weights of one's own: from images to a model that predicts elsewhere."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import timm
+import torch
+from PIL import Image
+
+from crosstail import data, protocols
+from crosstail.training.folder import RunFolder
+
+SHORT = "--width 8 --steps 30 --batch-size 8 --evaluations 2"
+TINY = "--backbone timm:mobilenetv3_small_050 --resolution 32"
+
+
+@pytest.fixture
+def photos(crosstail):
+    """Plain and striped pictures of two domains, 8 a pair."""
+    rng = np.random.default_rng(0)
+    for domain, light in (("day", 120), ("night", 0)):
+        for name, stripes in (("plain", 0), ("striped", 100)):
+            folder = Path("photos") / domain / name
+            folder.mkdir(parents=True)
+            for i in range(8):
+                pixels = rng.integers(0, 30, (40, 50, 3)) + light
+                pixels[:, :: 8 + i % 3] += stripes
+                Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{i}.jpg")
+    return "photos"
+
+
+@pytest.fixture
+def weights(crosstail):
+    torch.manual_seed(0)
+    torch.save(timm.create_model("mobilenetv3_small_050").state_dict(), "w.pth")
+    return "w.pth"
+
+
+def test_from_photos_to_vectors_to_a_model(crosstail, photos, weights):
+    done = crosstail(f"embed {photos} {TINY} --weights {weights} --out v.npz")
+    assert done.code == 0 and "32 × 1,024 numbers in v.npz" in done.err
+    vectors, images = data.load("v.npz"), data.load(photos)
+    assert (vectors.classes, vectors.domains) == (images.classes, images.domains)
+    for field in ("y", "domain", "split"):
+        np.testing.assert_array_equal(getattr(vectors, field), getattr(images, field))
+    assert crosstail(f"fit v.npz --out run {SHORT}").code == 0
+    assert crosstail(f"fit {photos} {TINY} --weights {weights} --freeze --out frozen {SHORT}").code == 0
+    same = [RunFolder(Path(run)).result()["test"]["hits"] for run in ("run", "frozen")]
+    assert same[0] == same[1]
+
+
+def test_views_are_more_inputs_and_not_more_samples(crosstail, photos, weights):
+    assert crosstail(f"embed {photos} {TINY} --weights {weights} --views 2 --out v.npz").code == 0
+    vectors = data.load("v.npz")
+    assert vectors.x.shape == (32, 3, 1024)
+    results = {}
+    for run, words in (("a", "v.npz"), ("b", f"{photos} {TINY} --weights {weights} --freeze --views 2")):
+        done = crosstail(f"fit {words} --out {run} --head mlp {SHORT} --decouple --json")
+        assert done.code == 0, done.err
+        results[run] = json.loads(done.out)
+    assert results["a"]["counts"] == results["b"]["counts"] == vectors.counts("train").tolist()
+    assert results["a"]["test"] == results["b"]["test"] and results["a"]["input_shape"] == [1024]
+    done = crosstail("evaluate a v.npz --split test --json")
+    assert json.loads(done.out)["hits"] == results["a"]["test"]["hits"]
+    assert crosstail("audit v.npz").code == 0
+
+
+def test_a_linear_head_is_a_classifier_alone(crosstail, photos, weights):
+    done = crosstail(f"fit {photos} {TINY} --weights {weights} --freeze --head linear --out run {SHORT} --decouple")
+    assert done.code == 0, done.err
+    model = RunFolder(Path("run")).load("model.pt")
+    assert {name: tuple(value.shape) for name, value in model.items() if name.startswith("head")} == {
+        "head.weight": (2, 1024),
+        "head.bias": (2,),
+    }
+    assert not any(name.startswith("backbone") for name in model)
+    assert crosstail("predict run photos/day").code == 0
+
+
+def test_a_frozen_model_predicts_where_its_weights_are_or_says_what_is_missing(crosstail, photos, weights):
+    fit = f"fit {photos} {TINY} --weights {weights} --freeze --out run {SHORT}"
+    assert crosstail(fit).code == 0
+    expected = crosstail("predict run photos")
+    assert expected.code == 0, expected.err
+    checksum = RunFolder(Path("run")).result()["weights"]
+    shutil.move("w.pth", "moved.pth")
+    done = crosstail("predict run photos")
+    said = " ".join(done.err.split())
+    assert done.code == 2 and "w.pth: there is no such file. The model needs these weights of timm:mobilenet" in said
+    assert checksum in said and "--weights FILE says where they are now" in said
+    assert crosstail("predict run photos --weights moved.pth") == expected
+    assert crosstail("evaluate run photos --weights moved.pth").code == 0
+    torch.manual_seed(1)
+    torch.save(timm.create_model("mobilenetv3_small_050").state_dict(), "w.pth")
+    done = crosstail("predict run photos")
+    assert done.code == 2 and f"than the model was trained on (checksum {checksum})" in " ".join(done.err.split())
+
+
+def test_a_finetuned_model_has_all_of_its_weights(crosstail, photos, weights):
+    short = "--steps 1 --batch-size 2 --evaluations 1"
+    done = crosstail(f"fit {photos} {TINY} --weights {weights} --finetune --out run {short}")
+    assert done.code == 0, done.err
+    assert RunFolder(Path("run")).spec().hparams == {"lr": 5e-5}
+    Path("w.pth").unlink()
+    assert crosstail("predict run photos").code == 0
+    done = crosstail("predict run photos --weights w.pth")
+    assert done.code == 2 and "the model was trained whole, and has all of its weights" in " ".join(done.err.split())
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The specs that are asked for, without training any."""
+    specs = []
+    monkeypatch.setattr(protocols, "run", lambda spec, out, progress: specs.append(spec) or {})
+    return specs
+
+
+@pytest.mark.parametrize(
+    ("words", "freeze", "hparams"),
+    [
+        ("", True, {}),
+        ("--backbone resnet50", True, {}),
+        ("--backbone resnet50 --finetune", False, {"lr": 5e-5}),
+        ("--backbone resnet50 --finetune --hp lr=0.01 --hp weight_decay=0.1", False, {"lr": 0.01, "weight_decay": 0.1}),
+        ("--backbone timm:convnext_atto --weights random", False, {}),
+        ("--backbone small_cnn", False, {}),
+    ],
+)
+def test_the_learning_rate_follows_the_backbone(crosstail, photos, asked, words, freeze, hparams):
+    assert crosstail(f"fit {photos} --out run {words} --json").code == 0
+    assert (asked[0].freeze, asked[0].hparams) == (freeze, hparams)
+
+
+MISTAKES = {
+    "embed photos --out v.npy": "--out v.npy: expected a name that ends in .npz",
+    "embed v.npz --out w.npz": "v.npz holds vectors already",
+    "embed photos --out w.npz --backbone small_cnn": "backbone 'small_cnn' has no pretrained weights to freeze",
+    "embed photos --out w.npz --backbone timm:resnet1": "timm has no model 'resnet1': did you mean",
+    "embed photos --out w.npz --views -1": "views is -1, expected 0 or more",
+    "fit photos --out run --backbone timm:resnet18 --weights none.pth": "none.pth: there is no such file",
+    "fit photos --out run --head linear --finetune": "--head and --views are for frozen features: add --freeze",
+    "fit v.npz --out run --resolution 32": "--resolution is for image files and for pretrained backbones",
+    "fit v.npz --out run --weights w.pth": "backbone 'mlp' starts from random weights: leave --weights out",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES.items(), ids=MISTAKES)
+def test_a_mistake_is_named(crosstail, photos, vectors, words, message):
+    done = crosstail(words)
+    assert done.code == 2 and done.out == "" and len(done.err.splitlines()) <= 2
+    assert message in " ".join(done.err.split()) and not Path("run").exists()
+
+
+def test_a_lack_of_memory_says_what_to_lower(crosstail, vectors):
+    done = crosstail(f"fit {vectors} --out run --width 1000000000000")
+    assert done.code == 1
+    said = " ".join(done.err.split())
+    assert said == "error: there is not enough memory: lower --batch-size (now 24 per domain), --width"

@@ -1,0 +1,271 @@
+"""crosstail sweep, status and select: what they print and write, and what a mistake is told."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from crosstail.cli import _sweeps
+from crosstail.cli.status import status as status_command
+from crosstail.sweep import drive
+from crosstail.sweep.plan import make
+from crosstail.sweep.store import Store
+from crosstail.sweep.worker import Job, Outcome
+from crosstail.training import RunSpec
+
+SHORT = "--width 8 --steps 6 --batch-size 4 --evaluations 2 --trials 2 --seeds 2 --launcher inline"
+WORDS = f"sweep --dataset v.npz --algorithm erm --algorithm boda:decouple --out s {SHORT}"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """The folder of a sweep, done once; tests take a copy."""
+    return tmp_path_factory.mktemp("finished") / "s"
+
+
+@pytest.fixture
+def swept(crosstail, vectors, finished):
+    """A finished sweep in the folder of the test."""
+    if not finished.exists():
+        assert crosstail(WORDS).code == 0
+        shutil.copytree("s", finished)
+    else:
+        shutil.copytree(finished, "s")
+    return Path("s")
+
+
+def test_lines_while_it_runs_and_a_table_at_the_end(crosstail, vectors):
+    done = crosstail(WORDS)
+    assert done.code == 0
+    assert done.err.splitlines() == [
+        "1/6 erm, trial 0: done",
+        "2/6 erm, trial 1: done",
+        "3/6 boda:decouple, trial 0: done",
+        "4/6 boda:decouple, trial 1: done",
+        "5/6 erm, seed 1: done",
+        "6/6 boda:decouple, seed 1: done",
+    ]
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[-1] == "Next: crosstail fit DATA --hparams s/selected.json --algorithm NAME --out run"
+    (row,) = [line.split() for line in lines if line.startswith("boda:decouple")]
+    assert row[0] == "boda:decouple" and row[-1] == "2" and row.count("±") == 3
+    again = crosstail(WORDS)
+    assert again == (0, done.out, "")
+
+
+def test_json_has_the_figures(crosstail, swept):
+    done = crosstail(f"{WORDS} --json")
+    erm, boda = json.loads(done.out)
+    assert (erm["entry"], boda["entry"]) == ("erm", "boda:decouple")
+    results = Store(swept).results()
+    for row in (erm, boda):
+        algorithm = row["entry"].removesuffix(":decouple")
+        runs = [
+            r
+            for r in results.values()
+            if r["spec"]["algorithm"] == algorithm and r["spec"]["hparams"] == row["hparams"]
+        ]
+        assert len(runs) == row["seeds"] == row["planned"] == 2
+        assert row["figures"]["average"][0] == pytest.approx(sum(r["test"]["average"] for r in runs) / 2)
+
+
+def test_a_toml_file_has_the_same_words_and_options_come_first(crosstail, swept):
+    Path("plan.toml").write_text(
+        'dataset = "v.npz"\nalgorithm = ["erm", "boda:decouple"]\nwidth = 8\nsteps = 6\nbatch-size = 4\nseeds = 2\n'
+        'evaluations = 2\ntrials = 9\nlauncher = "inline"\n'
+    )
+    done = crosstail("sweep --plan plan.toml --out s --trials 2")
+    assert done.code == 0 and done.err == ""  # it is the sweep that is there already
+    Path("plan.toml").write_text(Path("plan.toml").read_text().replace('["erm", "boda:decouple"]', '"erm"'))
+    assert crosstail("sweep --plan plan.toml --out s --trials 2").err == ""
+
+
+def test_select_writes_what_fit_takes(crosstail, swept):
+    done = crosstail("select s --out best.json")
+    assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
+    best = json.loads(Path("best.json").read_text())
+    assert best == json.loads((swept / "selected.json").read_text()) and list(best) == ["erm", "boda:decouple"]
+    plan = Store(swept).plans()[0]
+    for entry, words in best.items():
+        assert words in plan.drawn[entry]
+    chosen = json.loads(crosstail("select s --json").out)
+    assert [(choice["entry"], choice["finished"], choice["missing"]) for choice in chosen] == [
+        ("erm", 2, 0),
+        ("boda:decouple", 2, 0),
+    ]
+    words = "fit v.npz --algorithm boda --decouple --width 8 --steps 6 --batch-size 4 --evaluations 2 --json"
+    result = json.loads(crosstail(f"{words} --hparams best.json --out run").out)
+    key = RunSpec.from_json(result["spec"]).key
+    assert Store(swept).results()[key]["test"]["average"] == result["test"]["average"]  # the very run of the sweep
+    best["boda:decouple"] = {"nu": 0.5, "lr": 0.002}
+    Path("best.json").write_text(json.dumps(best))
+    result = json.loads(crosstail(f"{words} --hparams best.json --hp lr=0.004 --out other").out)
+    assert result["spec"]["hparams"] == {"nu": 0.5, "lr": 0.004}
+
+
+def test_status_of_a_finished_sweep(crosstail, swept):
+    done = crosstail("status s")
+    assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
+    rows = [line.split() for line in done.out.splitlines()]
+    assert ["erm", "3/3", "0", "0", "0", "0", "s"] in rows and ["all", "6/6", "0", "0", "0", "0", "s"] in rows
+    erm = json.loads(crosstail("status s --json").out)[0]
+    assert erm == {"entry": "erm", "planned": 3, "done": 3, "running": 0, "failed": 0, "pruned": 0, "remaining": 0.0}
+    assert "6/6" in crosstail("status s --watch").out
+
+
+def test_watching_ends_with_the_sweep(swept, monkeypatch, capsys):
+    hidden = Path("s/hidden")
+    first, *_ = (swept / "runs").iterdir()
+    first.rename(hidden)
+    waits = []
+
+    def wait(seconds):
+        waits.append(seconds)
+        hidden.rename(first)
+
+    monkeypatch.setattr("crosstail.cli.status.time.sleep", wait)
+    status_command(swept, watch=True)
+    assert waits == [2.0] and "6/6" in capsys.readouterr().out
+
+
+def test_failures_are_told_and_the_others_go_on(crosstail, vectors):
+    Path("bad.py").write_text(
+        "from crosstail.algorithms._algorithm import Algorithm\n"
+        "class Bad(Algorithm):\n    def losses(self, z, batch):\n        raise RuntimeError('[b]no[/] luck')\n"
+    )
+    words = f"sweep --dataset v.npz --algorithm bad.py --algorithm erm --out s {SHORT}"
+    done = crosstail(words)
+    assert done.code == 1  # there are no figures for bad.py
+    assert "1/6 bad.py, trial 0: failed: RuntimeError: [b]no[/] luck" in done.err
+    assert "erm, seed 1: done" in done.err
+    lines = [line.strip() for line in done.out.splitlines()]
+    assert "bad.py: 2 of 2 trials failed" in lines and "trial 1: error, tried once" in lines
+    assert "RuntimeError: [b]no[/] luck" in lines
+    assert crosstail(words).code == 1
+    selected = crosstail("select s")
+    assert selected.code == 0 and "trial 1: error, tried 2 times" in selected.out
+    assert ["bad.py", "0/2", "0", "2", "0", "0", "s"] in [
+        line.split() for line in crosstail("status s --watch").out.splitlines()
+    ]
+
+
+def test_a_dry_run_writes_nothing_and_estimates(crosstail, vectors):
+    done = crosstail(f"{WORDS} --dry-run")
+    assert done.code == 0 and not Path("s").exists()
+    first, second, last = done.out.splitlines()
+    assert first.startswith("erm: 3 runs of ") and second.startswith("boda:decouple: 3 runs of ")
+    assert last.startswith("In all 6 runs, about ") and "with 1 worker" in last and "kB of disk" in last
+    cost = json.loads(crosstail(f"{WORDS} --dry-run --json").out)
+    assert cost["runs"] == 6 and 0 < cost["hours"] < 0.1
+    assert crosstail(WORDS).code == 0
+    size = sum(file.stat().st_size for file in Path("s/runs").rglob("*") if file.is_file())
+    assert cost["bytes"] == pytest.approx(size, rel=0.2)
+
+
+def test_an_estimate_grows_with_the_plan(crosstail, vectors):
+    def cost(words):
+        return json.loads(crosstail(f"{WORDS} {words} --dry-run --json").out)
+
+    small, large = cost(""), cost("--trials 21 --steps 600")
+    assert large["runs"] == 2 * 22 and large["hours"] > 20 * small["hours"]
+    assert large["bytes"] == pytest.approx(small["bytes"] * 22 / 3, rel=0.1)
+
+
+def test_every_word_is_in_the_plan(crosstail, monkeypatch):
+    plans = []
+    monkeypatch.setattr(drive, "sweep", lambda plan, *rest: plans.append(plan) or iter(()))
+    crosstail(
+        "sweep --dataset digits --algorithm erm --backbone efficientnet_lite0 --freeze --width 16 --labels forward:50 "
+        "--protocol dg --unseen signs --skip-broken --column domain=site --data-seed 6 --steps 7 --batch-size 8 "
+        "--evaluations 9 --trials 4 --seeds 5 --search tpe --out s"
+    )
+    (plan,) = plans
+    assert plan.shared == RunSpec(
+        dataset="digits",
+        backbone="efficientnet_lite0",
+        freeze=True,
+        width=16,
+        labels=("forward:50",),
+        protocol="dg",
+        unseen="signs",
+        skip_broken=True,
+        columns={"domain": "site"},
+        data_seed=6,
+        steps=7,
+        batch_size=8,
+        evaluations=9,
+    )
+    assert (plan.algorithms, plan.unseen, plan.trials, plan.seeds, plan.search) == (("erm",), ("signs",), 4, 5, "tpe")
+
+
+MISTAKES = {
+    "sweep --dataset v.npz --algorithm bodda --out s": "unknown algorithm 'bodda': did you mean 'boda'?",
+    "sweep --dataset v.npz --algorithm boda:x --out s": "'boda:x': after boda only ':decouple' may follow, not 'x'",
+    "sweep --dataset digitz --algorithm erm --out s": "unknown data set 'digitz': did you mean 'digits'?",
+    "sweep --dataset v.npz --algorithm erm --out s --launcher rays": "unknown launcher 'rays'",
+    "sweep --dataset v.npz --algorithm erm --out s --workers 0": "--workers is 0, expected 1 or more",
+    "sweep --dataset v.npz --algorithm erm --out s --search grid": "search is 'grid', expected random or tpe",
+    "sweep --dataset v.npz --algorithm erm --out s --trials 0": "trials is 0, expected 1 or more",
+    "sweep --dataset v.npz --algorithm erm --out s --backbone small_cnn": "backbone 'small_cnn' takes images",
+    "sweep --plan none.toml --out s": "none.toml: there is no such file",
+    "sweep --plan wrong.toml --out s": "wrong.toml is no TOML",
+    "sweep --plan step.toml --out s": "step.toml: unknown word 'step': did you mean 'steps'?",
+    "status nowhere": "nowhere is no sweep: crosstail sweep --out nowhere begins one",
+    "select nowhere": "nowhere is no sweep",
+    "select begun": "begun has no finished trial to select from",
+    "fit v.npz --out run --hparams none.json": "none.json: there is no such file",
+    "fit v.npz --out run --hparams step.toml": "step.toml: expected JSON such as",
+    "fit v.npz --out run --hparams list.json": "list.json: expected JSON such as",
+    "fit v.npz --out run --hparams best.json": "best.json has nothing for boda: there are erm",
+    "fit v.npz --out run --algorithm erm --hparams best.json": "unknown hyperparameter 'mu'",
+}
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES.items(), ids=MISTAKES)
+def test_a_mistake_gets_two_lines_and_exit_code_2(crosstail, vectors, words, message):
+    Path("wrong.toml").write_text("dataset = ")
+    Path("step.toml").write_text("step = 3")
+    Path("list.json").write_text('{"erm": [1]}')
+    Path("best.json").write_text('{"erm": {"mu": 1.0}}')
+    Store(Path("begun")).add(make(RunSpec(dataset="v.npz"), ["erm"], trials=1))
+    done = crosstail(words)
+    assert done.code == 2 and done.out == ""
+    lines = done.err.splitlines()
+    assert 1 <= len(lines) <= 2 and max(map(len, lines)) <= 80, done.err
+    assert done.err.startswith("error: ") and message in " ".join(line.strip() for line in lines)
+
+
+def test_another_sweep_in_the_folder_is_refused(crosstail, swept):
+    done = crosstail(WORDS.replace("--steps 6", "--steps 8"))
+    assert done.code == 2 and "s holds another sweep: its steps differs" in done.err
+
+
+def test_a_terminal_gets_a_bar_per_algorithm():
+    plan = make(RunSpec(dataset="digits"), ["erm", "boda:decouple"], trials=2, seeds=1)
+    console, shown = (Console(force_terminal=True, width=80, file=io.StringIO()) for _ in range(2))
+    with _sweeps.SweepDisplay(console, plan) as display:
+        for trial, how in enumerate(("done", "failed")):
+            (spec,) = plan.runs("boda:decouple", plan.drawn["boda:decouple"][trial])
+            display.tell(Job(spec, f"trial {trial}"), Outcome(spec.key, how, ["why"]))
+        shown.print(display._bars.get_renderable(), no_wrap=True)
+    text = Text.from_ansi(shown.file.getvalue()).plain
+    assert "erm" in text and "2/2" in text and "1 failed" in text and max(map(len, text.splitlines())) <= 80
+
+
+def test_status_and_select_do_without_torch(crosstail, swept):
+    """Importing it would take longer than all they do."""
+    program = (
+        "import sys; from crosstail import cli; sys.argv = ['crosstail', *sys.argv[1:]]\n"
+        "try:\n    cli.main()\nexcept SystemExit:\n    pass\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    for words in ("status s", "status s --json", "select s", "--help", "sweep --help"):
+        done = subprocess.run([sys.executable, "-c", program, *words.split()], capture_output=True, text=True)
+        assert done.returncode == 0, f"{words}: {done.stderr}"

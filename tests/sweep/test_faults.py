@@ -1,0 +1,338 @@
+"""Whatever goes wrong: nothing that is finished is lost or counted twice, and the tables end as if nothing had been."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crosstail.sweep import drive
+from crosstail.sweep.launchers import local
+from crosstail.sweep.launchers._launcher import Resources, launcher
+from crosstail.sweep.plan import make
+from crosstail.sweep.store import Store
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "sweep")
+
+
+def progress_of(store):
+    """How much there is on disk: grows when any run gets on."""
+    size = len(list((store.path / "runs").glob("*"))) * 10**6
+    for file in (store.path / "work").glob("*/records.jsonl"):
+        try:
+            size += file.stat().st_size
+        except FileNotFoundError:
+            return size + 1  # it has just changed hands
+    return size
+
+
+class Killer(threading.Thread):
+    """Kills workers of a launcher at random moments, about every time that something got on."""
+
+    def __init__(self, crew, store, chance, most=10**9):
+        super().__init__(daemon=True)
+        self.crew, self.store, self.chance, self.most = crew, store, chance, most
+        self.kills, self.ended = 0, threading.Event()
+
+    def run(self):
+        last = -1
+        while not self.ended.wait(self.chance.uniform(0, 0.15)) and self.kills < self.most:
+            now = progress_of(self.store)
+            if now == last and self.chance.random() < 0.9:
+                continue
+            last = now
+            worker = self.chance.choice(self.crew._crew or [None])
+            if worker is not None and worker.process.is_alive():
+                os.kill(worker.process.pid, signal.SIGKILL)
+                self.kills += 1
+
+
+def sweep_with_kills(plan, store, chance, most=10**9):
+    with launcher("local", store, Resources(workers=2)) as crew:
+        killer = Killer(crew, store, chance, most)
+        killer.start()
+        try:
+            outcomes = [outcome for _, outcome in drive.sweep(plan, store, crew)]
+        finally:
+            killer.ended.set()
+            killer.join()
+    assert [outcome for outcome in outcomes if outcome.how != "done"] == []
+    assert len({outcome.key for outcome in outcomes}) == len(outcomes) == 8
+    return killer.kills
+
+
+def test_local_gives_what_inline_gives(small, store, run, undisturbed, outcome_of):
+    assert set(run(small, store, "local", workers=2).values()) == {"done"}
+    assert outcome_of(store) == undisturbed
+    assert store.unfinished() == {} and store.failures() == {}
+    assert set(run(small, store, "local", workers=2).values()) == {"kept"}
+    assert set(run(small, store, "inline").values()) == {"kept"}
+
+
+def test_workers_that_are_killed(small, store, undisturbed, outcome_of):
+    assert sweep_with_kills(small, store, random.Random(1), most=5) > 0
+    assert outcome_of(store) == undisturbed
+
+
+@pytest.mark.slow
+def test_a_hundred_random_kills(small, tmp_path, undisturbed, outcome_of, monkeypatch):
+    monkeypatch.setattr(local, "DEATHS", 10**9)
+    chance, kills, sweeps = random.Random(0), 0, 0
+    while kills < 100:
+        store = Store(tmp_path / str(sweeps))
+        kills += sweep_with_kills(small, store, chance)
+        sweeps += 1
+        assert outcome_of(store) == undisturbed
+        assert store.failures() == {} and not (store.path / "damaged").exists()
+
+
+def test_a_run_that_kills_every_worker_fails_and_the_others_do_not(shared, own, store, run, monkeypatch):
+    monkeypatch.setattr(local, "DEATHS", 3)
+    deadly = own("deadly", "os.kill(os.getpid(), signal.SIGKILL)")
+    plan = make(shared, ["erm", deadly], trials=1, seeds=2)
+    outcomes = run(plan, store, "local", workers=2)
+    (dead,) = [spec.key for spec in plan.runs(deadly, {})]
+    assert outcomes.pop(dead) == "failed" and set(outcomes.values()) == {"done"} and len(outcomes) == 2
+    assert store.failures()[dead] == ("died", ["its worker died 3 times; out of memory?"], 1)
+
+
+def test_a_run_that_hangs_is_ended_by_the_time_limit(shared, own, store, run):
+    hang = own("hang", f"time.sleep(0 if os.path.exists({str(store.path / 'wake')!r}) else 10**6)")
+    plan = make(shared, ["erm", hang], trials=1, seeds=2)
+    began = time.monotonic()
+    outcomes = run(plan, store, "local", workers=2, time_limit=4.0)
+    assert time.monotonic() - began < 60
+    (key,) = [spec.key for spec in plan.runs(hang, {})]
+    assert outcomes.pop(key) == "failed" and set(outcomes.values()) == {"done"} and len(outcomes) == 2
+    assert store.failures()[key] == ("time limit", ["took longer than 4 s"], 1)
+    (store.path / "wake").touch()
+    assert sorted(run(plan, store, "local", workers=1).values()) == ["done", "done", "kept", "kept"]
+
+
+def test_runs_that_raise_or_give_nan_leave_the_others_alone(shared, own, store, run, outcome_of):
+    entries = [own("bad", "raise RuntimeError('bad')"), "erm", own("nan", "loss = loss * float('nan')")]
+    plan = make(shared, entries, trials=2, seeds=2)
+    outcomes = run(plan, store, "local", workers=2)
+    assert sorted(outcomes.values()) == ["done"] * 3 + ["failed"] * 4
+    bad, erm, nan = outcome_of(store)["choices"]
+    assert (bad["trial"], nan["trial"], erm["finished"]) == (None, None, 2)
+    again = run(plan, store, "inline")
+    assert sorted(again.values()) == ["failed"] * 4 + ["kept"] * 3
+    assert {failure.attempts for failure in store.failures().values()} == {2}
+
+
+def test_two_drivers_on_one_folder_do_each_run_once(shared, own, tmp_path, run, outcome_of, undisturbed, small):
+    log = tmp_path / "log"
+    counted = own("counted", f"self.step == 0 and note({str(log)!r})")
+    plan = make(shared, [counted, "erm"], trials=4, seeds=3)
+    stores = [Store(tmp_path / "sweep") for _ in range(2)]
+    outcomes = [None, None]
+
+    def drive_one(number):
+        outcomes[number] = run(plan, stores[number], "local", workers=1)
+
+    threads = [threading.Thread(target=drive_one, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert log.read_text().splitlines() == ["one run"] * 6
+    for found in outcomes:
+        assert set(found.values()) <= {"done", "kept"} and len(found) == 12
+    assert outcome_of(stores[0]) == outcome_of(stores[1])
+    alone = Store(tmp_path / "alone")
+    run(plan, alone)
+    assert outcome_of(alone) == outcome_of(stores[0])
+
+
+def test_a_driver_waits_for_what_others_work_on_and_takes_over_when_they_fall_silent(
+    small, tmp_path, run, undisturbed, outcome_of
+):
+    store = Store(tmp_path, patience=2.0)
+    spec = small.runs("erm", {})[0]
+    place = store.path / "work" / f"{spec.key}.elsewhere"
+    place.mkdir(parents=True)
+    (place / "lease.elsewhere").write_bytes(b"another/1 17 12345 000000000001\n")
+    began = time.monotonic()
+    outcomes = run(small, store, "local", workers=2)
+    assert time.monotonic() - began > 2.0
+    assert set(outcomes.values()) == {"done"} and outcome_of(store) == undisturbed
+
+
+def test_a_failure_of_another_driver_is_not_tried_again_at_once(small, tmp_path, run):
+    store = Store(tmp_path)
+    spec = small.runs("erm", {})[0]
+    lease = Store(tmp_path).claim(spec)
+    timer = threading.Timer(1.5, lambda: Store(tmp_path).fail(lease, "error", ["elsewhere"]))
+    timer.start()
+    outcomes = run(small, store)
+    timer.join()
+    assert outcomes[spec.key] == "failed" and store.failures()[spec.key].attempts == 1
+    assert run(small, store)[spec.key] == "done"
+
+
+@pytest.mark.parametrize("jumps", [(0.0, 4e9, 1e3), (2e9, -1e9, 5e9)])
+def test_a_clock_that_jumps(small, store, run, undisturbed, outcome_of, monkeypatch, jumps):
+    chance = random.Random(0)
+    monkeypatch.setattr(time, "time", lambda: chance.choice(jumps))
+    assert set(run(small, store).values()) == {"done"}
+    for path in store.path.rglob("*.json"):
+        when = max(0, chance.choice(jumps))
+        os.utime(path, (when, when))
+    assert set(run(small, store).values()) == {"kept"}
+    assert outcome_of(store) == undisturbed
+
+
+def test_garbage_in_any_file_of_a_sweep(small, store, run, undisturbed, outcome_of):
+    """Half of the files of a sweep that was stopped are cut or filled with noise: it ends the same all the same."""
+    chance = random.Random(3)
+    for number in range(4):
+        with launcher("inline", store, Resources()) as crew:
+            for done, _ in enumerate(drive.sweep(small, store, crew)):
+                if done == 2 * number:
+                    break  # as Ctrl-C does
+        for path in sorted(p for p in store.path.rglob("*") if p.is_file() and p.parent.name != "plans"):
+            if chance.random() < 0.5:
+                content = path.read_bytes()
+                path.write_bytes(chance.choice([b"", content[: len(content) // 2], chance.randbytes(200)]))
+    outcomes = run(small, store)
+    assert set(outcomes.values()) <= {"done", "kept"} and len(outcomes) == 8
+    assert outcome_of(store) == undisturbed
+
+
+def test_a_full_disk(small, tmp_path, run, undisturbed, outcome_of):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", disk], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"cannot mount a small file system here: {done.stderr.strip()}")
+    try:
+        store = Store(disk / "sweep")
+        outcomes = run(small, store, "local", workers=2)
+        assert "failed" in outcomes.values()
+        finished = {key for key, how in outcomes.items() if how == "done"}
+        assert set(Store(store.path).results()) == finished
+        subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
+        again = run(small, store, "local", workers=2)
+        assert {key for key, how in again.items() if how == "kept"} == finished
+        assert set(again.values()) <= {"kept", "done"} and outcome_of(store) == undisturbed
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def command(plan, out):
+    """The program that does `small`."""
+    words = f"sweep --dataset {plan.shared.dataset} --algorithm erm --algorithm boda:decouple --trials 3 --seeds 2 "
+    words += f"--width 8 --steps 12 --batch-size 4 --evaluations 3 --workers 2 --out {out}"
+    return [str(Path(sys.executable).parent / "crosstail"), *words.split()]
+
+
+def started(plan, store, finished):
+    """The program in a process of its own, when so many runs are finished."""
+    process = subprocess.Popen(
+        command(plan, store.path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    while process.poll() is None and len(list((store.path / "runs").glob("*"))) < finished:
+        time.sleep(0.01)
+    assert process.poll() is None, process.stderr.read()
+    return process
+
+
+def alive(session):
+    """The processes of a session that still run."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def gone(session):
+    """Wait for the end of all processes of a session."""
+    for _ in range(1000):
+        if not alive(session):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.slow
+def test_a_driver_that_is_killed(small, store, run, undisturbed, outcome_of):
+    for finished in (1, 4):
+        process = started(small, store, finished)
+        time.sleep(random.Random(finished).uniform(0, 0.3))
+        process.kill()
+        process.communicate()
+        assert gone(process.pid), "its workers go on without it"
+    before = set(Store(store.path).results())
+    assert 4 <= len(before) < 8
+    outcomes = run(small, store)  # another launcher goes on where it was
+    assert {key for key, how in outcomes.items() if how == "kept"} == before
+    assert outcome_of(store) == undisturbed
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(small, store, undisturbed, outcome_of):
+    process = started(small, store, 2)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and err.endswith("stopped: the same command goes on from the last checkpoint\n"), err
+    assert "Traceback" not in err and out == ""
+    assert gone(process.pid)
+    assert not list((store.path / "work").rglob("lease.*")) and store.failures() == {}
+    done = subprocess.run(command(small, store.path), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert outcome_of(store) == undisturbed
+
+
+def test_a_worker_gets_its_share_of_threads_and_gpus(store, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
+    assert local.gpus() == ["2", "5"] and launcher("local", store, Resources()).workers == 2
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(local, "cores", lambda: 6)
+    assert local.gpus() == [] and launcher("local", store, Resources()).workers == 6
+    seen = []
+    monkeypatch.setattr(local, "Worker", lambda context, store, threads, device: seen.append((threads, device)))
+    for workers, cores in ((1, 6), (2, 6), (4, 6), (8, 6)):
+        monkeypatch.setattr(local, "cores", lambda cores=cores: cores)
+        launcher("local", store, Resources(workers))._hire(0)
+    assert seen == [(6, None), (3, None), (1, None), (1, None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "resources", "message"),
+    [
+        ("locl", {}, "unknown launcher 'locl': did you mean 'local'"),
+        ("local", {"workers": 0}, "--workers is 0, expected 1 or more"),
+        ("inline", {"workers": 2}, "the launcher inline takes no --workers"),
+        ("inline", {"time_limit": 2}, "the launcher inline takes no --time-limit"),
+    ],
+)
+def test_a_mistake_is_named(store, name, resources, message):
+    with pytest.raises(ValueError, match=message):
+        launcher(name, store, Resources(**resources))
+
+
+def test_a_plan_that_cannot_work_on_the_data_is_told_before_any_run(shared, store, run):
+    for changes, message in (
+        ({"backbone": "small_cnn"}, "backbone 'small_cnn' takes images"),
+        ({"width": 0}, "width is 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            run(make(replace(shared, **changes), ["erm"], trials=2), Store(store.path / message[:5]))
+        assert not (store.path / message[:5] / "work").exists()

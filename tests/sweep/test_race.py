@@ -1,0 +1,254 @@
+"""Races: the order and the figures against loops, the recommendation sentence by sentence, and a real small race."""
+
+import json
+from dataclasses import replace
+from statistics import mean, stdev
+
+import numpy as np
+import pytest
+
+from crosstail import algorithms, protocols
+from crosstail.data import DomainDataset
+from crosstail.metrics import Difference, PairAccuracy, paired_difference
+from crosstail.sweep.drive import sweep
+from crosstail.sweep.launchers.inline import Inline
+from crosstail.sweep.race import Cost, Entrant, Race, Row, cost, enter, entrants, leaderboard, outcome, recommendation
+from crosstail.sweep.store import Store
+from crosstail.testing import save_separable
+from crosstail.training.spec import RunSpec
+
+CHEAP, DEAR = Cost(1.0, 1, 0), Cost(2.0, 1, 1)
+DOMAIN = np.repeat([0, 1], [50, 30])
+Y = np.concatenate([np.repeat([0, 1], [40, 10]), np.repeat([0, 1], [10, 20])])
+
+
+def hand_made() -> DomainDataset:
+    """Four pairs of 40, 10, 10 and 20 test samples, and one validation sample."""
+    split = np.array(["test"] * len(Y) + ["val"])
+    x = np.zeros((len(Y) + 1, 2), np.float32)
+    return DomainDataset("hand", x, np.append(Y, 0), np.append(DOMAIN, 0), split, ("p", "q"), ("a", "b"))
+
+
+def answers(*shares: float, seed: int = 0) -> np.ndarray:
+    """Right answers, about so many of each pair."""
+    rng = np.random.default_rng(seed)
+    return rng.random(len(Y)) < np.array(shares)[2 * DOMAIN + Y]
+
+
+def entrant(name: str, validation: list[float], correct: list[np.ndarray], cost: Cost = CHEAP) -> Entrant:
+    by_seed = {"validation": dict(enumerate(validation)), "correct": dict(enumerate(correct))}
+    keys = {seed: f"{name}-{seed}" for seed in range(len(correct))}
+    return Entrant(algorithm=name, family="own", cost=cost, trial=1, hparams={}, runs=keys, seconds=1.0, **by_seed)
+
+
+def of_pair(correct: np.ndarray, d: int, c: int) -> list[bool]:
+    return [bool(right) for right, domain, y in zip(correct, DOMAIN, Y, strict=True) if (domain, y) == (d, c)]
+
+
+def pair_average(correct: np.ndarray) -> float:
+    return mean(mean(of_pair(correct, d, c)) for d in range(2) for c in range(2))
+
+
+def worst_domain(correct: np.ndarray) -> float:
+    return min(mean(of_pair(correct, d, 0) + of_pair(correct, d, 1)) for d in range(2))
+
+
+def test_the_order_is_that_of_validation_and_of_equals_the_cheapest_is_first() -> None:
+    right = answers(1, 1, 1, 1)
+    found = [
+        entrant("dear", [0.8, 0.7, 0.9], [right] * 3, DEAR),
+        entrant("cheap", [0.9, 0.8, 0.7], [~right] * 3),
+        entrant("worst", [0.7, 0.7, 0.7], [right] * 3),
+        entrant("best", [0.85, 0.85, 0.85], [~right] * 3, DEAR),
+    ]
+    board = leaderboard(found, hand_made())
+    assert [row.algorithm for row in board] == ["best", "cheap", "dear", "worst"]
+    assert [row.validation for row in board] == pytest.approx([0.85, 0.8, 0.8, 0.7])
+
+
+def test_figures_are_means_over_seeds_and_intervals_cover_those_of_every_seed() -> None:
+    correct = [answers(0.9, 0.5, 0.3, 0.7, seed=seed) for seed in range(3)]
+    (row,) = leaderboard([entrant("one", [0.5, 0.6, 0.7], correct)], hand_made())
+    averages = [pair_average(right) for right in correct]
+    assert row.test == pytest.approx(mean(averages))
+    assert row.deviation == pytest.approx(stdev(averages))
+    assert row.worst_domain == pytest.approx(mean(map(worst_domain, correct)))
+    ends = []
+    for right in correct:
+        hits = np.array([[sum(of_pair(right, d, c)) for c in range(2)] for d in range(2)])
+        ends.append(PairAccuracy(hits, np.array([[40, 10], [10, 20]])).interval("pair_average"))
+    assert (row.low, row.high) == pytest.approx((min(low for low, _ in ends), max(high for _, high in ends)))
+    assert row.low < row.test < row.high
+    assert row.lead is None and row.level
+
+
+def test_the_lead_is_the_first_minus_the_other_seed_by_seed() -> None:
+    first = [answers(0.9, 0.9, 0.9, 0.9, seed=seed) for seed in range(2)]
+    other = [answers(0.7, 0.7, 0.7, 0.7, seed=seed + 7) for seed in range(2)]
+    board = leaderboard([entrant("other", [0.1, 0.1], other), entrant("first", [0.2, 0.2], first)], hand_made())
+    lead = board[1].lead
+    assert lead is not None
+    each = [paired_difference(a, b, Y, DOMAIN, num_domains=2, num_classes=2) for a, b in zip(first, other, strict=True)]
+    assert lead.estimate == pytest.approx(
+        mean(pair_average(a) - pair_average(b) for a, b in zip(first, other, strict=True))
+    )
+    assert (lead.low, lead.high) == (min(d.low for d in each), max(d.high for d in each))
+    assert lead.estimate > 0.1
+
+
+def test_a_seed_that_one_of_them_lacks_is_left_out_of_their_comparison() -> None:
+    first, other = [answers(0.9, 0.9, 0.9, 0.9, seed=seed) for seed in range(2)], answers(0.7, 0.7, 0.7, 0.7, seed=9)
+    board = leaderboard([entrant("first", [0.2, 0.2], first), entrant("other", [0.1], [other])], hand_made())
+    assert board[1].lead == paired_difference(first[0], other, Y, DOMAIN, num_domains=2, num_classes=2)
+
+
+def row(name: str, lead: tuple[float, float, float] | None = None, cost: Cost = DEAR, validation: float = 0.9) -> Row:
+    difference = None if lead is None else Difference(*(end / 100 for end in lead), p_value=0.5)
+    figures = {"validation": validation, "test": 0.8, "low": 0.7, "high": 0.9, "worst_domain": 0.5, "deviation": None}
+    others = {"family": "own", "seconds": 1.0, "trial": 0, "hparams": {}, "runs": {0: name}}
+    return Row(algorithm=name, lead=difference, cost=cost, **figures, **others)
+
+
+WITHIN, BEYOND, ABOVE = (0.5, -0.5, 1.5), (3.0, 1.0, 5.0), (-3.0, -5.0, -1.0)
+AHEAD = {
+    WITHIN: "0.5 points ahead of {} (95 % interval -0.5 to +1.5, within the noise)",
+    BEYOND: "3.0 points ahead of {} (95 % interval +1.0 to +5.0, beyond the noise)",
+    ABOVE: "3.0 points behind {} (95 % interval -5.0 to -1.0, beyond the noise)",
+}
+NOISE = "behind it by more than the noise of 1,240 test samples"
+
+
+@pytest.mark.parametrize(
+    ("board", "first", "second"),
+    [
+        (
+            [row("boda"), row("coral", WITHIN), row("erm", BEYOND, CHEAP)],
+            f"{AHEAD[WITHIN].format('the second, coral')} and {AHEAD[BEYOND].format('erm')}",
+            f"1 of the 2 others is not {NOISE}, but none is cheaper: use boda.",
+        ),
+        (
+            [row("boda"), row("erm", WITHIN, CHEAP), row("coral", BEYOND), row("focal", WITHIN, CHEAP)],
+            AHEAD[WITHIN].format("the second, erm"),
+            f"2 of the 3 others are not {NOISE}: start with the cheapest, erm.",
+        ),
+        (
+            [row("erm", cost=CHEAP), row("boda", BEYOND)],
+            AHEAD[BEYOND].format("the second, boda"),
+            f"Every other is {NOISE}: use erm.",
+        ),
+        # The test speaks for the other one: that is told, and not used to choose.
+        (
+            [row("boda"), row("coral", ABOVE, CHEAP)],
+            AHEAD[ABOVE].format("the second, coral"),
+            f"None of the others is {NOISE}: start with the cheapest, coral.",
+        ),
+        (
+            [row("boda"), row("coral", (0.0, 0.0, 0.0))],
+            "level with the second, coral (95 % interval +0.0 to +0.0, within the noise)",
+            f"None of the others is {NOISE}, but none is cheaper: use boda.",
+        ),
+    ],
+)
+def test_the_recommendation_says_what_is_known_in_two_sentences(board: list[Row], first: str, second: str) -> None:
+    name = board[0].algorithm
+    assert recommendation(board, 1240) == f"{name} is best on validation (90.0 %); on the test it is {first}. {second}"
+
+
+def test_a_winner_without_rivals_is_called_that() -> None:
+    assert "no other finished" in recommendation([row("boda")], 1240)
+
+
+def test_what_an_algorithm_costs() -> None:
+    found = {name: cost(algorithms.find(name)) for name in ("erm", "bsoftmax", "focal", "crt", "boda", "mldg")}
+    assert sorted(found, key=lambda name: found[name]) == ["erm", "bsoftmax", "focal", "boda", "crt", "mldg"]
+    assert found["erm"] == found["bsoftmax"] == (1, 1, 0)
+    assert cost(algorithms.find("erm"), decouple=True) == found["crt"]
+
+
+@pytest.fixture
+def shared(tmp_path) -> RunSpec:
+    save_separable(tmp_path / "v.npz", [[30, 8, 2], [0, 9, 25]])
+    words = {"backbone": "mlp", "width": 8, "steps": 6, "evaluations": 2, "batch_size": 8}
+    return RunSpec(dataset=str(tmp_path / "v.npz"), **words)
+
+
+def test_what_does_not_suit_the_data_is_left_out_with_its_sentence(shared, tmp_path) -> None:
+    save_separable(tmp_path / "v.npz", [[30, 8, 2]])
+    dataset = protocols.inputs(shared)
+    plan, left_out = enter(shared, ["erm", "coral", "focal"], dataset, trials=2, seeds=1)
+    assert plan.algorithms == ("erm", "focal") and set(plan.drawn) == {"erm", "focal"}
+    assert list(left_out) == ["coral"] and "coral compares domains and needs 2" in left_out["coral"]
+    with pytest.raises(ValueError, match="coral compares domains"):
+        enter(shared, ["coral"], dataset, trials=2, seeds=1)
+
+
+def test_mistakes_are_told_and_not_left_out(shared) -> None:
+    dataset = protocols.inputs(shared)
+    with pytest.raises(ValueError, match="did you mean 'coral'"):
+        enter(shared, ["erm", "corall"], dataset, trials=2, seeds=1)
+    for split, what in (("val", "select on"), ("test", "compare on")):
+        with pytest.raises(ValueError, match=f"no samples in the split '{split}': there is nothing to {what}"):
+            enter(shared, ["erm"], dataset.keep(dataset.split != split), trials=2, seeds=1)
+
+
+BROKEN = '''
+from crosstail.algorithms.erm import ERM
+
+class Broken(ERM):
+    """Breaks down with a high learning rate (Nobody, 2020)."""
+
+    def losses(self, z, batch):
+        if self.hparams.lr != 1e-3:
+            raise RuntimeError("too fast")
+        return super().losses(z, batch)
+'''
+
+
+def race(shared: RunSpec, path, entries: list[str], seeds: int = 2) -> tuple[Race, Store]:
+    store, dataset = Store(path), protocols.inputs(shared)
+    plan, left_out = enter(shared, entries, dataset, trials=3, seeds=seeds)
+    assert len(list(sweep(plan, store, Inline(store)))) <= len(entries) * plan.runs_per_algorithm
+    return outcome(plan, left_out, store, dataset), store
+
+
+def test_a_race_selects_on_validation_and_compares_the_answers_of_the_chosen_models(shared, tmp_path) -> None:
+    ended, store = race(shared, tmp_path / "race", ["erm", "focal", "crt"])
+    assert ended.complete and not ended.failed and len(ended.board) == 3
+    results = {p.parent.name: json.loads(p.read_text()) for p in store.path.glob("runs/*/result.json")}
+    found, _ = entrants(ended.plan, store, protocols.inputs(shared))
+    for one in found:
+        trials = [results[ended.plan.runs(one.algorithm, h)[0].key] for h in ended.plan.drawn[one.algorithm]]
+        validation = [result["validation"]["pair_average"] for result in trials]
+        assert one.trial == validation.index(max(validation))
+        assert [results[key]["spec"]["seed"] for key in one.runs.values()] == [0, 1]
+        for seed, key in one.runs.items():
+            assert one.correct[seed].sum() == np.sum(results[key]["test"]["hits"])
+            assert one.validation[seed] == results[key]["validation"]["pair_average"]
+    for line in ended.board:
+        averages = [results[key]["test"]["pair_average"] for key in line.runs.values()]
+        assert line.test == pytest.approx(mean(averages))
+    record = json.loads(json.dumps(ended.to_json()))
+    assert [line["algorithm"] for line in record["leaderboard"]] == [line.algorithm for line in ended.board]
+    assert record["recommendation"] == recommendation(ended.board, ended.samples)
+    assert record["leaderboard"][0]["cost"].keys() == {"passes", "stages", "searched"}
+
+
+def test_runs_that_fail_are_told_with_the_last_line_of_their_error(shared, tmp_path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    name = str(tmp_path / "broken.py")
+    ended, _ = race(shared, tmp_path / "race", ["erm", name], seeds=1)
+    assert [(failed.algorithm, failed.run) for failed in ended.failed] == [(name, "trial 1"), (name, "trial 2")]
+    assert all(failed.error == "RuntimeError: too fast" for failed in ended.failed)
+    assert ended.complete  # its defaults have finished
+    (tmp_path / "broken.py").write_text(BROKEN.replace("!= 1e-3", "> 0"))
+    ended, _ = race(replace(shared, steps=5), tmp_path / "other", ["erm", name], seeds=1)
+    assert [line.algorithm for line in ended.board] == ["erm"] and len(ended.failed) == 3 and not ended.complete
+
+
+def test_more_trials_of_an_earlier_race_give_no_algorithm_an_advantage(shared, tmp_path) -> None:
+    many, store = race(shared, tmp_path / "race", ["erm"])
+    dataset = protocols.inputs(shared)
+    plan, _ = enter(shared, ["erm"], dataset, trials=1, seeds=2)
+    list(sweep(plan, store, Inline(store)))
+    few = outcome(plan, {}, store, dataset)
+    assert few.board[0].trial == 0 and few.board[0].validation <= many.board[0].validation
