@@ -57,7 +57,9 @@ def sweep(
     search: Annotated[
         str, typer.Option(help="random, or tpe: by Optuna from the trials before, with an early end for poor ones.")
     ] = "random",
-    launcher: Annotated[str, typer.Option(help="local: processes on this machine; inline: this process.")] = "local",
+    launcher: Annotated[
+        str, typer.Option(help="local: processes on this machine; inline: this process; ray or slurm: a cluster.")
+    ] = "local",
     workers: Annotated[int | None, typer.Option(help="Runs at once; default: one per GPU, or per core.")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds after which a run counts as failed.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show how many runs, how long and how large.")] = False,

@@ -76,7 +76,7 @@ def give_up(store: Store, job: Job, kind: str, error: str) -> Outcome:
     """Write down that a job failed whose worker is no more."""
     key = job.spec.key
     with suppress(OSError):
-        lease = store.claim(job.spec)
+        lease = store.claim(job.spec, job.lost)
         if lease is not None:
             store.fail(lease, kind, [error])
     return Outcome(key, "done") if store.has(key) else Outcome(key, "failed", [error])

@@ -1,0 +1,183 @@
+"""Actors of a Ray cluster, which stay from run to run: that of $RAY_ADDRESS, or one on this machine for as long."""
+
+import logging
+import math
+import os
+import secrets
+import tempfile
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import torch
+
+from crosstail.sweep.launchers._launcher import Resources
+from crosstail.sweep.launchers.local import DEATHS, GRACE, cores
+from crosstail.sweep.store import Store
+from crosstail.sweep.worker import Job, Outcome, execute, give_up
+
+ADDRESS = "RAY_ADDRESS"
+OWN = {  # what a cluster of our own is told, some of it when Ray is imported
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on no system: listen to this machine only
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),  # else Ray leaves one in the home folder
+}
+if not os.environ.get(ADDRESS):
+    os.environ.update(OWN | os.environ)
+
+try:
+    import ray
+    from ray.exceptions import RayError, RayTaskError
+except ModuleNotFoundError:
+    raise ValueError("--launcher ray needs Ray: pip install 'crosstail[ray]'") from None
+
+MEMORY = 100 * 2**20  # for objects that are passed around: ours are small
+
+
+class Call(NamedTuple):
+    """What an actor is asked to do, and until when; without a job it is asked whether it is there."""
+
+    answer: Any
+    actor: Any
+    job: Job | None = None
+    deadline: float = math.inf
+
+
+class Ray(AbstractContextManager["Ray"]):
+    """So many actors, each with a CPU and its share of a GPU; one that dies is replaced, and its run goes on."""
+
+    def __init__(self, store: Store, workers: int | None, time_limit: float | None) -> None:
+        self.store = store
+        self.time_limit = time_limit
+        self._asked = workers
+        self._calls: list[Call] = []
+        self._idle: list[Any] = []
+        self._exit = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as started:
+            settings: dict[str, Any] = {}
+            if not os.environ.get(ADDRESS):
+                # It has sockets there, whose paths must be short.
+                place = tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp" if os.name == "posix" else None)
+                settings = {"address": "local", "_temp_dir": started.enter_context(place), "include_dashboard": False}
+                settings |= {"num_cpus": self._asked or cores(), "object_store_memory": MEMORY}
+            started.callback(ray.shutdown)
+            ray.init(log_to_driver=False, logging_level=logging.ERROR, **settings)
+            total = ray.cluster_resources()  # type: ignore[no-untyped-call]
+            self._exit = started.pop_all()
+        gpus = int(total.get("GPU", 0))
+        self.workers = self._asked or gpus or int(total["CPU"])
+        share = 1 / math.ceil(self.workers / gpus) if gpus else 0
+        # The second thread is for the word to stop.
+        self._kind: Any = ray.remote(Worker).options(num_cpus=1, num_gpus=share, max_concurrency=2)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._exit:
+            at_work = [call for call in self._calls if call.job]
+            for call in at_work:
+                call.actor.stop.remote()
+            if at_work:
+                ray.wait([call.answer for call in at_work], num_returns=len(at_work), timeout=GRACE)
+            for actor in [*self._idle, *(call.actor for call in self._calls)]:
+                ray.kill(actor)
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
+        """Do these jobs, as many at once as there are actors for which the cluster has room."""
+        waiting, deaths = deque(jobs), Counter[str]()
+        for _ in range(len(self._idle) + len(self._calls), min(self.workers, len(jobs))):
+            self._hire()
+        while waiting or any(call.job for call in self._calls):
+            while waiting and self._idle:
+                self._give(self._idle.pop(), waiting.popleft())
+            for call in self._heard_of():
+                key = call.job.spec.key if call.job else ""
+                try:
+                    outcome = ray.get(call.answer)
+                except RayTaskError:
+                    raise
+                except RayError as error:
+                    ray.kill(call.actor)
+                    self._hire()
+                    deaths[key] += 1
+                    outcome = self._given_up(call, deaths[key], error)
+                    if outcome is None and call.job is not None:
+                        waiting.appendleft(self._taken_from(call.job))
+                else:
+                    deaths[key] = 0
+                    self._idle.append(call.actor)
+                if outcome is not None:
+                    yield outcome
+
+    def _given_up(self, call: Call, deaths: int, error: RayError) -> Outcome | None:
+        """What becomes of a call whose actor died, unless it is worth another one."""
+        if call.job is None:
+            if deaths == DEATHS:
+                why = str(error).splitlines()[-1]
+                raise OSError(f"no worker of the Ray cluster can start; is crosstail on all its machines? {why}")
+        elif time.monotonic() > call.deadline:
+            limit = f"took longer than {self.time_limit:g} s"
+            return give_up(self.store, self._taken_from(call.job), "time limit", limit)
+        elif deaths == DEATHS:
+            many = f"its worker died {DEATHS} times; out of memory?"
+            return give_up(self.store, self._taken_from(call.job), "died", many)
+        return None
+
+    def _taken_from(self, job: Job) -> Job:
+        """A job whose worker is no more, which nobody could tell from another machine."""
+        return replace(job, lost=tuple(folder.name for folder in self.store.unfinished().get(job.spec.key, [])))
+
+    def _hire(self) -> None:
+        actor = self._kind.remote(self.store.path.absolute(), self.store.patience, Path.cwd())
+        self._calls.append(Call(actor.hello.remote(), actor))
+
+    def _give(self, actor: Any, job: Job) -> None:
+        self._calls.append(Call(actor.do.remote(job), actor, job, time.monotonic() + (self.time_limit or math.inf)))
+
+    def _heard_of(self) -> list[Call]:
+        """Wait for calls that are answered or will never be, and kill actors that take too long."""
+        first = min(call.deadline for call in self._calls)
+        patience = None if first == math.inf else max(0.1, first - time.monotonic())
+        answers, _ = ray.wait([call.answer for call in self._calls], timeout=patience)
+        heard = [call for call in self._calls if call.answer in answers]
+        self._calls = [call for call in self._calls if call.answer not in answers]
+        for call in self._calls:
+            if time.monotonic() > call.deadline:
+                ray.kill(call.actor)
+        return heard
+
+
+class Worker:
+    """What an actor is: a process that does jobs."""
+
+    def __init__(self, path: Path, patience: float, folder: Path) -> None:
+        os.chdir(folder)
+        self._store = Store(path, patience)
+        self._stopped = threading.Event()
+
+    def hello(self) -> None:
+        """Be there."""
+
+    def do(self, job: Job) -> Outcome:
+        """Do a job."""
+        torch.set_num_threads(1)
+        return execute(self._store, job, self._stopped.is_set)
+
+    def stop(self) -> None:
+        """End the job, so that others can take it up at once."""
+        self._stopped.set()
+
+
+def launcher(store: Store, resources: Resources) -> Ray:
+    """By default one actor per GPU of the cluster, or per CPU where there is none."""
+    if resources.workers is not None and resources.workers < 1:
+        raise ValueError(f"--workers is {resources.workers}, expected 1 or more")
+    return Ray(store, resources.workers, resources.time_limit)
