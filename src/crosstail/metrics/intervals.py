@@ -71,10 +71,10 @@ def paired_difference(
 ) -> Difference:
     """Model a minus model b on the same test samples, by a bootstrap that resamples them within each pair.
 
-    `correct_a` and `correct_b` say for each sample whether that model is right. Both models see the same
-    resample, so what is hard for both cancels. The interval holds the middle of the draws, and the p-value is
-    twice the share of draws on the rarer side of 0. A worst view is a minimum, which resampling pulls down,
-    though for both models: its interval is approximate.
+    `correct_a` and `correct_b` (N,) say for each sample whether that model is right, or (R, N) of R runs, whose mean
+    counts. Both models see the same resample, so what is hard for both cancels. The interval holds the middle of the
+    draws, and the p-value is twice the share of draws on the rarer side of 0. A worst view is a minimum, which
+    resampling pulls down, though for both models: its interval is approximate.
 
     >>> y, domain = np.repeat([0, 1], 50), np.zeros(100, int)
     >>> right, wrong = np.ones(100, bool), np.arange(100) % 5 > 0
@@ -85,7 +85,7 @@ def paired_difference(
     pair = pair_index(y, domain, num_domains=num_domains, num_classes=num_classes)
     a, b = np.asarray(correct_a), np.asarray(correct_b)
     for name, correct in (("correct_a", a), ("correct_b", b)):
-        if correct.dtype != bool or correct.shape != pair.shape:
+        if correct.dtype != bool or correct.shape[-1:] != pair.shape or correct.ndim > 2:
             raise ValueError(
                 f"{name} is {correct.dtype} of shape {correct.shape}, expected bool of shape {pair.shape}: "
                 "pass predicted == y"
@@ -94,14 +94,20 @@ def paired_difference(
         raise ValueError("there are no test samples to compare the models on")
 
     # A sample has one of four outcomes (a right or not, b right or not), so resampling a pair's samples with
-    # replacement is exactly a multinomial draw: no (resamples, N) table of sample numbers is needed.
-    outcome = np.bincount(pair * 4 + a * 2 + b, minlength=num_domains * num_classes * 4)
-    outcome = outcome.reshape(num_domains, num_classes, 4)  # neither, only b, only a, both
+    # replacement is exactly a multinomial draw: no (resamples, N) table of sample numbers is needed. With several
+    # runs, an outcome is in how many of them a and b are right.
+    a, b = np.atleast_2d(a), np.atleast_2d(b)
+    runs_a, runs_b = len(a), len(b)
+    number = (runs_a + 1) * (runs_b + 1)
+    outcome = np.bincount(
+        pair * number + a.sum(axis=0) * (runs_b + 1) + b.sum(axis=0), minlength=num_domains * num_classes * number
+    )
+    outcome = outcome.reshape(num_domains, num_classes, number)
+    right_a, right_b = np.divmod(np.arange(number), runs_b + 1)
     totals = outcome.sum(axis=-1)  # (D, C)
 
-    def difference(table: NDArray[np.int64]) -> NDArray[np.float64]:  # (..., D, C, 4) -> (...)
-        hits_a, hits_b = table[..., 2] + table[..., 3], table[..., 1] + table[..., 3]
-        return view(hits_a, totals, of) - view(hits_b, totals, of)
+    def difference(table: NDArray[np.int64]) -> NDArray[np.float64]:  # (..., D, C, outcomes) -> (...)
+        return view(table @ right_a, totals * runs_a, of) - view(table @ right_b, totals * runs_b, of)
 
     shares = outcome / np.maximum(totals, 1)[..., None]
     generator = np.random.default_rng(seed)

@@ -33,14 +33,19 @@ def pair_accuracy(
 ) -> PairAccuracy:
     """Hits and totals of every pair on a split, or on the share of process i of n."""
     rows = dataset.rows(split)[share[0] :: share[1]]
-    predicted = [scores.argmax(1).cpu().numpy() for scores in _map(algorithm, dataset, rows, algorithm)]
     return PairAccuracy.from_predictions(
-        np.concatenate([*predicted, np.zeros(0, np.int64)]),
+        predictions(algorithm, dataset, rows),
         dataset.y[rows],
         dataset.domain[rows],
         num_domains=dataset.num_domains,
         num_classes=dataset.num_classes,
     )
+
+
+def predictions(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The class (N,) that a model says of these rows."""
+    predicted = [scores.argmax(1).cpu().numpy() for scores in _map(algorithm, dataset, rows, algorithm)]
+    return np.concatenate([*predicted, np.zeros(0, np.int64)])
 
 
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:
