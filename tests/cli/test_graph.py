@@ -75,7 +75,7 @@ def test_one_domain_has_no_alpha_in_json_and_a_dash_in_text(crosstail):
 MISTAKES = {
     "graph nowhere": "nowhere is no run: it has no spec.json",
     "graph run --metric cosine": "metric 'cosine' is none of euclidean, mahalanobis",
-    "graph run --out g.pdf": "expected a name that ends in .html, .png or .svg",
+    "graph run --out g.gif": "expected a name that ends in .html, .png, .svg or .pdf",
     "graph half --out g.csv": "half has no model.pt",
 }
 

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from crosstail.cli import audit, data, demo, evaluate, fit, graph, list_, predict, select, status, sweep
+from crosstail.cli import audit, data, demo, evaluate, fit, graph, list_, predict, report, select, status, sweep
 
 app = typer.Typer(
     help="Classifiers for data from several domains, each with its own long tail of classes.",
@@ -25,6 +25,7 @@ app.command("graph")(graph.graph)
 app.command("sweep")(sweep.sweep)
 app.command("status")(status.status)
 app.command("select")(select.select)
+app.command("report")(report.report)
 app.command("list")(list_.list_)
 
 

@@ -93,29 +93,31 @@ def paired_difference(
     if not len(pair):
         raise ValueError("there are no test samples to compare the models on")
 
-    # A sample has one of four outcomes (a right or not, b right or not), so resampling a pair's samples with
-    # replacement is exactly a multinomial draw: no (resamples, N) table of sample numbers is needed. With several
-    # runs, an outcome is in how many of them a and b are right.
+    # A sample's outcome is in how many runs a and b are right (of one run each: neither, only b, only a, both), so
+    # resampling a pair's samples with replacement is exactly a multinomial draw over the outcomes that occur: no
+    # (resamples, N) table of sample numbers is needed.
     a, b = np.atleast_2d(a), np.atleast_2d(b)
-    runs_a, runs_b = len(a), len(b)
-    number = (runs_a + 1) * (runs_b + 1)
-    outcome = np.bincount(
-        pair * number + a.sum(axis=0) * (runs_b + 1) + b.sum(axis=0), minlength=num_domains * num_classes * number
-    )
-    outcome = outcome.reshape(num_domains, num_classes, number)
-    right_a, right_b = np.divmod(np.arange(number), runs_b + 1)
-    totals = outcome.sum(axis=-1)  # (D, C)
-
-    def difference(table: NDArray[np.int64]) -> NDArray[np.float64]:  # (..., D, C, outcomes) -> (...)
-        return view(table @ right_a, totals * runs_a, of) - view(table @ right_b, totals * runs_b, of)
-
-    shares = outcome / np.maximum(totals, 1)[..., None]
+    cells, numbers = np.unique(np.stack([pair, a.sum(axis=0), b.sum(axis=0)]), axis=1, return_counts=True)
+    pairs = num_domains * num_classes
+    totals = np.bincount(pair, minlength=pairs)
+    drawn_a, drawn_b = np.zeros((resamples + 1, pairs), np.int64), np.zeros((resamples + 1, pairs), np.int64)
     generator = np.random.default_rng(seed)
-    drawn = difference(generator.multinomial(totals, shares, size=(resamples, num_domains, num_classes)))
+    for p in np.unique(pair):
+        own = cells[0] == p
+        outcomes = generator.multinomial(totals[p], numbers[own] / totals[p], size=resamples)  # (resamples, outcomes)
+        outcomes = np.concatenate([numbers[own][None], outcomes])  # first as it is
+        drawn_a[:, p], drawn_b[:, p] = outcomes @ cells[1, own], outcomes @ cells[2, own]
+    shape = num_domains, num_classes
+    views = [
+        view(hits.reshape(-1, *shape), totals.reshape(shape) * runs, of)
+        for hits, runs in ((drawn_a, len(a)), (drawn_b, len(b)))
+    ]
+    estimate, *rest = views[0] - views[1]
+    drawn = np.asarray(rest)
     low, high = percentile_interval(drawn, confidence)
     # A draw that is 0 but for rounding counts for both sides.
     rarer = int(min(np.sum(drawn <= 1e-12), np.sum(drawn >= -1e-12)))
-    return Difference(float(difference(outcome)), low, high, min(1.0, 2 * (rarer + 1) / (resamples + 1)))
+    return Difference(float(estimate), low, high, min(1.0, 2 * (rarer + 1) / (resamples + 1)))
 
 
 def _checked(confidence: float) -> float:
