@@ -10,6 +10,7 @@ import altair as alt
 import pandas as pd
 
 from crosstail.report.export import TextTable, number, result_text, save
+from crosstail.report.feature_figures import Seen, bound_table, feature_figures
 from crosstail.report.figures import (
     Figure,
     counts_figure,
@@ -39,8 +40,8 @@ FORMATS = ("svg", "png", "pdf")
 NAMED = 20  # folders that were left out, by name
 
 
-def write_report(out: Path, runs: Runs, baseline: str, more: Sequence[Figure] = (), files: bool = True) -> Path:
-    """OUT/index.html, OUT/tables/ and OUT/figures/."""
+def write_report(out: Path, runs: Runs, baseline: str, seen: Sequence[Seen] = (), files: bool = True) -> Path:
+    """OUT/index.html, OUT/tables/ and OUT/figures/; `seen` are the models to draw the features of."""
     chosen = runs.chosen
     found, missing = entries(chosen)
     if not found:
@@ -76,8 +77,15 @@ def write_report(out: Path, runs: Runs, baseline: str, more: Sequence[Figure] = 
             show(figure)
     for table in _other_tables(chosen, summary, tests):
         show(table)
-    for figure in more:
-        show(figure)
+    if seen:
+        for figure in feature_figures(seen):
+            show(figure)
+        bounds = bound_table(seen)
+        if len(bounds):
+            digits = dict.fromkeys(("empirical", "theoretical"), lambda value: number(value, 5))
+            gap = float((bounds["empirical"] / bounds["theoretical"] - 1).max())
+            title = f"The BoDA loss is at most {100 * gap:.2f} % above the least that its theorems allow"
+            show(_plain("bound", title, bounds, digits))
     _left_out(page, runs, missing)
     page.save(out / "index.html")
     for part in made:
