@@ -36,7 +36,7 @@ SCRIPT = """\
 # command
 export SUBMITIT_EXECUTOR=slurm
 srun --unbuffered --output {logs}/%A_%a_%t_log.out --error {logs}/%A_%a_%t_log.err {python} -u -m submitit.core._submit {logs}
-"""
+"""  # noqa: E501
 
 
 @pytest.fixture
