@@ -34,7 +34,7 @@ class Index:
             path = Path(f"{self._runs}/{key}/result.json")
             try:
                 status = path.stat()
-            except OSError:
+            except (FileNotFoundError, NotADirectoryError):
                 self.damaged.append(key)
                 continue
             stamp = [status.st_mtime_ns, status.st_size]
@@ -74,5 +74,5 @@ def read_summary(path: Path, key: str) -> Summary | None:
             return None
         figures = {part: {metric: result[part][metric] for metric in METRICS} for part in ("validation", "test")}
         return {"seconds": result["seconds"], **figures}
-    except (OSError, ValueError, TypeError, KeyError):
+    except (FileNotFoundError, ValueError, TypeError, KeyError):  # a disk that cannot be read is another matter
         return None
