@@ -13,7 +13,7 @@ from crosstail import protocols
 from crosstail.sweep.lease import Lease
 from crosstail.sweep.store import Store
 from crosstail.training.folder import RunFolder
-from crosstail.training.loop import Progress
+from crosstail.training.loop import Diverged, Progress
 from crosstail.training.run import Inputs
 from crosstail.training.spec import RunSpec
 
@@ -144,6 +144,6 @@ def _best(folder: Path, stage: int) -> float:
 
 def _last_lines(error: Exception) -> list[str]:
     """What to tell of an error: a message that was written for people, or where it happened."""
-    if isinstance(error, ValueError | Pruned):
+    if isinstance(error, ValueError | Diverged | Pruned):
         return str(error).splitlines()[-LINES:]
     return "".join(traceback.format_exception(error)).splitlines()[-LINES:]
