@@ -6,11 +6,11 @@ from itertools import combinations
 
 import pytest
 import torch
-from lightning_fabric import Fabric
 
 from crosstail import algorithms, backbones
 from crosstail.algorithms import Task
 from crosstail.data import DomainBatch
+from crosstail.training.devices import Devices, fabric_of
 
 HPARAMS = {
     "coral": {"gamma": 0.7},
@@ -189,8 +189,7 @@ def test_a_restored_run_goes_on_identically(name):
 def test_irm_restarts_adam_behind_the_wrapper_of_the_loop_also_after_a_resume():
     algorithm = build("irm", anneal=3)
     (adam,) = algorithm.optimizers()
-    module, wrapped = Fabric(accelerator="cpu", devices=1).setup(algorithm, adam)
-    module.mark_forward_method("update")
+    wrapped = fabric_of(Devices("cpu"), "32").setup_optimizers(adam)
     taken = []
     for step in range(5):
         adam.load_state_dict(adam.state_dict())

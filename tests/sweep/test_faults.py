@@ -247,9 +247,14 @@ def command(plan, out):
 
 def started(plan, store, finished):
     """The program in a process of its own, when so many runs are finished."""
-    process = subprocess.Popen(
-        command(plan, store.path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    # Tests that run in the background inherit that Ctrl-C is ignored; a program in a terminal does not.
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        process = subprocess.Popen(
+            command(plan, store.path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
     while process.poll() is None and len(list((store.path / "runs").glob("*"))) < finished:
         time.sleep(0.01)
     assert process.poll() is None, process.stderr.read()

@@ -72,6 +72,8 @@ OTHER = {
     "width": 8,
     "hparams": {"lr": 0.1},
     "decouple": True,
+    "average": True,
+    "precision": "bf16",
     "seed": 1,
     "steps": 7,
     "batch_size": 7,
