@@ -252,6 +252,13 @@ def test_runs_that_fail_are_told_with_the_last_line_of_their_error(shared, tmp_p
     assert [line.algorithm for line in ended.board] == ["erm"] and len(ended.failed) == 3 and not ended.complete
 
 
+def test_a_model_that_was_removed_is_named(shared, tmp_path) -> None:
+    ended, store = race(shared, tmp_path / "race", ["erm"], seeds=1)
+    (store.path / "runs" / ended.board[0].runs[0] / "model.pt").unlink()
+    with pytest.raises(ValueError, match=r"has no model\.pt any more"):
+        outcome(ended.plan, {}, store, protocols.inputs(shared))
+
+
 def test_more_trials_of_an_earlier_race_give_no_algorithm_an_advantage(shared, tmp_path) -> None:
     many, store = race(shared, tmp_path / "race", ["erm"])
     dataset = protocols.inputs(shared)

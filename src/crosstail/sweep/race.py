@@ -181,8 +181,12 @@ def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Ent
 
 def _answers(spec: RunSpec, store: Store, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The classes that the model of a finished run says these rows are of."""
+    folder = store.path / "runs" / spec.key
+    state = RunFolder(folder).load("model.pt")
+    if state is None:
+        raise ValueError(f"{folder} has no model.pt any more: remove the folder and give the same command again")
     model = build_model(spec, input_shape(dataset), dataset.counts("train"))
-    model.load_state_dict(RunFolder(store.path / "runs" / spec.key).load("model.pt") or {})
+    model.load_state_dict(state)
     return predicted(model, dataset, rows)
 
 
