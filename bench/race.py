@@ -1,8 +1,8 @@
 """Many short trials on vectors: what one costs before its first step, and five of them trained side by side.
 
-The network, batches and features are those of a race on 1,280 features of four domains. Side by side, five networks are
-one stacked network (`torch.func`) that sees the same batches, with one fused Adam; one after the other they have
-the same Adam. A ratio above its limit would mean that stacking has become worth its trouble (docs/decisions/race.md).
+The network, batches and features are those of a race on 1,280 features of four domains. Side by side, five networks
+are one stacked network (`torch.func`) that sees the same batches, with one fused Adam for all; one after the other they
+have the same Adam each. A ratio above its limit would mean that stacking has become worth it (docs/decisions/race.md).
 """
 
 import tempfile

@@ -56,14 +56,14 @@ def worst_domain(correct: np.ndarray) -> float:
 def test_the_order_is_that_of_validation_and_of_equals_the_cheapest_is_first() -> None:
     right = answers(1, 1, 1, 1)
     found = [
-        entrant("dear", [0.8, 0.7, 0.9], [right] * 3, DEAR),
-        entrant("cheap", [0.9, 0.8, 0.7], [~right] * 3),
-        entrant("worst", [0.7, 0.7, 0.7], [right] * 3),
-        entrant("best", [0.85, 0.85, 0.85], [~right] * 3, DEAR),
+        entrant("dear", [0.1, 0.2, 0.3], [right] * 3, DEAR),
+        entrant("cheap", [0.2, 0.2, 0.2], [~right] * 3),
+        entrant("worst", [0.1, 0.1, 0.1], [right] * 3),
+        entrant("best", [0.3, 0.3, 0.3], [~right] * 3, DEAR),
     ]
     board = leaderboard(found, hand_made())
     assert [row.algorithm for row in board] == ["best", "cheap", "dear", "worst"]
-    assert [row.validation for row in board] == pytest.approx([0.85, 0.8, 0.8, 0.7])
+    assert [row.validation for row in board] == [0.3, 0.2, 0.2, 0.1]
 
 
 def test_figures_are_means_over_seeds_and_intervals_cover_those_of_every_seed() -> None:
@@ -102,7 +102,7 @@ def test_a_seed_that_one_of_them_lacks_is_left_out_of_their_comparison() -> None
     assert board[1].lead == paired_difference(first[0], other, Y, DOMAIN, num_domains=2, num_classes=2)
 
 
-def row(name: str, lead: tuple[float, float, float] | None = None, cost: Cost = DEAR, validation: float = 0.9) -> Row:
+def row(name: str, lead: tuple[float, float, float] | None = None, cost: Cost = DEAR, validation: float = 0.8) -> Row:
     difference = None if lead is None else Difference(*(end / 100 for end in lead), p_value=0.5)
     figures = {"validation": validation, "test": 0.8, "low": 0.7, "high": 0.9, "worst_domain": 0.5, "deviation": None}
     others = {"family": "own", "seconds": 1.0, "trial": 0, "hparams": {}, "runs": {0: name}}
@@ -124,7 +124,7 @@ NOISE = "behind it by more than the noise of 1,240 test samples"
         (
             [row("boda"), row("coral", WITHIN), row("erm", BEYOND, CHEAP)],
             f"{AHEAD[WITHIN].format('the second, coral')} and {AHEAD[BEYOND].format('erm')}",
-            f"1 of the 2 others is not {NOISE}, but none is cheaper: use boda.",
+            f"1 of the 2 others is not {NOISE}, and none of these is cheaper: use boda.",
         ),
         (
             [row("boda"), row("erm", WITHIN, CHEAP), row("coral", BEYOND), row("focal", WITHIN, CHEAP)],
@@ -145,13 +145,20 @@ NOISE = "behind it by more than the noise of 1,240 test samples"
         (
             [row("boda"), row("coral", (0.0, 0.0, 0.0))],
             "level with the second, coral (95 % interval +0.0 to +0.0, within the noise)",
-            f"None of the others is {NOISE}, but none is cheaper: use boda.",
+            f"None of the others is {NOISE}, and none of these is cheaper: use boda.",
         ),
     ],
 )
 def test_the_recommendation_says_what_is_known_in_two_sentences(board: list[Row], first: str, second: str) -> None:
     name = board[0].algorithm
+    board = [replace(board[0], validation=0.9), *board[1:]]
     assert recommendation(board, 1240) == f"{name} is best on validation (90.0 %); on the test it is {first}. {second}"
+
+
+def test_a_tie_on_validation_is_told() -> None:
+    board = [row("erm"), row("boda", WITHIN), row("coral", WITHIN), row("focal", WITHIN, validation=0.7)]
+    assert recommendation(board, 9).startswith("erm is best on validation (80.0 %, shared with 2 others); on the test")
+    assert "(80.0 %, shared with 1 other);" in recommendation([*board[:2], board[3]], 9)
 
 
 def test_a_winner_without_rivals_is_called_that() -> None:
@@ -243,6 +250,13 @@ def test_runs_that_fail_are_told_with_the_last_line_of_their_error(shared, tmp_p
     (tmp_path / "broken.py").write_text(BROKEN.replace("!= 1e-3", "> 0"))
     ended, _ = race(replace(shared, steps=5), tmp_path / "other", ["erm", name], seeds=1)
     assert [line.algorithm for line in ended.board] == ["erm"] and len(ended.failed) == 3 and not ended.complete
+
+
+def test_a_model_that_was_removed_is_named(shared, tmp_path) -> None:
+    ended, store = race(shared, tmp_path / "race", ["erm"], seeds=1)
+    (store.path / "runs" / ended.board[0].runs[0] / "model.pt").unlink()
+    with pytest.raises(ValueError, match=r"has no model\.pt any more"):
+        outcome(ended.plan, {}, store, protocols.inputs(shared))
 
 
 def test_more_trials_of_an_earlier_race_give_no_algorithm_an_advantage(shared, tmp_path) -> None:

@@ -99,7 +99,9 @@ def _show(found: "Race", out: Path) -> None:
         for name in ("val", "test", "95 % interval", "±", "lead of the first", "s"):
             table.add_column(name, justify="right", no_wrap=True)
         for row in board_table(found.to_json()).to_dict("records"):
-            lead = f"{row['lead']:+.1f} ({row['lead_low']:+.1f} to {row['lead_high']:+.1f})" if row["place"] > 1 else ""
+            lead = (
+                f"{row['lead']:+z.1f} ({row['lead_low']:+z.1f} to {row['lead_high']:+z.1f})" if row["place"] > 1 else ""
+            )
             table.add_row(
                 escape(row["algorithm"]),
                 f"{row['validation']:.1f}",

@@ -162,7 +162,9 @@ def cells(row: Mapping[Hashable, Any]) -> list[str]:
     """The figures of a row of the table, as they are shown under `HEADER`."""
     deviation = "" if math.isnan(row["deviation"]) else f"{row['deviation']:.1f}"
     lead = (
-        [f"{row['lead']:+.1f}", f"{row['lead_low']:+.1f} to {row['lead_high']:+.1f}"] if row["place"] > 1 else ["", ""]
+        [f"{row['lead']:+z.1f}", f"{row['lead_low']:+z.1f} to {row['lead_high']:+z.1f}"]
+        if row["place"] > 1
+        else ["", ""]
     )
     return [
         f"{row['validation']:.1f}",

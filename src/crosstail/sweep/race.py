@@ -181,8 +181,12 @@ def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Ent
 
 def _answers(spec: RunSpec, store: Store, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The classes that the model of a finished run says these rows are of."""
+    folder = store.path / "runs" / spec.key
+    state = RunFolder(folder).load("model.pt")
+    if state is None:
+        raise ValueError(f"{folder} has no model.pt any more: remove the folder and give the same command again")
     model = build_model(spec, input_shape(dataset), dataset.counts("train"))
-    model.load_state_dict(RunFolder(store.path / "runs" / spec.key).load("model.pt") or {})
+    model.load_state_dict(state)
     return predicted(model, dataset, rows)
 
 
@@ -199,7 +203,9 @@ def cost(algorithm: type[Algorithm], decouple: bool = False) -> Cost:
 
 def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Row]:
     """The best on validation first, of equals the cheapest; the test decides nothing, it only says how sure one is."""
-    ranked = sorted(found, key=lambda entrant: (-mean(entrant.validation.values()), entrant.cost))
+    # Rounded, so that equal figures of different seeds are equal means.
+    validation = {entrant.algorithm: round(mean(entrant.validation.values()), 9) for entrant in found}
+    ranked = sorted(found, key=lambda entrant: (-validation[entrant.algorithm], entrant.cost))
     rows = dataset.rows("test")
     y, domain = dataset.y[rows], dataset.domain[rows]
     sizes: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
@@ -220,7 +226,7 @@ def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Row]:
             Row(
                 algorithm=entrant.algorithm,
                 family=entrant.family,
-                validation=mean(entrant.validation.values()),
+                validation=validation[entrant.algorithm],
                 test=mean(averages),
                 low=min(low for low, _ in ends),
                 high=max(high for _, high in ends),
@@ -254,7 +260,9 @@ def over_seeds(differences: Sequence[Difference]) -> Difference:
 def recommendation(board: Sequence[Row], samples: int) -> str:
     """Two sentences: what is best on validation and how sure that is, and what is the cheapest that may be as good."""
     first, *others = board
-    best = f"{first.algorithm} is best on validation ({100 * first.validation:.1f} %)"
+    equal = sum(row.validation == first.validation for row in others)
+    shared = f", shared with {equal} other{'s' * (equal > 1)}" if equal else ""
+    best = f"{first.algorithm} is best on validation ({100 * first.validation:.1f} %{shared})"
     if not others:
         return f"{best}, but no other finished. Race it against others to learn whether it is worth its cost."
     leads = [_lead(others[0].lead, f"the second, {others[0].algorithm}")]
@@ -268,7 +276,7 @@ def recommendation(board: Sequence[Row], samples: int) -> str:
     if not level:
         advice = f"Every other is {noise}: use {first.algorithm}."
     elif cheapest is first:
-        advice = f"{some}, but none is cheaper: use {first.algorithm}."
+        advice = f"{some}, and none of these is cheaper: use {first.algorithm}."
     else:
         advice = f"{some}: start with the cheapest, {cheapest.algorithm}."
     return f"{best}; on the test it is {' and '.join(leads)}. {advice}"
@@ -279,4 +287,4 @@ def _lead(lead: Difference | None, other: str) -> str:
     points = f"{100 * abs(lead.estimate):.1f}"
     side = "level with" if points == "0.0" else f"{points} points {'ahead of' if lead.estimate > 0 else 'behind'}"
     noise = "beyond" if lead.low > 0 or lead.high < 0 else "within"
-    return f"{side} {other} (95 % interval {100 * lead.low:+.1f} to {100 * lead.high:+.1f}, {noise} the noise)"
+    return f"{side} {other} (95 % interval {100 * lead.low:+z.1f} to {100 * lead.high:+z.1f}, {noise} the noise)"
