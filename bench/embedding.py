@@ -36,10 +36,14 @@ def run() -> list[Row]:
     quick = os.environ.get("CROSSTAIL_BENCH") == "quick"
     dataset = load_folder(photos)
     dataset = dataset.keep(np.linspace(0, len(dataset) - 1, 64 if quick else 128).astype(int))
-    functions: dict[str, Callable[[], object]] = {"peer": _peer(dataset), "PyTorch": lambda: _ours(dataset, 10**9)}
+    backbone = backbones.build("efficientnet_lite0", (3, 224, 224))
+    functions: dict[str, Callable[[], object]] = {
+        "peer": _peer(dataset),
+        "PyTorch": lambda: _ours(dataset, backbone, 10**9),
+    }
     with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, CROSSTAIL_CACHE=folder):
-        if _ours(dataset, 0):
-            functions["ONNX Runtime"] = lambda: _ours(dataset, 0)
+        if _ours(dataset, backbone, 0):
+            functions["ONNX Runtime"] = lambda: _ours(dataset, backbone, 0)
         seconds = interleave(functions, repeats=1 if quick else 3, threads=THREADS)
     limits = {"ONNX Runtime": 2.0, "PyTorch": 1.2}
     return [
@@ -56,14 +60,14 @@ def run() -> list[Row]:
     ]
 
 
-def _ours(dataset: DomainDataset, worth: int) -> bool:
+def _ours(dataset: DomainDataset, backbone: backbones.Backbone, worth: int) -> bool:
     """Embed all photos anew, in ONNX Runtime if an export is worth so few images; whether there is an export."""
     cache = Path(os.environ["CROSSTAIL_CACHE"])
     shutil.rmtree(cache / "features", ignore_errors=True)
     exported = cache / "onnx"
     hidden = exported.rename(cache / "hidden") if worth and exported.exists() else None
     with mock.patch.object(frozen, "WORTH", worth):
-        embed(dataset, backbones.build("efficientnet_lite0", (3, 224, 224)), batch_size=BATCH)
+        embed(dataset, backbone, batch_size=BATCH)
     if hidden:
         hidden.rename(exported)
     return exported.exists()

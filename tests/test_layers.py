@@ -11,7 +11,7 @@ import crosstail
 
 LAYERS = [
     {"testing"},  # may import anything
-    {"cli"},
+    {"cli", "sklearn"},
     {"report"},
     {"sweep"},
     {"protocols"},

@@ -10,6 +10,7 @@ import pytest
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec, fit
 from crosstail.training.folder import RunFolder
+from crosstail.transfer import TransferabilityGraph
 
 COMMON = {"backbone": "mlp", "width": 8, "steps": 6, "batch_size": 4, "evaluations": 2}
 
@@ -72,10 +73,34 @@ def test_one_domain_has_no_alpha_in_json_and_a_dash_in_text(crosstail):
     assert "α –" in text and "nan" not in text
 
 
+def test_features_of_another_model(crosstail):
+    rng = np.random.default_rng(0)
+    y, domain = np.tile([0, 1, 2], 20), np.repeat([0, 1], 30)
+    x = (rng.normal(size=(60, 5)) + 3 * y[:, None]).astype(np.float32)
+    np.savez("mine.npz", x=x, y=y, domain=domain)
+    expected = TransferabilityGraph.from_features(x, y, domain, num_domains=2, num_classes=3)
+    found = json.loads(crosstail("graph --features mine.npz --json").out)
+    assert found == pytest.approx(expected.statistics._asdict())
+    assert "mine.npz" in Path("mine.html").read_text(encoding="utf-8")
+    train = np.arange(60) % 2 == 0
+    np.savez("split.npz", x=x, y=y, domain=domain, split=np.where(train, "train", "test"))
+    expected = TransferabilityGraph.from_features(x[train], y[train], domain[train], num_domains=2, num_classes=3)
+    found = json.loads(crosstail("graph --features split.npz --out g.csv --json").out)
+    assert found == pytest.approx(expected.statistics._asdict())
+
+
+def test_images_are_no_features(crosstail):
+    np.savez("images.npz", x=np.zeros((4, 8, 8, 3), np.uint8), y=[0, 1, 0, 1], domain=[0, 0, 1, 1])
+    done = crosstail("graph --features images.npz")
+    assert done.code == 2 and "expected features" in done.err
+
+
 MISTAKES = {
+    "graph": "expected the folder of a run or --features FILE.npz",
+    "graph run --features v.npz": "one of the two",
     "graph nowhere": "nowhere is no run: it has no spec.json",
     "graph run --metric cosine": "metric 'cosine' is none of euclidean, mahalanobis",
-    "graph run --out g.pdf": "expected a name that ends in .html, .png or .svg",
+    "graph run --out g.gif": "expected a name that ends in .html, .png, .svg or .pdf",
     "graph half --out g.csv": "half has no model.pt",
 }
 

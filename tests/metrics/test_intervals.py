@@ -207,3 +207,16 @@ def test_wrong_input_is_refused(changed: dict, message: str):
     arguments = {"correct_a": right, "correct_b": right, "y": np.array([0, 1]), "domain": np.array([0, 0])}
     with pytest.raises(ValueError, match=message):
         paired_difference(**{**arguments, "num_domains": 1, "num_classes": 2, **changed})
+
+
+def test_several_runs_count_by_their_mean_and_are_resampled_together():
+    rng = np.random.default_rng(0)
+    y, domain = np.repeat([0, 1, 0], [30, 20, 25]), np.repeat([0, 0, 1], [30, 20, 25])
+    a, b = rng.random((3, 75)) < 0.8, rng.random((2, 75)) < 0.6
+    found = paired_difference(a, b, y, domain, num_domains=2, num_classes=2)
+    gap = a.mean(0) - b.mean(0)
+    parts = [gap[:30], gap[30:50], gap[50:]]
+    assert found.estimate == pytest.approx(np.mean([part.mean() for part in parts]))
+    drawn = [np.mean([rng.choice(part, len(part)).mean() for part in parts]) for _ in range(2000)]
+    assert found.low == pytest.approx(np.quantile(drawn, 0.025), abs=0.015)
+    assert found.high == pytest.approx(np.quantile(drawn, 0.975), abs=0.015)

@@ -36,18 +36,18 @@ def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
     assert text.count('aria-label="bars"') == 1
 
 
-@pytest.mark.parametrize("suffix", ["html", "png", "svg"])
+@pytest.mark.parametrize("suffix", ["html", "png", "svg", "pdf"])
 def test_one_chart_can_be_saved_in_each_format(tmp_path: Path, suffix: str) -> None:
     chart = alt.Chart(pd.DataFrame({"x": [1]}), title="one").mark_point().encode(x="x:Q")
     path = tmp_path / f"chart.{suffix}"
     save_chart(chart, path)
     head = path.read_bytes()[:200]
-    assert {"html": b"<!doctype html>", "png": b"\x89PNG", "svg": b"<svg"}[suffix] in head
+    assert {"html": b"<!doctype html>", "png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF"}[suffix] in head
 
 
 def test_unknown_format_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     chart = alt.Chart(pd.DataFrame({"x": [1]})).mark_point()
-    with pytest.raises(ValueError, match=r"chart\.jpeg.*\.html, \.png or \.svg"):
+    with pytest.raises(ValueError, match=r"chart\.jpeg.*\.html, \.png, \.svg or \.pdf"):
         save_chart(chart, tmp_path / "chart.jpeg")
 
 

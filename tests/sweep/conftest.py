@@ -9,6 +9,7 @@ from crosstail.sweep.launchers._launcher import Resources, launcher
 from crosstail.sweep.store import Store
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
+from crosstail.training.folder import RunFolder
 
 
 @pytest.fixture(scope="session")
@@ -57,11 +58,12 @@ def outcome_of():
 
     def outcome_of(store):
         results = Store(store.path).results()
+        whole = {key: RunFolder(store.path / "runs" / key).result() for key in results}
         chosen = select.choices(store, results)
         return {
             "choices": [asdict(replace(choice, failed={})) for choice in chosen],
             "table": [asdict(row) for row in select.table(chosen, results)],
-            "runs": {key: {k: v for k, v in summary.items() if k != "seconds"} for key, summary in results.items()},
+            "runs": {key: {k: v for k, v in result.items() if k != "seconds"} for key, result in whole.items()},
         }
 
     return outcome_of

@@ -107,6 +107,13 @@ def test_a_run_that_kills_every_worker_fails_and_the_others_do_not(shared, own, 
     assert store.failures()[dead] == ("died", ["its worker died 3 times; out of memory?"], 1)
 
 
+def test_workers_that_cannot_start_are_an_error_and_not_an_endless_loop(small, store, run, monkeypatch):
+    monkeypatch.setattr(local, "work", os._exit)  # which takes no such arguments: it ends at once
+    monkeypatch.setattr(local, "DEATHS", 3)
+    with pytest.raises(OSError, match="3 worker processes have died without a job: --launcher inline shows why"):
+        run(small, store, "local", workers=1)
+
+
 def test_a_run_that_hangs_is_ended_by_the_time_limit(shared, own, store, run):
     hang = own("hang", f"time.sleep(0 if os.path.exists({str(store.path / 'wake')!r}) else 10**6)")
     plan = make(shared, ["erm", hang], trials=1, seeds=2)

@@ -1,5 +1,6 @@
 """The store: who may work on a run, what counts as finished, and what is read of it."""
 
+import errno
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -156,7 +158,7 @@ def test_signs_of_life_keep_a_lease_whatever_the_clocks_say(tmp_path, monkeypatc
 
 
 def test_a_holder_gives_signs_of_life(tmp_path):
-    store, other = Store(tmp_path, patience=1.0), Store(tmp_path, patience=0.4)
+    store, other = Store(tmp_path, patience=1.0), Store(tmp_path, patience=1.5)
     lease = store.claim(SPEC)
     signs = set()
     for _ in range(20):
@@ -165,9 +167,8 @@ def test_a_holder_gives_signs_of_life(tmp_path):
         time.sleep(0.05)
     assert len(signs) > 5
     lease.end()  # as if it slept
-    time.sleep(0.2)
     assert other.claim(SPEC) is None
-    time.sleep(0.5)
+    time.sleep(1.7)
     assert other.claim(SPEC) is not None
 
 
@@ -248,6 +249,35 @@ def test_what_is_no_result_is_put_aside_and_done_again(store, content):
     assert (aside / "result.json").read_bytes() == content
     finish(store, SPEC, 0.7)
     assert Store(store.path).results()[SPEC.key]["validation"]["pair_average"] == 0.7
+
+
+def test_a_disk_that_cannot_be_read_puts_nothing_aside(store, monkeypatch):
+    finish(store, SPEC)
+
+    def broken(path):
+        raise OSError(errno.EIO, "Input/output error", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", broken)
+        with pytest.raises(OSError, match="Input/output error"):
+            store.tidy()
+    assert store.has(SPEC.key) and store.tidy() == []
+
+
+def test_a_move_that_the_network_does_twice_is_one(store, monkeypatch):
+    """Its first answer is lost, and the second says that there is nothing to move."""
+    real = Path.rename
+
+    def twice(source, target):
+        real(source, target)
+        return real(source, target)
+
+    monkeypatch.setattr(Path, "rename", twice)
+    finish(store, SPEC)
+    assert set(store.results()) == {SPEC.key} and store.unfinished() == {}
+    lease = store.claim(replace(SPEC, seed=1))
+    assert lease is not None and lease.folder.exists()
+    lease.give_back()
 
 
 def test_a_folder_without_a_result_is_not_finished(store):

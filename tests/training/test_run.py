@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from crosstail.data import DomainBatches
+from crosstail.metrics import PairAccuracy
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec, fit, loop
 from crosstail.training.evaluation import pair_accuracy
@@ -44,6 +45,9 @@ def test_the_figures_are_those_of_the_model(dataset, tmp_path, decouple):
     assert result["test"]["shots"] == pytest.approx(expected)
     assert result["counts"] == COUNTS and result["spec"] == spec.to_json()
     assert result["transferability"] == pytest.approx(graph_of(model, inputs).statistics._asdict())
+    said = {name: values.numpy() for name, values in RunFolder(tmp_path).load("predictions.pt").items()}
+    by_sample = PairAccuracy.from_predictions(**said, num_domains=2, num_classes=3)
+    assert by_sample.hits.tolist() == result["test"]["hits"] and by_sample.totals.tolist() == result["test"]["totals"]
 
 
 def test_the_graph_is_that_of_the_training_features(dataset, tmp_path):

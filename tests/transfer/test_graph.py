@@ -330,6 +330,7 @@ def test_chart_shows_every_pair_by_class_domain_and_count():
     spec = chart.to_dict()  # checks the specification against the schema of Vega-Lite
     assert spec["title"] == "BoDA"
     encoding, rows = layer(spec, "point")
+    assert "find_pair" in encoding.pop("opacity")["condition"]["test"]
     fields = {channel: value["field"] for channel, value in encoding.items() if isinstance(value, dict)}
     assert fields == {"x": "x", "y": "y", "color": "class", "shape": "domain", "size": "count"}
     nodes = graph.nodes(["p", "q", "r", "s"], ["x", "y", "z"])

@@ -6,7 +6,22 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from crosstail.cli import audit, data, demo, embed, evaluate, fit, graph, list_, predict, race, select, status, sweep
+from crosstail.cli import (
+    audit,
+    data,
+    demo,
+    embed,
+    evaluate,
+    fit,
+    graph,
+    list_,
+    predict,
+    race,
+    report,
+    select,
+    status,
+    sweep,
+)
 
 app = typer.Typer(
     help="Classifiers for data from several domains, each with its own long tail of classes.",
@@ -27,6 +42,7 @@ app.command("sweep")(sweep.sweep)
 app.command("race")(race.race)
 app.command("status")(status.status)
 app.command("select")(select.select)
+app.command("report")(report.report)
 app.command("list")(list_.list_)
 
 

@@ -33,7 +33,7 @@ class SweepDisplay(AbstractContextManager["SweepDisplay"]):
         total = plan.runs_per_algorithm
         self._tasks = {entry: self._bars.add_task(escape(entry), total=total, failed="") for entry in plan.algorithms}
         self._failed = dict.fromkeys(plan.algorithms, 0)
-        self._done, self._total, self._kept = 0, total * len(plan.algorithms), 0
+        self._done, self._total = 0, total * len(plan.algorithms)
 
     def __enter__(self) -> "SweepDisplay":
         self._bars.start()

@@ -94,9 +94,9 @@ def _show(found: "Race", out: Path) -> None:
 
     console = Console(highlight=False)
     if found.board:
-        table = Table(title="best on validation first; accuracies in %", box=None, title_justify="left")
+        table = Table(title="the best on validation first, %", box=None, title_justify="left", padding=(0, 1, 0, 0))
         table.add_column("algorithm", overflow="fold")
-        for name in ("val", "test", "95 % interval", "± seeds", "lead of the first", "s"):
+        for name in ("val", "test", "95 % interval", "±", "lead of the first", "s"):
             table.add_column(name, justify="right", no_wrap=True)
         for row in board_table(found.to_json()).to_dict("records"):
             lead = f"{row['lead']:+.1f} ({row['lead_low']:+.1f} to {row['lead_high']:+.1f})" if row["place"] > 1 else ""

@@ -36,7 +36,7 @@ def select(
     place = out or folder / "selected.json"
     write_object(place, as_file(chosen))
     if as_json:
-        print(json.dumps([{k: v for k, v in asdict(choice).items() if k != "plan"} for choice in chosen]))
+        print(json.dumps([{k: v for k, v in asdict(choice).items() if k not in ("plan", "keys")} for choice in chosen]))
         return
     console = Console(highlight=False)
     console.print(sweep_table(chosen, table(chosen, results)))

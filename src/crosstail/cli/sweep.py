@@ -118,7 +118,7 @@ def sweep(
     console = Console(stderr=True)
     with find(launcher, store, Resources(workers, time_limit)) as crew:
         if dry_run:
-            _show_cost(planned, crew.workers, as_json)
+            _show_cost(console, planned, crew.workers, as_json)
             return
         with progress_bar(console) as progress:
             events = drive(planned, store, crew, progress)
@@ -128,10 +128,11 @@ def sweep(
     _show(store, planned, as_json)
 
 
-def _show_cost(planned: "Plan", workers: int, as_json: bool) -> None:
+def _show_cost(console: Console, planned: "Plan", workers: int, as_json: bool) -> None:
     from crosstail.sweep.estimate import estimate
 
-    costs = estimate(planned)
+    with progress_bar(console) as progress:
+        costs = estimate(planned, progress)
     seconds = sum(cost.seconds for cost in costs) / workers
     runs, room = sum(cost.runs for cost in costs), sum(cost.size for cost in costs)
     if as_json:
@@ -139,12 +140,12 @@ def _show_cost(planned: "Plan", workers: int, as_json: bool) -> None:
             json.dumps({"runs": runs, "hours": seconds / 3600, "bytes": room, "algorithms": list(map(asdict, costs))})
         )
         return
-    console = Console(highlight=False)
+    shown = Console(highlight=False)
     for cost in costs:
         each = f"{cost.runs} runs of {span(cost.seconds / cost.runs)}"
-        console.print(f"{cost.entry}: {each}, {size(cost.size)}", markup=False)
+        shown.print(f"{cost.entry}: {each}, {size(cost.size)}", markup=False)
     at_once = f"with {workers} worker{'s' * (workers > 1)}"
-    console.print(f"In all {runs} runs, about {span(seconds)} {at_once}, {size(room)} of disk.")
+    shown.print(f"In all {runs} runs, about {span(seconds)} {at_once}, {size(room)} of disk.")
 
 
 def _show(store: "Store", planned: "Plan", as_json: bool) -> None:

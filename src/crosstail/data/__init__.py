@@ -18,6 +18,7 @@ from crosstail.data.label_profiles import LabelProfile, apply_labels
 from crosstail.data.manifest import load_manifest, save_split
 from crosstail.data.manifest_table import SUFFIXES as MANIFESTS
 from crosstail.data.manifest_table import read_split
+from crosstail.data.sampler import PairBalancedSampler
 from crosstail.data.sources import with_gaps_noted, without_broken
 from crosstail.data.splits import paper_split
 
@@ -30,6 +31,7 @@ __all__ = [
     "DomainDataset",
     "ImageFiles",
     "LabelProfile",
+    "PairBalancedSampler",
     "apply_labels",
     "check_images",
     "kind_of",

@@ -122,7 +122,7 @@ class DomainBatches:
         self.workers = workers or default_workers()  # threads that decode and augment
         self._y = np.asarray(dataset.y, np.int64)
         self._domain = np.asarray(dataset.domain, np.int64)
-        stream = _class_balanced_stream if class_balanced else _instance_stream
+        stream = class_balanced_stream if class_balanced else _instance_stream
         present = np.unique(self._domain[rows])
         self._streams = [stream(rows[self._domain[rows] == d], self._y, seed, int(d)) for d in present]
         places = np.arange(len(present) * batch_size).reshape(len(present), processes, -1)
@@ -269,7 +269,7 @@ def _epoch(rows: Rows, seed: int, d: int, e: int) -> Rows:
     return np.random.default_rng(np.random.SeedSequence([seed, d, e])).permutation(rows)
 
 
-def _class_balanced_stream(rows: Rows, y: Rows, seed: int, d: int) -> _Stream:
+def class_balanced_stream(rows: Rows, y: Rows, seed: int, d: int) -> _Stream:
     """Rounds: each is a permutation of the domain's classes, with the next sample of each of them."""
     classes = np.unique(y[rows])
     pairs = [_pair_stream(rows[y[rows] == c], seed, d, int(c)) for c in classes]

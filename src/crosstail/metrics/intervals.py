@@ -71,10 +71,10 @@ def paired_difference(
 ) -> Difference:
     """Model a minus model b on the same test samples, by a bootstrap that resamples them within each pair.
 
-    `correct_a` and `correct_b` say for each sample whether that model is right. Both models see the same
-    resample, so what is hard for both cancels. The interval holds the middle of the draws, and the p-value is
-    twice the share of draws on the rarer side of 0. A worst view is a minimum, which resampling pulls down,
-    though for both models: its interval is approximate.
+    `correct_a` and `correct_b` (N,) say for each sample whether that model is right, or (R, N) of R runs, whose mean
+    counts. Both models see the same resample, so what is hard for both cancels. The interval holds the middle of the
+    draws, and the p-value is twice the share of draws on the rarer side of 0. A worst view is a minimum, which
+    resampling pulls down, though for both models: its interval is approximate.
 
     >>> y, domain = np.repeat([0, 1], 50), np.zeros(100, int)
     >>> right, wrong = np.ones(100, bool), np.arange(100) % 5 > 0
@@ -85,7 +85,7 @@ def paired_difference(
     pair = pair_index(y, domain, num_domains=num_domains, num_classes=num_classes)
     a, b = np.asarray(correct_a), np.asarray(correct_b)
     for name, correct in (("correct_a", a), ("correct_b", b)):
-        if correct.dtype != bool or correct.shape != pair.shape:
+        if correct.dtype != bool or correct.shape[-1:] != pair.shape or correct.ndim > 2:
             raise ValueError(
                 f"{name} is {correct.dtype} of shape {correct.shape}, expected bool of shape {pair.shape}: "
                 "pass predicted == y"
@@ -93,23 +93,31 @@ def paired_difference(
     if not len(pair):
         raise ValueError("there are no test samples to compare the models on")
 
-    # A sample has one of four outcomes (a right or not, b right or not), so resampling a pair's samples with
-    # replacement is exactly a multinomial draw: no (resamples, N) table of sample numbers is needed.
-    outcome = np.bincount(pair * 4 + a * 2 + b, minlength=num_domains * num_classes * 4)
-    outcome = outcome.reshape(num_domains, num_classes, 4)  # neither, only b, only a, both
-    totals = outcome.sum(axis=-1)  # (D, C)
-
-    def difference(table: NDArray[np.int64]) -> NDArray[np.float64]:  # (..., D, C, 4) -> (...)
-        hits_a, hits_b = table[..., 2] + table[..., 3], table[..., 1] + table[..., 3]
-        return view(hits_a, totals, of) - view(hits_b, totals, of)
-
-    shares = outcome / np.maximum(totals, 1)[..., None]
+    # A sample's outcome is in how many runs a and b are right (of one run each: neither, only b, only a, both), so
+    # resampling a pair's samples with replacement is exactly a multinomial draw over the outcomes that occur: no
+    # (resamples, N) table of sample numbers is needed.
+    a, b = np.atleast_2d(a), np.atleast_2d(b)
+    cells, numbers = np.unique(np.stack([pair, a.sum(axis=0), b.sum(axis=0)]), axis=1, return_counts=True)
+    pairs = num_domains * num_classes
+    totals = np.bincount(pair, minlength=pairs)
+    drawn_a, drawn_b = np.zeros((resamples + 1, pairs), np.int64), np.zeros((resamples + 1, pairs), np.int64)
     generator = np.random.default_rng(seed)
-    drawn = difference(generator.multinomial(totals, shares, size=(resamples, num_domains, num_classes)))
+    for p in np.unique(pair):
+        own = cells[0] == p
+        outcomes = generator.multinomial(totals[p], numbers[own] / totals[p], size=resamples)  # (resamples, outcomes)
+        outcomes = np.concatenate([numbers[own][None], outcomes])  # first as it is
+        drawn_a[:, p], drawn_b[:, p] = outcomes @ cells[1, own], outcomes @ cells[2, own]
+    shape = num_domains, num_classes
+    views = [
+        view(hits.reshape(-1, *shape), totals.reshape(shape) * runs, of)
+        for hits, runs in ((drawn_a, len(a)), (drawn_b, len(b)))
+    ]
+    estimate, *rest = views[0] - views[1]
+    drawn = np.asarray(rest)
     low, high = percentile_interval(drawn, confidence)
     # A draw that is 0 but for rounding counts for both sides.
     rarer = int(min(np.sum(drawn <= 1e-12), np.sum(drawn >= -1e-12)))
-    return Difference(float(difference(outcome)), low, high, min(1.0, 2 * (rarer + 1) / (resamples + 1)))
+    return Difference(float(estimate), low, high, min(1.0, 2 * (rarer + 1) / (resamples + 1)))
 
 
 def _checked(confidence: float) -> float:

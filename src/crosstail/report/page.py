@@ -31,21 +31,37 @@ h1 { font-size: 1.7rem; line-height: 1.2; margin: .5rem 0 } h2 { font-size: 1.2r
 p { max-width: 46rem; margin: .4rem 0 .8rem } .dim { color: var(--dim) } .wide { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem }
 th, td { padding: .3rem .9rem .3rem 0; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line) }
+th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper) }
 th:first-child, td:first-child, .words td:last-child { text-align: left } td.best { font-weight: 700 }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem; border: 1px solid var(--line); padding: .6rem }
 h1, p { overflow-wrap: anywhere } .fit { display: block !important; width: 100%; max-width: 46rem }
 figure { margin: .5rem 0 } figcaption { color: var(--dim); font-size: .9rem } img { image-rendering: pixelated;
   max-width: 100%; display: block }
+.find { color: var(--dim); font-size: .9rem } input, button, select { font: inherit; font-size: .85rem; color: inherit;
+  background: var(--paper); border: 1px solid var(--line); border-radius: 4px; padding: .15rem .5rem }
+.save { margin: .1rem 0 1rem } button { cursor: pointer } :focus-visible { outline: 2px solid #0072B2 }
+.vega-bindings { font-size: .9rem; margin: .3rem 0 }
 @media (max-width: 480px) { th, td { padding-right: .5rem } table { font-size: .82rem } }
 """
 
 _DRAW = """
 const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-for (const place of document.querySelectorAll("[data-chart]")) {
+async function draw(place) {
   const spec = JSON.parse(document.getElementById(place.dataset.chart).textContent);
-  vegaEmbed(place, spec, {theme: dark ? "dark" : undefined, actions: {export: true, source: false, compiled: false,
-    editor: false}, config: {background: "transparent"}});
+  const {view} = await vegaEmbed(place, spec, {theme: dark ? "dark" : undefined, actions: false,
+    config: {background: "transparent"}});
+  for (const button of place.parentElement.nextElementSibling.querySelectorAll("[data-save]"))
+    button.onclick = async () => Object.assign(document.createElement("a"), {download: place.dataset.chart + "." +
+      button.dataset.save, href: await view.toImageURL(button.dataset.save, 2)}).click();
 }
+// A chart is drawn when it comes near the window, so that a page with many opens at once.
+const near = new IntersectionObserver(found => { for (const one of found) if (one.isIntersecting) {
+  near.unobserve(one.target); draw(one.target); } }, {rootMargin: "600px"});
+document.querySelectorAll("[data-chart]").forEach(place => near.observe(place));
+for (const field of document.querySelectorAll("[data-rows]")) field.oninput = () => {
+  const rows = [...field.parentElement.nextElementSibling.querySelectorAll("tr")].slice(1);
+  for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(field.value.toLowerCase());
+};
 """
 
 
@@ -76,8 +92,12 @@ class Page:
         best: set[tuple[int, int]] | None = None,
         *,
         words_last: bool = False,
+        search: bool = False,
     ) -> None:
-        """A table; `best` names the (row, column) cells to emphasise; its last column may be words."""
+        """A table; `best` names the (row, column) cells to emphasise; its last column may be words.
+
+        With `search`, a field above it shows only the rows that hold what is typed.
+        """
         head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
         lines = []
         for i, row in enumerate(rows):
@@ -85,7 +105,8 @@ class Page:
             cells = (opening + escape(cell) + "</td>" for opening, cell in zip(openings, row, strict=True))
             lines.append(f"<tr>{''.join(cells)}</tr>")
         table = '<table class="words">' if words_last else "<table>"
-        self._body.append(f'<div class="wide">{table}<tr>{head}</tr>{"".join(lines)}</table></div>')
+        field = '<label class="find">find <input type="search" data-rows></label>' if search else ""
+        self._body.append(f'{field}<div class="wide">{table}<tr>{head}</tr>{"".join(lines)}</table></div>')
 
     def images(self, images: NDArray[np.uint8], caption: str, *, scale: int = 2) -> None:
         """A row of images (N, H, W, 3) with a caption, which is also the text alternative."""
@@ -108,6 +129,7 @@ class Page:
         label = escape(alternative)
         self._body.append(
             f'<div class="wide"><div class="{style}" data-chart="{name}" role="img" aria-label="{label}"></div></div>'
+            f'<p class="save"><button data-save="svg">Save as SVG</button> <button data-save="png">PNG</button></p>'
             f'<script type="application/json" id="{name}">{spec}</script>'
         )
 
@@ -146,13 +168,13 @@ def _checksum(script: bytes) -> bytes:
 
 
 def save_chart(chart: Chart, path: Path) -> None:
-    """One chart as an offline .html page, or as .png or .svg."""
+    """One chart as an offline .html page, or as .png, .svg or .pdf."""
     if path.suffix == ".html":
         title: Any = chart.title
         page = Page(title if isinstance(title, str) else "Crosstail")
         page.chart(chart, page.title)
         page.save(path)
-    elif path.suffix in (".png", ".svg"):
+    elif path.suffix in (".png", ".svg", ".pdf"):
         chart.save(str(path), scale_factor=2.0 if path.suffix == ".png" else 1.0)
     else:
-        raise ValueError(f"cannot draw to {path}: expected a name that ends in .html, .png or .svg")
+        raise ValueError(f"cannot draw to {path}: expected a name that ends in .html, .png, .svg or .pdf")

@@ -28,7 +28,7 @@ def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | Non
     store.add(plan)
     store.tidy()
     if not all(store.has(spec.key) for entry in plan.algorithms for spec in plan.runs(entry, {})):
-        _check(plan, progress)
+        check(plan, progress)
     return _events(plan, store, launcher)
 
 
@@ -45,7 +45,7 @@ def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
     yield from complete(store, launcher, _by_data(plan, jobs))
 
 
-def _check(plan: Plan, progress: Progress | None) -> None:
+def check(plan: Plan, progress: Progress | None = None) -> None:
     """Tell a mistake at once and not once per run, and embed images here and not in every worker."""
     dataset = protocols.load(plan.runs(plan.algorithms[0], {})[0], progress).dataset
     for entry in plan.algorithms:

@@ -8,8 +8,10 @@ from pathlib import Path
 from statistics import median
 
 from crosstail import protocols
+from crosstail.sweep.drive import check
 from crosstail.sweep.plan import Plan
 from crosstail.sweep.worker import inputs
+from crosstail.training.loop import Progress
 
 STEPS = 10  # that are measured
 
@@ -24,8 +26,9 @@ class Cost:
     size: float  # in bytes, once they are finished
 
 
-def estimate(plan: Plan) -> list[Cost]:
+def estimate(plan: Plan, progress: Progress | None = None) -> list[Cost]:
     """One row per algorithm; nothing is written into the sweep's folder."""
+    check(plan, progress)
     return [_measured(plan, entry) for entry in plan.algorithms]
 
 

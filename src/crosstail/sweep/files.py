@@ -41,8 +41,12 @@ def move(folder: Path, to: Path) -> bool:
     to.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.rename(to)
+    except FileNotFoundError:
+        return (
+            to.exists()
+        )  # over a network, a move whose answer was lost is tried again, and then finds nothing to move
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST):
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             return False
         raise
     return True

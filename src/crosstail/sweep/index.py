@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from crosstail.sweep.files import names, write_whole
-from crosstail.training.spec import RunSpec
+from crosstail.training.spec import key_of
 
-FIGURES = ("average", "worst_domain", "pair_average", "worst_pair", "shots")
+METRICS = ("pair_average", "average", "worst_domain", "worst_pair")
 Summary = dict[str, Any]
-"""A result without its tables: spec, selected_step, seconds, validation, test, transferability."""
+"""What a sweep needs of a result: its seconds, and these metrics on validation and test."""
 
 
 class Index:
@@ -34,7 +34,7 @@ class Index:
             path = Path(f"{self._runs}/{key}/result.json")
             try:
                 status = path.stat()
-            except OSError:
+            except (FileNotFoundError, NotADirectoryError):
                 self.damaged.append(key)
                 continue
             stamp = [status.st_mtime_ns, status.st_size]
@@ -70,11 +70,9 @@ def read_summary(path: Path, key: str) -> Summary | None:
     """What a result says, or None if it is no whole result of the run with this key."""
     try:
         result = json.loads(path.read_bytes())
-        if RunSpec.from_json(result["spec"]).key != key:
+        if key_of(result["spec"]) != key:
             return None
-        summary = {name: result[name] for name in ("spec", "selected_step", "seconds", "transferability")}
-        for part in ("validation", "test"):
-            summary[part] = {name: result[part][name] for name in FIGURES}
-    except (OSError, ValueError, TypeError, KeyError):
+        figures = {part: {metric: result[part][metric] for metric in METRICS} for part in ("validation", "test")}
+        return {"seconds": result["seconds"], **figures}
+    except (FileNotFoundError, ValueError, TypeError, KeyError):  # a disk that cannot be read is another matter
         return None
-    return summary

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean, stdev
+from statistics import fmean, stdev
 
-from crosstail.sweep.index import Summary
+from crosstail.sweep.index import METRICS, Summary
 from crosstail.sweep.plan import Hparams, Plan, by_algorithm
 from crosstail.sweep.store import Failure, Store
 
 SELECTED_ON = "pair_average"
-METRICS = ("pair_average", "average", "worst_domain", "worst_pair")
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,7 @@ class Choice:
     pruned: int
     failed: dict[int, Failure]  # by trial
     missing: int
+    keys: list[list[str]]  # of the runs of every trial that is known
 
     def finals(self) -> list[list[str]]:
         """The keys of the chosen runs, by seed."""
@@ -67,12 +67,12 @@ def choose(
     figures: dict[int, float] = {}
     failed: dict[int, Failure] = {}
     pruned = 0
-    for trial, hparams in enumerate(trials):
-        keys = [spec.key for spec in plan.runs(entry, hparams)]
-        if all(key in validation for key in keys):
-            figures[trial] = mean(_number(validation[key]) for key in keys)
+    keys = [[spec.key for spec in plan.runs(entry, hparams)] for hparams in trials]
+    for trial, folds in enumerate(keys):
+        if all(key in validation for key in folds):
+            figures[trial] = fmean(_number(validation[key]) for key in folds)
             continue
-        reasons = [failures[key] for key in keys if key not in validation and key in failures]
+        reasons = [failures[key] for key in folds if key not in validation and key in failures]
         errors = [reason for reason in reasons if reason.kind != "pruned"]
         if errors:
             failed[trial] = errors[0]
@@ -88,6 +88,7 @@ def choose(
         pruned=pruned,
         failed=failed,
         missing=plan.trials - len(figures) - pruned - len(failed),
+        keys=keys,
     )
 
 
@@ -105,8 +106,8 @@ def table(chosen: Sequence[Choice], results: Mapping[str, Summary]) -> list[Row]
         figures = {}
         for metric in METRICS:
             values = [[results[key]["test"][metric] for key in keys] for keys in seeds]
-            known = [mean(over) for over in values if None not in over]
-            figures[metric] = mean(known) if known else None, stdev(known) if len(known) > 1 else None
+            known = [fmean(over) for over in values if None not in over]
+            figures[metric] = fmean(known) if known else None, stdev(known) if len(known) > 1 else None
         rows.append(Row(choice.entry, len(seeds), choice.plan.seeds, figures))
     return rows
 

@@ -1,7 +1,7 @@
 """How far a sweep is: per algorithm what is done, running, failed, and how long the rest will take."""
 
 from dataclasses import dataclass
-from statistics import mean
+from statistics import fmean
 
 from crosstail.sweep.plan import by_algorithm
 from crosstail.sweep.select import SELECTED_ON, choose
@@ -28,9 +28,8 @@ def status(store: Store) -> list[Progress]:
     validation = {key: summary["validation"][SELECTED_ON] for key, summary in results.items()}
     rows = []
     for entry, plan in by_algorithm(store.plans()).items():
-        trials = store.trials(plan, entry)
-        keys = {spec.key for hparams in trials for spec in plan.runs(entry, hparams)}
-        choice = choose(plan, entry, trials, validation, failures)
+        choice = choose(plan, entry, store.trials(plan, entry), validation, failures)
+        keys = {key for folds in choice.keys for key in folds}
         planned = plan.runs_per_algorithm
         if not choice.missing:
             keys.update(key for seed in choice.finals() for key in seed)
@@ -40,7 +39,7 @@ def status(store: Store) -> list[Progress]:
         pruned = {key for key in failed if failures[key].kind == "pruned"}
         left = planned - len(done) - len(failed)
         seconds = [results[key]["seconds"] for key in done]
-        remaining = left * mean(seconds or [0.0]) / max(1, len(running)) if seconds or not left else None
+        remaining = left * fmean(seconds or [0.0]) / max(1, len(running)) if seconds or not left else None
         rows.append(
             Progress(
                 entry=entry,

@@ -19,7 +19,7 @@ from crosstail.metrics import PairAccuracy
 from crosstail.training import own_code
 from crosstail.training.devices import Devices, fabric_of
 from crosstail.training.embedding import embed
-from crosstail.training.evaluation import FeaturesOnDemand, features
+from crosstail.training.evaluation import FeaturesOnDemand, features, predicted
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Progress, train
 from crosstail.training.memory import lower_if_short
@@ -190,6 +190,7 @@ def _fit(
         fabric.barrier()
         return folder.read_json("result.json")
     folder.save("model.pt", algorithm.state_dict())
+    folder.save("predictions.pt", _tested(algorithm, dataset))
     result = _result(spec, algorithm, dataset, folder.records(), stage=1 + decouples(spec), step=step)
     result |= about
     folder.write_json("result.json", result)
@@ -267,6 +268,17 @@ def _result(
         **figures(chosen["averaged"] if spec.average else chosen),
         "transferability": {name: None if math.isnan(value) else value for name, value in statistics.items()},
         **beside,
+    }
+
+
+def _tested(algorithm: Algorithm, dataset: DomainDataset) -> dict[str, torch.Tensor]:
+    """What the model says of every test sample, beside what is true, in small numbers."""
+    rows = dataset.rows("test")
+    found = {"predicted": predicted(algorithm, dataset, rows), "y": dataset.y[rows], "domain": dataset.domain[rows]}
+    sizes = dataset.num_classes, dataset.num_classes, dataset.num_domains
+    return {
+        name: torch.from_numpy(values.astype(np.uint8 if size <= 256 else np.int32))
+        for (name, values), size in zip(found.items(), sizes, strict=True)
     }
 
 

@@ -73,7 +73,12 @@ class RunSpec:
         >>> first.key == same.key, first.key == other.key
         (True, False)
         """
-        # 1 and 1.0 are equal, so they are one run, whichever of them an algorithm takes.
-        hparams = {name: float(value) if type(value) is int else value for name, value in self.hparams.items()}
-        text = json.dumps({**self.to_json(), "hparams": hparams}, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return key_of(self.to_json())
+
+
+def key_of(record: dict[str, Any]) -> str:
+    """The key of the run whose JSON this is."""
+    # 1 and 1.0 are equal, so they are one run, whichever of them an algorithm takes.
+    hparams = {name: float(value) if type(value) is int else value for name, value in record["hparams"].items()}
+    text = json.dumps({**record, "hparams": hparams}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -22,6 +22,7 @@ from crosstail.sweep.worker import Job, Outcome, Stopped, execute, give_up
 
 GRACE = 5.0  # seconds that a worker has for the step it is in, once it is asked to stop
 DEATHS = 10  # of workers on one run, after which it counts as failed
+READY = Outcome("", "ready")
 
 
 class Local(AbstractContextManager["Local"]):
@@ -51,25 +52,29 @@ class Local(AbstractContextManager["Local"]):
             self._crew.append(self._hire(len(self._crew)))
         while waiting or any(worker.job for worker in self._crew):
             for worker in self._crew:
-                if worker.job is None and waiting:
+                if worker.ready and worker.job is None and waiting:
                     worker.give(waiting.popleft(), self.time_limit)
             for number in self._heard_of():
                 worker = self._crew[number]
                 job, outcome = worker.job, worker.take()
                 if outcome is None:
                     worker.end()
+                    name = job.spec.key if job else "before its first"
+                    deaths[name] += 1
+                    if job is None and deaths[name] == DEATHS:
+                        raise OSError(f"{DEATHS} worker processes have died without a job: --launcher inline shows why")
                     self._crew[number] = self._hire(number)
                     if job is None:
                         continue
-                    deaths[job.spec.key] += 1
                     if worker.overdue:
                         outcome = give_up(self.store, job, "time limit", f"took longer than {self.time_limit:g} s")
-                    elif deaths[job.spec.key] == DEATHS:
+                    elif deaths[name] == DEATHS:
                         outcome = give_up(self.store, job, "died", f"its worker died {DEATHS} times; out of memory?")
                     else:
                         waiting.appendleft(job)
                         continue
-                yield outcome
+                if outcome != READY:
+                    yield outcome
 
     def _heard_of(self) -> list[int]:
         """Wait for workers that are done with a job or have died, and kill those that take too long."""
@@ -92,8 +97,8 @@ class Worker:
 
     def __init__(self, context: Any, store: Store, threads: int, device: str | None) -> None:
         self.job: Job | None = None
+        self.ready = self.overdue = False
         self.deadline = float("inf")
-        self.overdue = False
         self.connection: Connection[Job, Outcome]
         self.connection, other = context.Pipe()
         arguments = other, store.path, store.patience, threads, device
@@ -109,12 +114,12 @@ class Worker:
             self.connection.send(job)
 
     def take(self) -> Outcome | None:
-        """The outcome of its job, or None if it died."""
+        """The outcome of its job, that it is ready for the first, or None if it died."""
         try:
             outcome = self.connection.recv()
         except (EOFError, OSError):
             return None
-        self.job, self.deadline = None, float("inf")
+        self.ready, self.job, self.deadline = True, None, float("inf")
         return outcome
 
     def end(self) -> None:
@@ -144,6 +149,7 @@ def work(connection: "Connection[Outcome, Job]", path: Path, patience: float, th
 
     threading.Thread(target=listen, daemon=True).start()
     with suppress(Stopped, OSError):
+        connection.send(READY)
         for job in iter(jobs.get, None):
             connection.send(execute(store, job, stopped.is_set))
 

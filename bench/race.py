@@ -1,0 +1,91 @@
+"""Many short trials on vectors: what one costs before its first step, and five of them trained side by side.
+
+The network, batches and features are those of a race on 1,280 features of four domains. Side by side, five networks are
+one stacked network (`torch.func`) that sees the same batches, with one fused Adam; one after the other they have
+the same Adam. A ratio above its limit would mean that stacking has become worth its trouble (docs/decisions/race.md).
+"""
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch.func import functional_call, stack_module_state, vmap
+
+from bench._rows import Row
+from bench._timing import interleave
+from crosstail.sweep.store import Store
+from crosstail.sweep.worker import Job, execute
+from crosstail.testing import save_separable
+from crosstail.training.spec import RunSpec
+
+TRIALS, STEPS = 5, 20
+
+
+def start_up(folder: Path) -> float:
+    """Median seconds from a job to the end of its first step, in a worker that has the data already."""
+    save_separable(folder / "vectors.npz", np.full((4, 10), 50), num_features=1280)
+    store, seconds = Store(folder / "sweep"), []
+    for seed in range(12):
+        spec = RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", seed=seed, steps=1, evaluations=1)
+        first: list[float] = []
+
+        def stepped(times: list[float] = first) -> bool:
+            times.append(time.perf_counter())
+            return False
+
+        began = time.perf_counter()
+        execute(store, Job(spec), stepped)
+        seconds.append(first[0] - began)
+    return median(seconds[2:])
+
+
+def network() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(1280, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
+
+
+def one_after_the_other(x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
+    networks = [network() for _ in range(TRIALS)]
+    optimizers = [torch.optim.Adam(net.parameters(), fused=True) for net in networks]
+
+    def run() -> None:
+        for net, optimizer in zip(networks, optimizers, strict=True):
+            for _ in range(STEPS):
+                optimizer.zero_grad(set_to_none=True)
+                F.cross_entropy(net(x), y).backward()
+                optimizer.step()
+
+    return run
+
+
+def side_by_side(x: torch.Tensor, y: torch.Tensor) -> Callable[[], None]:
+    base = network()
+    stacked, _ = stack_module_state([network() for _ in range(TRIALS)])
+    weights = {name: value.detach().requires_grad_() for name, value in stacked.items()}
+    optimizer = torch.optim.Adam(weights.values(), fused=True)
+    forward = vmap(lambda weights, x: functional_call(base, weights, (x,)), in_dims=(0, None))
+
+    def run() -> None:
+        for _ in range(STEPS):
+            optimizer.zero_grad(set_to_none=True)
+            scores = forward(weights, x)  # (trials, B, C)
+            F.cross_entropy(scores.flatten(0, 1), y.repeat(TRIALS)).backward()
+            optimizer.step()
+
+    return run
+
+
+def run() -> list[Row]:
+    x, y = torch.randn(96, 1280), torch.arange(96) % 10
+    both = interleave({"apart": one_after_the_other(x, y), "stacked": side_by_side(x, y)}, repeats=9)
+    with tempfile.TemporaryDirectory() as folder:
+        before = start_up(Path(folder))
+    ratio = both["apart"] / both["stacked"]
+    return [
+        Row("a short trial, up to its first step", before, "", None, 0.05),
+        Row("5 trials, one after the other", both["apart"], "side by side", ratio, 1.25),
+    ]

@@ -1,0 +1,110 @@
+"""Many short runs on vectors: two workers beside one, what a trial and the store cost, and reading 10,000 results."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from bench._rows import Row
+from crosstail import protocols
+from crosstail.sweep.drive import complete
+from crosstail.sweep.launchers._launcher import Resources, launcher
+from crosstail.sweep.plan import make
+from crosstail.sweep.store import Store
+from crosstail.sweep.worker import Job, execute
+from crosstail.testing import save_separable
+from crosstail.training import RunSpec
+
+ALGORITHMS = ("erm", "coral", "boda", "boda:decouple", "da")
+
+
+def run() -> list[Row]:
+    quick = os.environ.get("CROSSTAIL_BENCH") == "quick"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        save_separable(folder / "vectors.npz", [[100, 30, 10, 5], [5, 10, 30, 100], [20, 20, 20, 20]], num_features=128)
+        shared = RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", steps=100 if quick else 400)
+        return [
+            _workers(folder, shared, trials=12 if quick else 40),
+            *_one_trial(folder, shared),
+            *_reading(folder, shared, count=1_000 if quick else 10_000),
+        ]
+
+
+def _workers(folder: Path, shared: RunSpec, trials: int) -> Row:
+    """Without the start of the workers, which a sweep has once."""
+    plan = make(shared, ["erm"], trials=trials)
+    jobs = [Job(spec) for words in plan.drawn["erm"] for spec in plan.runs("erm", words)]
+    warm_up = [Job(replace(shared, steps=1, seed=seed)) for seed in range(4)]
+    seconds = {}
+    for workers in (1, 2):
+        store = Store(folder / f"workers {workers}")
+        with launcher("local", store, Resources(workers)) as crew:
+            list(complete(store, crew, warm_up))
+            start = time.perf_counter()
+            list(complete(store, crew, jobs))
+            seconds[workers] = time.perf_counter() - start
+    return Row(f"{trials} trials, 2 workers", seconds[2], "1 worker", seconds[1] / seconds[2], 1.8, "at least")
+
+
+def _one_trial(folder: Path, shared: RunSpec) -> list[Row]:
+    store = Store(folder / "one")
+    starts, keeping = [], []
+    for seed in range(20):
+        spec = replace(shared, steps=2, seed=seed)
+        steps: list[float] = []
+
+        def step_done(steps: list[float] = steps) -> bool:
+            steps.append(time.perf_counter())
+            return False
+
+        start = time.perf_counter()
+        execute(store, Job(spec), step_done)
+        starts.append(steps[0] - start)
+        start = time.perf_counter()
+        lease = store.claim(replace(spec, data_seed=1))
+        assert lease is not None
+        store.publish(lease, f"kept {seed}")
+        keeping.append(time.perf_counter() - start)
+    store_costs = median(keeping)
+    return [
+        Row("trial, until its first step is done", median(starts), "", None, 0.05),
+        Row("store, per run", store_costs, "a run of 10 s", store_costs / 10, 0.01),
+    ]
+
+
+def _reading(folder: Path, shared: RunSpec, count: int) -> list[Row]:
+    """The whole commands, with the start of Python."""
+    result = protocols.run(replace(shared, steps=1), folder / "result")
+    place = folder / "many"
+    plan = make(shared, ALGORITHMS, trials=count // len(ALGORITHMS), seeds=1)
+    Store(place).add(plan)
+    for entry in plan.algorithms:
+        for number, words in enumerate(plan.drawn[entry]):
+            (spec,) = plan.runs(entry, words)
+            (place / "runs" / spec.key).mkdir(parents=True)
+            figures = {**result["validation"], "pair_average": number / count}
+            made = {**result, "spec": spec.to_json(), "validation": figures}
+            (place / "runs" / spec.key / "result.json").write_text(json.dumps(made, indent=1))
+    index, rows = place / "index.jsonl", []
+    for verb in ("status", "select"):
+        for what, prepare in (("no index yet", lambda: index.unlink(missing_ok=True)), ("index", lambda: None)):
+            seconds = median(_command(verb, place, prepare) for _ in range(3))
+            rows.append(Row(f"{verb} of {count:,} runs, {what}", seconds, "", None, 3.0))
+    return rows
+
+
+def _command(verb: str, place: Path, prepare: Callable[[], None]) -> float:
+    prepare()
+    program = "import sys; from crosstail.cli import main; sys.argv[0] = 'crosstail'; main()"
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", program, verb, str(place), "--json"], capture_output=True, check=True)
+    seconds = time.perf_counter() - start
+    assert len(json.loads(done.stdout)) == len(ALGORITHMS)
+    return seconds

@@ -1,0 +1,181 @@
+"""For scikit-learn and imbalanced-learn: embeddings in, a classifier that works for every (domain, class) pair out."""
+
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d, gen_batches
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from crosstail import data
+from crosstail.algorithms import Algorithm
+from crosstail.data import DomainDataset
+from crosstail.training import RunSpec, fit
+from crosstail.training.folder import RunFolder
+from crosstail.training.run import Inputs, build_model
+
+BATCH = 1024
+
+
+class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A run of `crosstail fit` on vectors, as an estimator.
+
+    `hparams`, `width`, `steps`, `batch_size` (per domain), `evaluations` and `decouple` are those of a run. A share
+    `validation` of each pair is kept back to select the best evaluation; with 0 the last one counts. Only `fit` needs
+    the domains, and `result_` is what the run says of itself. For pipelines and searches, switch on scikit-learn's
+    metadata routing and ask for the domain with `set_fit_request(domain=True)`.
+
+    >>> from sklearn.datasets import make_blobs
+    >>> x, y = make_blobs(60, random_state=0)
+    >>> site = ["north", "south"] * 30
+    >>> model = CrosstailClassifier(steps=50, hparams={"lr": 0.01}).fit(x, y, domain=site)
+    >>> model.predict(x[:2]).shape, model.domains_.tolist()
+    ((2,), ['north', 'south'])
+    """
+
+    def __init__(
+        self,
+        algorithm: str = "boda",
+        *,
+        hparams: dict[str, Any] | None = None,
+        width: int = 256,
+        steps: int = 1000,
+        batch_size: int = 24,
+        evaluations: int = 10,
+        decouple: bool = False,
+        validation: float = 0.1,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.algorithm = algorithm
+        self.hparams = hparams
+        self.width = width
+        self.steps = steps
+        self.batch_size = batch_size
+        self.evaluations = evaluations
+        self.decouple = decouple
+        self.validation = validation
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike, domain: ArrayLike | None = None) -> Self:
+        """Train on vectors X (N, F) with classes y (N,) and domains (N,), both of any labels."""
+        x, y = validate_data(self, X, y, dtype=np.float32)
+        check_classification_targets(y)
+        self.classes_, y = np.unique(y, return_inverse=True)
+        self.domains_, d = _numbered(domain, x)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        split = np.full(len(x), "train", "<U5")
+        split[_held_out(d * len(self.classes_) + y, self.validation, seed)] = "val"
+        names = tuple(map(str, self.classes_)), tuple(map(str, self.domains_))
+        dataset = DomainDataset("X", x, y, d, split, *names)
+        spec = RunSpec(
+            dataset="X",
+            algorithm=self.algorithm,
+            backbone="mlp",
+            width=self.width,
+            hparams=self.hparams or {},
+            decouple=self.decouple,
+            seed=seed,
+            steps=self.steps,
+            batch_size=self.batch_size,
+            evaluations=self.evaluations,
+        )
+        with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
+            self.result_ = fit(spec, Path(folder), load=lambda spec, progress: Inputs(dataset, {}))
+            self.network_ = self._network(RunFolder(Path(folder)).load("model.pt") or {})
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities (N, C) in the order of `classes_`; the domain is not needed."""
+        check_is_fitted(self)
+        x = torch.from_numpy(validate_data(self, X, dtype=np.float32, reset=False).astype(np.float64))
+        with torch.inference_mode():
+            return np.concatenate([self.network_(x[rows]).softmax(1).numpy() for rows in gen_batches(len(x), BATCH)])
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class of each row (N,)."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(1)]
+
+    def _network(self, weights: dict[str, torch.Tensor]) -> Algorithm:
+        """In double precision, in which a row's figures do not depend on the rows beside it."""
+        spec, counts = RunSpec.from_json(self.result_["spec"]), np.array(self.result_["counts"])
+        with torch.random.fork_rng(devices=[]):
+            network = build_model(spec, (self.n_features_in_,), counts).double()
+        network.load_state_dict(weights)
+        return network.eval()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        if "network_" in state:  # the class of a composed algorithm, boda+coral, is in no module to be found in
+            return state | {"network_": state["network_"].state_dict()}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "network_" in state:
+            self.network_ = self._network(state["network_"])
+
+
+class PairBalancedSampler(BaseEstimator):  # type: ignore[misc]
+    """Repeat samples until every pair has as many as the largest, in the conventions of imbalanced-learn.
+
+    All samples of a pair are repeated equally often, up to one. `sample_indices_` says which row each new one is, so
+    the domains of the new rows are `domain[sampler.sample_indices_]`. In a pipeline of imbalanced-learn, ask for the
+    domain with `set_fit_resample_request(domain=True)`. `crosstail.data.PairBalancedSampler` does the same for a
+    DataLoader, without copies.
+
+    >>> x, y, domain = np.arange(4)[:, None], np.array([0, 0, 0, 1]), np.array(["p", "p", "q", "q"])
+    >>> x, y = PairBalancedSampler().fit_resample(x, y, domain=domain)
+    >>> sorted(x[:, 0].tolist())
+    [0, 1, 2, 2, 3, 3]
+    """
+
+    def __init__(self, random_state: int | np.random.RandomState | None = 0) -> None:
+        self.random_state = random_state
+
+    def fit_resample(self, X: Any, y: Any, domain: ArrayLike | None = None) -> tuple[Any, Any]:
+        """The new X and y, of the kinds of the old ones."""
+        check_consistent_length(X, y)
+        _, d = _numbered(domain, y)
+        c = np.unique(column_or_1d(y), return_inverse=True)[1]
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        sizes = np.unique([d, c], axis=1, return_counts=True)[1]
+        balanced = data.PairBalancedSampler(c, d, num_samples=sizes.size * int(sizes.max()), seed=seed)
+        self.sample_indices_ = np.array(list(balanced))
+        return _safe_indexing(X, self.sample_indices_), _safe_indexing(y, self.sample_indices_)
+
+
+def _numbered(domain: ArrayLike | None, rows: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The domains, sorted, and the number of that of each row."""
+    if domain is None:
+        _say_one_domain()
+        domain = np.zeros(len(rows), np.int64)
+    labels = column_or_1d(domain)
+    check_consistent_length(rows, labels)
+    missing = np.flatnonzero(pd.isna(labels))
+    if len(missing):
+        raise ValueError(f"domain of row {missing[0]} is missing: give every sample a domain, or leave domain out")
+    return np.unique(labels, return_inverse=True)
+
+
+@cache
+def _say_one_domain() -> None:
+    """Once, for a search fits hundreds of times."""
+    warnings.warn("without domain=..., all samples count as one domain", stacklevel=4)
+
+
+def _held_out(pair: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:
+    """A random share of each pair's rows, to the nearest number, and never all of them."""
+    if not 0 <= share < 1:
+        raise ValueError(f"validation is {share}, expected a share from 0 to below 1")
+    rng = np.random.default_rng(seed)
+    groups = [rng.permutation(np.flatnonzero(pair == p)) for p in np.unique(pair)]
+    return np.concatenate([rows[: min(round(share * len(rows)), len(rows) - 1)] for rows in groups])

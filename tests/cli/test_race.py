@@ -1,0 +1,121 @@
+"""`crosstail race` from the data to its page."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from crosstail.sweep import worker
+from crosstail.sweep.launchers import _launcher
+from crosstail.sweep.launchers.inline import Inline
+from crosstail.testing import save_separable
+
+LAUNCHER = _launcher.launcher
+SHORT = "--steps 4 --batch-size 8 --out race"
+
+
+@pytest.fixture
+def inline(monkeypatch):
+    """Run in this process: starting others takes seconds."""
+    worker._load.cache_clear()  # v.npz was another file in another test
+    monkeypatch.setattr(_launcher, "launcher", lambda name, store, resources: Inline(store))
+
+
+def charts(page):
+    return re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page)
+
+
+def test_all_algorithms_race_by_default_and_those_that_do_not_suit_are_left_out(crosstail, inline, tmp_path):
+    save_separable(tmp_path / "v.npz", [[30, 8, 2]])
+    ended = crosstail(f"race v.npz --trials 1 --seeds 1 {SHORT}")
+    assert ended.code == 0
+    assert max(map(len, ended.out.splitlines())) <= 80
+    lines = ended.out.splitlines()
+    raced = {line.split()[0] for line in lines if re.match(r"\w+ +\d+\.\d ", line)}
+    left_out = set(re.findall(r"^left out: (\w+) compares domains", ended.out, re.MULTILINE))
+    every = {entry["name"] for entry in json.loads(crosstail("list algorithms --json").out)}
+    assert raced | left_out == every and not raced & left_out
+    assert {"erm", "boda", "focal"} <= raced and {"coral", "dann"} <= left_out
+    assert "is best on validation" in ended.out
+    page = (tmp_path / "race" / "report.html").read_text(encoding="utf-8")
+    assert "<h2>Left out</h2>" in page and len(charts(page)) == 2
+    board, leads = ([row for rows in json.loads(chart)["datasets"].values() for row in rows] for chart in charts(page))
+    assert {row["algorithm"] for row in board} == raced
+    assert {row["algorithm"] for row in leads if "algorithm" in row} == raced - {board[0]["algorithm"]}
+
+
+def test_the_same_command_goes_on_and_gives_the_same_answer(crosstail, inline, vectors, tmp_path):
+    words = f"race {vectors} --algorithm erm --algorithm boda:decouple --trials 2 --seeds 2 --json {SHORT}"
+    first = crosstail(words)
+    assert first.code == 0
+    answer = json.loads(first.out)
+    assert {row["algorithm"] for row in answer["leaderboard"]} == {"erm", "boda:decouple"}
+    assert all(set(row["runs"]) == {"0", "1"} for row in answer["leaderboard"])
+    runs = sorted((tmp_path / "race" / "runs").iterdir())
+    assert len(runs) == 2 * (2 + 1)
+    before = {run: (run / "result.json").stat().st_mtime_ns for run in runs}
+    assert json.loads(crosstail(words).out) == answer
+    assert {run: (run / "result.json").stat().st_mtime_ns for run in runs} == before
+    assert answer["samples"] == 48 and answer["freeze"] is False
+    # What was chosen is there to be used.
+    best = answer["leaderboard"][0]
+    assert json.loads((tmp_path / "race" / "selected.json").read_text())[best["algorithm"]] == best["hparams"]
+    assert crosstail(f"predict race/runs/{best['runs']['0']} {vectors}").code == 0
+
+
+@pytest.mark.slow
+def test_workers_of_their_own_give_the_same_answer(crosstail, inline, vectors, monkeypatch):
+    words = f"race {vectors} --algorithm erm --algorithm focal --trials 2 --seeds 1 --steps 4 --batch-size 8 --json"
+    alone = crosstail(f"{words} --out alone")
+    monkeypatch.setattr(_launcher, "launcher", LAUNCHER)
+    local = crosstail(f"{words} --out local --workers 2")
+    assert local.code == 0
+    boards = [json.loads(ended.out)["leaderboard"] for ended in (alone, local)]
+    assert [{**row, "seconds": 0} for row in boards[0]] == [{**row, "seconds": 0} for row in boards[1]]
+
+
+def test_images_are_embedded_by_the_pretrained_backbone(crosstail, inline, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 255, (24, 32, 32, 3), dtype=np.uint8)
+    split = np.repeat(["train", "val", "test"], [16, 4, 4])
+    np.savez(tmp_path / "images.npz", x=x, y=np.arange(24) % 2, domain=np.arange(24) // 2 % 2, split=split)
+    ended = crosstail(f"race images.npz --algorithm erm --trials 1 --seeds 1 --json {SHORT}")
+    assert ended.code == 0
+    answer = json.loads(ended.out)
+    assert answer["freeze"] is True and answer["backbone"] == "efficientnet_lite0"
+    assert "no other finished" in answer["recommendation"]
+
+
+BROKEN = '''
+from crosstail.algorithms.erm import ERM
+
+class Broken(ERM):
+    """Does not work (Nobody, 2020)."""
+
+    def losses(self, z, batch):
+        raise RuntimeError("<b>no</b> [/red]")
+'''
+
+
+def test_runs_that_fail_are_listed_and_the_others_race_on(crosstail, inline, vectors, tmp_path):
+    (tmp_path / "broken.py").write_text(BROKEN)
+    ended = crosstail(f"race {vectors} --algorithm erm --algorithm ./broken.py --trials 2 --seeds 1 {SHORT}")
+    assert ended.code == 1
+    assert "failed: ./broken.py, trial 1: RuntimeError: <b>no</b> [/red]" in ended.out
+    assert "erm is best on validation" in ended.out
+    page = (tmp_path / "race" / "report.html").read_text(encoding="utf-8")
+    assert "RuntimeError: &lt;b&gt;no&lt;/b&gt; [/red]" in page and "<b>no" not in page
+
+
+def test_a_race_that_nobody_finishes_says_why(crosstail, inline, vectors, tmp_path):
+    (tmp_path / "broken.py").write_text(BROKEN)
+    ended = crosstail(f"race {vectors} --algorithm ./broken.py --trials 1 --seeds 1 {SHORT}")
+    assert ended.code == 1 and "failed: ./broken.py, trial 0: RuntimeError" in ended.out
+
+
+def test_wrong_words_are_told_before_anything_runs(crosstail, vectors, tmp_path):
+    ended = crosstail(f"race {vectors} --algorithm bodda {SHORT}")
+    assert ended.code == 2 and "did you mean 'boda'?" in ended.err
+    assert not (tmp_path / "race").exists()
+    assert crosstail(f"race {vectors} --trials 0 {SHORT}").code == 2

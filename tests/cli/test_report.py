@@ -1,0 +1,51 @@
+"""crosstail report on real small runs: the page, the files, and what is said of what was left out."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from crosstail.training import RunSpec, fit
+from crosstail.training.folder import RunFolder
+
+COMMON = {"backbone": "mlp", "width": 8, "steps": 6, "batch_size": 4, "evaluations": 2}
+
+
+@pytest.fixture
+def runs(crosstail, vectors):
+    """Two methods from two seeds, and one run that was begun."""
+    for algorithm in ("erm", "boda"):
+        for seed in (0, 1):
+            spec = RunSpec(dataset=vectors, algorithm=algorithm, seed=seed, **COMMON)
+            fit(spec, Path(f"runs/{algorithm}{seed}"))
+    RunFolder(Path("runs/half")).open(RunSpec(dataset=vectors, seed=2, **COMMON))
+
+
+def test_the_page_and_the_files_of_every_table_and_figure(crosstail, runs):
+    done = crosstail("report runs --out out")
+    assert done.code == 0, done.err
+    assert "4 finished runs, 1 folders left out" in done.out and "runs/half: not finished" in done.out
+    page = Path("out/index.html").read_text(encoding="utf-8")
+    for name in ("results-v-npz", "hyperparameters", "significance"):
+        for suffix in ("csv", "md", "tex"):
+            assert Path(f"out/tables/{name}.{suffix}").stat().st_size > 20
+    for name in ("labels", "gain", "curves", "separation", "transferability"):
+        for suffix, start in {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}.items():
+            assert Path(f"out/figures/{name}-v-npz.{suffix}").read_bytes().startswith(start)
+    assert page.count("data-chart=") == 5 and "v.npz: " in page
+    frame = pd.read_csv("out/tables/results-v-npz.csv")
+    assert set(frame["method"]) == {"erm", "boda"} and set(frame["n"]) == {2}
+    tests = pd.read_csv("out/tables/significance.csv")
+    assert tests["p"].notna().all() and (tests["low"] <= tests["difference"] + 1e-9).all()
+
+
+def test_a_baseline_that_was_not_run_is_said(crosstail, runs):
+    done = crosstail("report runs --out out --page-only --baseline irm")
+    assert done.code == 0 and "no run of the baseline 'irm'" in done.out
+    assert not Path("out/figures").exists()
+
+
+@pytest.mark.parametrize(("words", "message"), [("nowhere", "there is no such folder"), (".", "no finished run")])
+def test_a_mistake_gets_exit_code_2(crosstail, words, message):
+    done = crosstail(f"report {words}")
+    assert done.code == 2 and message in done.err
