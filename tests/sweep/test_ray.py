@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import psutil
 import pytest
