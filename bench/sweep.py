@@ -31,26 +31,28 @@ def run() -> list[Row]:
         save_separable(folder / "vectors.npz", [[100, 30, 10, 5], [5, 10, 30, 100], [20, 20, 20, 20]], num_features=128)
         shared = RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", steps=100 if quick else 400)
         return [
-            _workers(folder, shared, trials=12 if quick else 40),
+            _workers(folder, shared, "local", 1.8, trials=12 if quick else 40),
+            _workers(folder, shared, "ray", 1.6, trials=12 if quick else 40),
             *_one_trial(folder, shared),
             *_reading(folder, shared, count=1_000 if quick else 10_000),
         ]
 
 
-def _workers(folder: Path, shared: RunSpec, trials: int) -> Row:
+def _workers(folder: Path, shared: RunSpec, name: str, limit: float, trials: int) -> Row:
     """Without the start of the workers, which a sweep has once."""
     plan = make(shared, ["erm"], trials=trials)
     jobs = [Job(spec) for words in plan.drawn["erm"] for spec in plan.runs("erm", words)]
     warm_up = [Job(replace(shared, steps=1, seed=seed)) for seed in range(4)]
     seconds = {}
     for workers in (1, 2):
-        store = Store(folder / f"workers {workers}")
-        with launcher("local", store, Resources(workers)) as crew:
+        store = Store(folder / f"{name} {workers}")
+        with launcher(name, store, Resources(workers)) as crew:
             list(complete(store, crew, warm_up))
+            time.sleep(5)  # until all of them are there
             start = time.perf_counter()
             list(complete(store, crew, jobs))
             seconds[workers] = time.perf_counter() - start
-    return Row(f"{trials} trials, 2 workers", seconds[2], "1 worker", seconds[1] / seconds[2], 1.8, "at least")
+    return Row(f"{trials} trials, {name}, 2 workers", seconds[2], "1 worker", seconds[1] / seconds[2], limit, "at least")
 
 
 def _one_trial(folder: Path, shared: RunSpec) -> list[Row]:

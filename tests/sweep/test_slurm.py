@@ -9,10 +9,12 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from crosstail.sweep import drive
 from crosstail.sweep.launchers import slurm
 from crosstail.sweep.launchers._launcher import Resources, launcher
 from crosstail.sweep.launchers.local import DEATHS
@@ -35,8 +37,9 @@ SCRIPT = """\
 
 # command
 export SUBMITIT_EXECUTOR=slurm
-srun --unbuffered --output {logs}/%A_%a_%t_log.out --error {logs}/%A_%a_%t_log.err {python} -u -m submitit.core._submit {logs}
-"""  # noqa: E501
+srun --unbuffered --output {logs}/%A_%a_%t_log.out --error {logs}/%A_%a_%t_log.err \
+{python} -u -m submitit.core._submit {logs}
+"""
 
 
 @pytest.fixture
@@ -137,8 +140,6 @@ def test_without_submitit_one_line_says_what_to_install(tmp_path, monkeypatch):
 
 def test_a_task_passes_over_what_has_failed_since_it_was_submitted(small, shared, own, tmp_path):
     """And tries again, once, what had failed before."""
-    from dataclasses import replace
-
     raises = own("raises", "raise RuntimeError('no')")
     spec, other = replace(shared, algorithm=raises), replace(shared, algorithm=raises, seed=1)
     store = Store(tmp_path / "sweep")
@@ -242,8 +243,16 @@ def wait_for(condition, seconds):
     return False
 
 
+def queue():
+    return subprocess.run(["squeue", "--noheader"], capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.slow
-def test_a_sweep_on_a_real_slurm_ends_with_the_same_tables(node, small, run, outcome_of, undisturbed, tmp_path):
+def test_a_sweep_on_a_real_slurm_is_stopped_and_goes_on(node, small, run, outcome_of, undisturbed, tmp_path):
     store = Store(tmp_path / "sweep")
-    assert set(run(small, store, "slurm", workers=2).values()) == {"done"}
+    with launcher("slurm", store, Resources(workers=2)) as crew:
+        _, outcome = next(drive.sweep(small, store, crew))
+        assert outcome.how == "done"
+    assert wait_for(lambda: queue() == "", 30)
+    assert set(run(small, store, "slurm", workers=2).values()) == {"kept", "done"}
     assert outcome_of(store) == undisturbed

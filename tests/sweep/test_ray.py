@@ -1,0 +1,138 @@
+"""Ray: workers and nodes are killed, runs hang, Ctrl-C; the tables end as if nothing had been."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import psutil
+import pytest
+
+from crosstail.sweep import drive
+from crosstail.sweep import lease as leases
+from crosstail.sweep.launchers import ray as launchers_ray
+from crosstail.sweep.launchers._launcher import Resources, launcher
+from crosstail.sweep.store import Store
+from crosstail.sweep.worker import Job
+
+ray = pytest.importorskip("ray")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "sweep")
+
+
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch):
+    """Nor one of the user's."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+
+
+def workers():
+    """The processes of actors that this process has started."""
+    return [child for child in psutil.Process().children(recursive=True) if child.name().startswith("ray::Worker")]
+
+
+def in_time(condition, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def records(store):
+    """How many evaluations there are of runs that are not finished."""
+    return sum(file.read_bytes().count(b"\n") for file in (store.path / "work").glob("*/records.jsonl"))
+
+
+@pytest.mark.slow
+def test_workers_that_are_killed_or_hang(small, shared, own, store, undisturbed, outcome_of, monkeypatch):
+    killed = []
+
+    def kill_one():
+        if in_time(lambda: records(store) > 0):
+            time.sleep(random.Random().uniform(0, 0.5))
+            victim = random.Random().choice(workers())
+            victim.kill()
+            killed.append(victim.pid)
+
+    with launcher("ray", store, Resources(workers=2)) as crew:
+        killer = threading.Thread(target=kill_one)
+        killer.start()
+        outcomes = {outcome.key: outcome.how for _, outcome in drive.sweep(small, store, crew)}
+        killer.join()
+        assert len(killed) == 1 and set(outcomes.values()) == {"done"} and len(outcomes) == 8
+        assert outcome_of(store) == undisturbed
+        assert in_time(lambda: len({worker.pid for worker in workers()} - set(killed)) == 2)
+
+        monkeypatch.setattr(leases, "_machine", lambda: "another")  # this one: it cannot tell who has died
+        crew.time_limit = 3.0
+        hangs = replace(shared, algorithm=own("hangs", "time.sleep(1000)"))
+        (outcome,) = crew.run([Job(hangs)])
+        assert outcome.how == "failed" and store.failures()[hangs.key].kind == "time limit"
+
+        crew.time_limit = None
+        monkeypatch.setattr(launchers_ray, "DEATHS", 1)
+        dies = replace(shared, algorithm=own("dies", "os.kill(os.getpid(), signal.SIGKILL)"))
+        (outcome,) = crew.run([Job(dies)])
+        assert outcome.how == "failed" and store.failures()[dies.key].kind == "died"
+        started = psutil.Process().children(recursive=True)
+    assert psutil.wait_procs(started, timeout=10)[1] == []
+
+
+@pytest.mark.slow
+def test_a_node_that_is_killed(small, store, undisturbed, outcome_of, monkeypatch):
+    from ray.cluster_utils import Cluster
+
+    signs = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
+    common = {"num_cpus": 1, "object_store_memory": launchers_ray.MEMORY, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=common | {"_system_config": signs})
+    try:
+        node = cluster.add_node(**common)
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+        outcomes = {}
+        with launcher("ray", store, Resources()) as crew:
+            assert crew.workers == 2
+            for _, outcome in drive.sweep(small, store, crew):
+                if not outcomes:
+                    (raylet,) = node.all_processes["raylet"]
+                    os.kill(raylet.process.pid, signal.SIGKILL)
+                outcomes[outcome.key] = outcome.how
+            assert in_time(lambda: sum(node["Alive"] for node in ray.nodes()) == 1)
+        assert set(outcomes.values()) == {"done"} and len(outcomes) == 8
+        assert outcome_of(store) == undisturbed
+    finally:
+        cluster.shutdown()
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_what_it_started_and_another_launcher_goes_on(small, shared, store, run, undisturbed, outcome_of):
+    options = {"dataset": shared.dataset, "out": store.path, "backbone": "mlp", "width": 8, "trials": 3, "seeds": 2}
+    options |= {"steps": 12, "batch-size": 4, "evaluations": 3, "launcher": "ray", "workers": 2}
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    words += ["--algorithm", "erm", "--algorithm", "boda:decouple"]
+    command = [sys.executable, "-c", "from crosstail.cli import main; main()", "sweep", *words]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert in_time(lambda: any((store.path / "runs").glob("*")))
+    begun = psutil.Process(process.pid).children(recursive=True)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 1 and "Traceback" not in error, error
+    assert error.endswith("stopped: the same command goes on from the last checkpoint\n"), error
+    assert len(begun) > 3 and psutil.wait_procs(begun, timeout=10)[1] == []
+    assert set(run(small, store).values()) == {"kept", "done"}
+    assert outcome_of(store) == undisturbed
+
+
+def test_without_ray_one_line_says_what_to_install(store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "crosstail.sweep.launchers.ray")
+    with pytest.raises(ValueError, match=r"^--launcher ray needs Ray: pip install 'crosstail\[ray\]'$"):
+        launcher("ray", store, Resources())
