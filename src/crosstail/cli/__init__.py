@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from crosstail.cli import audit, data, demo, evaluate, fit, graph, list_, predict, select, status, sweep
+from crosstail.cli import audit, data, demo, evaluate, export, fit, graph, list_, predict, select, status, sweep
 
 app = typer.Typer(
     help="Classifiers for data from several domains, each with its own long tail of classes.",
@@ -22,6 +22,7 @@ app.command("fit")(fit.fit)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("graph")(graph.graph)
+app.command("export")(export.export)
 app.command("sweep")(sweep.sweep)
 app.command("status")(status.status)
 app.command("select")(select.select)
