@@ -12,6 +12,7 @@ from crosstail.cli import (
     demo,
     embed,
     evaluate,
+    export,
     fit,
     graph,
     list_,
@@ -38,6 +39,7 @@ app.command("embed")(embed.embed)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("graph")(graph.graph)
+app.command("export")(export.export)
 app.command("sweep")(sweep.sweep)
 app.command("race")(race.race)
 app.command("status")(status.status)

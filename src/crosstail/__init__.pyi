@@ -1,0 +1,12 @@
+from crosstail.data import DomainDataset as DomainDataset
+from crosstail.data import load as load
+from crosstail.losses import BoDALoss as BoDALoss
+from crosstail.losses import boda_loss as boda_loss
+from crosstail.metrics import PairAccuracy as PairAccuracy
+from crosstail.sklearn import CrosstailClassifier as CrosstailClassifier
+from crosstail.training import RunSpec as RunSpec
+from crosstail.training import fit as fit
+from crosstail.transfer import PairStatistics as PairStatistics
+from crosstail.transfer import TransferabilityGraph as TransferabilityGraph
+
+__version__: str

@@ -1,0 +1,66 @@
+"""export: on the run's own data or without them, and the recipe of the card applied by hand."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from PIL import Image
+
+SHORT = "--width 8 --steps 20 --batch-size 6 --evaluations 1"
+
+
+def test_checks_on_the_test_set_or_else_on_random_inputs(crosstail, vectors):
+    assert crosstail(f"fit {vectors} --out run {SHORT}").code == 0
+    done = crosstail("export run --out m.pt2 --format torch")
+    assert done.code == 0, done.err
+    assert "on 48 of the test samples of v the same classes" in done.out and Path("m.pt2.json").exists()
+    Path(vectors).unlink()
+    done = crosstail("export run --out n.pt2 --format torch --json")
+    assert json.loads(done.out)["inputs"] == "random inputs"
+    assert "own data are not at hand (v.npz: there is no such file)" in done.err.replace("\n", " ")
+
+
+def test_a_difference_is_a_failed_job(crosstail, vectors, monkeypatch):
+    crosstail(f"fit {vectors} --out run {SHORT}")
+    monkeypatch.setattr("crosstail.training.export.TOLERANCE", -1.0)
+    done = crosstail("export run --out m.pt2 --format torch")
+    assert done.code == 1 and "differs from the run" in done.err
+    assert not Path("m.pt2").exists()
+
+
+def test_mistakes_are_named(crosstail):
+    done = crosstail("export nowhere --out m.onnx")
+    assert done.code == 2 and "nowhere" in done.err
+
+
+@pytest.mark.slow
+def test_the_recipe_of_the_card_gives_the_predictions_of_the_run(crosstail):
+    rng = np.random.default_rng(0)
+    for name, light in (("dark", 20), ("light", 150)):
+        for domain in ("inside", "outside"):
+            folder = Path("photos") / domain / name
+            folder.mkdir(parents=True)
+            for i in range(8):
+                coarse = Image.fromarray((rng.integers(0, 80, (6, 9, 3)) + light).astype(np.uint8))
+                coarse.resize((300, 260), Image.Resampling.BICUBIC).save(folder / f"{i}.png")
+    assert crosstail(f"fit photos --out run {SHORT}").code == 0
+    done = crosstail("export run --out m.onnx")
+    assert done.code == 0, done.err
+    card = json.loads(Path("m.onnx.json").read_text(encoding="utf-8"))
+    assert card["input"]["shape"] == ["batch", 224, 224, 3] and "7/8 of the shorter side" in card["input"]["how"]
+    files = sorted(Path("photos/inside").rglob("*.png"))
+    views = []
+    for file in files:
+        image = Image.open(file)
+        side = round(min(image.size) * 7 / 8)
+        left, top = (image.width - side) // 2, (image.height - side) // 2
+        views.append(
+            np.asarray(image.crop((left, top, left + side, top + side)).resize((224, 224), Image.Resampling.BILINEAR))
+        )
+    (found,) = onnxruntime.InferenceSession("m.onnx").run(None, {"x": np.stack(views)})
+    rows = json.loads(crosstail("predict run photos/inside --json").out)
+    expected = np.array([[row["probabilities"][name] for name in card["classes"]] for row in rows])
+    assert [row["input"] for row in rows] == [str(file) for file in files]
+    np.testing.assert_allclose(found, expected, atol=0.02)

@@ -1,0 +1,51 @@
+"""The examples of other training loops run, with few lines more than the plain loop, and gain from them."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NAMES = ["loop_pytorch", "loop_lightning", "loop_transformers"]
+MARK = re.compile(r"^( *).*  # boda(?:, before: (.*))?$")  # an added line, or a changed one and what it was
+
+
+def plain(text: str) -> tuple[str, int]:
+    """The script without its marked lines, and how many they are."""
+    lines, marked = [], 0
+    for line in text.splitlines():
+        found = MARK.match(line)
+        marked += found is not None
+        if found is None:
+            lines.append(line)
+        elif found[2]:
+            lines.append(found[1] + found[2])
+    return "\n".join(lines), marked
+
+
+def pair_average(script: Path, folder: Path) -> float:
+    """What the script says at its end, when it runs in this folder."""
+    paths = os.pathsep.join([str(EXAMPLES), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": paths}
+    )
+    assert done.returncode == 0, done.stderr
+    return float(re.findall(r"pair average (\d\.\d+)", done.stdout)[-1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_term_takes_at_most_15_lines(name):
+    text, marked = plain((EXAMPLES / f"{name}.py").read_text(encoding="utf-8"))
+    assert 0 < marked <= 15
+    assert "boda" not in text.split('"""')[2].lower()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_loop_runs_and_gains_from_the_term(tmp_path, name):
+    script = EXAMPLES / f"{name}.py"
+    (tmp_path / "plain.py").write_text(plain(script.read_text(encoding="utf-8"))[0], encoding="utf-8")
+    assert pair_average(script, tmp_path) > pair_average(tmp_path / "plain.py", tmp_path) > 0.5

@@ -1,0 +1,54 @@
+"""What `from crosstail import ...` offers: stable, typed, and imported only when it is used."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import crosstail
+
+ROOT = Path(crosstail.__file__).parent
+
+
+def test_the_names_are_those_that_others_rely_on():
+    assert sorted(crosstail.__all__) == [
+        "BoDALoss",
+        "CrosstailClassifier",
+        "DomainDataset",
+        "PairAccuracy",
+        "PairStatistics",
+        "RunSpec",
+        "TransferabilityGraph",
+        "boda_loss",
+        "fit",
+        "load",
+    ]
+    assert set(crosstail.__all__) <= set(dir(crosstail))
+    with pytest.raises(AttributeError, match="'crosstail' has no attribute 'bodda_loss'"):
+        _ = crosstail.bodda_loss
+
+
+def test_type_checkers_see_the_same_names():
+    assert (ROOT / "py.typed").exists()
+    stub = ast.parse((ROOT / "__init__.pyi").read_text(encoding="utf-8"))
+    imported = [
+        (node.module, alias.name) for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    ]
+    assert sorted(name for _, name in imported) == sorted(crosstail.__all__)
+    for module, name in imported:
+        assert getattr(crosstail, name) is getattr(importlib.import_module(module), name)
+
+
+def cpu_seconds(first: str, then: str) -> float:
+    """How long the second statement takes after the first, in a new process."""
+    program = f"import time\n{first}\nbegan = time.process_time()\n{then}\nprint(time.process_time() - began)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def test_imports_fast():
+    assert cpu_seconds("", "import crosstail, sys\nassert not {'torch', 'numpy', 'pandas'} & set(sys.modules)") < 0.3
+    assert cpu_seconds("import torch", "from crosstail import BoDALoss, boda_loss") < 0.3
