@@ -52,7 +52,8 @@ def _workers(folder: Path, shared: RunSpec, name: str, limit: float, trials: int
             start = time.perf_counter()
             list(complete(store, crew, jobs))
             seconds[workers] = time.perf_counter() - start
-    return Row(f"{trials} trials, {name}, 2 workers", seconds[2], "1 worker", seconds[1] / seconds[2], limit, "at least")
+    label = f"{trials} trials, {name}, 2 workers"
+    return Row(label, seconds[2], "1 worker", seconds[1] / seconds[2], limit, "at least")
 
 
 def _one_trial(folder: Path, shared: RunSpec) -> list[Row]:

@@ -72,7 +72,7 @@ def export(
         raise ValueError(f"unknown format {format!r}: there are {', '.join(WRITERS)}")
     if format == "onnx" and not all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
         raise ValueError("the format onnx needs more packages: pip install 'crosstail[export]'")
-    predictor = Predictor(run, trust)
+    predictor = Predictor(run, trust=trust)
     whole = _Whole(predictor).eval().to(memory_format=torch.contiguous_format)
     example = torch.from_numpy(_random_inputs(predictor, 2))
     _drop_unused(whole, _traced(whole, example))
