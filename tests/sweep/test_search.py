@@ -68,17 +68,15 @@ def test_a_search_that_is_stopped_ends_as_one_that_is_not(plan, tmp_path, whole,
 
 def test_proposals_depend_on_validation_and_not_on_test(plan, whole, monkeypatch):
     store, _ = whole
-    monkeypatch.setattr(Store, "proposals", lambda self, entry, real=Store.proposals: real(self, entry)[:9])
-    monkeypatch.setattr(search, "BATCH", 2)
-    expected = search.propose(plan, "erm", store)
+    expected = search.propose(plan, "erm", store, 10)
     results = Store(store.path).results()
     for summary in results.values():
         summary["test"] = None
     monkeypatch.setattr(Store, "results", lambda self: results)
-    assert search.propose(plan, "erm", store) == expected and len(expected) == 2
+    assert search.propose(plan, "erm", store, 10) == expected == store.proposals("erm")[10:]
     for summary in results.values():
         summary["validation"]["pair_average"] = 1 - summary["validation"]["pair_average"]
-    assert search.propose(plan, "erm", store) != expected
+    assert search.propose(plan, "erm", store, 10) != expected
 
 
 def test_the_limits_are_medians_of_the_best_so_far_of_the_finished(plan, whole):
@@ -123,7 +121,8 @@ def test_the_search_finds_what_is_good(shared, tmp_path):
         return abs(proposal.unit["lr"] - 0.8)
 
     while len(store.proposals("erm")) < 40:
-        store.propose("erm", search.propose(plan, "erm", store))
+        known = len(store.proposals("erm"))
+        store.propose("erm", known, search.propose(plan, "erm", store, known))
         for proposal in store.proposals("erm"):
             (spec,) = plan.runs("erm", proposal.hparams)
             if not store.has(spec.key):

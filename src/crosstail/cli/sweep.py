@@ -154,9 +154,8 @@ def _show(store: "Store", planned: "Plan", as_json: bool) -> None:
     from crosstail.sweep.select import as_file, choices, table
 
     results = store.results()
-    chosen = choices(store, results)
-    write_object(store.path / "selected.json", as_file(chosen))
-    chosen = [choice for choice in chosen if choice.entry in planned.algorithms]
+    write_object(store.path / "selected.json", as_file(choices(store, results)))
+    chosen = choices(store, results, planned)
     rows = table(chosen, results)
     if as_json:
         print(json.dumps([asdict(row) | {"hparams": c.hparams} for row, c in zip(rows, chosen, strict=True)]))

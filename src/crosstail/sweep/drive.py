@@ -8,7 +8,7 @@ from crosstail import protocols
 from crosstail.sweep import search
 from crosstail.sweep.launchers._launcher import Launcher
 from crosstail.sweep.plan import Plan
-from crosstail.sweep.select import SELECTED_ON, choose
+from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome
 from crosstail.training.loop import Progress
@@ -34,13 +34,10 @@ def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | Non
 
 def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
     yield from _trials(plan, store, launcher)
-    validation = {key: summary["validation"][SELECTED_ON] for key, summary in store.results().items()}
-    failures = store.failures()
     jobs = []
-    for entry in plan.algorithms:
-        choice = choose(plan, entry, store.trials(plan, entry), validation, failures)
+    for choice in choices(store, store.results(), plan):
         if choice.trial is not None:
-            for seed, specs in enumerate(plan.finals(entry, choice.hparams)):
+            for seed, specs in enumerate(plan.finals(choice.entry, choice.hparams)):
                 jobs += [Job(spec, f"seed {seed}") for spec in specs if seed > 0]
     yield from complete(store, launcher, _by_data(plan, jobs))
 
@@ -69,7 +66,8 @@ def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
             return
         for entry in plan.algorithms:
             if begun[entry] < plan.trials:
-                store.propose(entry, search.propose(plan, entry, store))
+                known = begun[entry] - 1
+                store.propose(entry, known, search.propose(plan, entry, store, known))
 
 
 def _by_data(plan: Plan, jobs: Sequence[Job]) -> list[Job]:

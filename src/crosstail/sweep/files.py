@@ -9,7 +9,6 @@ from typing import Any
 
 def write_whole(path: Path, text: str) -> None:
     """Write beside the place, then move there: a reader sees the old content or all of the new."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{token()}.part")
     try:
         with partial.open("w", encoding="utf-8") as file:
@@ -42,9 +41,8 @@ def move(folder: Path, to: Path) -> bool:
     try:
         folder.rename(to)
     except FileNotFoundError:
-        return (
-            to.exists()
-        )  # over a network, a move whose answer was lost is tried again, and then finds nothing to move
+        # Over a network, a move whose answer was lost is tried again, and then finds nothing to move.
+        return to.exists()
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             return False

@@ -33,18 +33,13 @@ class Lease:
             if self._ended.wait(self._beat):
                 return
             try:
-                file = os.open(self._file, os.O_WRONLY)  # never creates it
+                with self._file.open("r+b", buffering=0) as file:  # never creates it
+                    file.write(_text(number))
             except FileNotFoundError:
                 self.lost = True
                 return
             except OSError:
                 continue  # what ails the disk will be told by the run itself
-            try:
-                os.write(file, _text(number))
-            except OSError:
-                continue
-            finally:
-                os.close(file)
 
     def end(self) -> None:
         """No more signs of life; the file stays."""

@@ -28,16 +28,16 @@ class At:
         return min(int(self.place * number), number - 1)
 
 
-def propose(plan: Plan, entry: str, store: Store) -> list[Proposal]:
-    """The next trials of an algorithm, from the validation figures of those before; the defaults are not among them."""
+def propose(plan: Plan, entry: str, store: Store, known: int) -> list[Proposal]:
+    """The next trials of an algorithm, from the validation figures of so many proposals before."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     declared = fields(algorithms.find(parse(entry)[0]).Hparams)
     searched: dict[str, Any] = {f.name: f.metadata["search"] for f in declared if f.metadata["search"] is not None}
     space: dict[str, Any] = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in searched}
-    before = store.proposals(entry)
-    sampler = optuna.samplers.TPESampler(n_startup_trials=BATCH, seed=len(before))
+    before = store.proposals(entry)[:known]
+    sampler = optuna.samplers.TPESampler(n_startup_trials=BATCH, seed=known)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     results, failures = store.results(), store.failures()
     for proposal in before:
@@ -50,7 +50,7 @@ def propose(plan: Plan, entry: str, store: Store) -> list[Proposal]:
             told = {"state": optuna.trial.TrialState.PRUNED, "intermediate_values": curve}
         study.add_trial(optuna.trial.create_trial(params=proposal.unit, distributions=space, **told))
     batch = []
-    for _ in range(min(BATCH, plan.trials - 1 - len(before))):
+    for _ in range(BATCH):
         unit = study.ask(space).params
         hparams = {name: rounded(search.draw(At(unit[name]))) for name, search in searched.items()}
         batch.append(Proposal(hparams, unit))

@@ -43,14 +43,12 @@ class Row:
     figures: dict[str, tuple[float | None, float | None]]
 
 
-def choices(store: Store, results: Mapping[str, Summary]) -> list[Choice]:
-    """The best trial of every algorithm of a sweep."""
+def choices(store: Store, results: Mapping[str, Summary], plan: Plan | None = None) -> list[Choice]:
+    """The best trial of every algorithm of a plan, or of all plans of a sweep."""
+    plans = by_algorithm(store.plans() if plan is None else [plan])
     validation = {key: summary["validation"][SELECTED_ON] for key, summary in results.items()}
     failures = store.failures()
-    return [
-        choose(plan, entry, store.trials(plan, entry), validation, failures)
-        for entry, plan in by_algorithm(store.plans()).items()
-    ]
+    return [choose(plan, entry, store.trials(plan, entry), validation, failures) for entry, plan in plans.items()]
 
 
 def choose(

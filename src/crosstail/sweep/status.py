@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from statistics import fmean
 
-from crosstail.sweep.plan import by_algorithm
-from crosstail.sweep.select import SELECTED_ON, choose
+from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
 
 
@@ -25,12 +24,10 @@ def status(store: Store) -> list[Progress]:
     """One row per algorithm."""
     results, failures = store.results(), store.failures()
     running = {key for key, folders in store.unfinished().items() if not all(map(store.abandoned, folders))}
-    validation = {key: summary["validation"][SELECTED_ON] for key, summary in results.items()}
     rows = []
-    for entry, plan in by_algorithm(store.plans()).items():
-        choice = choose(plan, entry, store.trials(plan, entry), validation, failures)
+    for choice in choices(store, results):
         keys = {key for folds in choice.keys for key in folds}
-        planned = plan.runs_per_algorithm
+        planned = choice.plan.runs_per_algorithm
         if not choice.missing:
             keys.update(key for seed in choice.finals() for key in seed)
             planned = len(keys)  # fewer if there is nothing to choose from
@@ -42,7 +39,7 @@ def status(store: Store) -> list[Progress]:
         remaining = left * fmean(seconds or [0.0]) / max(1, len(running)) if seconds or not left else None
         rows.append(
             Progress(
-                entry=entry,
+                entry=choice.entry,
                 planned=planned,
                 done=len(done),
                 running=len(active),

@@ -73,6 +73,7 @@ class Store:
                 )
         file = self.path / "plans" / f"{plan.key}.json"
         if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
             write_object(file, plan.to_json())
 
     def plans(self) -> list[Plan]:
@@ -85,11 +86,12 @@ class Store:
                 raise ValueError(f"{file} is damaged: remove it and give the same sweep command again") from None
         return found
 
-    def propose(self, entry: str, batch: list[Proposal]) -> None:
-        """Add trials of an algorithm, unless somebody else has proposed others by now."""
+    def propose(self, entry: str, number: int, batch: list[Proposal]) -> None:
+        """Add trials of an algorithm after so many others, unless somebody else has done so by now."""
         own = self.path / "proposals" / f".{token()}"
+        own.mkdir(parents=True)
         write_object(own / "trials.json", {"trials": [list(proposal) for proposal in batch]})
-        if not move(own, self._proposed(entry, len(self.proposals(entry)))):
+        if not move(own, self._proposed(entry, number)):
             shutil.rmtree(own)
 
     def proposals(self, entry: str) -> list[Proposal]:
@@ -114,8 +116,8 @@ class Store:
         """The figures of the finished runs, by key."""
         return self._index.read()
 
-    def tidy(self) -> list[str]:
-        """Put aside what is called finished and holds no result, and return the keys; remove what is left of others."""
+    def tidy(self) -> None:
+        """Put aside what is called finished and holds no result; remove what an accident left of those that do."""
         self.results()
         for key in self._index.damaged:
             self.put_aside(self.path / "runs" / key)
@@ -123,7 +125,6 @@ class Store:
             if self.has(key):
                 for folder in filter(self.abandoned, folders):
                     self._discard(folder)
-        return self._index.damaged
 
     def unfinished(self) -> dict[str, list[Path]]:
         """The folders of runs that are not finished, by key; several of one run only after an accident."""
@@ -197,7 +198,7 @@ class Store:
         if not move(hidden, place):
             shutil.rmtree(hidden)
             return []
-        if self.unfinished()[key] != [place]:  # we were so slow that another one has changed hands
+        if self.unfinished().get(key) != [place]:  # we were so slow that another one has changed hands
             self._discard(place)
             return []
         return [place]

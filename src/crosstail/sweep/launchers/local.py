@@ -59,22 +59,25 @@ class Local(AbstractContextManager["Local"]):
                 job, outcome = worker.job, worker.take()
                 if outcome is None:
                     worker.end()
-                    name = job.spec.key if job else "before its first"
-                    deaths[name] += 1
-                    if job is None and deaths[name] == DEATHS:
-                        raise OSError(f"{DEATHS} worker processes have died without a job: --launcher inline shows why")
                     self._crew[number] = self._hire(number)
-                    if job is None:
-                        continue
-                    if worker.overdue:
-                        outcome = give_up(self.store, job, "time limit", f"took longer than {self.time_limit:g} s")
-                    elif deaths[name] == DEATHS:
-                        outcome = give_up(self.store, job, "died", f"its worker died {DEATHS} times; out of memory?")
-                    else:
+                    outcome = self._after_death(job, worker.overdue, deaths)
+                    if outcome is None and job is not None:
                         waiting.appendleft(job)
-                        continue
-                if outcome != READY:
+                if outcome not in (None, READY):
                     yield outcome
+
+    def _after_death(self, job: Job | None, overdue: bool, deaths: Counter[str]) -> Outcome | None:
+        """What becomes of the job of a worker that died; None: another one goes on with it."""
+        name = job.spec.key if job else ""
+        deaths[name] += 1
+        if job is None:
+            if deaths[name] == DEATHS:
+                raise OSError(f"{DEATHS} worker processes have died without a job: --launcher inline shows why")
+        elif overdue:
+            return give_up(self.store, job, "time limit", f"took longer than {self.time_limit:g} s")
+        elif deaths[name] == DEATHS:
+            return give_up(self.store, job, "died", f"its worker died {DEATHS} times; out of memory?")
+        return None
 
     def _heard_of(self) -> list[int]:
         """Wait for workers that are done with a job or have died, and kill those that take too long."""
