@@ -10,6 +10,7 @@ import numpy as np
 
 from crosstail import algorithms
 from crosstail.data import shot_thresholds
+from crosstail.report.confusions import show_confusions
 from crosstail.report.page import Page
 from crosstail.report.run_charts import NUMBERED, accuracy_chart, loss_chart, pair_chart
 from crosstail.report.run_tables import (
@@ -45,6 +46,7 @@ def write_page(out: Path, folders: Sequence[Path]) -> None:
         _folds(page, results)
     _pairs(page, results)
     if not folds:
+        show_confusions(page, folders[0], first)
         records = RunFolder(folders[0]).records()
         _training(page, first, records)
         _transferability(page, first, records)

@@ -1,0 +1,141 @@
+"""What the worst pairs are taken for, and which test samples fail."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from crosstail import protocols
+from crosstail.data import DomainDataset, ImageFiles
+from crosstail.report.charts import PALETTE
+from crosstail.report.figures import Figure
+from crosstail.report.page import Page, Picture
+from crosstail.report.run_tables import pair_table, worst_table
+from crosstail.report.tables import Result
+from crosstail.training import RunSpec
+from crosstail.training.folder import RunFolder
+from crosstail.training.run import sized
+
+PAIRS = 8  # of the worst
+CLASSES = 5  # that a pair is most often taken for
+SAMPLES = 6  # of each pair that fail
+
+Predictions = Mapping[str, NDArray[Any]]
+
+
+def read_predictions(folder: RunFolder) -> Predictions | None:
+    """`predicted`, `y` and `domain` of every test sample, in the order of the data; None where they were not kept."""
+    found = folder.load("predictions.pt")
+    return None if found is None else {name: values.numpy() for name, values in found.items()}
+
+
+def failing_pairs(result: Result) -> list[tuple[int, int]]:
+    """The worst pairs that have a failure, as (domain, class) numbers."""
+    worst = worst_table(pair_table([result]), PAIRS)
+    worst = worst[worst["hits"] < worst["tested"]]
+    number = [{name: i for i, name in enumerate(result[names])} for names in ("domains", "classes")]
+    return [(number[0][d], number[1][c]) for d, c in zip(worst["domain"], worst["class"], strict=True)]
+
+
+def confusion_table(result: Result, predictions: Predictions, pairs: Sequence[tuple[int, int]]) -> pd.DataFrame:
+    """One row per pair and answer: pair, answer, samples, share in %, right; the answers beyond five are one row."""
+    rows = []
+    for d, c in pairs:
+        given = predictions["predicted"][(predictions["domain"] == d) & (predictions["y"] == c)]
+        counts = np.bincount(given, minlength=len(result["classes"]))
+        right, counts[c] = int(counts[c]), 0
+        order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k]]
+        answers = [(result["classes"][c], right, True)]
+        answers += [(result["classes"][k], int(counts[k]), False) for k in order[:CLASSES]]
+        if order[CLASSES:]:
+            answers.append((f"{len(order) - CLASSES} other classes", int(counts[order[CLASSES:]].sum()), False))
+        pair = f"{result['domains'][d]} / {result['classes'][c]}"
+        rows += [(pair, answer, n, 100 * n / len(given), right) for answer, n, right in answers if n]
+    return pd.DataFrame(rows, columns=["pair", "answer", "samples", "share", "right"])
+
+
+def failures(predictions: Predictions, pair: tuple[int, int]) -> list[int]:
+    """The numbers among the test samples, from 0, of the first samples of a pair that fail."""
+    own = (predictions["domain"] == pair[0]) & (predictions["y"] == pair[1])
+    return [int(i) for i in np.flatnonzero(own & (predictions["predicted"] != predictions["y"]))[:SAMPLES]]
+
+
+def show_confusions(page: Page, folder: Path, result: Result) -> None:
+    """Add what the worst pairs are taken for and the samples that fail, if the run kept what it said of each sample."""
+    predictions, pairs = read_predictions(RunFolder(folder)), failing_pairs(result)
+    if predictions is None or not pairs:
+        return
+    confusion_figure(confusion_table(result, predictions, pairs)).show(page)
+    images = len(result["input_shape"]) == 3
+    dataset = _images(result) if images else None
+    page.heading(f"Test samples of the worst pairs that fail, up to {SAMPLES} of each")
+    if images and dataset is None:
+        page.text("The images are not where they were, or not the same, so only their numbers are shown.")
+    page.text(
+        "Under each sample is what it was taken for."
+        if dataset
+        else "Numbers count the test samples from 0 in the order of the data."
+    )
+    for d, c in pairs:
+        numbers = failures(predictions, (d, c))
+        name = f"{result['domains'][d]} / {result['classes'][c]}"
+        answers = [result["classes"][k] for k in predictions["predicted"][numbers]]
+        if dataset:
+            page.gallery(name, _pictures(dataset, dataset.rows("test")[numbers], name, answers))
+        else:
+            said = (f"{number} taken for {answer}" for number, answer in zip(numbers, answers, strict=True))
+            page.text(f"{name}: " + "; ".join(said))
+
+
+def _images(result: Result) -> DomainDataset | None:
+    """The images that a run was on, before any embedding; None if they are gone or others than then."""
+    spec = RunSpec.from_json(result["spec"])
+    try:
+        dataset = sized(spec, protocols.prepare(spec))
+        known = dataset.checksum == result["data"]["checksum"]
+        if known and len(dataset.rows("test")):
+            dataset.x[dataset.rows("test")[:1]]
+    except (OSError, ValueError):
+        return None
+    return dataset if known else None
+
+
+def _pictures(dataset: DomainDataset, rows: NDArray[np.int64], pair: str, answers: Sequence[str]) -> list[Picture]:
+    paths = dataset.x.paths(rows) if isinstance(dataset.x, ImageFiles) else [f"row {row}" for row in rows]
+    return [
+        Picture(dataset.x[int(row)], answer, f"{pair}, taken for {answer}: {path}")
+        for row, answer, path in zip(rows, answers, paths, strict=True)
+    ]
+
+
+def confusion_figure(table: pd.DataFrame) -> Figure:
+    """A panel per pair, a bar per answer."""
+    wrong = table[~table["right"] & ~table["answer"].str.fullmatch(r"\d+ other classes")]
+    most = wrong.sort_values("samples", ascending=False, kind="stable").iloc[0]
+    kinds = {True: "right", False: "wrong"}
+    bars = (
+        alt.Chart(table.assign(kind=table["right"].map(kinds)), width=210, height=alt.Step(16))
+        .mark_bar()
+        .encode(
+            x=alt.X("samples:Q", title="test samples", axis=alt.Axis(tickMinStep=1, format="d")),
+            y=alt.Y("answer:N", title=None, sort=None, axis=alt.Axis(labelLimit=120)),
+            color=alt.Color(
+                "kind:N",
+                title="answer",
+                scale=alt.Scale(domain=list(kinds.values()), range=[PALETTE[0], PALETTE[5]]),
+                legend=alt.Legend(orient="top"),
+            ),
+            tooltip=["pair:N", "answer:N", "samples:Q", alt.Tooltip("share:Q", format=".0f", title="% of the pair")],
+        )
+    )
+    order = list(dict.fromkeys(table["pair"]))
+    facet = alt.Facet("pair:N", title=None, sort=order, header=alt.Header(labelFontWeight="bold", labelLimit=300))
+    chart = bars.facet(facet=facet, columns=2).resolve_scale(y="independent")
+    title = (
+        f"{most['pair']} is taken for {most['answer']} {most['samples']} times, {most['share']:.0f} % of its samples"
+    )
+    return Figure("confusions", title, chart, "Bars: what the samples of each of the worst pairs are taken for")
