@@ -23,7 +23,7 @@ def asked(monkeypatch):
     """The specs that are asked for, without training any, and so without a page."""
     specs = []
 
-    def fit(spec, out, progress, devices):
+    def fit(spec, out, progress, devices, trace):
         specs.append(spec)
         return {}
 
@@ -210,7 +210,7 @@ def test_a_divergent_run_is_a_failed_job_with_exit_code_1(crosstail, vectors):
 
 
 def test_other_faults_keep_their_traceback(crosstail, vectors, monkeypatch):
-    def fails(spec, out, progress, devices):
+    def fails(spec, out, progress, devices, trace):
         raise RuntimeError("a fault of ours")
 
     monkeypatch.setattr(protocols, "run", fails)
@@ -219,7 +219,7 @@ def test_other_faults_keep_their_traceback(crosstail, vectors, monkeypatch):
 
 
 def test_ctrl_c_says_how_to_go_on(crosstail, vectors, monkeypatch):
-    def stopped(spec, out, progress, devices):
+    def stopped(spec, out, progress, devices, trace):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(protocols, "run", stopped)

@@ -52,24 +52,24 @@ def test_answers_are_counted_right_first_then_by_frequency() -> None:
     given = answers((0, 0, 0), (0, 0, 2), (1, 0, 1), (0, 0, 1), (0, 0, 2), (0, 1, 2))
     table = confusion_table(named(2, 3), given, [(0, 0), (0, 1)])
     assert table.to_numpy().tolist() == [
-        ["d0 / c0", "c0", 1, 25.0, True],
-        ["d0 / c0", "c2", 2, 50.0, False],
-        ["d0 / c0", "c1", 1, 25.0, False],
-        ["d0 / c1", "c2", 1, 100.0, False],
+        ["d0 / c0", "c0", 1, 25.0, "right"],
+        ["d0 / c0", "c2", 2, 50.0, "wrong"],
+        ["d0 / c0", "c1", 1, 25.0, "wrong"],
+        ["d0 / c1", "c2", 1, 100.0, "wrong"],
     ]
 
 
 def test_rare_answers_are_one_row() -> None:
     given = answers(*((0, 0, c) for c in range(1, CLASSES + 4)), (0, 0, CLASSES + 3))
     table = confusion_table(named(1, CLASSES + 4), given, [(0, 0)])
-    assert table["answer"].tolist() == ["c8", "c1", "c2", "c3", "c4", "3 other classes"]
+    assert table["answer"].tolist() == ["c8", "c1", "c2", "c3", "c4", "others: 3"]
     assert table["samples"].tolist() == [2, 1, 1, 1, 1, 3]
 
 
 def test_the_title_names_the_most_frequent_mistake() -> None:
     given = answers((0, 0, 0), (0, 0, 2), (0, 0, 2), (0, 1, 2))
     figure = confusion_figure(confusion_table(named(1, 3), given, [(0, 0), (0, 1)]))
-    assert figure.title == "d0 / c0 is taken for c2 2 times, 67 % of its samples"
+    assert figure.title == "d0 / c0 is taken for c2 in 2 of 3 test samples"
     assert figure.chart.to_dict()["facet"]["sort"] == ["d0 / c0", "d0 / c1"]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from crosstail.report import page as page_module
 from crosstail.report.result_tables import entries
@@ -13,7 +14,7 @@ from crosstail.report.results_page import write_report
 from crosstail.report.run_page import write_page
 from crosstail.report.run_tables import transfer_curve
 from crosstail.report.runs import read_runs
-from crosstail.report.trace import method_curve, moving_nodes, trace_figures
+from crosstail.report.trace import kept, method_curve, moving_nodes, trace_figures
 from crosstail.training.folder import RunFolder
 
 POINTS = np.array([[3.0, 0.0], [-1.0, 2.0], [-2.0, -2.0]])  # three pairs of the four have training samples
@@ -48,7 +49,7 @@ def test_the_curve_has_what_is_known(make_run: Callable[..., Path]) -> None:
 def test_pictures_are_turned_and_mirrored_but_not_stretched(make_run: Callable[..., Path]) -> None:
     turn = np.array([[np.cos(2), -np.sin(2)], [np.sin(2), np.cos(2)]])
     mirror = np.diag([1.0, -1.0])
-    nodes = moving_nodes(*traced(make_run("run", HITS), trace(1, 0.5 * POINTS @ mirror @ turn), trace(1, POINTS)))
+    nodes = moving_nodes(*traced(make_run("run", HITS), trace(1, 0.5 * POINTS @ mirror @ turn), trace(2, POINTS)))
     assert nodes[["domain", "class", "count"]].to_numpy().tolist() == [
         ["d0", "c0", 150],
         ["d0", "c1", 40],
@@ -58,12 +59,16 @@ def test_pictures_are_turned_and_mirrored_but_not_stretched(make_run: Callable[.
     np.testing.assert_allclose(nodes[["x0", "y0"]], 0.5 * POINTS, atol=1e-3)
 
 
-def test_each_picture_is_turned_to_the_one_after_it(make_run: Callable[..., Path]) -> None:
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_pictures_are_turned_to_that_of_the_model_which_was_kept(make_run: Callable[..., Path], place: int) -> None:
     quarter = np.array([[0.0, 1.0], [-1.0, 0.0]])
     pictures = [POINTS @ quarter @ quarter, POINTS @ quarter, POINTS]
-    nodes = moving_nodes(*traced(make_run("run", HITS), *(trace(1, picture) for picture in pictures)))
+    traces = [trace(2.0 if i == place else 1.0, picture) for i, picture in enumerate(pictures)]
+    result, records = traced(make_run("run", HITS, alpha=2.0), *traces)
+    assert kept(result, records) == place
+    nodes = moving_nodes(result, records)
     for i in range(3):
-        np.testing.assert_allclose(nodes[[f"x{i}", f"y{i}"]], POINTS, atol=1e-3)
+        np.testing.assert_allclose(nodes[[f"x{i}", f"y{i}"]], pictures[place], atol=1e-3)
 
 
 def test_titles_say_what_happened(make_run: Callable[..., Path]) -> None:

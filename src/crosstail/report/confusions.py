@@ -23,6 +23,7 @@ from crosstail.training.run import sized
 PAIRS = 8  # of the worst
 CLASSES = 5  # that a pair is most often taken for
 SAMPLES = 6  # of each pair that fail
+KINDS = {"right": PALETTE[0], "wrong": PALETTE[5], "wrong, other classes": PALETTE[1]}
 
 Predictions = Mapping[str, NDArray[Any]]
 
@@ -42,20 +43,19 @@ def failing_pairs(result: Result) -> list[tuple[int, int]]:
 
 
 def confusion_table(result: Result, predictions: Predictions, pairs: Sequence[tuple[int, int]]) -> pd.DataFrame:
-    """One row per pair and answer: pair, answer, samples, share in %, right; the answers beyond five are one row."""
+    """One row per pair and answer: pair, answer, samples, share in %, kind; the answers beyond five are one row."""
     rows = []
     for d, c in pairs:
         given = predictions["predicted"][(predictions["domain"] == d) & (predictions["y"] == c)]
         counts = np.bincount(given, minlength=len(result["classes"]))
-        right, counts[c] = int(counts[c]), 0
+        right, counts[c] = counts[c], 0
         order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k]]
-        answers = [(result["classes"][c], right, True)]
-        answers += [(result["classes"][k], int(counts[k]), False) for k in order[:CLASSES]]
-        if order[CLASSES:]:
-            answers.append((f"{len(order) - CLASSES} other classes", int(counts[order[CLASSES:]].sum()), False))
+        answers = [(result["classes"][c], right, "right")]
+        answers += [(result["classes"][k], counts[k], "wrong") for k in order[:CLASSES]]
+        answers.append((f"others: {len(order) - CLASSES}", counts[order[CLASSES:]].sum(), "wrong, other classes"))
         pair = f"{result['domains'][d]} / {result['classes'][c]}"
-        rows += [(pair, answer, n, 100 * n / len(given), right) for answer, n, right in answers if n]
-    return pd.DataFrame(rows, columns=["pair", "answer", "samples", "share", "right"])
+        rows += [(pair, answer, int(n), 100 * n / len(given), kind) for answer, n, kind in answers if n]
+    return pd.DataFrame(rows, columns=["pair", "answer", "samples", "share", "kind"])
 
 
 def failures(predictions: Predictions, pair: tuple[int, int]) -> list[int]:
@@ -114,11 +114,9 @@ def _pictures(dataset: DomainDataset, rows: NDArray[np.int64], pair: str, answer
 
 def confusion_figure(table: pd.DataFrame) -> Figure:
     """A panel per pair, a bar per answer."""
-    wrong = table[~table["right"] & ~table["answer"].str.fullmatch(r"\d+ other classes")]
-    most = wrong.sort_values("samples", ascending=False, kind="stable").iloc[0]
-    kinds = {True: "right", False: "wrong"}
+    most = table[table["kind"] == "wrong"].sort_values("samples", ascending=False, kind="stable").iloc[0]
     bars = (
-        alt.Chart(table.assign(kind=table["right"].map(kinds)), width=210, height=alt.Step(16))
+        alt.Chart(table, width=210, height=alt.Step(16))
         .mark_bar()
         .encode(
             x=alt.X("samples:Q", title="test samples", axis=alt.Axis(tickMinStep=1, format="d")),
@@ -126,8 +124,8 @@ def confusion_figure(table: pd.DataFrame) -> Figure:
             color=alt.Color(
                 "kind:N",
                 title="answer",
-                scale=alt.Scale(domain=list(kinds.values()), range=[PALETTE[0], PALETTE[5]]),
-                legend=alt.Legend(orient="top"),
+                scale=alt.Scale(domain=list(KINDS), range=list(KINDS.values())),
+                legend=alt.Legend(orient="top", labelLimit=0),
             ),
             tooltip=["pair:N", "answer:N", "samples:Q", alt.Tooltip("share:Q", format=".0f", title="% of the pair")],
         )
@@ -135,7 +133,6 @@ def confusion_figure(table: pd.DataFrame) -> Figure:
     order = list(dict.fromkeys(table["pair"]))
     facet = alt.Facet("pair:N", title=None, sort=order, header=alt.Header(labelFontWeight="bold", labelLimit=300))
     chart = bars.facet(facet=facet, columns=2).resolve_scale(y="independent")
-    title = (
-        f"{most['pair']} is taken for {most['answer']} {most['samples']} times, {most['share']:.0f} % of its samples"
-    )
+    tested = table[table["pair"] == most["pair"]]["samples"].sum()
+    title = f"{most['pair']} is taken for {most['answer']} in {most['samples']} of {tested} test samples"
     return Figure("confusions", title, chart, "Bars: what the samples of each of the worst pairs are taken for")

@@ -42,9 +42,10 @@ figure { margin: .5rem 0 } figcaption { color: var(--dim); font-size: .9rem } im
 .find { color: var(--dim); font-size: .9rem } input, button, select { font: inherit; font-size: .85rem; color: inherit;
   background: var(--paper); border: 1px solid var(--line); border-radius: 4px; padding: .15rem .5rem }
 .save { margin: .1rem 0 1rem } button { cursor: pointer } :focus-visible { outline: 2px solid #0072B2 }
-.gallery { display: flex; flex-wrap: wrap; gap: .6rem; margin: .2rem 0 1rem } .gallery div { width: 72px;
-  font-size: .75rem; line-height: 1.2; overflow-wrap: anywhere } .gallery img { width: 64px; height: 64px;
-  object-fit: contain } .vega-bindings { font-size: .9rem; margin: .3rem 0 }
+.gallery { display: inline-block; vertical-align: top; margin: .2rem 1.5rem .8rem 0 } .gallery div { display: flex;
+  flex-wrap: wrap; gap: .6rem } .gallery span { width: 84px; overflow-wrap: anywhere; font-size: .75rem;
+  line-height: 1.2 } .gallery img { width: 64px; height: 64px; object-fit: contain }
+.vega-bindings { font-size: .9rem; margin: .3rem 0 }
 @media (max-width: 480px) { th, td { padding-right: .5rem } table { font-size: .82rem } }
 """
 
@@ -141,13 +142,12 @@ class Page:
     def gallery(self, caption: str, pictures: Sequence["Picture"]) -> None:
         """Small pictures under a caption, each with its words; a mouse or a screen reader finds its alternative."""
         shown = "".join(
-            f'<div><img alt="{escape(picture.alternative)}" title="{escape(picture.alternative)}" '
-            f'src="{picture.thumbnail()}">{escape(picture.words)}</div>'
+            f'<span><img alt="{escape(picture.alternative)}" title="{escape(picture.alternative)}" '
+            f'src="{picture.thumbnail()}">{escape(picture.words)}</span>'
             for picture in pictures
         )
-        self._body.append(
-            f'<figure><figcaption>{escape(caption)}</figcaption><div class="gallery">{shown}</div></figure>'
-        )
+        text = escape(caption)
+        self._body.append(f'<figure class="gallery"><figcaption>{text}</figcaption><div>{shown}</div></figure>')
 
     def chart(self, chart: Chart, alternative: str) -> None:
         """An interactive chart with a text alternative."""

@@ -97,6 +97,7 @@ def transfer_chart(table: pd.DataFrame) -> alt.Chart:
         .mark_line(point=True)
         .encode(
             y=alt.Y("distance:Q", title="mean distance in feature space"),
+            strokeDash=alt.StrokeDash("statistic:N", sort=order, legend=None),  # β and γ often lie on each other
             tooltip=["step:Q", "statistic:N", alt.Tooltip("distance:Q", format=".2f")],
         )
     )

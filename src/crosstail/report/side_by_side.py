@@ -38,7 +38,7 @@ def side_by_side(first: Model, second: Model) -> Figure:
     charts = []
     for model, own in zip((first, second), nodes, strict=True):
         words = (f"{s} {number(v, 2)}" for s, v in zip("αβγ", model.graph.statistics, strict=True))
-        charts.append(graph_chart(own, f"{model.name}: {', '.join(words)}", reach=reach))
+        charts.append(graph_chart(own, f"{model.name}: {', '.join(words)}", size=420, reach=reach))
     note = (
         "Each mark is a pair, and both pictures have one scale. α / γ is how far the same class of two domains is "
         "apart, of what two classes of two domains are: small is good."

@@ -20,16 +20,31 @@ from crosstail.transfer.layout import aligned
 MEANING = "α: same class, other domain (small is good); β: other class, same domain; γ: both other (large is good)."
 
 
+def kept(result: Result, traced: Sequence[Record]) -> int:
+    """Which evaluation is that of the model which was kept: the one with its α, β, γ."""
+
+    def differs(record: Record) -> float:
+        return sum(
+            abs((record["trace"][name] or 0) - (value or 0)) for name, value in result["transferability"].items()
+        )
+
+    return min(range(len(traced)), key=lambda i: differs(traced[i]))
+
+
 def moving_nodes(result: Result, records: Sequence[Record]) -> pd.DataFrame:
     """One row per pair with training samples: domain, class, count, and its place x0, y0, x1, y1, ... in each trace.
 
-    Each picture is turned to lie as near as can be to the one after it, and the last is that of `crosstail graph`.
+    The picture of the model that was kept is that of `crosstail graph`; going from there to both ends, each is turned
+    to lie as near as can be to the one before.
     """
     nodes = label_table(result["counts"], result["domains"], result["classes"])
     nodes = nodes[nodes["count"] > 0].reset_index(drop=True)
-    pictures = [np.array(record["trace"]["points"]) for record in records if "trace" in record]
-    for i in reversed(range(len(pictures) - 1)):
+    traced = [record for record in records if "trace" in record]
+    pictures, middle = [np.array(record["trace"]["points"]) for record in traced], kept(result, traced)
+    for i in reversed(range(middle)):
         pictures[i] = aligned(pictures[i], pictures[i + 1])
+    for i in range(middle + 1, len(pictures)):
+        pictures[i] = aligned(pictures[i], pictures[i - 1])
     places = {f"{axis}{i}": picture[:, k] for i, picture in enumerate(pictures) for k, axis in enumerate("xy")}
     return pd.concat([nodes, pd.DataFrame(places).round(4)], axis=1)
 
@@ -38,31 +53,33 @@ def trace_figures(result: Result, records: Sequence[Record]) -> list[Figure]:
     """α, β, γ over the steps, and the pairs in the plane with a slider; none where no trace was kept."""
     if not any("trace" in record for record in records):
         return []
-    return [_curve(transfer_curve(result, records)), moving_figure(result, records)]
+    return [_curve(result, records), moving_figure(result, records)]
 
 
-def _curve(table: pd.DataFrame) -> Figure:
+def _curve(result: Result, records: Sequence[Record]) -> Figure:
+    table, last = transfer_curve(result, records), kept(result, [record for record in records if "trace" in record])
     title = "Distances between pairs during training"
     wide = table.pivot(index="at", columns="statistic", values="distance")
     if {"α", "γ"} <= set(wide):
-        first, last = (wide["α"] / wide["γ"]).iloc[[0, -1]]
-        verb = "drew together" if last < first else "moved apart"
-        title = f"The same class of two domains {verb} in training: α / γ went from {first:.2f} to {last:.2f}"
+        begin, end = (wide["α"] / wide["γ"]).iloc[[0, last]]
+        verb = "drew together" if end < begin else "moved apart"
+        title = f"The same class of two domains {verb} in training: α / γ went from {begin:.2f} to {end:.2f}"
     return Figure("trace", title, transfer_chart(table), "Lines: α, β and γ over the training steps", MEANING)
 
 
 def moving_figure(result: Result, records: Sequence[Record]) -> Figure:
     """The pairs in the plane at each evaluation that has a trace."""
     traced = [record for record in records if "trace" in record]
-    titles = [f"step {record['step']:,}: {_words(record)}" for record in traced]
-    chart = graph_chart(moving_nodes(result, records), frames=titles)
-    first, last = (record["trace"]["beta"] for record in (traced[0], traced[-1]))
+    titles, start = [f"step {record['step']:,}: {_words(record)}" for record in traced], kept(result, traced)
+    titles[start] += ", kept"
+    chart = graph_chart(moving_nodes(result, records), frames=titles, start=start)
+    first, last = (record["trace"]["beta"] for record in (traced[0], traced[start]))
     title = "The pairs during training"
     if None not in (first, last):
         title = f"Different classes of a domain went from {first:.2f} to {last:.2f} apart: the slider shows how"
     note = (
-        "Each mark is a pair; near marks transfer well. The slider goes through the evaluations, and the last one is "
-        "shown at first. Click a mark to see the lines of its class, type to find pairs, turn the wheel to zoom."
+        "Each mark is a pair; near marks transfer well. The slider goes through the evaluations and begins with the "
+        "model that was kept. Click a mark to see the lines of its class, type to find pairs, turn the wheel to zoom."
     )
     return Figure("trace-graph", title, chart, "Scatter plot: the pairs in two dimensions, step by step", note)
 

@@ -18,13 +18,19 @@ def reach_of(nodes: pd.DataFrame) -> float:
 
 
 def graph_chart(
-    nodes: pd.DataFrame, title: str = "", size: int = 420, frames: Sequence[str] = (), reach: float | None = None
+    nodes: pd.DataFrame,
+    title: str = "",
+    size: int | None = None,
+    *,
+    frames: Sequence[str] = (),
+    start: int = 0,
+    reach: float | None = None,
 ) -> alt.LayerChart:
     """Nodes (domain, class, count, x, y) in the plane: near pairs transfer well; lines join a class with its middle.
 
     A click on a mark picks its class; what is typed fades the pairs without it; the wheel zooms. With many pairs only
     the lines of the picked class are drawn. With `frames`, titles for the places x0, y0, x1, y1, ..., a slider goes
-    through them. Charts that are to be compared are given one `reach`.
+    through them from `start`. Charts that are to be compared are given one `reach`.
     """
     # One scale for both axes: what the eye measures must be the distance.
     reach = reach or reach_of(nodes)
@@ -32,6 +38,7 @@ def graph_chart(
     axis = alt.Axis(labels=False, ticks=False, grid=False, domain=False)
     classes = list(dict.fromkeys(nodes["class"]))
     many = len(nodes) > LINKED
+    size = size or (600 if many else 420)
     colour = alt.Color(
         "class:N",
         title="class",
@@ -47,7 +54,7 @@ def graph_chart(
     heading: str | alt.TitleParams = title
     if frames:
         moved = alt.binding_range(min=0, max=len(frames) - 1, step=1, name="evaluation ")
-        frame = alt.param(name=f"frame_{own}", value=len(frames) - 1, bind=moved)
+        frame = alt.param(name=f"frame_{own}", value=start, bind=moved)
         base = base.transform_calculate(x=f"datum['x' + {frame.name}]", y=f"datum['y' + {frame.name}]")
         base = base.add_params(frame)
         heading = alt.TitleParams(alt.ExprRef(f"{json.dumps(list(frames))}[{frame.name}]"))
@@ -70,7 +77,7 @@ def graph_chart(
             y=alt.Y("y:Q", scale=scale, axis=axis, title=None),
             color=colour,
             shape=alt.Shape("domain:N", title="domain", scale=alt.Scale(range=SHAPES), sort=None),
-            size=alt.Size("count:Q", title="training samples", scale=alt.Scale(range=[20, 160] if many else [60, 500])),
+            size=alt.Size("count:Q", title="training samples", scale=alt.Scale(range=[8, 80] if many else [60, 500])),
             opacity=alt.condition(found, alt.value(0.9), alt.value(0.05)),
             tooltip=["domain:N", "class:N", "count:Q"],
         )
