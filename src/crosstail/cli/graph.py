@@ -86,7 +86,7 @@ def _draw(found: list[Found], runs: list[Path], metric: str, path: Path) -> None
     graph, dataset, title = found[0]
     figure = None
     if len(found) == 2:
-        figure, title = _side_by_side(found, runs), f"{title} beside {found[1].title}"
+        figure, title = _side_by_side(found, runs), f"{runs[0]} beside {runs[1]}"
     elif path.suffix == ".csv":
         graph.to_frame(dataset.domains, dataset.classes).to_csv(path, index=False)
         return

@@ -115,6 +115,7 @@ def _pictures(dataset: DomainDataset, rows: NDArray[np.int64], pair: str, answer
 def confusion_figure(table: pd.DataFrame) -> Figure:
     """A panel per pair, a bar per answer."""
     most = table[table["kind"] == "wrong"].sort_values("samples", ascending=False, kind="stable").iloc[0]
+    kinds = {kind: colour for kind, colour in KINDS.items() if kind in set(table["kind"])}
     bars = (
         alt.Chart(table, width=210, height=alt.Step(16))
         .mark_bar()
@@ -124,7 +125,7 @@ def confusion_figure(table: pd.DataFrame) -> Figure:
             color=alt.Color(
                 "kind:N",
                 title="answer",
-                scale=alt.Scale(domain=list(KINDS), range=list(KINDS.values())),
+                scale=alt.Scale(domain=list(kinds), range=list(kinds.values())),
                 legend=alt.Legend(orient="top", labelLimit=0),
             ),
             tooltip=["pair:N", "answer:N", "samples:Q", alt.Tooltip("share:Q", format=".0f", title="% of the pair")],

@@ -90,13 +90,14 @@ def _words(record: Record) -> str:
 
 def method_curve(found: Sequence[Entry], methods: Sequence[str]) -> pd.DataFrame:
     """One row per method, step and statistic: the mean distance over its runs that kept a trace."""
-    rows = [
-        (entry.method, row["at"], row["statistic"], row["distance"])
-        for entry in found
-        if entry.method in methods
-        for folder, result in zip(entry.runs["folder"], entry.results, strict=True)
-        for row in transfer_curve(result, RunFolder(folder).records()).to_dict("records")
-    ]
+    rows = []
+    for entry in found:
+        if entry.method in methods:
+            for folder, result in zip(entry.runs["folder"], entry.results, strict=True):
+                records = [record for record in RunFolder(folder).records() if "trace" in record]
+                if records:
+                    curve = transfer_curve(result, records)[["at", "statistic", "distance"]]
+                    rows += [(entry.method, *row) for row in curve.itertuples(index=False)]
     table = pd.DataFrame(rows, columns=["method", "at", "statistic", "distance"])
     return table.groupby(["method", "at", "statistic"], sort=False)["distance"].mean().reset_index()
 
