@@ -245,3 +245,13 @@ def test_the_installed_program_answers(tmp_path):
     done = command("list", "datasets", "--json", cwd=tmp_path)
     assert done.returncode == 0 and done.stderr == ""
     assert "digits" in [row["name"] for row in json.loads(done.stdout)]
+
+
+def test_a_trace_is_kept_where_it_is_asked_for_from_the_start(crosstail, vectors):
+    assert crosstail(f"fit {vectors} {SHORT} --out plain").code == 0
+    done = crosstail(f"fit {vectors} {SHORT} --out plain --trace")
+    assert done.code == 0 and "note: this run was finished before without --trace" in done.out
+    done = crosstail(f"fit {vectors} {SHORT} --out traced --trace")
+    assert done.code == 0 and "--trace" not in done.out
+    assert ["trace" in record for record in RunFolder(Path("traced")).records()] == [True] * 3
+    assert "the slider shows how" in Path("traced/report.html").read_text(encoding="utf-8")

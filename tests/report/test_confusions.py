@@ -114,7 +114,7 @@ def test_images_of_an_array_are_shown_until_they_are_gone(images: Path, tmp_path
     assert given is not None
     pairs = failing_pairs(RunFolder(folder).read_json("result.json"))
     assert len(shown) == sum(len(failures(given, pair)) for pair in pairs)
-    assert re.fullmatch(r"[ab] / .*, taken for .*: row \d+", shown[0])
+    assert re.fullmatch(r"[ab] / .*, taken for .*: test sample \d+", shown[0])
     images.unlink()
     text = page_of(folder)
     assert "<img" not in text and "The images are not where they were" in text and "is taken for" in text
@@ -149,6 +149,8 @@ def test_vectors_have_numbers(make_run: Callable[..., Path]) -> None:
 
 
 def test_a_run_without_failures_has_no_such_part(make_run: Callable[..., Path]) -> None:
-    folder = make_run("run", [[10, 10], [10, 10]])
-    assert torch.load(folder / "predictions.pt")["y"].shape == (40,)
+    assert "taken for" not in page_of(make_run("right", [[10, 10], [10, 10]]))
+    folder = make_run("run", [[10, 9], [10, 10]])
+    kept = torch.load(folder / "predictions.pt")
+    torch.save({**kept, "predicted": kept["y"]}, folder / "predictions.pt")  # not those of the result
     assert "taken for" not in page_of(folder)

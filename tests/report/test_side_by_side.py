@@ -18,8 +18,14 @@ def model(name: str, places: np.ndarray, classes: tuple[str, ...] = ("x", "y")) 
 
 
 def test_the_second_picture_lies_as_the_first_does() -> None:
-    one, other = placed(model("a", PLACES), model("b", 2 * PLACES @ np.array([[0.0, 1.0], [1.0, 0.0]])))
-    np.testing.assert_allclose(other[["x", "y"]], 2 * one[["x", "y"]], atol=1e-2)
+    second = model("b", PLACES * [1, 5])
+    one, other = (nodes[["x", "y"]].to_numpy() for nodes in placed(model("a", PLACES), second))
+    # Of all turns and mirrorings the nearest is the one that makes this product symmetric and not negative.
+    product = other.T @ one
+    np.testing.assert_allclose(product, product.T, atol=1e-6)
+    assert (np.linalg.eigvalsh(product) >= 0).all()
+    distances = np.linalg.norm(other[:, None] - other[None], axis=2)
+    np.testing.assert_allclose(distances, second.graph.matrix, atol=1e-2)
 
 
 def test_pictures_of_other_pairs_are_left_as_they_are() -> None:

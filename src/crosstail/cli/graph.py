@@ -106,7 +106,7 @@ def _side_by_side(found: list[Found], runs: list[Path]) -> "Figure":
     """Named by their algorithms, or by their folders where these are the same."""
     from crosstail.report.side_by_side import Model, side_by_side
 
-    names = [one.title.split()[0] for one in found]
+    names = [one.title.partition(" on ")[0] for one in found]
     names = names if names[0] != names[1] else [str(run) for run in runs]
     first, second = (
         Model(name, one.graph, one.dataset.domains, one.dataset.classes) for name, one in zip(names, found, strict=True)

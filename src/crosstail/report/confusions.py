@@ -53,8 +53,9 @@ def confusion_table(result: Result, predictions: Predictions, pairs: Sequence[tu
         answers = [(result["classes"][c], right, "right")]
         answers += [(result["classes"][k], counts[k], "wrong") for k in order[:CLASSES]]
         answers.append((f"others: {len(order) - CLASSES}", counts[order[CLASSES:]].sum(), "wrong, other classes"))
-        pair = f"{result['domains'][d]} / {result['classes'][c]}"
-        rows += [(pair, answer, int(n), 100 * n / len(given), kind) for answer, n, kind in answers if n]
+        rows += [
+            (_name(result, (d, c)), answer, int(n), 100 * n / len(given), kind) for answer, n, kind in answers if n
+        ]
     return pd.DataFrame(rows, columns=["pair", "answer", "samples", "share", "kind"])
 
 
@@ -66,50 +67,58 @@ def failures(predictions: Predictions, pair: tuple[int, int]) -> list[int]:
 
 def show_confusions(page: Page, folder: Path, result: Result) -> None:
     """Add what the worst pairs are taken for and the samples that fail, if the run kept what it said of each sample."""
-    predictions, pairs = read_predictions(RunFolder(folder)), failing_pairs(result)
+    predictions = read_predictions(RunFolder(folder))
+    pairs = [pair for pair in failing_pairs(result) if failures(predictions, pair)] if predictions else []
     if predictions is None or not pairs:
         return
     confusion_figure(confusion_table(result, predictions, pairs)).show(page)
     images = len(result["input_shape"]) == 3
-    dataset = _images(result) if images else None
+    pictures = failing_images(result, predictions, pairs) if images else None
     page.heading(f"Test samples of the worst pairs that fail, up to {SAMPLES} of each")
-    if images and dataset is None:
-        page.text("The images are not where they were, or not the same, so only their numbers are shown.")
-    page.text(
-        "Under each sample is what it was taken for."
-        if dataset
-        else "Numbers count the test samples from 0 in the order of the data."
-    )
-    for d, c in pairs:
-        numbers = failures(predictions, (d, c))
-        name = f"{result['domains'][d]} / {result['classes'][c]}"
-        answers = [result["classes"][k] for k in predictions["predicted"][numbers]]
-        if dataset:
-            page.gallery(name, _pictures(dataset, dataset.rows("test")[numbers], name, answers))
-        else:
-            said = (f"{number} taken for {answer}" for number, answer in zip(numbers, answers, strict=True))
-            page.text(f"{name}: " + "; ".join(said))
+    if pictures:
+        page.text("Under each sample is what it was taken for.")
+        for pair, shown in zip(pairs, pictures, strict=True):
+            page.gallery(_name(result, pair), shown)
+        return
+    gone = "The images are not where they were, or not the same, so only their numbers are shown. " if images else ""
+    page.text(f"{gone}Numbers count the test samples from 0 in the order of the data.")
+    for pair in pairs:
+        said = (f"{i} taken for {_answer(result, predictions, i)}" for i in failures(predictions, pair))
+        page.text(f"{_name(result, pair)}: " + "; ".join(said))
 
 
-def _images(result: Result) -> DomainDataset | None:
-    """The images that a run was on, before any embedding; None if they are gone or others than then."""
+def failing_images(
+    result: Result, predictions: Predictions, pairs: Sequence[tuple[int, int]]
+) -> list[list[Picture]] | None:
+    """The samples of each pair that fail, as they were before any embedding; None if they are gone or have changed."""
     spec = RunSpec.from_json(result["spec"])
     try:
         dataset = sized(spec, protocols.prepare(spec))
-        known = dataset.checksum == result["data"]["checksum"]
-        if known and len(dataset.rows("test")):
-            dataset.x[dataset.rows("test")[:1]]
+        if dataset.checksum != result["data"]["checksum"]:
+            return None
+        return [
+            [
+                _picture(dataset, i, _name(result, pair), _answer(result, predictions, i))
+                for i in failures(predictions, pair)
+            ]
+            for pair in pairs
+        ]
     except (OSError, ValueError):
         return None
-    return dataset if known else None
 
 
-def _pictures(dataset: DomainDataset, rows: NDArray[np.int64], pair: str, answers: Sequence[str]) -> list[Picture]:
-    paths = dataset.x.paths(rows) if isinstance(dataset.x, ImageFiles) else [f"row {row}" for row in rows]
-    return [
-        Picture(dataset.x[int(row)], answer, f"{pair}, taken for {answer}: {path}")
-        for row, answer, path in zip(rows, answers, paths, strict=True)
-    ]
+def _picture(dataset: DomainDataset, number: int, pair: str, answer: str) -> Picture:
+    row = int(dataset.rows("test")[number])
+    place = dataset.x.paths(row)[0] if isinstance(dataset.x, ImageFiles) else f"test sample {number}"
+    return Picture(dataset.x[row], answer, f"{pair}, taken for {answer}: {place}")
+
+
+def _name(result: Result, pair: tuple[int, int]) -> str:
+    return f"{result['domains'][pair[0]]} / {result['classes'][pair[1]]}"
+
+
+def _answer(result: Result, predictions: Predictions, number: int) -> str:
+    return str(result["classes"][predictions["predicted"][number]])
 
 
 def confusion_figure(table: pd.DataFrame) -> Figure:

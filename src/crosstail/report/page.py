@@ -139,7 +139,7 @@ class Page:
             f"<figcaption>{escape(caption)}</figcaption></figure>"
         )
 
-    def gallery(self, caption: str, pictures: Sequence["Picture"]) -> None:
+    def gallery(self, caption: str, pictures: Sequence[Picture]) -> None:
         """Small pictures under a caption, each with its words; a mouse or a screen reader finds its alternative."""
         shown = "".join(
             f'<span><img alt="{escape(picture.alternative)}" title="{escape(picture.alternative)}" '
