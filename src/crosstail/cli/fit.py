@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -92,6 +93,7 @@ def fit(
         evaluations=evaluations,
         precision=precision,
     )
+    spec = replace(spec, hparams=algorithms.draw(type(typed), 0, finetune=spec.finetunes) | spec.hparams)
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
     plans = protocols.folds(spec)
     places = [out if len(plans) == 1 else out / str(plan.unseen) for plan in plans]
