@@ -32,7 +32,7 @@ def propose(plan: Plan, entry: str, store: Store, known: int) -> list[Proposal]:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    searched = algorithms.ranges(algorithms.find(parse(entry)[0]).Hparams, plan.shared.finetunes)
+    searched: dict[str, Any] = algorithms.ranges(algorithms.find(parse(entry)[0]).Hparams, plan.shared.finetunes)
     space: dict[str, Any] = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in searched}
     before = store.proposals(entry)[:known]
     sampler = optuna.samplers.TPESampler(n_startup_trials=BATCH, seed=known)
