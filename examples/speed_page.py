@@ -55,16 +55,14 @@ def growth_chart(growth: list[dict[str, float]]) -> alt.HConcatChart:
     panels = []
     for name, title in AXES.items():
         others = [other for other in AXES if other != name]
-        shown = table[(table[others] == usual[others]).all(axis=1)].drop_duplicates(name)
+        shown = table[(table[others] == usual[others]).all(axis=1)]
         fixed = ", ".join(f"{other[0].upper()} = {int(usual[other]):,}" for other in others)
-        panels.append(
-            alt.Chart(shown, width=200, height=180, title=alt.TitleParams(title, subtitle=fixed))
-            .mark_line(point=True, color=PALETTE[0])
-            .encode(
-                x=alt.X(f"{name}:Q", title=title, axis=alt.Axis(format="~s", tickCount=4)),
-                y=alt.Y("MiB:Q", title="peak beside the file, MiB", scale=alt.Scale(domain=[0, top])),
-            )
+        base = alt.Chart(shown, width=200, height=180, title=alt.TitleParams(title, subtitle=fixed)).encode(
+            x=alt.X(f"{name}:Q", title=title, axis=alt.Axis(format="~s", tickCount=4))
         )
+        y = alt.Y("MiB:Q", title="peak beside the file, MiB", scale=alt.Scale(domain=[0, top]))
+        dots = base.mark_point(filled=True, size=50, color=PALETTE[0]).encode(y=y)
+        panels.append(dots + base.mark_line(color=PALETTE[0]).encode(y="mean(MiB):Q"))
     return alt.hconcat(*panels)
 
 

@@ -1,4 +1,4 @@
-"""EfficientNet-Lite2 with ImageNet weights from a package: larger, slower and a little better than Lite0."""
+"""EfficientNet-Lite2 with ImageNet weights from a package: larger and slower than Lite0, and better on ImageNet."""
 
 from crosstail.backbones._efficientnet_lite import packaged
 

@@ -45,7 +45,7 @@ class _Whole(nn.Module):
     def __init__(self, predictor: Predictor) -> None:
         super().__init__()
         self.images = len(predictor.input_shape) == 3
-        self.embedder = predictor.embedder or nn.Identity()
+        self.embedder = predictor.embedder.backbone if predictor.embedder else nn.Identity()
         self.algorithm = predictor.algorithm
 
     def forward(self, x: Tensor) -> Tensor:
