@@ -16,7 +16,7 @@ from crosstail.report.page import save_chart
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORD, GROWTH = DOCS / "results" / "speed.json", DOCS / "results" / "memory.json"
-AXES = {"samples": "samples N", "pairs": "pairs P", "features": "features F"}
+AXES = {"samples": "N", "pairs": "P", "features": "F"}
 
 
 def limits_table(record: list[dict[str, object]]) -> pd.DataFrame:
@@ -36,7 +36,10 @@ def limits_chart(table: pd.DataFrame) -> alt.LayerChart:
     title = (
         f"{len(table) - missed} of {len(table)} figures keep their limits" if missed else "Every figure keeps its limit"
     )
-    base = alt.Chart(table.sort_values("used"), width=420, height=alt.Step(17), title=title)
+    steps = table[table["bench"] == "step"]
+    slowest = steps.nlargest(1, "used").assign(label=lambda t: t["label"] + f" (slowest of {len(steps)})")
+    shown = pd.concat([table[table["bench"] != "step"], slowest]).sort_values("used")
+    base = alt.Chart(shown, width=420, height=alt.Step(17), title=title)
     dots = base.mark_point(filled=True, size=60).encode(
         x=alt.X("used:Q", title="share of the limit (log scale; less is better)", scale=alt.Scale(type="log")),
         y=alt.Y("label:N", title=None, sort=None, axis=alt.Axis(labelLimit=460)),
@@ -53,10 +56,10 @@ def growth_chart(growth: list[dict[str, float]]) -> alt.HConcatChart:
     usual = table[list(AXES)].mode().iloc[0]
     top = float(table["MiB"].max()) * 1.1
     panels = []
-    for name, title in AXES.items():
+    for name, symbol in AXES.items():
         others = [other for other in AXES if other != name]
         shown = table[(table[others] == usual[others]).all(axis=1)]
-        fixed = ", ".join(f"{other[0].upper()} = {int(usual[other]):,}" for other in others)
+        title, fixed = f"{name} {symbol}", ", ".join(f"{AXES[other]} = {int(usual[other]):,}" for other in others)
         base = alt.Chart(shown, width=200, height=180, title=alt.TitleParams(title, subtitle=fixed)).encode(
             x=alt.X(f"{name}:Q", title=title, axis=alt.Axis(format="~s", tickCount=4))
         )
