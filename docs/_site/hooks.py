@@ -11,6 +11,7 @@ from mkdocs.structure.files import File, InclusionLevel
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")
+SOURCE = "source/"  # where files are shown that are not in docs/
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 SHIM = re.compile(r'<script src="https://[^"]*iframe-worker/shim"></script>')  # the theme's, from elsewhere
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
@@ -21,17 +22,15 @@ def on_config(config: Any) -> Any:
     docs = Path(config.docs_dir)
     named = set(re.findall(r"[\w/-]+\.md", str(config.nav)))
 
-    def expanded(item: Any) -> list[Any]:
-        if isinstance(item, dict):
-            return [{title: expanded_list(inner) for title, inner in item.items()}]
-        if "*" not in item:
-            return [item]
-        return sorted({path.relative_to(docs).as_posix() for path in docs.glob(item)} - named)
+    def pages(name: str) -> list[str]:
+        return (
+            sorted({path.relative_to(docs).as_posix() for path in docs.glob(name)} - named) if "*" in name else [name]
+        )
 
-    def expanded_list(item: Any) -> Any:
-        return [page for inner in item for page in expanded(inner)] if isinstance(item, list) else item
-
-    config.nav = expanded_list(config.nav)
+    for section in config.nav:
+        for title, names in section.items():
+            if isinstance(names, list):
+                section[title] = [page for name in names for page in pages(name)]
     return config
 
 
@@ -39,33 +38,36 @@ def on_files(files: Any, config: Any) -> Any:
     """Add pages from the root, and a page with the text of every file that some page links to."""
     for name in PAGES:
         files.append(File.generated(config, name, content=(ROOT / name).read_text(encoding="utf-8")))
-    for page in list(files.documentation_pages()):
-        for path in filter(None, (_outside(page.src_uri, link) for link in LINK.findall(page.content_string))):
-            if path not in PAGES and files.get_file_from_path(_source(path)) is None:
-                text = (ROOT / path).read_text(encoding="utf-8")
-                body = f"---\nsearch:\n  exclude: true\n---\n# {path}\n\n```python\n{text}```\n"
-                files.append(File.generated(config, _source(path), content=body, inclusion=InclusionLevel.NOT_IN_NAV))
+    links = {
+        _in_site(page.src_uri, link)
+        for page in files.documentation_pages()
+        for link in LINK.findall(page.content_string)
+    }
+    for name in sorted(links):
+        file = ROOT / name.removeprefix(SOURCE).removesuffix(".md")
+        if name.startswith(SOURCE) and file.is_file():
+            text = f"# {file.name}\n\n````python\n{file.read_text(encoding='utf-8')}````\n"
+            files.append(File.generated(config, name, content=text, inclusion=InclusionLevel.NOT_IN_NAV))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Point links out of docs/ at those pages."""
-
-    def inside(found: re.Match[str]) -> str:
-        path = _outside(page.file.src_uri, found[1])
-        if path is None:
-            return found[0]
-        target = path if path in PAGES else _source(path)
-        return "](" + posixpath.relpath(target, posixpath.dirname(page.file.src_uri) or ".")
-
-    return LINK.sub(inside, markdown)
+    """Point links at those pages."""
+    name = page.file.src_uri
+    if name.startswith(SOURCE):
+        return markdown
+    here = posixpath.dirname(name) or "."
+    return LINK.sub(lambda found: "](" + posixpath.relpath(_in_site(name, found[1]), here), markdown)
 
 
 def on_page_content(content: str, **_: Any) -> str:
     """Turn formulas into MathML, which browsers draw by themselves."""
 
     def mathml(found: re.Match[str]) -> str:
-        return convert(html.unescape(found[2]), display="inline" if found[1] == "span" else "block")
+        text = html.unescape(found[2]).replace("'", "′")  # a prime of its own would be raised twice
+        for size, sides in (("left", "(["), ("right", ")]")):  # brackets grow by themselves
+            text = re.sub(rf"\\[bB]ig([{re.escape(sides)}])", rf"\\{size}\1", text)
+        return convert(text, display="inline" if found[1] == "span" else "block")
 
     return FORMULA.sub(mathml, content)
 
@@ -81,14 +83,10 @@ def on_post_template(output: str, **_: Any) -> str:
     return SHIM.sub("", output)
 
 
-def _outside(page: str, link: str) -> str | None:
-    """The path from the root of a linked file that is not in docs/; a page of the root is as if it were in there."""
-    at = "" if page in PAGES else posixpath.dirname(f"docs/{page}")
-    path = posixpath.normpath(posixpath.join(at, link))
-    if page in PAGES and path.startswith("docs/"):
-        return None
-    return None if path.startswith("docs/") or not (ROOT / path).is_file() else path
-
-
-def _source(path: str) -> str:
-    return f"source/{path}.md"
+def _in_site(page: str, link: str) -> str:
+    """Which page or file of the site a link of a page leads to, given where both are in the repository."""
+    folder = "" if page in PAGES else posixpath.dirname(f"docs/{page}")
+    path = posixpath.normpath(posixpath.join(folder, link))
+    if path in PAGES:
+        return path
+    return path.removeprefix("docs/") if path.startswith("docs/") else f"{SOURCE}{path}.md"
