@@ -79,6 +79,19 @@ def test_each_fold_has_a_page_and_so_have_all_together(crosstail, vectors):
 PAGES = ["dg/report.html", "dg/0/report.html", "dg/1/report.html"]
 
 
+def test_each_fold_has_a_log_and_the_runs_are_those_without(crosstail, vectors):
+    words = f"--protocol dg --algorithm erm {SHORT} --json"
+    logged = crosstail(f"fit {vectors} --out dg {words} --log csv")
+    assert logged.code == 0 and logged.err == ""
+    plain = crosstail(f"fit {vectors} --out plain {words}")
+    for fold, with_log, without in zip("01", json.loads(logged.out), json.loads(plain.out), strict=True):
+        assert with_log["test"] == without["test"] and with_log["spec"] == without["spec"]
+        rows = Path(f"dg/{fold}/log.csv").read_text(encoding="utf-8").splitlines()
+        assert f"unseen,,{fold}" in rows
+        assert f"final/test/average,{with_log['selected_step']},{with_log['test']['average']}" in rows
+    assert not list(Path("plain").rglob("log.csv"))
+
+
 def test_every_option_is_in_the_spec(crosstail, asked):
     done = crosstail(
         "fit digits --out run --algorithm boda_m --decouple --backbone efficientnet_lite0 --freeze --width 16 "
