@@ -35,15 +35,20 @@ def markdown(table: TextTable) -> str:
     |---|
     | **1** |
     """
-    rows = [[_cell(cell) for cell in row] for row in (table.header, *table.rows)]
+    rows = [[escaped(cell) for cell in row] for row in (table.header, *table.rows)]
     for i, j in table.best:
         rows[i + 1][j] = f"**{rows[i + 1][j]}**"
     head, *body = ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join([head, "|" + "---|" * len(table.header), *body])
 
 
-def _cell(text: str) -> str:
-    return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text.replace("\n", " "))
+def escaped(text: str) -> str:
+    """Text in which Markdown finds nothing to obey.
+
+    >>> print(escaped("<b>a_b &amp; [c](d)"))
+    \\<b\\>a\\_b \\&amp; \\[c\\](d)
+    """
+    return re.sub(r"([\\|*_`<>\[\]&~$])", r"\\\1", " ".join(text.splitlines()))
 
 
 def latex(table: TextTable) -> str:

@@ -15,7 +15,7 @@ from crosstail.data import shot_thresholds
 from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
 from crosstail.report.charts import PALETTE
-from crosstail.report.figures import INK, Figure
+from crosstail.report.figures import INK, Figure, correlation
 from crosstail.training.evaluation import features
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Progress
@@ -185,7 +185,8 @@ def _discrepancy(name: str, seen: Seen) -> Figure:
     rare = table[table["shot"] == "few"]["mean"].mean() / table[table["shot"] != "few"]["mean"].mean()
     long = table.melt(["domain", "class", "count", "shot"], var_name="distance", value_name="value")
     long["order"] = long["distance"].str.removeprefix("other_")
-    long["training"] = np.where(long["distance"].str.startswith("other_"), "other domains", "same pair")
+    sides = ["same pair", "other domains"]
+    long["training"] = np.where(long["distance"].str.startswith("other_"), *reversed(sides))
     rows = []
     for order in ("mean", "covariance"):
         part = long[long["order"] == order]
@@ -194,17 +195,26 @@ def _discrepancy(name: str, seen: Seen) -> Figure:
             x=alt.X("class:N", title="class", sort=list(seen.classes), axis=alt.Axis(labels=len(classes) <= 40))
         )
         shade = base.mark_rect(opacity=0.12).encode(
-            color=alt.Color(
+            fill=alt.Fill(
                 "shot:N",
                 title="shots (background)",
                 scale=alt.Scale(domain=["many", "medium", "few"], range=[PALETTE[0], INK, PALETTE[5]]),
+                legend=alt.Legend(orient="bottom"),
             )
         )
         line = base.mark_line(point=True).encode(
             y=alt.Y("value:Q", title=f"distance of {order}s"),
-            strokeDash=alt.StrokeDash("training:N", title="training samples of", sort=["same pair", "other domains"]),
-            stroke=alt.Stroke(
-                "training:N", title="training samples of", scale=alt.Scale(range=[PALETTE[1], PALETTE[3]])
+            color=alt.Color(
+                "training:N",
+                title="training samples of",
+                scale=alt.Scale(domain=sides, range=[PALETTE[1], PALETTE[3]]),
+                legend=alt.Legend(orient="bottom"),
+            ),
+            strokeDash=alt.StrokeDash(
+                "training:N",
+                title="training samples of",
+                scale=alt.Scale(domain=sides, range=[[1, 0], [5, 4]]),
+                legend=alt.Legend(orient="bottom"),
             ),
             tooltip=["domain:N", "class:N", "count:Q", "training:N", alt.Tooltip("value:Q", format=".2f")],
         )
@@ -216,7 +226,7 @@ def _discrepancy(name: str, seen: Seen) -> Figure:
 
 def _ratio(name: str, seen: Seen) -> Figure:
     table = ratio_table(seen)
-    r = float(np.corrcoef(np.log(table["counts"]), np.log(table["distances"]))[0, 1])
+    r = correlation(np.log(table["counts"]), np.log(table["distances"]))
     chart = (
         alt.Chart(table, width="container", height=300)
         .mark_point(filled=True, opacity=0.6, color=PALETTE[0])
@@ -229,4 +239,6 @@ def _ratio(name: str, seen: Seen) -> Figure:
     )
     verb = "lies nearer" if r > 0.2 else "does not lie nearer"
     title = f"{seen.name}: test data {verb} to a domain that has more of the class (r = {r:+.2f} of the logarithms)"
+    if np.isnan(r):
+        title = f"{seen.name}: every class has as many samples in one domain as in another, so nothing can be compared"
     return Figure(name, title, chart, "Points: ratio of distances against ratio of counts, per class and two domains")

@@ -198,7 +198,7 @@ def curve_figure(name: str, data: str, table: pd.DataFrame, methods: Sequence[st
 
 def separation_figure(name: str, data: str, table: pd.DataFrame, methods: Sequence[str]) -> Figure:
     """Accuracy against (β + γ) − α over all models, the trials of a search included."""
-    r = float(np.corrcoef(table["separation"], table["accuracy"])[0, 1]) if len(table) > 2 else float("nan")
+    r = correlation(table["separation"], table["accuracy"])
     shown = table.assign(method=table["method"].where(table["method"].isin(methods), "others"))
     order = [*methods, *["others"] * bool((shown["method"] == "others").any())]
     chart = (
@@ -218,8 +218,14 @@ def separation_figure(name: str, data: str, table: pd.DataFrame, methods: Sequen
         .interactive()
     )
     strength = "goes with" if r > 0.5 else "goes against" if r < -0.5 else "says little of"
-    title = f"{data}: over {len(table)} models, (β + γ) − α {strength} accuracy (r = {r:+.2f})"
+    title = f"{data}: over {len(table)} models, (β + γ) − α {strength} accuracy"
+    title += "" if np.isnan(r) else f" (r = {r:+.2f})"
     return Figure(name, title, chart, "Points: test accuracy of each model against how far classes are apart")
+
+
+def correlation(x: pd.Series, y: pd.Series) -> float:
+    """Pearson's, or nan where there are too few points or all are the same."""
+    return float(np.corrcoef(x, y)[0, 1]) if len(x) > 2 and x.nunique() > 1 < y.nunique() else float("nan")
 
 
 def transfer_figure(name: str, data: str, table: pd.DataFrame) -> Figure:
@@ -235,7 +241,7 @@ def transfer_figure(name: str, data: str, table: pd.DataFrame) -> Figure:
             x=alt.X("distance:Q", title="mean distance in feature space"),
             y=alt.Y("method:N", title=None, sort=order, axis=alt.Axis(labelLimit=150)),
             color=_colour("statistic", ["α", "β", "γ"]),
-            shape=alt.Shape("statistic:N", title=None, sort=["α", "β", "γ"]),
+            shape=alt.Shape("statistic:N", title=None, sort=["α", "β", "γ"], legend=_legend()),
             tooltip=["method:N", "statistic:N", alt.Tooltip("distance:Q", format=".2f")],
         )
     )
@@ -246,8 +252,9 @@ def transfer_figure(name: str, data: str, table: pd.DataFrame) -> Figure:
 
 def _colour(field: str, order: Sequence[str]) -> alt.Color:
     colours = [INK if name == "others" else PALETTE[i % len(PALETTE)] for i, name in enumerate(order)]
-    scale, legend = (
-        alt.Scale(domain=list(order), range=colours),
-        alt.Legend(orient="top", labelLimit=0, columns=3, symbolOpacity=1),
-    )
-    return alt.Color(f"{field}:N", title=None, sort=list(order), scale=scale, legend=legend)
+    scale = alt.Scale(domain=list(order), range=colours)
+    return alt.Color(f"{field}:N", title=None, sort=list(order), scale=scale, legend=_legend())
+
+
+def _legend() -> alt.Legend:
+    return alt.Legend(orient="top", labelLimit=0, columns=3, symbolOpacity=1)

@@ -124,7 +124,8 @@ class Page:
         name = f"chart{self._charts}"
         self._charts += 1
         # "</script" or "<!--" in a name from the data would change where the script element ends.
-        spec = json.dumps(chart.to_dict()).replace("<", "\\u003c")
+        # Vega puts the description of a chart in the place of the label that is there before it is drawn.
+        spec = json.dumps(chart.to_dict() | {"description": alternative}).replace("<", "\\u003c")
         style = "fit" if getattr(chart, "width", None) == "container" else ""
         label = escape(alternative)
         self._body.append(

@@ -42,13 +42,26 @@ NAMED = 20  # folders that were left out, by name
 
 def write_report(out: Path, runs: Runs, baseline: str, seen: Sequence[Seen] = (), files: bool = True) -> Path:
     """OUT/index.html, OUT/tables/ and OUT/figures/; `seen` are the models to draw the features of."""
+    names = list(dict.fromkeys(runs.chosen["data"]))
+    page = Page("Results of " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""))
+    made = add_results(page, runs, baseline, seen)
+    page.save(out / "index.html")
+    for part in made:
+        if isinstance(part, TextTable):
+            save(part, out / "tables")
+        elif files:
+            save_figure(part, out / "figures")
+    return out / "index.html"
+
+
+def add_results(page: Page, runs: Runs, baseline: str, seen: Sequence[Seen] = ()) -> list[TextTable | Figure]:
+    """Show what the runs found on a page, and return its tables and figures."""
     chosen = runs.chosen
     found, missing = entries(chosen)
     if not found:
         raise ValueError(f"no method has a run for every unseen domain: {missing[0]}")
     summary = summary_table(chosen)
     names = _file_names(list(dict.fromkeys(summary["data"])))
-    page = Page("Results of " + ", ".join(list(names)[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""))
     made: list[TextTable | Figure] = []
 
     def show(part: TextTable | Figure) -> None:
@@ -87,13 +100,7 @@ def write_report(out: Path, runs: Runs, baseline: str, seen: Sequence[Seen] = ()
             title = f"The BoDA loss is at most {100 * gap:.2f} % above the least that its theorems allow"
             show(_plain("bound", title, bounds, digits))
     _left_out(page, runs, missing)
-    page.save(out / "index.html")
-    for part in made:
-        if isinstance(part, TextTable):
-            save(part, out / "tables")
-        elif files:
-            save_figure(part, out / "figures")
-    return out / "index.html"
+    return made
 
 
 def save_figure(figure: Figure, folder: Path) -> None:

@@ -1,6 +1,7 @@
 """From a spec to a result: data, features, stage one, stage two, test figures, transferability."""
 
 import math
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from crosstail import algorithms, backbones, data
+from crosstail import __version__, algorithms, backbones, data
 from crosstail.algorithms import Algorithm, Task
 from crosstail.backbones import Backbone
 from crosstail.data import Augment, DomainDataset, ImageFiles
@@ -267,6 +268,7 @@ def _result(
         "counts": counts.tolist(),
         **figures(chosen["averaged"] if spec.average else chosen),
         "transferability": {name: None if math.isnan(value) else value for name, value in statistics.items()},
+        "versions": {"crosstail": __version__, "torch": str(torch.__version__), "Python": platform.python_version()},
         **beside,
     }
 
