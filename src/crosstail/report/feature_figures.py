@@ -15,7 +15,7 @@ from crosstail.data import shot_thresholds
 from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
 from crosstail.report.charts import PALETTE
-from crosstail.report.figures import INK, Figure, correlation
+from crosstail.report.figures import INK, LABELLED, Figure, angle, correlation
 from crosstail.training.evaluation import features
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Progress
@@ -192,14 +192,19 @@ def _discrepancy(name: str, seen: Seen) -> Figure:
         part = long[long["order"] == order]
         classes = list(dict.fromkeys(part["class"]))
         base = alt.Chart(part, width=max(150, min(14 * len(classes), 300)), height=130).encode(
-            x=alt.X("class:N", title="class", sort=list(seen.classes), axis=alt.Axis(labels=len(classes) <= 40))
+            x=alt.X(
+                "class:N",
+                title="class",
+                sort=list(seen.classes),
+                axis=alt.Axis(labels=len(classes) <= LABELLED, labelAngle=angle(classes)),
+            )
         )
         shade = base.mark_rect(opacity=0.12).encode(
             fill=alt.Fill(
                 "shot:N",
                 title="shots (background)",
                 scale=alt.Scale(domain=["many", "medium", "few"], range=[PALETTE[0], INK, PALETTE[5]]),
-                legend=alt.Legend(orient="bottom"),
+                legend=alt.Legend(orient="bottom", symbolOpacity=0.4),
             )
         )
         line = base.mark_line(point=True).encode(
@@ -227,12 +232,13 @@ def _discrepancy(name: str, seen: Seen) -> Figure:
 def _ratio(name: str, seen: Seen) -> Figure:
     table = ratio_table(seen)
     r = correlation(np.log(table["counts"]), np.log(table["distances"]))
+    scale = alt.Scale(type="log", nice=False, padding=10)
     chart = (
         alt.Chart(table, width="container", height=300)
         .mark_point(filled=True, opacity=0.6, color=PALETTE[0])
         .encode(
-            x=alt.X("counts:Q", title="training samples, other domain / own", scale=alt.Scale(type="log")),
-            y=alt.Y("distances:Q", title="distance to training, own / other domain", scale=alt.Scale(type="log")),
+            x=alt.X("counts:Q", title="training samples, other domain / own", scale=scale),
+            y=alt.Y("distances:Q", title="distance to training, own / other domain", scale=scale),
             tooltip=["class:N", "domain:N", "other:N", "counts:Q", alt.Tooltip("distances:Q", format=".2f")],
         )
         .interactive()

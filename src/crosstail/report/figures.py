@@ -1,6 +1,6 @@
 """The figures of a report: each is a table, a sentence that says what it shows, and a chart."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,7 @@ def counts_figure(name: str, entry: Entry) -> Figure:
                 "class:N",
                 title="class" if len(classes) <= LABELLED else "class, from common to rare",
                 sort=classes,
-                axis=alt.Axis(labels=len(classes) <= LABELLED, ticks=False, labelLimit=80),
+                axis=alt.Axis(labels=len(classes) <= LABELLED, ticks=False, labelLimit=80, labelAngle=angle(classes)),
             ),
             y=alt.Y("count:Q", title="training samples"),
             color=alt.Color(
@@ -121,7 +121,7 @@ def _gain_heat_map(base: alt.Chart, table: pd.DataFrame, reach: float, tooltip: 
     if table["domain"].nunique() > table["class"].nunique():
         across, down = down, across
     base = base.encode(
-        x=alt.X(f"{across}:N", title=across, sort=None, axis=alt.Axis(labelLimit=90)),
+        x=alt.X(f"{across}:N", title=across, sort=None, axis=alt.Axis(labelLimit=90, labelAngle=angle(table[across]))),
         y=alt.Y(f"{down}:N", title=None, sort=None, axis=alt.Axis(labelLimit=90)),
         tooltip=tooltip,
     ).properties(width="container", height=34 * table[down].nunique())
@@ -241,13 +241,18 @@ def transfer_figure(name: str, data: str, table: pd.DataFrame) -> Figure:
             x=alt.X("distance:Q", title="mean distance in feature space"),
             y=alt.Y("method:N", title=None, sort=order, axis=alt.Axis(labelLimit=150)),
             color=_colour("statistic", ["α", "β", "γ"]),
-            shape=alt.Shape("statistic:N", title=None, sort=["α", "β", "γ"], legend=_legend()),
+            shape=alt.Shape("statistic:N", title=None, scale=alt.Scale(domain=["α", "β", "γ"]), legend=_legend()),
             tooltip=["method:N", "statistic:N", alt.Tooltip("distance:Q", format=".2f")],
         )
     )
     title = f"{data}: {order[0]} has the same class of two domains closest to each other (α / γ {ratio[order[0]]:.2f})"
     note = "α: same class, other domain (small is good); β: other class, same domain; γ: both other (large is good)."
     return Figure(name, title, chart, "Dots: α, β and γ per method", note)
+
+
+def angle(names: Iterable[str]) -> int:
+    """Of the labels below an axis: flat where they are short."""
+    return 0 if max(map(len, names)) <= 2 else -90
 
 
 def _colour(field: str, order: Sequence[str]) -> alt.Color:

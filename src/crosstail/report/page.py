@@ -49,7 +49,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)").matches;
 async function draw(place) {
   const spec = JSON.parse(document.getElementById(place.dataset.chart).textContent);
   const {view} = await vegaEmbed(place, spec, {theme: dark ? "dark" : undefined, actions: false,
-    config: {background: "transparent"}});
+    config: {background: "transparent", axis: {gridColor: dark ? "#35353d" : "#e4e4e9"}}});
   for (const button of place.parentElement.nextElementSibling.querySelectorAll("[data-save]"))
     button.onclick = async () => Object.assign(document.createElement("a"), {download: place.dataset.chart + "." +
       button.dataset.save, href: await view.toImageURL(button.dataset.save, 2)}).click();

@@ -34,7 +34,7 @@ def graph_chart(nodes: pd.DataFrame, title: str = "", size: int = 420) -> alt.La
         title="class",
         sort=classes,
         scale=alt.Scale(scheme="tableau10" if len(classes) <= 10 else "sinebow", domain=classes),
-        legend=None if len(classes) > LISTED else alt.Legend(orient="bottom", columns=5),
+        legend=None if len(classes) > LISTED else alt.Legend(orient="bottom", columns=5, symbolOpacity=1),
     )
     search = alt.param(name="find_pair", value="", bind=alt.binding(input="search", name="find "))
     found = f"indexof(lower(datum['class'] + ' ' + datum['domain']), lower({search.name})) >= 0"
