@@ -1,12 +1,15 @@
 """The model card against hand-made runs: its figures, its limits, and names that Markdown could obey."""
 
+import itertools
 import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from crosstail.metrics import PairAccuracy
+from crosstail.report.audit.of_run import duplicates_of
 from crosstail.report.card import card_parts, exported_part, limits, write_card
 from crosstail.training.folder import RunFolder
 
@@ -87,12 +90,12 @@ def test_the_data_sheet_counts_and_notes_are_there(make_run):
     result = RunFolder(run).read_json("result.json")
     result["data"]["notes"] = ["a.jpg was left out"]
     (run / "result.json").write_text(json.dumps(result), encoding="utf-8")
-    data = parts_of(run)["Data"]
+    (part,) = [part for part in card_parts(run) if part.title == "Data"]
+    data = " ".join(part.sentences)
     assert "CC BY 4.0" in data and "doi:10.24432/C50P49" in data
     assert "(label profiles): uniform, forward:9." in data
     assert "a" * 64 in data and "Note: a.jpg was left out." in data
-    table = next(part.table for part in card_parts(run) if part.title == "Data")
-    assert table.rows == [["d0", "190", "14", "14", "40", "150"], ["d1", "7", "6", "6", "0", "7"]]
+    assert part.table.rows == [["d0", "190", "14", "14", "40", "150"], ["d1", "7", "6", "6", "0", "7"]]
 
 
 def test_versions_are_those_that_trained_it(make_run):
@@ -105,6 +108,44 @@ def test_versions_are_those_that_trained_it(make_run):
     said = parts_of(run)["Versions and checksums"]
     assert "Trained with crosstail 0.0.7, torch 2.0." in said and "weights: beef." in said
     assert "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" in said  # of abc
+
+
+def test_samples_that_occur_twice_are_limits_also_when_the_data_are_gone(make_run, tmp_path):
+    x = np.arange(24.0).reshape(12, 2).astype(np.float32)
+    x[11] = x[0]  # in training and in test
+    x[5] = x[4]  # in one pair, but also of the other class
+    y, domain = np.tile([0, 1], 6), np.repeat([0, 1], 6)
+    split = np.array(
+        ["train", "train", "val", "val", "train", "train", "train", "train", "val", "val", "train", "test"]
+    )
+    y[11] = y[0]
+    domain[11] = domain[0]
+    np.savez(tmp_path / "v.npz", x=x, y=y, domain=domain, split=split)
+    run = make_run("run", HITS, totals=TOTALS, dataset=str(tmp_path / "v.npz"))
+    expected = [
+        "1 row occurs in two classes: at least one of the labels is wrong.",
+        "1 row occurs in two splits: figures on validation or test would be too good.",
+    ]
+    assert expected == duplicates_of(run)
+    (tmp_path / "v.npz").unlink()
+    assert expected == duplicates_of(run)
+    assert parts_of(run)["Limits"].endswith(" ".join(expected))
+
+
+def test_the_same_image_file_twice_is_found_by_its_content(make_run, tmp_path):
+    for domain, name in itertools.product(("a", "b"), ("x", "y")):
+        folder = tmp_path / "photos" / domain / name
+        folder.mkdir(parents=True)
+        for i in range(4):
+            (folder / f"{i}.png").write_bytes(f"{domain}{name}{i}".encode())
+    (tmp_path / "photos" / "a" / "x" / "3.png").write_bytes(b"by0")
+    run = make_run("run", HITS, totals=TOTALS, dataset=str(tmp_path / "photos"))
+    assert duplicates_of(run)[0] == "1 image occurs in two classes: at least one of the labels is wrong."
+
+
+def test_data_that_are_not_at_hand_are_not_judged(make_run):
+    run = make_run("run", HITS, totals=TOTALS)
+    assert duplicates_of(run) == [] and not (run / "audit.json").exists()
 
 
 def test_names_are_plain_text_in_markdown(make_run, tmp_path):

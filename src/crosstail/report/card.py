@@ -12,6 +12,7 @@ import pandas as pd
 
 from crosstail import algorithms, backbones
 from crosstail.data import sheet_of
+from crosstail.report.audit.of_run import duplicates_of
 from crosstail.report.audit.wording import has, several
 from crosstail.report.command import command
 from crosstail.report.export import TextTable, escaped, markdown, number
@@ -20,6 +21,7 @@ from crosstail.report.tables import Result
 from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
 
+FIGURES, LIMITS, VERSIONS = "Test accuracy in %", "Limits", "Versions and checksums"
 WEAK = 50  # per cent of accuracy below which a pair is named
 NAMED = 10  # names in a sentence
 
@@ -47,14 +49,13 @@ def card_parts(run: Path) -> list[Part]:
     folder = RunFolder(run)
     result = folder.read_json("result.json")
     spec = RunSpec.from_json(result["spec"])
-    what = "The intervals (95 %) are for the chance of which samples it was tested on."
     return [
         Part("What it is and what it is for", tuple(_purpose(result, spec))),
         Part("Data", tuple(_data(result, spec)), _counts(result)),
         Part("Training and selection", tuple(_training(result, spec))),
-        Part("Test accuracy in %", (what,), figures_text([result])),
-        Part("Limits", tuple(limits(result))),
-        Part("Versions and checksums", tuple(_versions(folder, result))),
+        figures_part([result]),
+        Part(LIMITS, (*limits(result), *duplicates_of(run))),
+        Part(VERSIONS, tuple(_versions(folder, result))),
         Part("How to repeat it", (), code=command(spec, run)),
     ]
 
@@ -90,13 +91,14 @@ def exported_part(description: dict[str, Any]) -> Part:
     )
 
 
-def figures_text(results: Sequence[Result]) -> TextTable:
-    """The figures of a run, or of all folds, with their intervals."""
+def figures_part(results: Sequence[Result]) -> Part:
+    """The test figures of a run, or of all folds, with their intervals."""
     table = headline_table(results)
     rows = [
         [r["figure"], number(r["value"]), _interval(r["low"], r["high"]), r["what"]] for r in table.to_dict("records")
     ]
-    return TextTable("figures", "Test accuracy", ["figure", "accuracy", "95 % interval", "of"], rows, table)
+    text = TextTable("figures", FIGURES, ["figure", "accuracy", "95 % interval", "of"], rows, table)
+    return Part(FIGURES, ("The intervals are for the chance of which samples it was tested on.",), text)
 
 
 def limits(result: Result) -> list[str]:

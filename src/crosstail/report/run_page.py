@@ -9,7 +9,7 @@ import numpy as np
 
 from crosstail import algorithms
 from crosstail.data import shot_thresholds
-from crosstail.report.card import Part, card_parts, figures_text, title_of, write_card
+from crosstail.report.card import FIGURES, LIMITS, VERSIONS, Part, card_parts, figures_part, title_of, write_card
 from crosstail.report.command import command
 from crosstail.report.page import Page
 from crosstail.report.run_charts import NUMBERED, accuracy_chart, loss_chart, pair_chart
@@ -39,7 +39,8 @@ def write_page(out: Path, folders: Sequence[Path]) -> None:
     first, folds = results[0], len(results) > 1
     spec = RunSpec.from_json(first["spec"])
     page = Page(title_of(spec, folds))
-    _headline(page, results)
+    parts = {} if folds else {part.title: part for part in card_parts(folders[0])}
+    _headline(page, figures_part(results) if folds else parts[FIGURES])
     if folds:
         _folds(page, results)
     _pairs(page, results)
@@ -48,9 +49,8 @@ def write_page(out: Path, folders: Sequence[Path]) -> None:
         _transferability(page, first)
     _data(page, results)
     if not folds:
-        parts = card_parts(folders[0])
         _card(page, parts)
-        write_card(out / "model_card.md", page.title, parts)
+        write_card(out / "model_card.md", page.title, parts.values())
     page.heading("How to repeat it")
     page.code(command(replace(spec, unseen=None) if folds else spec, out))
     hparams = asdict(algorithms.parse(algorithms.find(spec.algorithm).Hparams, spec.hparams))
@@ -58,13 +58,12 @@ def write_page(out: Path, folders: Sequence[Path]) -> None:
     RunFolder(out).write("report.html", page.html().encode())
 
 
-def _headline(page: Page, results: Sequence[Result]) -> None:
-    table = figures_text(results)
-    if not table.rows:
+def _headline(page: Page, figures: Part) -> None:
+    if not figures.table or not figures.table.rows:
         page.text("There are no test samples, so nothing is known of its accuracy.")
         return
-    page.text("Test accuracy in %; the intervals are for the chance of which samples it was tested on.")
-    page.table(table.header, table.rows, words_last=True)
+    page.text(" ".join([f"{figures.title}.", *figures.sentences]))
+    page.table(figures.table.header, figures.table.rows, words_last=True)
     page.text(
         "The interval of a worst figure allows for its being the lowest of several, so it is a wide one.", dim=True
     )
@@ -161,13 +160,12 @@ def _data(page: Page, results: Sequence[Result]) -> None:
         page.text(f"Note: {note}")
 
 
-def _card(page: Page, parts: Sequence[Part]) -> None:
+def _card(page: Page, parts: Mapping[str, Part]) -> None:
     """What the model card says that the page has not said yet."""
-    for part in parts:
-        if part.title in ("Limits", "Versions and checksums"):
-            page.heading(part.title)
-            for sentence in part.sentences:
-                page.text(sentence)
+    for part in (parts[LIMITS], parts[VERSIONS]):
+        page.heading(part.title)
+        for sentence in part.sentences:
+            page.text(sentence)
     page.text("The file model_card.md has this and the rest to go with the model.", dim=True)
 
 

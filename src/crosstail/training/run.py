@@ -261,6 +261,7 @@ def _result(
         beside = {"raw": {"selected_step": raw["step"], **figures(raw)}}
     return {
         "spec": spec.to_json(),
+        "versions": {"crosstail": __version__, "torch": str(torch.__version__), "Python": platform.python_version()},
         "selected_step": step,
         "seconds": round(sum({r["stage"]: r["seconds"] for r in records}.values()), 3),
         "domains": list(dataset.domains),
@@ -268,7 +269,6 @@ def _result(
         "counts": counts.tolist(),
         **figures(chosen["averaged"] if spec.average else chosen),
         "transferability": {name: None if math.isnan(value) else value for name, value in statistics.items()},
-        "versions": {"crosstail": __version__, "torch": str(torch.__version__), "Python": platform.python_version()},
         **beside,
     }
 
