@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from crosstail.metrics import PairAccuracy
+from crosstail.report import card
 from crosstail.report.audit.of_run import duplicates_of
 from crosstail.report.card import card_parts, exported_part, limits, write_card
 from crosstail.training.folder import RunFolder
@@ -46,10 +47,9 @@ def test_the_figures_are_those_of_the_run_with_intervals(make_run):
 def test_limits_name_what_is_weak_untested_or_untrained(make_run):
     run = make_run("run", HITS, totals=TOTALS, seed=7)
     assert limits(RunFolder(run).read_json("result.json")) == [
-        "It has seen d0, d1 only. How it does on another domain was not measured; `crosstail fit --protocol dg` "
-        "measures that.",
+        "It has seen d0, d1 only. How it does on another domain was not measured; the protocol dg measures that.",
         "1 of 4 pairs has no test samples, so nothing is known of them: d1 / c1.",
-        "1 of 3 tested pairs below 50 %: d0 / c1.",
+        "Below 50 %: 1 of 3 tested pairs, d0 / c1.",
         "1 pair had no training samples: d1 / c1.",
         "The median tested pair has 6 test samples, so one answer more or less is 16.7 points.",
         "This is one run, from seed 7. The intervals do not allow for what another seed would have given.",
@@ -85,7 +85,8 @@ def test_random_weights_are_a_limit_for_images(make_run, spec, random):
     assert ("began from random weights" in " ".join(limits(result))) == random
 
 
-def test_the_data_sheet_counts_and_notes_are_there(make_run):
+def test_the_data_sheet_counts_and_notes_are_there(make_run, monkeypatch):
+    monkeypatch.setattr(card, "duplicates_of", lambda run: [])
     run = make_run("run", HITS, totals=TOTALS, dataset="digits", labels=("uniform", "forward:9"))
     result = RunFolder(run).read_json("result.json")
     result["data"]["notes"] = ["a.jpg was left out"]
@@ -93,9 +94,23 @@ def test_the_data_sheet_counts_and_notes_are_there(make_run):
     (part,) = [part for part in card_parts(run) if part.title == "Data"]
     data = " ".join(part.sentences)
     assert "CC BY 4.0" in data and "doi:10.24432/C50P49" in data
-    assert "(label profiles): uniform, forward:9." in data
+    assert "label profiles: uniform, forward:9." in data
     assert "a" * 64 in data and "Note: a.jpg was left out." in data
     assert part.table.rows == [["d0", "190", "14", "14", "40", "150"], ["d1", "7", "6", "6", "0", "7"]]
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels"),
+    [
+        ({"dataset": "digits"}, "forward:57, backward:57, step:10!2,7"),
+        ({"dataset": "digits", "protocol": "dg", "unseen": "d1"}, ""),
+        ({"dataset": "photos"}, ""),
+    ],
+)
+def test_without_profiles_those_of_the_data_sheet_count(make_run, monkeypatch, spec, labels):
+    monkeypatch.setattr(card, "duplicates_of", lambda run: [])
+    found = re.search("label profiles: (.*?)\\.", parts_of(make_run("run", HITS, totals=TOTALS, **spec))["Data"])
+    assert (found[1] if found else "") == labels
 
 
 def test_versions_are_those_that_trained_it(make_run):

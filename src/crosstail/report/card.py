@@ -134,8 +134,9 @@ def _data(result: Result, spec: RunSpec) -> Iterable[str]:
     if sheet:
         yield f"Where it comes from: {sheet.source}."
         yield f"Licence: {sheet.licence}. To cite: {sheet.citation}."
-    if spec.labels:
-        yield f"Training samples were left out to give long tails (label profiles): {', '.join(spec.labels)}."
+    labels = sheet.labels if sheet and spec.labels is None and spec.protocol == "mdlt" else spec.labels
+    if labels:
+        yield f"Training samples were thinned out by label profiles: {', '.join(labels)}."
     yield f"{result['data']['samples']:,} samples. SHA-256 of samples and split: {result['data']['checksum']}."
     yield from (f"Note: {note}." for note in result["data"]["notes"])
 
@@ -188,8 +189,8 @@ def _domain_limits(result: Result, spec: RunSpec) -> list[str]:
         ]
     trained = [name for name, row in zip(result["domains"], result["counts"], strict=True) if np.sum(row)]
     return [
-        f"It has seen {_names(trained)} only. How it does on another domain was not measured; `crosstail fit "
-        "--protocol dg` measures that."
+        f"It has seen {_names(trained)} only. How it does on another domain was not measured; the protocol dg "
+        "measures that."
     ]
 
 
@@ -204,7 +205,7 @@ def _pair_limits(pairs: pd.DataFrame, *, unseen: bool) -> list[str]:
         found.append(f"{number} no test samples, so nothing is known of them: {_pair_names(untested)}.")
     weak = worst_table(tested[tested["accuracy"] < WEAK], len(tested))
     if len(weak):
-        found.append(f"{len(weak):,} of {several(len(tested), 'tested pair')} below {WEAK} %: {_pair_names(weak)}.")
+        found.append(f"Below {WEAK} %: {len(weak):,} of {several(len(tested), 'tested pair')}, {_pair_names(weak)}.")
     zero = pairs[pairs["shot"] == "zero"]
     if len(zero) and not unseen:
         found.append(f"{several(len(zero), 'pair')} had no training samples: {_pair_names(zero)}.")
