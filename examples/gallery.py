@@ -56,6 +56,6 @@ for words in COMMANDS:
     app(shlex.split(words), standalone_mode=False)
 PICTURES.mkdir(parents=True, exist_ok=True)
 for name, file in KEPT.items():
-    # In few colours, and so in few bytes.
-    Image.open(file).convert("RGB").quantize(96).save(PICTURES / f"{name}.png", optimize=True)
+    # In 256 colours, and so in few bytes.
+    Image.open(file).convert("RGB").quantize(256).save(PICTURES / f"{name}.png", optimize=True)
 print(Path("report-sweep/tables/results-digits.md").read_text(encoding="utf-8"))

@@ -1,10 +1,13 @@
 """The tables behind the figures, and the sentences that are their titles, against hand-made runs."""
 
+import math
+
 import pandas as pd
 import pytest
 
 from crosstail.report.figures import (
     LABELLED,
+    correlation,
     counts_figure,
     curve_figure,
     curve_table,
@@ -73,6 +76,12 @@ def test_correlation_is_that_of_all_models(runs):
 def test_methods_are_ordered_by_how_close_the_domains_are(runs):
     figure = transfer_figure("t", "photos", transfer_table(runs.chosen))
     assert "coral has the same class of two domains closest" in figure.title and "0.12" in figure.title
+
+
+def test_a_correlation_needs_points_that_differ():
+    assert correlation(pd.Series([1, 2, 4.0]), pd.Series([2, 4, 8.0])) == pytest.approx(1)
+    for x, y in (([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [5, 5, 5]), ([1, 2], [1, 2])):
+        assert math.isnan(correlation(pd.Series(x), pd.Series(y)))
 
 
 def test_label_distribution_says_what_is_rare(runs):

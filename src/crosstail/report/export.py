@@ -86,8 +86,10 @@ def number(value: float | None, digits: int = 1, sign: str = "") -> str:
 
 
 def result_text(summary: pd.DataFrame, data: str, name: str, title: str) -> TextTable:
-    """The results on one data set: mean ± deviation, BoDA's rows marked by a dot."""
+    """The results on one data set, the best over all pairs first: mean ± deviation, BoDA's rows marked by a dot."""
     of_data = summary[summary["data"] == data]
+    rank = of_data[of_data["figure"] == "pair average"].set_index("method")["mean"]
+    of_data = of_data.sort_values("method", key=lambda names: -names.map(rank), kind="stable")
     cells = {(row["method"], row["kind"], row["figure"]): row for row in of_data.to_dict("records")}
     figures = figures_of(of_data)
     rows, best = [], set()

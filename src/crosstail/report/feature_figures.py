@@ -141,12 +141,12 @@ def _graphs(seen: Sequence[Seen]) -> Figure:
     ratios = [one.graph.statistics.alpha / one.graph.statistics.gamma for one in seen]
     charts = [one.graph.chart(one.domains, one.classes, title=one.name) for one in seen]
     chart = alt.concat(*charts, columns=2).resolve_scale(size="independent") if len(charts) > 1 else charts[0]
-    words = ", ".join(f"{one.name} {ratio:.2f}" for one, ratio in zip(seen, ratios, strict=True))
+    words = ", ".join(f"{ratio:.2f} ({one.name})" for one, ratio in zip(seen, ratios, strict=True))
     note = (
         "Each mark is a pair: near marks transfer well. Click a mark to see the links of its class, type to find "
         "pairs, turn the wheel to zoom."
     )
-    title = f"How far the same class of two domains is apart, of what different classes are (α / γ): {words}"
+    title = f"The same class in two domains is {words} times as far apart as different classes are (α / γ)"
     return Figure("graphs", title, chart, "Scatter plots: the pairs of each model in two dimensions", note)
 
 
@@ -232,13 +232,13 @@ def _discrepancy(name: str, seen: Seen) -> Figure:
 def _ratio(name: str, seen: Seen) -> Figure:
     table = ratio_table(seen)
     r = correlation(np.log(table["counts"]), np.log(table["distances"]))
-    scale = alt.Scale(type="log", nice=False, padding=10)
+    scale, axis = alt.Scale(type="log", nice=False, padding=10), alt.Axis(grid=False)
     chart = (
         alt.Chart(table, width="container", height=300)
         .mark_point(filled=True, opacity=0.6, color=PALETTE[0])
         .encode(
-            x=alt.X("counts:Q", title="training samples, other domain / own", scale=scale),
-            y=alt.Y("distances:Q", title="distance to training, own / other domain", scale=scale),
+            x=alt.X("counts:Q", title="training samples, other domain / own", scale=scale, axis=axis),
+            y=alt.Y("distances:Q", title="distance to training, own / other domain", scale=scale, axis=axis),
             tooltip=["class:N", "domain:N", "other:N", "counts:Q", alt.Tooltip("distances:Q", format=".2f")],
         )
         .interactive()

@@ -77,9 +77,13 @@ def counts_figure(name: str, entry: Entry) -> Figure:
         )
         .facet(facet=alt.Facet("domain:N", title=None, sort=list(dict.fromkeys(table["domain"]))), columns=3)
     )
-    title = f"{entry.data}: pairs have {known.min():,} to {known.max():,} training samples"
+    low, high = known.min(), known.max()
+    title = f"{entry.data}: pairs have {low:,} to {high:,} training samples" if low < high else ""
+    title = title or f"{entry.data}: every pair has {low:,} training samples"
     title += f", and {empty} of {len(table)} have none" if empty else ""
-    return Figure(name, title, chart, "Bars: training samples per class, one panel per domain")
+    many, few = shot_thresholds(entry.results[0]["spec"]["dataset"])
+    note = f"Many is more than {many} training samples, medium {few + 1} to {many}, few 1 to {few}, zero none."
+    return Figure(name, title, chart, "Bars: training samples per class, one panel per domain", note)
 
 
 def gain_table(found: Sequence[Entry], baseline: str) -> pd.DataFrame:
@@ -201,12 +205,13 @@ def separation_figure(name: str, data: str, table: pd.DataFrame, methods: Sequen
     r = correlation(table["separation"], table["accuracy"])
     shown = table.assign(method=table["method"].where(table["method"].isin(methods), "others"))
     order = [*methods, *["others"] * bool((shown["method"] == "others").any())]
+    scale = alt.Scale(zero=False, padding=10)
     chart = (
         alt.Chart(shown, width="container", height=300)
         .mark_point(filled=True, size=60, opacity=0.75)
         .encode(
-            x=alt.X("separation:Q", title="(β + γ) − α, distance in feature space", scale=alt.Scale(zero=False)),
-            y=alt.Y("accuracy:Q", title="test pair average, %", scale=alt.Scale(zero=False)),
+            x=alt.X("separation:Q", title="(β + γ) − α, distance in feature space", scale=scale),
+            y=alt.Y("accuracy:Q", title="test pair average, %", scale=scale),
             color=_colour("method", order),
             tooltip=[
                 "method:N",
@@ -245,7 +250,7 @@ def transfer_figure(name: str, data: str, table: pd.DataFrame) -> Figure:
             tooltip=["method:N", "statistic:N", alt.Tooltip("distance:Q", format=".2f")],
         )
     )
-    title = f"{data}: {order[0]} has the same class of two domains closest to each other (α / γ {ratio[order[0]]:.2f})"
+    title = f"{data}: {order[0]} has the same class of two domains closest to each other (α / γ {ratio[order[0]]:.2f})"
     note = "α: same class, other domain (small is good); β: other class, same domain; γ: both other (large is good)."
     return Figure(name, title, chart, "Dots: α, β and γ per method", note)
 

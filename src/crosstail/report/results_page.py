@@ -117,9 +117,9 @@ def save_figure(figure: Figure, folder: Path) -> None:
 
 
 def _lines(text: str, width: int = 80) -> list[str]:
-    """Broken between words."""
+    """Broken between words, but not at a non-breaking space."""
     lines = [""]
-    for word in text.split():
+    for word in text.split(" "):
         if lines[-1] and len(lines[-1]) + len(word) >= width:
             lines.append("")
         lines[-1] += (" " if lines[-1] else "") + word
