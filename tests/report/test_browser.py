@@ -85,7 +85,7 @@ def opened(browser: Any, page: Path, way: str) -> None:
         browser.get_log(log)
     browser.get(page.as_uri())
     left = "return [...document.querySelectorAll('[data-chart]')].filter(place => !place.querySelector('.marks'))"
-    until = time.monotonic() + 60
+    until = time.monotonic() + 30
     while waiting := browser.execute_script(left):
         browser.execute_script("arguments[0].scrollIntoView()", waiting[0])
         time.sleep(0.05)
