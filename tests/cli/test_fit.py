@@ -12,6 +12,7 @@ import pytest
 
 from crosstail import data, protocols
 from crosstail.report import run_page
+from crosstail.report.command import command as command_of
 from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
 
@@ -127,13 +128,15 @@ SPECS = [
     RunSpec(dataset="digits", protocol="dg", unseen="signs", labels=("forward:50", "uniform", "step:10")),
     RunSpec(dataset="m.csv", columns={"domain": "a site"}, hparams={"lr": 1e-5, "weight_decay": 0.1}, augment=True),
     RunSpec(dataset="digits", skip_broken=True, data_seed=1, steps=7, batch_size=8, evaluations=9),
+    RunSpec(dataset="digits", average=True, precision="bf16", weights="random", backbone="resnet50", resolution=64),
+    RunSpec(dataset="digits", backbone="efficientnet_lite0", freeze=True, head="linear", views=2, weights="w.pth"),
 ]
 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_command_on_the_page_is_the_run(crosstail, asked, monkeypatch, spec):
     monkeypatch.setattr(data, "kind_of", lambda dataset, columns: "files")
-    done = crosstail(run_page.command(spec, Path("run")).removeprefix("crosstail ") + " --json")
+    done = crosstail(command_of(spec, Path("run")).removeprefix("crosstail ") + " --json")
     assert asked == [spec], done.err
 
 
