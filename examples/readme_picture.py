@@ -11,8 +11,8 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.run import graph_of, load_inputs, load_model
 
 charts = []
-for method in ("ERM", "BoDA"):
+for method, title in (("erm", "ERM"), ("boda", "BoDA")):
     folder = RunFolder(Path(sys.argv[1]) / "runs" / demo.spec(method, seed=0).key)
     dataset = load_inputs(folder.spec())
-    charts.append(graph_of(load_model(folder, dataset), dataset).chart(dataset.domains, dataset.classes, title=method))
+    charts.append(graph_of(load_model(folder, dataset), dataset).chart(dataset.domains, dataset.classes, title=title))
 save_chart(alt.hconcat(*charts), Path(__file__).parents[1] / "docs" / "images" / "graphs.png")

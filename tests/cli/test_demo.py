@@ -1,13 +1,16 @@
 """The demo from start to page, with one seed and few steps."""
 
 import json
+import math
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from crosstail.cli import app, demo
+from crosstail.report.demo import verdict
 
 
 @pytest.mark.slow
@@ -23,8 +26,13 @@ def test_demo_trains_every_method_and_writes_its_page(tmp_path: Path, monkeypatc
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     # The figures on the page are those of the runs.
     for result in results:
-        assert f"{100 * result['test']['pair_average']:.1f}" in page
-    assert len(re.findall("data-chart=", page)) == 4
+        assert f"<td>{100 * result['test']['worst_domain']:.1f}</td>" in re.sub(' class="best"', "", page)
+    assert "chosen in earlier trials on these images with test" in page and "which is the method CRT" in page
+    report = CliRunner().invoke(app, ["report", str(tmp_path), "--out", str(tmp_path / "out"), "--page-only"])
+    assert report.exit_code == 0 and "4 finished runs, 0 folders left out" in report.output
+    # The same charts, and those of the features of two runs.
+    own = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert [len(re.findall("data-chart=", text)) for text in (own, page)] == [5, 5 + 1 + 2 * 3]
 
 
 def test_every_method_of_the_demo_has_searched_hyperparameters() -> None:
@@ -32,3 +40,18 @@ def test_every_method_of_the_demo_has_searched_hyperparameters() -> None:
         spec = demo.spec(method, seed=0)
         assert spec.steps == demo.STEPS
         assert spec.freeze
+
+
+@pytest.mark.parametrize(
+    ("crt", "std", "words"),
+    [
+        (59.0, 0.6, "+1.0 points, with a spread over the seeds of ± 0.6, so BoDA does not beat CRT here."),
+        (50.0, 0.6, "+10.0 points, more than twice the spread over the seeds (± 0.6)."),
+        (59.0, math.nan, "+1.0 points, one seed cannot tell whether that is more than chance."),
+    ],
+)
+def test_the_verdict_is_that_of_the_figures(crt: float, std: float, words: str) -> None:
+    means = {"erm": 55.5, "erm, decoupled": crt, "boda": 58.0, "boda, decoupled": 60.0}
+    rows = [("figure", "pair average", method, mean, std) for method, mean in means.items()]
+    sentence = verdict(pd.DataFrame(rows, columns=["kind", "figure", "method", "mean", "std"]))
+    assert "reaches 60.0 %: +4.5 points against ERM." in sentence and sentence.endswith(words)

@@ -16,6 +16,12 @@ def test_checks_on_the_test_set_or_else_on_random_inputs(crosstail, vectors):
     done = crosstail("export run --out m.pt2 --format torch")
     assert done.code == 0, done.err
     assert "on 48 of the test samples of v the same classes" in done.out and Path("m.pt2.json").exists()
+    exported, own = (Path(card).read_text(encoding="utf-8") for card in ("m.pt2.md", "run/model_card.md"))
+    title, _, rest = own.partition("\n\n")
+    assert exported.startswith(f"{title}\n\n## The file\n\n- Format torch; input x: float32") and exported.endswith(
+        rest
+    )
+    assert "on 48 of the test samples of v: the same classes" in exported
     Path(vectors).unlink()
     done = crosstail("export run --out n.pt2 --format torch --json")
     assert json.loads(done.out)["inputs"] == "random inputs"

@@ -12,6 +12,7 @@ import pytest
 
 from crosstail import data, protocols
 from crosstail.report import run_page
+from crosstail.report.command import command as command_of
 from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
 
@@ -79,6 +80,19 @@ def test_each_fold_has_a_page_and_so_have_all_together(crosstail, vectors):
 PAGES = ["dg/report.html", "dg/0/report.html", "dg/1/report.html"]
 
 
+def test_each_fold_has_a_log_and_the_runs_are_those_without(crosstail, vectors):
+    words = f"--protocol dg --algorithm erm {SHORT} --json"
+    logged = crosstail(f"fit {vectors} --out dg {words} --log csv")
+    assert logged.code == 0 and logged.err == ""
+    plain = crosstail(f"fit {vectors} --out plain {words}")
+    for fold, with_log, without in zip("01", json.loads(logged.out), json.loads(plain.out), strict=True):
+        assert with_log["test"] == without["test"] and with_log["spec"] == without["spec"]
+        rows = Path(f"dg/{fold}/log.csv").read_text(encoding="utf-8").splitlines()
+        assert f"unseen,,{fold}" in rows
+        assert f"final/test/average,{with_log['selected_step']},{with_log['test']['average']}" in rows
+    assert not list(Path("plain").rglob("log.csv"))
+
+
 def test_every_option_is_in_the_spec(crosstail, asked):
     done = crosstail(
         "fit digits --out run --algorithm boda_m --decouple --backbone efficientnet_lite0 --freeze --width 16 "
@@ -114,13 +128,15 @@ SPECS = [
     RunSpec(dataset="digits", protocol="dg", unseen="signs", labels=("forward:50", "uniform", "step:10")),
     RunSpec(dataset="m.csv", columns={"domain": "a site"}, hparams={"lr": 1e-5, "weight_decay": 0.1}, augment=True),
     RunSpec(dataset="digits", skip_broken=True, data_seed=1, steps=7, batch_size=8, evaluations=9),
+    RunSpec(dataset="digits", average=True, precision="bf16", weights="random", backbone="resnet50", resolution=64),
+    RunSpec(dataset="digits", backbone="efficientnet_lite0", freeze=True, head="linear", views=2, weights="w.pth"),
 ]
 
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_the_command_on_the_page_is_the_run(crosstail, asked, monkeypatch, spec):
     monkeypatch.setattr(data, "kind_of", lambda dataset, columns: "files")
-    done = crosstail(run_page.command(spec, Path("run")).removeprefix("crosstail ") + " --json")
+    done = crosstail(command_of(spec, Path("run")).removeprefix("crosstail ") + " --json")
     assert asked == [spec], done.err
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,26 @@ TOTALS = [[10, 10], [10, 10]]
 
 
 @pytest.fixture
-def make_run(tmp_path: Path) -> Callable[..., Path]:
+def make_run(make_run_in: Callable[..., Path], tmp_path: Path) -> Callable[..., Path]:
     """Write a finished run with these hits of ten tested per pair."""
+    return partial(make_run_in, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def make_run_in() -> Callable[..., Path]:
+    """The same in any folder."""
 
     def make(
-        place: str, hits: Any, *, totals: Any = TOTALS, counts: Any = COUNTS, alpha: float = 2.0, **spec: Any
+        root: Path,
+        place: str,
+        hits: Any,
+        *,
+        totals: Any = TOTALS,
+        counts: Any = COUNTS,
+        alpha: float = 2.0,
+        **spec: Any,
     ) -> Path:
-        folder = tmp_path / place
+        folder = root / place
         folder.mkdir(parents=True)
         counts = np.asarray(counts)
         planned = RunSpec(**{"dataset": "photos", "steps": 10, **spec})
@@ -43,8 +57,11 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
         }
         (folder / "spec.json").write_text(json.dumps(planned.to_json()), encoding="utf-8")
         (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
-        record = {"stage": 1, "seconds": 0.1, "losses": {}, "validation": result["validation"], "test": result["test"]}
-        lines = [json.dumps({**record, "step": step}) + "\n" for step in (0, 5, 10)]
+        record = {"stage": 1, "seconds": 0.1, "validation": result["validation"], "test": result["test"]}
+        lines = [
+            json.dumps({**record, "step": step, "losses": {"cross_entropy": 1.0 / step} if step else {}}) + "\n"
+            for step in (0, 5, 10)
+        ]
         (folder / "records.jsonl").write_text("".join(lines), encoding="utf-8")
         # Of each pair the first `hits` are right; a wrong answer is the next class.
         y, domain, predicted = [], [], []

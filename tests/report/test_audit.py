@@ -447,7 +447,7 @@ def shape(request):
 
 
 def test_page_of_any_shape_is_well_formed_and_offline(shape, tmp_path, monkeypatch):
-    monkeypatch.setattr("vl_convert.javascript_bundle", lambda code: "/* the drawing library */")
+    monkeypatch.setattr("crosstail.report.page._bundle", lambda: "/* the drawing library */")
     write_page(tmp_path / "page.html", audit(shape), shape)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     tags = Tags()
@@ -464,7 +464,7 @@ def test_page_of_any_shape_is_well_formed_and_offline(shape, tmp_path, monkeypat
 
 
 def test_page_shows_suspicious_pictures(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("vl_convert.javascript_bundle", lambda code: "")
+    monkeypatch.setattr("crosstail.report.page._bundle", lambda: "")
     captions = []
     monkeypatch.setattr(Page, "images", lambda self, images, caption, scale: captions.append((images.shape, caption)))
     dataset = from_folder(folder)

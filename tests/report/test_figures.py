@@ -1,10 +1,13 @@
 """The tables behind the figures, and the sentences that are their titles, against hand-made runs."""
 
+import math
+
 import pandas as pd
 import pytest
 
 from crosstail.report.figures import (
     LABELLED,
+    correlation,
     counts_figure,
     curve_figure,
     curve_table,
@@ -37,6 +40,8 @@ def test_gain_is_over_the_mean_of_the_baseline(runs):
         "photos: boda gains over erm on 4 of 4 pairs, loses on 0; few- and zero-shot pairs change by +35.0 points on "
         "average"
     )
+    scale = figure.chart.to_dict()["layer"][0]["encoding"]["color"]["scale"]
+    assert scale["domain"] == [-90, 90]  # the largest gain of any method; the colours change at zero
 
 
 def test_many_classes_are_points_that_can_be_searched(runs):
@@ -73,7 +78,14 @@ def test_methods_are_ordered_by_how_close_the_domains_are(runs):
     assert "coral has the same class of two domains closest" in figure.title and "0.12" in figure.title
 
 
+def test_a_correlation_needs_points_that_differ():
+    assert correlation(pd.Series([1, 2, 4.0]), pd.Series([2, 4, 8.0])) == pytest.approx(1)
+    for x, y in (([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [5, 5, 5]), ([1, 2], [1, 2])):
+        assert math.isnan(correlation(pd.Series(x), pd.Series(y)))
+
+
 def test_label_distribution_says_what_is_rare(runs):
     found, _ = entries(runs.chosen)
     title = "photos: pairs have 7 to 150 training samples, and 1 of 4 have none"
-    assert counts_figure("l", found[0]).title == title
+    figure = counts_figure("l", found[0])
+    assert figure.title == title and figure.chart.to_dict()["facet"]["sort"] == ["d0", "d1"]

@@ -136,6 +136,7 @@ def test_text_marks_the_best_and_boda_and_is_escaped(make_run, tmp_path):
     make_run("b", [[10, 8], [6, 4]], dataset="a_b", algorithm="boda")
     table = result_text(summary_table(read_runs([tmp_path]).chosen), "a_b", "a_b", "Results")
     rows = {row[0]: row for row in table.rows}
+    assert list(rows) == ["• boda", "erm"]  # the best first
     assert rows["• boda"][:4] == ["• boda", "1", "70.0", "50.0"] and rows["erm"][2] == "50.0"
     assert "**70.0**" in markdown(table) and r"\textbf{70.0}" in latex(table)
     save(table, tmp_path / "tables")

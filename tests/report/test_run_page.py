@@ -272,8 +272,11 @@ def test_the_page_of_a_run_has_every_part(tmp_path: Path) -> None:
         "How it got there",
         "How the pairs lie to each other",
         "The data",
+        "Limits",
+        "Versions and checksums",
         "How to repeat it",
     ]
+    assert (folder / "model_card.md").read_text(encoding="utf-8").startswith("# erm, decoupled, on photos\n")
     assert "<td>pair average</td><td>55.0</td>" in text
     assert "<td>α</td><td>–</td>" in text and "<td>β</td><td>3.00</td>" in text
     assert "--decouple" in text and "--hp lr=0.01" in text and f"--out &#x27;{folder}&#x27;" in text

@@ -13,11 +13,11 @@ from rich.table import Table
 from crosstail.cli._progress import progress_bar
 
 STEPS = 300
-METHODS = {
-    "ERM": ("erm", False),
-    "ERM, decoupled": ("erm", True),
-    "BoDA": ("boda", False),
-    "BoDA, decoupled": ("boda", True),
+METHODS = {  # as a report calls them
+    "erm": ("erm", False),
+    "erm, decoupled": ("erm", True),
+    "boda": ("boda", False),
+    "boda, decoupled": ("boda", True),
 }
 
 
@@ -30,26 +30,23 @@ def demo(
     Example: [b]crosstail demo --out demo[/], then open demo/report.html in a browser.
     """
     from crosstail.report.demo import write_page
-    from crosstail.report.tables import summary_table
+    from crosstail.report.result_tables import summary_table
+    from crosstail.report.runs import read_runs
     from crosstail.training import fit
 
     began = time.monotonic()
     console = Console()
     console.print("Digits of three domains, with long tails in opposite directions; frozen ImageNet features.")
-    specs = {name: [spec(name, seed) for seed in range(seeds)] for name in METHODS}
-    runs: dict[str, list[dict[str, Any]]] = {}
-    folders: dict[str, list[Path]] = {}
-    for name, plans in specs.items():
-        folders[name] = [out / "runs" / plan.key for plan in plans]
-        runs[name] = []
-        for plan, folder in zip(plans, folders[name], strict=True):
-            with progress_bar(console, f"{name}, seed {plan.seed}:") as progress:
-                runs[name].append(fit(plan, folder, progress))
-    table = summary_table(runs, baseline="ERM")
-    console.print(terminal_table(table))
-    write_page(out / "report.html", runs, folders, table)
+    plans = {(name, seed): spec(name, seed) for name in METHODS for seed in range(seeds)}
+    folders = {key: out / "runs" / plan.key for key, plan in plans.items()}
+    for (name, seed), plan in plans.items():
+        with progress_bar(console, f"{name}, seed {seed}:") as progress:
+            fit(plan, folders[name, seed], progress)
+    runs = read_runs(list(folders.values()))
+    console.print(terminal_table(summary_table(runs.chosen)))
+    write_page(out / "report.html", runs, [folders["erm", 0], folders["boda", 0]])
     console.print(
-        f"Mean ± standard deviation over {seeds} seeds, gain over ERM in brackets; accuracies in %.\n"
+        f"Mean ± standard deviation over {seeds} seeds, gain over erm in brackets; accuracies in %.\n"
         f"Took {time.monotonic() - began:.0f} s. Open [b]{out / 'report.html'}[/] in a browser.",
         highlight=False,
     )
@@ -74,23 +71,21 @@ def spec(method: str, seed: int) -> Any:
 
 
 def terminal_table(summary: Any) -> Table:
-    """Metrics down, methods across, within 80 columns."""
-    from crosstail.report.tables import METRICS
+    """Figures down, methods across, within 80 columns."""
+    from crosstail.report.result_tables import FIGURES
 
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("")
     for method in METHODS:
         table.add_column(method, justify="right", no_wrap=True)
-    cells = {(row.method, row.metric): cell(row) for row in summary.itertuples()}
-    for metric in METRICS:
-        table.add_row(metric, *(cells[method, metric] for method in METHODS))
+    known = {(row.method, row.figure): row for row in summary[summary["kind"] == "figure"].itertuples()}
+    for figure in FIGURES:
+        table.add_row(figure, *(cell(known[method, figure], known["erm", figure].mean) for method in METHODS))
     return table
 
 
-def cell(row: Any) -> str:
+def cell(row: Any, base: float) -> str:
     """Mean ± deviation (gain)."""
-    if row.mean != row.mean:
-        return "–"
     spread = "" if row.std != row.std else f"±{row.std:.1f}"
-    gain = "" if row.method == "ERM" else f" ({row.gain:+.1f})"
+    gain = "" if row.method == "erm" else f" ({row.mean - base:+.1f})"
     return f"{row.mean:.1f}{spread}{gain}"

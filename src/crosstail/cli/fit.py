@@ -2,6 +2,8 @@
 
 import json
 import shlex
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,6 +54,9 @@ def fit(
     nodes: Annotated[int, typer.Option(help="Machines; start the command on each with torchrun or srun.")] = 1,
     accumulate: Annotated[int, typer.Option(help="Parts of a batch that go through the network in turn.")] = 1,
     compiled: Annotated[bool, typer.Option("--compile", help="Compile the network (torch.compile).")] = False,
+    log: Annotated[
+        str | None, typer.Option(help="Also write a log: csv (RUN/log.csv), tensorboard (RUN/tensorboard) or mlflow.")
+    ] = None,
     trace: Annotated[
         bool, typer.Option("--trace", help="Keep how the pairs lie to each other at every evaluation, for the report.")
     ] = False,
@@ -65,6 +70,7 @@ def fit(
     from crosstail.report.run_page import write_page
     from crosstail.training.devices import Devices, is_main_process
     from crosstail.training.folder import RunFolder
+    from crosstail.training.logs import logged
 
     console = Console(stderr=True)
     given = _selected(hparams, algorithm, decouple) if hparams else {}
@@ -96,12 +102,16 @@ def fit(
         evaluations=evaluations,
         precision=precision,
     )
+    spec = replace(spec, hparams=algorithms.draw(type(typed), 0, finetune=spec.finetunes) | spec.hparams)
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
     plans = protocols.folds(spec)
     places = [out if len(plans) == 1 else out / str(plan.unseen) for plan in plans]
     results = []
     for plan, place in zip(plans, places, strict=True):
-        with progress_bar(console, f"unseen {plan.unseen}:" if plan.unseen else "") as progress:
+        with ExitStack() as stack:
+            progress = stack.enter_context(progress_bar(console, f"unseen {plan.unseen}:" if plan.unseen else ""))
+            if log and is_main_process():
+                progress = stack.enter_context(logged(log, plan, place, progress))
             shown_to = progress if is_main_process() else None
             results.append(protocols.run(plan, place, shown_to, devices=machine, trace=trace))
         if is_main_process():

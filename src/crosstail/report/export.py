@@ -35,15 +35,20 @@ def markdown(table: TextTable) -> str:
     |---|
     | **1** |
     """
-    rows = [[_cell(cell) for cell in row] for row in (table.header, *table.rows)]
+    rows = [[escaped(cell) for cell in row] for row in (table.header, *table.rows)]
     for i, j in table.best:
         rows[i + 1][j] = f"**{rows[i + 1][j]}**"
     head, *body = ["| " + " | ".join(row) + " |" for row in rows]
     return "\n".join([head, "|" + "---|" * len(table.header), *body])
 
 
-def _cell(text: str) -> str:
-    return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text.replace("\n", " "))
+def escaped(text: str) -> str:
+    """Text in which Markdown finds nothing to obey.
+
+    >>> print(escaped("<b>a_b &amp; [c](d)"))
+    \\<b\\>a\\_b \\&amp; \\[c\\](d)
+    """
+    return re.sub(r"([\\|*_`<>\[\]&~$])", r"\\\1", " ".join(text.splitlines()))
 
 
 def latex(table: TextTable) -> str:
@@ -81,8 +86,10 @@ def number(value: float | None, digits: int = 1, sign: str = "") -> str:
 
 
 def result_text(summary: pd.DataFrame, data: str, name: str, title: str) -> TextTable:
-    """The results on one data set: mean ± deviation, BoDA's rows marked by a dot."""
+    """The results on one data set, the best over all pairs first: mean ± deviation, BoDA's rows marked by a dot."""
     of_data = summary[summary["data"] == data]
+    rank = of_data[of_data["figure"] == "pair average"].set_index("method")["mean"]
+    of_data = of_data.sort_values("method", key=lambda names: -names.map(rank), kind="stable")
     cells = {(row["method"], row["kind"], row["figure"]): row for row in of_data.to_dict("records")}
     figures = figures_of(of_data)
     rows, best = [], set()

@@ -15,7 +15,7 @@ from crosstail.data import shot_thresholds
 from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
 from crosstail.report.charts import PALETTE
-from crosstail.report.figures import INK, Figure
+from crosstail.report.figures import INK, LABELLED, Figure, angle, correlation
 from crosstail.training.evaluation import features
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Progress
@@ -141,12 +141,12 @@ def _graphs(seen: Sequence[Seen]) -> Figure:
     ratios = [one.graph.statistics.alpha / one.graph.statistics.gamma for one in seen]
     charts = [one.graph.chart(one.domains, one.classes, title=one.name) for one in seen]
     chart = alt.concat(*charts, columns=2).resolve_scale(size="independent") if len(charts) > 1 else charts[0]
-    words = ", ".join(f"{one.name} {ratio:.2f}" for one, ratio in zip(seen, ratios, strict=True))
+    words = ", ".join(f"{ratio:.2f} ({one.name})" for one, ratio in zip(seen, ratios, strict=True))
     note = (
         "Each mark is a pair: near marks transfer well. Click a mark to see the links of its class, type to find "
         "pairs, turn the wheel to zoom."
     )
-    title = f"How far the same class of two domains is apart, of what different classes are (α / γ): {words}"
+    title = f"The same class in two domains is {words} times as far apart as different classes are (α / γ)"
     return Figure("graphs", title, chart, "Scatter plots: the pairs of each model in two dimensions", note)
 
 
@@ -185,26 +185,41 @@ def _discrepancy(name: str, seen: Seen) -> Figure:
     rare = table[table["shot"] == "few"]["mean"].mean() / table[table["shot"] != "few"]["mean"].mean()
     long = table.melt(["domain", "class", "count", "shot"], var_name="distance", value_name="value")
     long["order"] = long["distance"].str.removeprefix("other_")
-    long["training"] = np.where(long["distance"].str.startswith("other_"), "other domains", "same pair")
+    sides = ["same pair", "other domains"]
+    long["training"] = np.where(long["distance"].str.startswith("other_"), *reversed(sides))
     rows = []
     for order in ("mean", "covariance"):
         part = long[long["order"] == order]
         classes = list(dict.fromkeys(part["class"]))
         base = alt.Chart(part, width=max(150, min(14 * len(classes), 300)), height=130).encode(
-            x=alt.X("class:N", title="class", sort=list(seen.classes), axis=alt.Axis(labels=len(classes) <= 40))
+            x=alt.X(
+                "class:N",
+                title="class",
+                sort=list(seen.classes),
+                axis=alt.Axis(labels=len(classes) <= LABELLED, labelAngle=angle(classes)),
+            )
         )
         shade = base.mark_rect(opacity=0.12).encode(
-            color=alt.Color(
+            fill=alt.Fill(
                 "shot:N",
                 title="shots (background)",
                 scale=alt.Scale(domain=["many", "medium", "few"], range=[PALETTE[0], INK, PALETTE[5]]),
+                legend=alt.Legend(orient="bottom", symbolOpacity=0.4),
             )
         )
         line = base.mark_line(point=True).encode(
             y=alt.Y("value:Q", title=f"distance of {order}s"),
-            strokeDash=alt.StrokeDash("training:N", title="training samples of", sort=["same pair", "other domains"]),
-            stroke=alt.Stroke(
-                "training:N", title="training samples of", scale=alt.Scale(range=[PALETTE[1], PALETTE[3]])
+            color=alt.Color(
+                "training:N",
+                title="training samples of",
+                scale=alt.Scale(domain=sides, range=[PALETTE[1], PALETTE[3]]),
+                legend=alt.Legend(orient="bottom"),
+            ),
+            strokeDash=alt.StrokeDash(
+                "training:N",
+                title="training samples of",
+                scale=alt.Scale(domain=sides, range=[[1, 0], [5, 4]]),
+                legend=alt.Legend(orient="bottom"),
             ),
             tooltip=["domain:N", "class:N", "count:Q", "training:N", alt.Tooltip("value:Q", format=".2f")],
         )
@@ -216,17 +231,20 @@ def _discrepancy(name: str, seen: Seen) -> Figure:
 
 def _ratio(name: str, seen: Seen) -> Figure:
     table = ratio_table(seen)
-    r = float(np.corrcoef(np.log(table["counts"]), np.log(table["distances"]))[0, 1])
+    r = correlation(np.log(table["counts"]), np.log(table["distances"]))
+    scale, axis = alt.Scale(type="log", nice=False, padding=10), alt.Axis(grid=False)
     chart = (
         alt.Chart(table, width="container", height=300)
         .mark_point(filled=True, opacity=0.6, color=PALETTE[0])
         .encode(
-            x=alt.X("counts:Q", title="training samples, other domain / own", scale=alt.Scale(type="log")),
-            y=alt.Y("distances:Q", title="distance to training, own / other domain", scale=alt.Scale(type="log")),
+            x=alt.X("counts:Q", title="training samples, other domain / own", scale=scale, axis=axis),
+            y=alt.Y("distances:Q", title="distance to training, own / other domain", scale=scale, axis=axis),
             tooltip=["class:N", "domain:N", "other:N", "counts:Q", alt.Tooltip("distances:Q", format=".2f")],
         )
         .interactive()
     )
     verb = "lies nearer" if r > 0.2 else "does not lie nearer"
     title = f"{seen.name}: test data {verb} to a domain that has more of the class (r = {r:+.2f} of the logarithms)"
+    if np.isnan(r):
+        title = f"{seen.name}: every class has as many samples in one domain as in another, so nothing can be compared"
     return Figure(name, title, chart, "Points: ratio of distances against ratio of counts, per class and two domains")

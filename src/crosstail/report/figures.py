@@ -1,6 +1,6 @@
 """The figures of a report: each is a table, a sentence that says what it shows, and a chart."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +71,7 @@ def counts_figure(name: str, entry: Entry) -> Figure:
                 "class:N",
                 title="class" if len(classes) <= LABELLED else "class, from common to rare",
                 sort=classes,
-                axis=alt.Axis(labels=len(classes) <= LABELLED, ticks=False, labelLimit=80),
+                axis=alt.Axis(labels=len(classes) <= LABELLED, ticks=False, labelLimit=80, labelAngle=angle(classes)),
             ),
             y=alt.Y("count:Q", title="training samples"),
             color=alt.Color(
@@ -84,9 +84,13 @@ def counts_figure(name: str, entry: Entry) -> Figure:
         )
         .facet(facet=alt.Facet("domain:N", title=None, sort=list(dict.fromkeys(table["domain"]))), columns=3)
     )
-    title = f"{entry.data}: pairs have {known.min():,} to {known.max():,} training samples"
+    low, high = known.min(), known.max()
+    title = f"{entry.data}: pairs have {low:,} to {high:,} training samples" if low < high else ""
+    title = title or f"{entry.data}: every pair has {low:,} training samples"
     title += f", and {empty} of {len(table)} have none" if empty else ""
-    return Figure(name, title, chart, "Bars: training samples per class, one panel per domain")
+    many, few = shot_thresholds(entry.results[0]["spec"]["dataset"])
+    note = f"Many is more than {many} training samples, medium {few + 1} to {many}, few 1 to {few}, zero none."
+    return Figure(name, title, chart, "Bars: training samples per class, one panel per domain", note)
 
 
 def gain_table(found: Sequence[Entry], baseline: str) -> pd.DataFrame:
@@ -128,7 +132,7 @@ def _gain_heat_map(base: alt.Chart, table: pd.DataFrame, reach: float, tooltip: 
     if table["domain"].nunique() > table["class"].nunique():
         across, down = down, across
     base = base.encode(
-        x=alt.X(f"{across}:N", title=across, sort=None, axis=alt.Axis(labelLimit=90)),
+        x=alt.X(f"{across}:N", title=across, sort=None, axis=alt.Axis(labelLimit=90, labelAngle=angle(table[across]))),
         y=alt.Y(f"{down}:N", title=None, sort=None, axis=alt.Axis(labelLimit=90)),
         tooltip=tooltip,
     ).properties(width="container", height=34 * table[down].nunique())
@@ -205,15 +209,16 @@ def curve_figure(name: str, data: str, table: pd.DataFrame, methods: Sequence[st
 
 def separation_figure(name: str, data: str, table: pd.DataFrame, methods: Sequence[str]) -> Figure:
     """Accuracy against (β + γ) − α over all models, the trials of a search included."""
-    r = float(np.corrcoef(table["separation"], table["accuracy"])[0, 1]) if len(table) > 2 else float("nan")
+    r = correlation(table["separation"], table["accuracy"])
     shown = table.assign(method=table["method"].where(table["method"].isin(methods), "others"))
     order = [*methods, *["others"] * bool((shown["method"] == "others").any())]
+    scale = alt.Scale(zero=False, padding=10)
     chart = (
         alt.Chart(shown, width="container", height=300)
         .mark_point(filled=True, size=60, opacity=0.75)
         .encode(
-            x=alt.X("separation:Q", title="(β + γ) − α, distance in feature space", scale=alt.Scale(zero=False)),
-            y=alt.Y("accuracy:Q", title="test pair average, %", scale=alt.Scale(zero=False)),
+            x=alt.X("separation:Q", title="(β + γ) − α, distance in feature space", scale=scale),
+            y=alt.Y("accuracy:Q", title="test pair average, %", scale=scale),
             color=_colour("method", order),
             tooltip=[
                 "method:N",
@@ -225,8 +230,14 @@ def separation_figure(name: str, data: str, table: pd.DataFrame, methods: Sequen
         .interactive()
     )
     strength = "goes with" if r > 0.5 else "goes against" if r < -0.5 else "says little of"
-    title = f"{data}: over {len(table)} models, (β + γ) − α {strength} accuracy (r = {r:+.2f})"
+    title = f"{data}: over {len(table)} models, (β + γ) − α {strength} accuracy"
+    title += "" if np.isnan(r) else f" (r = {r:+.2f})"
     return Figure(name, title, chart, "Points: test accuracy of each model against how far classes are apart")
+
+
+def correlation(x: pd.Series, y: pd.Series) -> float:
+    """Pearson's, or nan where there are too few points or all are the same."""
+    return float(np.corrcoef(x, y)[0, 1]) if len(x) > 2 and x.nunique() > 1 < y.nunique() else float("nan")
 
 
 def transfer_figure(name: str, data: str, table: pd.DataFrame) -> Figure:
@@ -242,19 +253,25 @@ def transfer_figure(name: str, data: str, table: pd.DataFrame) -> Figure:
             x=alt.X("distance:Q", title="mean distance in feature space"),
             y=alt.Y("method:N", title=None, sort=order, axis=alt.Axis(labelLimit=150)),
             color=_colour("statistic", ["α", "β", "γ"]),
-            shape=alt.Shape("statistic:N", title=None, sort=["α", "β", "γ"]),
+            shape=alt.Shape("statistic:N", title=None, scale=alt.Scale(domain=["α", "β", "γ"]), legend=_legend()),
             tooltip=["method:N", "statistic:N", alt.Tooltip("distance:Q", format=".2f")],
         )
     )
-    title = f"{data}: {order[0]} has the same class of two domains closest to each other (α / γ {ratio[order[0]]:.2f})"
+    title = f"{data}: {order[0]} has the same class of two domains closest to each other (α / γ {ratio[order[0]]:.2f})"
     note = "α: same class, other domain (small is good); β: other class, same domain; γ: both other (large is good)."
     return Figure(name, title, chart, "Dots: α, β and γ per method", note)
 
 
+def angle(names: Iterable[str]) -> int:
+    """Of the labels below an axis: flat where they are short."""
+    return 0 if max(map(len, names)) <= 2 else -90
+
+
 def _colour(field: str, order: Sequence[str]) -> alt.Color:
     colours = [INK if name == "others" else PALETTE[i % len(PALETTE)] for i, name in enumerate(order)]
-    scale, legend = (
-        alt.Scale(domain=list(order), range=colours),
-        alt.Legend(orient="top", labelLimit=0, columns=3, symbolOpacity=1),
-    )
-    return alt.Color(f"{field}:N", title=None, sort=list(order), scale=scale, legend=legend)
+    scale = alt.Scale(domain=list(order), range=colours)
+    return alt.Color(f"{field}:N", title=None, sort=list(order), scale=scale, legend=_legend())
+
+
+def _legend() -> alt.Legend:
+    return alt.Legend(orient="top", labelLimit=0, columns=3, symbolOpacity=1)

@@ -54,7 +54,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)").matches;
 async function draw(place) {
   const spec = JSON.parse(document.getElementById(place.dataset.chart).textContent);
   const {view} = await vegaEmbed(place, spec, {theme: dark ? "dark" : undefined, actions: false,
-    config: {background: "transparent"}});
+    config: {background: "transparent", axis: {gridColor: dark ? "#35353d" : "#e4e4e9"}}});
   for (const button of place.parentElement.nextElementSibling.querySelectorAll("[data-save]"))
     button.onclick = async () => Object.assign(document.createElement("a"), {download: place.dataset.chart + "." +
       button.dataset.save, href: await view.toImageURL(button.dataset.save, 2)}).click();
@@ -154,7 +154,8 @@ class Page:
         name = f"chart{self._charts}"
         self._charts += 1
         # "</script" or "<!--" in a name from the data would change where the script element ends.
-        spec = json.dumps(chart.to_dict()).replace("<", "\\u003c")
+        # Vega puts the description of a chart in the place of the label that is there before it is drawn.
+        spec = json.dumps(chart.to_dict() | {"description": alternative}).replace("<", "\\u003c")
         style = "fit" if getattr(chart, "width", None) == "container" else ""
         label = escape(alternative)
         self._body.append(

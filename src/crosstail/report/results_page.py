@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from crosstail.report.audit.wording import several
 from crosstail.report.export import TextTable, number, result_text, save
 from crosstail.report.feature_figures import Seen, bound_table, feature_figures
 from crosstail.report.figures import (
@@ -43,13 +44,26 @@ NAMED = 20  # folders that were left out, by name
 
 def write_report(out: Path, runs: Runs, baseline: str, seen: Sequence[Seen] = (), files: bool = True) -> Path:
     """OUT/index.html, OUT/tables/ and OUT/figures/; `seen` are the models to draw the features of."""
+    names = list(dict.fromkeys(runs.chosen["data"]))
+    page = Page("Results of " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""))
+    made = add_results(page, runs, baseline, seen)
+    page.save(out / "index.html")
+    for part in made:
+        if isinstance(part, TextTable):
+            save(part, out / "tables")
+        elif files:
+            save_figure(part, out / "figures")
+    return out / "index.html"
+
+
+def add_results(page: Page, runs: Runs, baseline: str, seen: Sequence[Seen] = ()) -> list[TextTable | Figure]:
+    """Show what the runs found on a page, and return its tables and figures."""
     chosen = runs.chosen
     found, missing = entries(chosen)
     if not found:
         raise ValueError(f"no method has a run for every unseen domain: {missing[0]}")
     summary = summary_table(chosen)
     names = _file_names(list(dict.fromkeys(summary["data"])))
-    page = Page("Results of " + ", ".join(list(names)[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""))
     made: list[TextTable | Figure] = []
 
     def show(part: TextTable | Figure) -> None:
@@ -63,8 +77,9 @@ def write_report(out: Path, runs: Runs, baseline: str, seen: Sequence[Seen] = ()
             page.text(part.note, dim=True)
 
     page.text(
-        f"{len(chosen):,} finished runs of {chosen['method'].nunique()} methods on {len(names)} data sets. Accuracies "
-        "in %, mean ± standard deviation over the seeds; the best is bold, and a dot marks BoDA."
+        f"{several(len(chosen), 'finished run')} of {several(chosen['method'].nunique(), 'method')} on "
+        f"{several(len(names), 'data set')}. Accuracies in %, mean ± standard deviation over the seeds; the best is "
+        "bold, and a dot marks BoDA."
     )
     if len(names) > 1:
         show(_overall_text(overall_table(summary), summary))
@@ -88,13 +103,7 @@ def write_report(out: Path, runs: Runs, baseline: str, seen: Sequence[Seen] = ()
             title = f"The BoDA loss is at most {100 * gap:.2f} % above the least that its theorems allow"
             show(_plain("bound", title, bounds, digits))
     _left_out(page, runs, missing)
-    page.save(out / "index.html")
-    for part in made:
-        if isinstance(part, TextTable):
-            save(part, out / "tables")
-        elif files:
-            save_figure(part, out / "figures")
-    return out / "index.html"
+    return made
 
 
 def save_figure(figure: Figure, folder: Path) -> None:
@@ -114,9 +123,9 @@ def titled(figure: Figure) -> Chart:
 
 
 def _lines(text: str, width: int = 80) -> list[str]:
-    """Broken between words."""
+    """Broken between words, but not at a non-breaking space."""
     lines = [""]
-    for word in text.split():
+    for word in text.split(" "):
         if lines[-1] and len(lines[-1]) + len(word) >= width:
             lines.append("")
         lines[-1] += (" " if lines[-1] else "") + word
@@ -212,7 +221,7 @@ def _other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFra
         found.append(_plain("nu", title, nu.rename(columns={"nu": "ν"}), {"ν": "{:g}".format}))
     if len(tests):
         sure = int((tests["p"] < 0.05).sum())
-        title = f"The best method is told from the second on {sure} of {len(tests)} data sets"
+        title = f"The best method is told from the second on {sure} of {several(len(tests), 'data set')}"
         found.append(_plain("significance", title, tests, {"p": lambda v: number(v, 3)}))
     words = hparams_table(chosen)
     title = "Hyperparameters of the reported runs, and the validation pair average they were chosen by"
@@ -221,7 +230,8 @@ def _other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFra
 
 
 def _words(hparams: str) -> str:
-    return ", ".join(f"{name} {value}" for name, value in json.loads(hparams).items()) or "defaults"
+    found = json.loads(hparams).items()
+    return ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in found) or "defaults"
 
 
 def _plain(name: str, title: str, table: pd.DataFrame, formats: dict[str, Callable[[Any], str]]) -> TextTable:
@@ -238,8 +248,8 @@ def _left_out(page: Page, runs: Runs, missing: Sequence[str]) -> None:
     page.heading("What was read and what was not")
     trials = len(runs.table) - len(runs.chosen)
     page.text(
-        f"{len(runs.table):,} finished runs, of which {trials:,} are trials that were not chosen; "
-        f"{len(runs.skipped):,} folders were left out."
+        f"{several(len(runs.table), 'finished run')}, of which {trials:,} are trials that were not chosen; "
+        f"{several(len(runs.skipped), 'folder')} left out."
     )
     for sentence in missing[:NAMED]:
         page.text(f"Left out: {sentence}.")

@@ -4,6 +4,7 @@ import altair as alt
 import pandas as pd
 
 from crosstail.report.charts import PALETTE
+from crosstail.report.page import Chart
 
 NUMBERED = 40  # classes, or domains, up to which a cell has room for its number
 PANEL = 60  # rows of smaller cells in one panel
@@ -70,23 +71,23 @@ def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, number
     return chart
 
 
-def accuracy_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart:
+def accuracy_chart(table: pd.DataFrame, stage_one: int) -> Chart:
     """Pair average per step on validation and test; a ring is around the evaluation that is reported."""
     base = _curve(table, "split:N", ["validation", "test"]).encode(
         y=alt.Y("accuracy:Q", title="pair average, %", scale=alt.Scale(zero=False)),
         tooltip=["stage:O", "step:Q", "split:N", alt.Tooltip("accuracy:Q", format=".1f")],
     )
     ring = base.transform_filter("datum.reported").mark_point(size=160, strokeWidth=2, filled=False)
-    return base.mark_line(point=True) + ring + _second_stage(table, stage_one)
+    return alt.layer(base.mark_line(point=True), ring, *_second_stage(table, stage_one))
 
 
-def loss_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart:
+def loss_chart(table: pd.DataFrame, stage_one: int) -> Chart:
     """Each loss term per step."""
     base = _curve(table, "term:N", list(dict.fromkeys(table["term"]))).encode(
         y=alt.Y("loss:Q", title="loss"),
         tooltip=["stage:O", "step:Q", "term:N", alt.Tooltip("loss:Q", format=".4g")],
     )
-    return base.mark_line(point=True) + _second_stage(table, stage_one)
+    return alt.layer(base.mark_line(point=True), *_second_stage(table, stage_one))
 
 
 def transfer_chart(table: pd.DataFrame) -> alt.Chart:
@@ -112,10 +113,10 @@ def _curve(table: pd.DataFrame, colour: str, order: list[str]) -> alt.Chart:
     )
 
 
-def _second_stage(table: pd.DataFrame, stage_one: int) -> alt.LayerChart:
+def _second_stage(table: pd.DataFrame, stage_one: int) -> list[alt.Chart]:
     """A line where stage two begins, if there is one."""
-    begins = pd.DataFrame({"at": [stage_one], "what": "stage two"})[: int((table["stage"] == 2).any())]
-    base = alt.Chart(begins).encode(x="at:Q")
-    return base.mark_rule(color=INK, strokeDash=[4, 4]) + base.mark_text(color=INK, align="left", dx=5, y=6).encode(
-        text="what:N"
-    )
+    if not (table["stage"] == 2).any():
+        return []
+    base = alt.Chart(pd.DataFrame({"at": [stage_one], "what": "stage two"})).encode(x="at:Q")
+    text = base.mark_text(color=INK, align="left", dx=5, y=6).encode(text="what:N")
+    return [base.mark_rule(color=INK, strokeDash=[4, 4]), text]

@@ -1,6 +1,5 @@
 """The page of a finished run, or of the folds that leave each domain out in turn."""
 
-import shlex
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,6 +9,8 @@ import numpy as np
 
 from crosstail import algorithms
 from crosstail.data import shot_thresholds
+from crosstail.report.card import FIGURES, LIMITS, VERSIONS, Part, card_parts, figures_part, title_of, write_card
+from crosstail.report.command import command
 from crosstail.report.confusions import show_confusions
 from crosstail.report.page import Page
 from crosstail.report.run_charts import NUMBERED, accuracy_chart, loss_chart, pair_chart
@@ -17,7 +18,6 @@ from crosstail.report.run_tables import (
     Record,
     accuracy_curve,
     fold_table,
-    headline_table,
     loss_curve,
     pair_table,
     worst_table,
@@ -36,12 +36,13 @@ DISTANCES = {
 
 
 def write_page(out: Path, folders: Sequence[Path]) -> None:
-    """Make OUT/report.html from the folder of a finished run, or from those of all folds."""
+    """Make OUT/report.html from the folder of a finished run and its OUT/model_card.md, or a page of all folds."""
     results = [RunFolder(folder).read_json("result.json") for folder in folders]
     first, folds = results[0], len(results) > 1
     spec = RunSpec.from_json(first["spec"])
-    page = Page(_title(spec, folds))
-    _headline(page, results)
+    page = Page(title_of(spec, folds))
+    parts = {} if folds else {part.title: part for part in card_parts(folders[0])}
+    _headline(page, figures_part(results) if folds else parts[FIGURES])
     if folds:
         _folds(page, results)
     _pairs(page, results)
@@ -51,6 +52,9 @@ def write_page(out: Path, folders: Sequence[Path]) -> None:
         _training(page, first, records)
         _transferability(page, first, records)
     _data(page, results)
+    if not folds:
+        _card(page, parts)
+        write_card(out / "model_card.md", page.title, parts.values())
     page.heading("How to repeat it")
     page.code(command(replace(spec, unseen=None) if folds else spec, out))
     hparams = asdict(algorithms.parse(algorithms.find(spec.algorithm).Hparams, spec.hparams))
@@ -58,41 +62,12 @@ def write_page(out: Path, folders: Sequence[Path]) -> None:
     RunFolder(out).write("report.html", page.html().encode())
 
 
-def command(spec: RunSpec, out: Path) -> str:
-    """The command line of a run, with everything that a default might decide otherwise.
-
-    >>> command(RunSpec(dataset="my photos", hparams={"lr": 0.01}), Path("run"))[:86]
-    "crosstail fit 'my photos' --algorithm erm --backbone small_cnn --finetune --no-augment"
-    """
-    words = ["crosstail", "fit", spec.dataset, "--algorithm", spec.algorithm, *["--decouple"] * spec.decouple]
-    words += [] if spec.protocol == "mdlt" else ["--protocol", spec.protocol]
-    words += [] if spec.unseen is None else ["--unseen", spec.unseen]
-    words += ["--backbone", spec.backbone, "--freeze" if spec.freeze else "--finetune"]
-    words += [] if spec.width is None else ["--width", str(spec.width)]
-    words += ["--augment" if spec.augment else "--no-augment", *["--skip-broken"] * spec.skip_broken]
-    words += [word for profile in spec.labels or () for word in ("--labels", profile)]
-    words += [word for name, value in spec.columns.items() for word in ("--column", f"{name}={value}")]
-    words += [word for name, value in spec.hparams.items() for word in ("--hp", f"{name}={value}")]
-    for name in ("steps", "batch_size", "evaluations", "seed", "data_seed"):
-        words += [f"--{name.replace('_', '-')}", str(getattr(spec, name))]
-    return shlex.join([*words, "--out", str(out)])
-
-
-def _title(spec: RunSpec, folds: bool) -> str:
-    what = f"{spec.algorithm}{', decoupled,' if spec.decouple else ''} on {spec.dataset.rstrip('/').split('/')[-1]}"
-    if spec.unseen is None:
-        return what
-    return f"{what}: each domain unseen in turn" if folds else f"{what}: {spec.unseen} unseen"
-
-
-def _headline(page: Page, results: Sequence[Result]) -> None:
-    table = headline_table(results)
-    if table.empty:
+def _headline(page: Page, figures: Part) -> None:
+    if not figures.table or not figures.table.rows:
         page.text("There are no test samples, so nothing is known of its accuracy.")
         return
-    page.text("Test accuracy in %; the intervals are for the chance of which samples it was tested on.")
-    rows = [[row["figure"], _number(row["value"]), _interval(row), row["what"]] for row in table.to_dict("records")]
-    page.table(["", "accuracy", "95 % interval", ""], rows, words_last=True)
+    page.text(" ".join([f"{figures.title}.", *figures.sentences]))
+    page.table(figures.table.header, figures.table.rows, words_last=True)
     page.text(
         "The interval of a worst figure allows for its being the lowest of several, so it is a wide one.", dim=True
     )
@@ -189,6 +164,15 @@ def _data(page: Page, results: Sequence[Result]) -> None:
     page.text(f"{about}; {len(first['domains']):,} domains, {len(first['classes']):,} classes.")
     for note in first["data"]["notes"]:
         page.text(f"Note: {note}")
+
+
+def _card(page: Page, parts: Mapping[str, Part]) -> None:
+    """What the model card says that the page has not said yet."""
+    for part in (parts[LIMITS], parts[VERSIONS]):
+        page.heading(part.title)
+        for sentence in part.sentences:
+            page.text(sentence)
+    page.text("The file model_card.md has this and the rest to go with the model.", dim=True)
 
 
 def _number(value: float | None, digits: int = 1) -> str:

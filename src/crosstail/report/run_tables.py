@@ -52,7 +52,7 @@ def headline_table(results: Sequence[Result]) -> pd.DataFrame:
     """One row per figure: its value in % with a 95 % interval, and what it is of; none without test samples."""
     first, accuracy, pairs = results[0], tested(results), pair_table(results)
     pairs = pairs[pairs["tested"] > 0]
-    rows: list[tuple[str, float, tuple[float, float] | None, str]] = []
+    rows: list[tuple[str, Any, Any, str]] = []
     if len(pairs):
         worst = worst_table(pairs, 1).iloc[0]
         share = {n: value for n, value in zip(first["domains"], accuracy.domains, strict=True) if value is not None}
@@ -73,8 +73,9 @@ def headline_table(results: Sequence[Result]) -> pd.DataFrame:
             group = pairs[pairs["shot"] == shot]
             if len(group):
                 what = f"{len(group):,} with {sizes[shot]} training samples"
-                rows.append((f"{shot}-shot pairs", first["test"]["shots"][shot], None, what))
-    scaled = [(name, 100 * v, *(100 * end for end in ends or (np.nan, np.nan)), what) for name, v, ends, what in rows]
+                own = PairAccuracy(group[["hits"]].to_numpy(), group[["tested"]].to_numpy())
+                rows.append((f"{shot}-shot pairs", own.pair_average, own.interval("pair_average"), what))
+    scaled = [(name, *(100 * value for value in (of, *ends)), what) for name, of, ends, what in rows]
     return pd.DataFrame(scaled, columns=["figure", "value", "low", "high", "what"])
 
 

@@ -1,6 +1,7 @@
 """From a spec to a result: data, features, stage one, stage two, test figures, transferability."""
 
 import math
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from crosstail import algorithms, backbones, data
+from crosstail import __version__, algorithms, backbones, data
 from crosstail.algorithms import Algorithm, Task
 from crosstail.backbones import Backbone
 from crosstail.data import Augment, DomainDataset, ImageFiles
@@ -279,6 +280,7 @@ def _result(
         beside = {"raw": {"selected_step": raw["step"], **figures(raw)}}
     return {
         "spec": spec.to_json(),
+        "versions": {"crosstail": __version__, "torch": str(torch.__version__), "Python": platform.python_version()},
         "selected_step": step,
         "seconds": round(sum({r["stage"]: r["seconds"] for r in records}.values()), 3),
         "domains": list(dataset.domains),

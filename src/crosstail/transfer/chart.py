@@ -44,7 +44,7 @@ def graph_chart(
         title="class",
         sort=classes,
         scale=alt.Scale(scheme="tableau10" if len(classes) <= 10 else "sinebow", domain=classes),
-        legend=None if len(classes) > LISTED else alt.Legend(),
+        legend=None if len(classes) > LISTED else alt.Legend(orient="bottom", columns=5, symbolOpacity=1),
     )
     search = alt.param(name="find_pair", value="", bind=alt.binding(input="search", name="find "))
     found = f"indexof(lower(datum['class'] + ' ' + datum['domain']), lower({search.name})) >= 0"
@@ -76,8 +76,19 @@ def graph_chart(
             x=alt.X("x:Q", scale=scale, axis=axis, title="distance in feature space (2-D scaling)"),
             y=alt.Y("y:Q", scale=scale, axis=axis, title=None),
             color=colour,
-            shape=alt.Shape("domain:N", title="domain", scale=alt.Scale(range=SHAPES), sort=None),
-            size=alt.Size("count:Q", title="training samples", scale=alt.Scale(range=[8, 80] if many else [60, 500])),
+            shape=alt.Shape(
+                "domain:N",
+                title="domain",
+                scale=alt.Scale(range=SHAPES),
+                sort=None,
+                legend=alt.Legend(orient="bottom", columns=3),
+            ),
+            size=alt.Size(
+                "count:Q",
+                title="training samples",
+                scale=alt.Scale(range=[8, 80] if many else [60, 500]),
+                legend=alt.Legend(orient="bottom"),
+            ),
             opacity=alt.condition(found, alt.value(0.9), alt.value(0.05)),
             tooltip=["domain:N", "class:N", "count:Q"],
         )

@@ -116,20 +116,24 @@ def _inputs(audit: Audit) -> Iterable[Finding]:
         yield Finding("note", text, inputs.blank)
 
 
-def _duplicates(audit: Audit) -> Iterable[Finding]:
-    thing = "image" if audit.is_image else "row"
-    exact = [duplicate for duplicate in audit.duplicates if duplicate.exact]
+def exact_findings(duplicates: Iterable[Duplicate], thing: str) -> Iterable[Finding]:
+    """What occurs twice, by how bad that is."""
     kinds: tuple[tuple[str, Level, str], ...] = (
         ("class", "problem", "in two classes: at least one of the labels is wrong"),
         ("split", "problem", "in two splits: figures on validation or test would be too good"),
         ("domain", "note", "in two domains"),
         ("", "note", "more than once in the same pair and split"),
     )
+    exact = [duplicate for duplicate in duplicates if duplicate.exact]
     for what, level, where in kinds:
         found = [duplicate for duplicate in exact if _is(duplicate, what)]
         if found:
             text = f"{several(len(found), thing)} {'occurs' if len(found) == 1 else 'occur'} {where}."
             yield Finding(level, text, tuple(members(duplicate) for duplicate in found))
+
+
+def _duplicates(audit: Audit) -> Iterable[Finding]:
+    yield from exact_findings(audit.duplicates, "image" if audit.is_image else "row")
     near = [duplicate for duplicate in audit.duplicates if not duplicate.exact]
     much = sum(len(duplicate.samples) for duplicate in near) > MUCH * audit.num_samples
     for what, where in (

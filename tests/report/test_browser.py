@@ -1,0 +1,140 @@
+"""The pages in a real browser: they draw without errors, their fields work, and they ask nobody for anything."""
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosstail.report import demo, run_page
+from crosstail.report.feature_figures import Seen
+from crosstail.report.results_page import write_report
+from crosstail.report.runs import read_runs
+from crosstail.transfer import TransferabilityGraph
+
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not BROWSER or not DRIVER, reason="needs chromium and chromium-driver"),
+]
+EVIL = "<script>photos<!--"
+METHODS = ("erm", "boda", "coral", "irm", "mmd", "mixup", "dann", "ldam", "fish")
+WAYS = {"phone": (390, 844, "dark", "rgb(23, 23, 26)"), "desktop": (1440, 900, "light", "rgb(255, 255, 255)")}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+def seen() -> Seen:
+    """Four samples of each of four pairs."""
+    rng = np.random.default_rng(0)
+    domain, y = np.repeat([[0, 0, 1, 1], [0, 1, 0, 1]], 4, axis=1)
+    z = {split: (rng.normal(size=(16, 3)) + 3 * y[:, None]).astype(np.float32) for split in ("train", "test")}
+    graph = TransferabilityGraph.from_features(z["train"], y, domain, num_domains=2, num_classes=2)
+    both = dict.fromkeys(z, y), dict.fromkeys(z, domain)
+    return Seen("boda", z, *both, (EVIL, "d1"), ("c0", "c1"), (100, 2), graph)
+
+
+@pytest.fixture(scope="module")
+def pages(make_run_in: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A report, a run's page, and the demo's."""
+    root = tmp_path_factory.mktemp("pages")
+    many, few = root / "many", root / "few"
+    for i, algorithm in enumerate(METHODS):
+        hits = [[9, 1 + i], [i, 0]]
+        run = make_run_in(many, algorithm, hits, algorithm=algorithm, alpha=1.0 + i, dataset=EVIL)
+    run_page.write_page(run, [run])
+    for algorithm in ("erm", "boda"):
+        for decouple in (False, True):
+            make_run_in(
+                few,
+                f"{algorithm}{decouple}",
+                [[9, 5], [3, 0]],
+                algorithm=algorithm,
+                decouple=decouple,
+                dataset="digits",
+            )
+    demo.write_page(root / "demo.html", read_runs([few]), [])
+    report = write_report(root / "out", read_runs([many]), "erm", [seen()], files=False)
+    return {"report": report, "run": run / "report.html", "demo": root / "demo.html"}
+
+
+def opened(browser: Any, page: Path, way: str) -> None:
+    """Open the page in a window of this size and look at every chart until it is drawn."""
+    width, height, scheme, _ = WAYS[way]
+    window = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": way == "phone"}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", window)
+    colours = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", colours)
+    for log in ("browser", "performance"):
+        browser.get_log(log)
+    browser.get(page.as_uri())
+    left = "return [...document.querySelectorAll('[data-chart]')].filter(place => !place.querySelector('.marks'))"
+    until = time.monotonic() + 30
+    while waiting := browser.execute_script(left):
+        browser.execute_script("arguments[0].scrollIntoView()", waiting[0])
+        time.sleep(0.05)
+        assert time.monotonic() < until, ([p.get_attribute("aria-label") for p in waiting], browser.get_log("browser"))
+
+
+def soon(found: Callable[[], Any]) -> Any:
+    """What is found once it is true."""
+    until = time.monotonic() + 10
+    while not (value := found()):
+        assert time.monotonic() < until, "nothing happened"
+        time.sleep(0.02)
+    return value
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["report", "run", "demo"])
+def test_everything_is_drawn_without_errors_requests_or_sideways_scrolling(browser, pages, name, way):
+    page, (width, _, _, paper) = pages[name], WAYS[way]
+    opened(browser, page, way)
+    assert [line["message"] for line in browser.get_log("browser")] == []
+    events = [json.loads(line["message"])["message"] for line in browser.get_log("performance")]
+    asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
+    assert page.as_uri() in asked and all(url == page.as_uri() or url.startswith("data:") for url in asked), asked
+    labels = browser.execute_script(
+        "return [...document.querySelectorAll('[data-chart]')].map(place => place.ariaLabel)"
+    )
+    assert all(re.match("(Bars|Lines|Points|Dots|Heat map|Scatter plots|Gain)", label) for label in labels), labels
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == paper
+    assert name == "demo" or EVIL in browser.execute_script("return document.body.innerText")
+
+
+def test_fields_menus_and_buttons_work_by_keyboard(browser, pages):
+    opened(browser, pages["report"], "desktop")
+    field = browser.find_element("css selector", "[data-rows]")
+    rows = "document.querySelector('[data-rows]').parentElement.nextElementSibling.querySelectorAll('tr:not([hidden])')"
+    assert browser.execute_script(f"return {rows}.length") == 1 + len(METHODS)
+    field.send_keys("BODA")
+    assert browser.execute_script(f"return [...{rows}].map(row => row.cells[0].textContent)") == ["method", "• boda"]
+
+    menu = browser.find_element("css selector", ".vega-bind select")
+    drawn = "return arguments[0].closest('[data-chart]').querySelector('.marks').innerHTML"
+    before = browser.execute_script(drawn, menu)
+    menu.send_keys("mmd")
+    soon(lambda: browser.execute_script(drawn, menu) != before)
+
+    catch = "HTMLAnchorElement.prototype.click = function () { window.saved = [this.download, this.href.slice(0, 20)] }"
+    browser.execute_script(catch)
+    browser.find_element("css selector", "[data-save=png]").send_keys("\n")
+    name, content = soon(lambda: browser.execute_script("return window.saved"))
+    assert name.endswith(".png") and content.startswith("data:image/png")
