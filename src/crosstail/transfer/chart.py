@@ -87,7 +87,7 @@ def graph_chart(
                 "count:Q",
                 title="training samples",
                 scale=alt.Scale(range=[8, 80] if many else [60, 500]),
-                legend=alt.Legend(orient="bottom"),
+                legend=alt.Legend(orient="bottom", tickCount=3),
             ),
             opacity=alt.condition(found, alt.value(0.9), alt.value(0.05)),
             tooltip=["domain:N", "class:N", "count:Q"],
