@@ -57,6 +57,9 @@ def fit(
     log: Annotated[
         str | None, typer.Option(help="Also write a log: csv (RUN/log.csv), tensorboard (RUN/tensorboard) or mlflow.")
     ] = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Keep how the pairs lie to each other at every evaluation, for the report.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a model that works for every (domain, class) pair.
@@ -66,6 +69,7 @@ def fit(
     from crosstail import algorithms, protocols
     from crosstail.report.run_page import write_page
     from crosstail.training.devices import Devices, is_main_process
+    from crosstail.training.folder import RunFolder
     from crosstail.training.logs import logged
 
     console = Console(stderr=True)
@@ -108,7 +112,8 @@ def fit(
             progress = stack.enter_context(progress_bar(console, f"unseen {plan.unseen}:" if plan.unseen else ""))
             if log and is_main_process():
                 progress = stack.enter_context(logged(log, plan, place, progress))
-            results.append(protocols.run(plan, place, progress if is_main_process() else None, devices=machine))
+            shown_to = progress if is_main_process() else None
+            results.append(protocols.run(plan, place, shown_to, devices=machine, trace=trace))
         if is_main_process():
             write_page(place, [place])
     if not is_main_process():
@@ -121,6 +126,8 @@ def fit(
     shown = Console()
     for note in results[0]["data"]["notes"]:
         shown.print(f"note: {note}", markup=False)
+    if trace and not any("trace" in record for record in RunFolder(places[0]).records()):
+        shown.print("note: this run was finished before without --trace; another --out trains it again, with a trace")
     shown.print(result_table(results[0]) if len(results) == 1 else folds_table(results))
     run = shlex.quote(str(out))
     then = f", crosstail predict {run} FILES, or crosstail graph {run}" if len(results) == 1 else ""
