@@ -68,8 +68,10 @@ def failures(predictions: Predictions, pair: tuple[int, int]) -> list[int]:
 def show_confusions(page: Page, folder: Path, result: Result) -> None:
     """Add what the worst pairs are taken for and the samples that fail, if the run kept what it said of each sample."""
     predictions = read_predictions(RunFolder(folder))
-    pairs = [pair for pair in failing_pairs(result) if failures(predictions, pair)] if predictions else []
-    if predictions is None or not pairs:
+    if predictions is None:
+        return
+    pairs = [pair for pair in failing_pairs(result) if failures(predictions, pair)]
+    if not pairs:
         return
     confusion_figure(confusion_table(result, predictions, pairs)).show(page)
     images = len(result["input_shape"]) == 3

@@ -43,7 +43,7 @@ figure { margin: .5rem 0 } figcaption { color: var(--dim); font-size: .9rem } im
   background: var(--paper); border: 1px solid var(--line); border-radius: 4px; padding: .15rem .5rem }
 .save { margin: .1rem 0 1rem } button { cursor: pointer } :focus-visible { outline: 2px solid #0072B2 }
 .gallery { display: inline-block; vertical-align: top; margin: .2rem 1.5rem .8rem 0 } .gallery div { display: flex;
-  flex-wrap: wrap; gap: .6rem } .gallery span { width: 84px; overflow-wrap: anywhere; font-size: .75rem;
+  flex-wrap: wrap; gap: .5rem } .gallery span { width: 74px; overflow-wrap: anywhere; font-size: .75rem;
   line-height: 1.2 } .gallery img { width: 64px; height: 64px; object-fit: contain }
 .vega-bindings { font-size: .9rem; margin: .3rem 0 }
 @media (max-width: 480px) { th, td { padding-right: .5rem } table { font-size: .82rem } }
