@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test check docs bench clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -34,8 +34,12 @@ check: setup     ## format the code in place, then everything that `make test` d
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -m 'not slow'
 
+docs: setup      ## the documentation as a site that needs no network: site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
 bench: setup     ## speed and memory against stated peers, as ratios
 	$(BIN)/python -m bench
 
 clean:           ## remove .venv and everything that the other targets made
-	rm -rf $(VENV) demo build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo build site .pytest_cache .mypy_cache .ruff_cache .hypothesis

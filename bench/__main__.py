@@ -1,9 +1,11 @@
 """Run the benchmarks of this folder, print one table, and fail where a ratio misses its limit by more than 20 %."""
 
 import argparse
+import json
 import os
 import pkgutil
 import sys
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 
@@ -20,6 +22,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(names)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="smaller data where the full size takes minutes")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="also write the rows to a file, with the machine's load"
+    )
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(names):
         parser.error(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join(names)}")
@@ -34,10 +39,15 @@ def main() -> int:
     if load > 0.5 * cores:
         console.print(f"The machine is busy (load {load:.1f} on {cores} cores): take the times with a grain of salt.")
     rows: list[Row] = []
+    record: list[dict[str, object]] = []
     for name in arguments.names or names:
         module = import_module(f"bench.{name}")
         with console.status(f"{name} ..."):
-            rows += module.run()
+            found: list[Row] = module.run()
+        rows += found
+        record += [{"bench": name, "load": round(os.getloadavg()[0], 1)} | asdict(row) for row in found]
+        if arguments.json:
+            arguments.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     for row in rows:
         table.add_row(*_cells(row))
     console.print(table)

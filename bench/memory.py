@@ -17,21 +17,28 @@ ROWS, QUICK_ROWS = 500_000, 100_000
 CHUNK = 8_192
 
 
-def write_embeddings(path: Path, rows: int) -> None:
+GROWTH = {
+    "samples": (12_500, 25_000, 50_000, 100_000),
+    "classes": (43, 86, 172, 345),
+    "features": (512, 1024, 2048, 4096),
+}
+
+
+def write_embeddings(path: Path, rows: int, classes: int = CLASSES, features: int = FEATURES) -> None:
     """An .npz file as `crosstail embed` writes it, a chunk at a time."""
     generator = np.random.default_rng(0)
-    pair = generator.permutation(rows) % (DOMAINS * CLASSES)
+    pair = generator.permutation(rows) % (DOMAINS * classes)
     small = {
-        "y": pair % CLASSES,
-        "domain": pair // CLASSES,
+        "y": pair % classes,
+        "domain": pair // classes,
         "split": generator.choice(["train", "val", "test"], rows, p=[0.9, 0.05, 0.05]),
     }
     np.savez(path, **small)
     with ZipFile(path, "a") as archive, archive.open("x.npy", "w", force_zip64=True) as stream:
-        header = {"descr": "<f4", "fortran_order": False, "shape": (rows, FEATURES)}
+        header = {"descr": "<f4", "fortran_order": False, "shape": (rows, features)}
         np.lib.format.write_array_header_1_0(stream, header)
         for start in range(0, rows, CHUNK):
-            size = (min(CHUNK, rows - start), FEATURES)
+            size = (min(CHUNK, rows - start), features)
             stream.write(generator.standard_normal(size, dtype=np.float32).tobytes())
 
 
@@ -59,8 +66,22 @@ def _extrapolated(path: Path, head: str) -> float:
     return more + max(0.0, more - fewer) * (ROWS - QUICK_ROWS) / (QUICK_ROWS - QUICK_ROWS // 2)
 
 
-def _peak(path: Path, rows: int, head: str) -> float:
-    write_embeddings(path, rows)
+def growth() -> list[dict[str, float]]:
+    """Peaks of the linear head, with one size varied at a time around 25,000 samples of DomainNet's shape."""
+    usual, found = {"samples": 25_000, "classes": CLASSES, "features": FEATURES}, []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, values in GROWTH.items():
+            for value in values:
+                sizes = usual | {name: value}
+                peak = _peak(
+                    Path(folder, "embeddings.npz"), sizes["samples"], "identity", sizes["classes"], sizes["features"]
+                )
+                found.append({**sizes, "pairs": DOMAINS * sizes["classes"], "MiB": peak})
+    return found
+
+
+def _peak(path: Path, rows: int, head: str, classes: int = CLASSES, features: int = FEATURES) -> float:
+    write_embeddings(path, rows, classes, features)
     usage = usage_of("bench.memory", "short_fit", str(path), head)
     shutil.rmtree(path.with_suffix(f".{head}"))  # another file of this name is another run
     return usage.anonymous

@@ -127,6 +127,7 @@ def asked(monkeypatch):
         ("--backbone resnet50", True, {}),
         ("--backbone resnet50 --finetune", False, {"lr": 5e-5}),
         ("--backbone resnet50 --finetune --hp lr=0.01 --hp weight_decay=0.1", False, {"lr": 0.01, "weight_decay": 0.1}),
+        ("--backbone resnet50 --finetune --algorithm dann", False, {"lr": 5e-5, "discriminator_lr": 5e-5}),
         ("--backbone timm:convnext_atto --weights random", False, {}),
         ("--backbone small_cnn", False, {}),
     ],

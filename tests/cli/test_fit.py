@@ -26,7 +26,7 @@ def asked(monkeypatch):
     """The specs that are asked for, without training any, and so without a page."""
     specs = []
 
-    def fit(spec, out, progress, devices):
+    def fit(spec, out, progress, devices, trace):
         specs.append(spec)
         return {}
 
@@ -82,6 +82,19 @@ def test_each_fold_has_a_page_and_so_have_all_together(crosstail, vectors):
 
 
 PAGES = ["dg/report.html", "dg/0/report.html", "dg/1/report.html"]
+
+
+def test_each_fold_has_a_log_and_the_runs_are_those_without(crosstail, vectors):
+    words = f"--protocol dg --algorithm erm {SHORT} --json"
+    logged = crosstail(f"fit {vectors} --out dg {words} --log csv")
+    assert logged.code == 0 and logged.err == ""
+    plain = crosstail(f"fit {vectors} --out plain {words}")
+    for fold, with_log, without in zip("01", json.loads(logged.out), json.loads(plain.out), strict=True):
+        assert with_log["test"] == without["test"] and with_log["spec"] == without["spec"]
+        rows = Path(f"dg/{fold}/log.csv").read_text(encoding="utf-8").splitlines()
+        assert f"unseen,,{fold}" in rows
+        assert f"final/test/average,{with_log['selected_step']},{with_log['test']['average']}" in rows
+    assert not list(Path("plain").rglob("log.csv"))
 
 
 def test_every_option_is_in_the_spec(crosstail, asked):
@@ -217,7 +230,7 @@ def test_a_divergent_run_is_a_failed_job_with_exit_code_1(crosstail, vectors):
 
 
 def test_other_faults_keep_their_traceback(crosstail, vectors, monkeypatch):
-    def fails(spec, out, progress, devices):
+    def fails(spec, out, progress, devices, trace):
         raise RuntimeError("a fault of ours")
 
     monkeypatch.setattr(protocols, "run", fails)
@@ -226,7 +239,7 @@ def test_other_faults_keep_their_traceback(crosstail, vectors, monkeypatch):
 
 
 def test_ctrl_c_says_how_to_go_on(crosstail, vectors, monkeypatch):
-    def stopped(spec, out, progress, devices):
+    def stopped(spec, out, progress, devices, trace):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(protocols, "run", stopped)
@@ -252,3 +265,13 @@ def test_the_installed_program_answers(tmp_path):
     done = command("list", "datasets", "--json", cwd=tmp_path)
     assert done.returncode == 0 and done.stderr == ""
     assert "digits" in [row["name"] for row in json.loads(done.stdout)]
+
+
+def test_a_trace_is_kept_where_it_is_asked_for_from_the_start(crosstail, vectors):
+    assert crosstail(f"fit {vectors} {SHORT} --out plain").code == 0
+    done = crosstail(f"fit {vectors} {SHORT} --out plain --trace")
+    assert done.code == 0 and "note: this run was finished before without --trace" in done.out
+    done = crosstail(f"fit {vectors} {SHORT} --out traced --trace")
+    assert done.code == 0 and "--trace" not in done.out
+    assert ["trace" in record for record in RunFolder(Path("traced")).records()] == [True] * 3
+    assert "the slider shows how" in Path("traced/report.html").read_text(encoding="utf-8")

@@ -56,6 +56,32 @@ def test_a_page_in_the_run_by_default(crosstail, run):
     assert "erm on v.npz" in Path("run/graph.html").read_text(encoding="utf-8")
 
 
+def test_two_runs_stand_side_by_side(crosstail, run, vectors):
+    other = fit(RunSpec(dataset=vectors, algorithm="boda", **COMMON), Path("other"))
+    done = crosstail("graph run other")
+    assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
+    values = [f"{result['transferability']['alpha']:.2f}" for result in (run, other)]
+    assert done.out.splitlines()[:2] == [
+        "run / other",
+        f"α {' / '.join(values)}  same class, other domain (small is good)",
+    ]
+    text = Path("run/graphs.html").read_text(encoding="utf-8")
+    assert "run beside other</h1>" in text and "the same class" in text
+    found = json.loads(crosstail("graph run other --json --out g.png").out)
+    assert found == [pytest.approx(result["transferability"]) for result in (run, other)]
+    assert Path("g.png").read_bytes().startswith(b"\x89PNG")
+    crosstail("graph run run --out g.html")
+    assert "run and run have the same class equally near together" in Path("g.html").read_text(encoding="utf-8")
+
+
+def test_a_run_with_a_trace_has_a_slider(crosstail, vectors):
+    fit(RunSpec(dataset=vectors, **COMMON), Path("traced"), trace=True)
+    assert crosstail("graph traced").code == 0
+    text = Path("traced/graph.html").read_text(encoding="utf-8")
+    assert '"input": "range", "max": 2' in text and "the slider shows how" in text
+    assert crosstail("graph traced --out g.svg").code == 0 and Path("g.svg").stat().st_size > 2000
+
+
 def test_mahalanobis(crosstail, run):
     euclidean, other = (
         json.loads(crosstail(f"graph run --out g.csv --json --metric {metric}").out)
@@ -96,8 +122,10 @@ def test_images_are_no_features(crosstail):
 
 
 MISTAKES = {
-    "graph": "expected the folder of a run or --features FILE.npz",
-    "graph run --features v.npz": "one of the two",
+    "graph": "expected the folder of a run, of two runs, or --features FILE.npz",
+    "graph run run run": "of two runs",
+    "graph run run --out g.csv": "cannot draw to g.csv",
+    "graph run --features v.npz": "one of the three",
     "graph nowhere": "nowhere is no run: it has no spec.json",
     "graph run --metric cosine": "metric 'cosine' is none of euclidean, mahalanobis",
     "graph run --out g.gif": "expected a name that ends in .html, .png, .svg or .pdf",

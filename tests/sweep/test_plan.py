@@ -5,11 +5,13 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from crosstail import algorithms, protocols
 from crosstail.sweep import plan as planning
 from crosstail.sweep.plan import Plan, by_algorithm, make
+from crosstail.training import RunSpec
 
 FIXED = '''
 import torch.nn.functional as F
@@ -71,6 +73,24 @@ def test_the_same_plan_gives_the_same_runs_in_another_process(shared, tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     keys = [spec.key for e in plan.algorithms for h in plan.drawn[e] for spec in plan.runs(e, h)]
     assert done.stdout == f"{plan.key} {keys}\n" and len(set(keys)) == 6
+
+
+def test_a_pretrained_network_that_is_trained_whole_has_the_papers_rates():
+    shared = RunSpec(dataset="office_home", backbone="resnet50")
+    plan = Plan(shared=shared, algorithms=("erm", "cdann"), drawn={})
+    assert shared.finetunes and not replace(shared, freeze=True).finetunes
+    assert not replace(shared, weights="random").finetunes and not replace(shared, backbone="small_cnn").finetunes
+    trials = planning.draw("cdann", range(200), finetune=True)
+    assert trials[0] == {"lr": 5e-5, "discriminator_lr": 5e-5} and planning.draw("erm", [0], finetune=True) == [
+        {"lr": 5e-5}
+    ]
+    for name in ("lr", "discriminator_lr"):
+        exponents = np.log10([words[name] for words in trials[1:]])
+        assert -5 <= exponents.min() < -4.9 and -3.6 < exponents.max() <= -3.5
+    for name in ("erm", "cdann"):  # what else is searched is drawn as ever
+        usual, finetuned = planning.draw(name, [3]), planning.draw(name, [3], finetune=True)
+        assert {k for k in usual[0] if usual[0][k] != finetuned[0][k]} <= {"lr", "discriminator_lr"}
+    assert plan.runs("erm", {"lr": 1e-4})[0].hparams == {"lr": 1e-4}
 
 
 def test_the_numbers_that_are_drawn_are_these(tmp_path):

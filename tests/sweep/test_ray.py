@@ -63,6 +63,7 @@ def test_workers_that_are_killed_or_hang(small, shared, own, store, undisturbed,
             victim.kill()
             killed.append(victim.pid)
 
+    before = set(psutil.Process().children(recursive=True))
     with launcher("ray", store, Resources(workers=2)) as crew:
         killer = threading.Thread(target=kill_one)
         killer.start()
@@ -83,8 +84,8 @@ def test_workers_that_are_killed_or_hang(small, shared, own, store, undisturbed,
         dies = replace(shared, algorithm=own("dies", "os.kill(os.getpid(), signal.SIGKILL)"))
         (outcome,) = crew.run([Job(dies)])
         assert outcome.how == "failed" and store.failures()[dies.key].kind == "died"
-        started = psutil.Process().children(recursive=True)
-    assert psutil.wait_procs(started, timeout=10)[1] == []
+        started = set(psutil.Process().children(recursive=True)) - before
+    assert started and psutil.wait_procs(started, timeout=10)[1] == []
 
 
 @pytest.mark.slow

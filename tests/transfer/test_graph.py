@@ -321,7 +321,7 @@ def test_nodes_have_their_names_counts_and_places():
 def layer(spec, mark):
     """The encodings and the rows of the layer of a chart that draws such marks."""
     (found,) = (part for part in spec["layer"] if part["mark"]["type"] == mark)
-    return found["encoding"], spec["datasets"][found["data"]["name"]]
+    return found["encoding"], spec["datasets"][found.get("data", spec["data"])["name"]]
 
 
 def test_chart_shows_every_pair_by_class_domain_and_count():
@@ -347,18 +347,25 @@ def test_chart_has_one_scale_for_both_axes_that_holds_all_points():
     assert np.abs(graph.layout()).max() < high == -low
 
 
-def test_chart_joins_every_two_domains_of_a_class():
-    graph = build(*make(HOLES), HOLES)
-    _, rows = layer(graph.chart().to_dict(), "rule")
-    place = {tuple(pair): point for pair, point in zip(graph.pairs.tolist(), graph.layout().tolist(), strict=True)}
-    expected = {
-        (str(c), frozenset({tuple(place[d, c]), tuple(place[e, c])}))
-        for d, c in place
-        for e, k in place
-        if c == k and d != e
+def test_chart_joins_every_pair_with_the_middle_of_its_class():
+    spec = build(*make(HOLES), HOLES).chart().to_dict()
+    (rule,) = (part for part in spec["layer"] if part["mark"]["type"] == "rule")
+    mean, chosen = rule["transform"]
+    assert mean["groupby"] == ["class"]
+    assert {(one["op"], one["field"], one["as"]) for one in mean["joinaggregate"]} == {
+        ("mean", "x", "middle_x"),
+        ("mean", "y", "middle_y"),
     }
-    found = [(row["class"], frozenset({(row["x"], row["y"]), (row["x2"], row["y2"])})) for row in rows]
-    assert len(found) == len(expected) and set(found) == expected
+    ends = {axis: rule["encoding"][axis]["field"] for axis in ("x", "y", "x2", "y2")}
+    assert ends == {"x": "x", "y": "y", "x2": "middle_x", "y2": "middle_y"}
+    assert chosen["filter"]["empty"]  # all classes, until one is picked
+
+
+def test_chart_of_very_many_pairs_joins_those_of_a_picked_class_only():
+    counts = np.ones((3, 70), int)
+    spec = build(*make(counts), counts).chart().to_dict()
+    (rule,) = (part for part in spec["layer"] if part["mark"]["type"] == "rule")
+    assert not rule["transform"][-1]["filter"]["empty"]
 
 
 @pytest.mark.parametrize("counts", [[[1]], [[2, 1]], [[1] * 12, [1] * 12]])

@@ -11,10 +11,24 @@ from crosstail import discovery
 from crosstail.algorithms._algorithm import Algorithm, Task
 from crosstail.algorithms._alignment import Alignment
 from crosstail.algorithms._catalogue import catalogue
-from crosstail.algorithms._hparams import draw, parse
+from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, draw, hp, parse, ranges
 from crosstail.backbones import Backbone
 
-__all__ = ["Algorithm", "Task", "build", "catalogue", "draw", "find", "own_file", "parse"]
+__all__ = [
+    "Algorithm",
+    "Choice",
+    "LogUniform",
+    "Task",
+    "Uniform",
+    "build",
+    "catalogue",
+    "draw",
+    "find",
+    "hp",
+    "own_file",
+    "parse",
+    "ranges",
+]
 
 
 def find(name: str) -> type[Algorithm]:

@@ -87,17 +87,36 @@ class OneMinus:
         return f"1 - {self.distribution}"
 
 
-def hp(default: Any, search: Distribution | None, meaning: str) -> Any:
-    """Declare a hyperparameter; one without a search range keeps its default in every trial."""
-    return field(default=default, metadata={"search": search, "meaning": meaning})
+# Differs from the paper: there for ResNets only, here for all pretrained networks.
+FINETUNED_RATE = 5e-5, LogUniform(1e-5, 10**-3.5)
 
 
-def draw(hparams: type, trial: int, seed: int = 0) -> dict[str, Any]:
+def hp(
+    default: Any, search: Distribution | None, meaning: str, finetune: tuple[Any, Distribution] | None = None
+) -> Any:
+    """Declare a hyperparameter; one without a search range keeps its default in every trial.
+
+    `finetune` are its default and search range for a whole pretrained network, where these are others.
+    """
+    return field(default=default, metadata={"search": search, "meaning": meaning, "finetune": finetune})
+
+
+def ranges(hparams: type, finetune: bool = False) -> dict[str, Distribution]:
+    """What is searched, by name."""
+    found = {f.name: f.metadata["search"] for f in fields(hparams) if f.metadata["search"] is not None}
+    return found | {name: search for name, (_, search) in _finetuned(hparams).items() if finetune}
+
+
+def draw(hparams: type, trial: int, seed: int = 0, finetune: bool = False) -> dict[str, Any]:
     """Trial 0 is the defaults; every other is one draw of all hyperparameters, the same on every machine."""
     if trial == 0:
-        return {}
+        return {name: default for name, (default, _) in _finetuned(hparams).items() if finetune}
     generator = np.random.default_rng(np.random.SeedSequence([seed, trial]))
-    return {f.name: f.metadata["search"].draw(generator) for f in fields(hparams) if f.metadata["search"] is not None}
+    return {name: search.draw(generator) for name, search in ranges(hparams, finetune).items()}
+
+
+def _finetuned(hparams: type) -> dict[str, tuple[Any, Distribution]]:
+    return {f.name: f.metadata["finetune"] for f in fields(hparams) if f.metadata["finetune"] is not None}
 
 
 def parse(hparams: type, words: dict[str, Any]) -> Any:

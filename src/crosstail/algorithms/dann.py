@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from crosstail.algorithms._algorithm import Backward, Task, descend
-from crosstail.algorithms._hparams import Choice, LogUniform, Rounded, hp
+from crosstail.algorithms._hparams import FINETUNED_RATE, Choice, LogUniform, Rounded, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
@@ -36,7 +36,9 @@ class DANN(ERM):
         """The weight of the adversary, and how it is trained."""
 
         adversary: float = hp(1.0, LogUniform(1e-2, 1e2), "λ, weight of the discriminator's loss for the backbone")
-        discriminator_lr: float = hp(1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of the discriminator")
+        discriminator_lr: float = hp(
+            1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of the discriminator", FINETUNED_RATE
+        )
         discriminator_decay: float = hp(0.0, LogUniform(1e-6, 1e-2), "weight decay of the discriminator")
         discriminator_steps: int = hp(1, Rounded(1, 8), "steps of the discriminator per step of the backbone")
         gradient_penalty: float = hp(0.0, LogUniform(1e-2, 1e1), "weight of its squared gradient by the features")

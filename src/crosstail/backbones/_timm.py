@@ -1,7 +1,7 @@
 """Networks of timm: any of its image models with pretrained weights, behind their own resizing and scaling."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,6 @@ class Pretrained:
     name: str
     installed: Callable[[], Iterable[Tensor]] | None = None  # its weights, in timm's order, where a package has them
     small: int = 0  # pixels; images that are not larger are resized to this
-    # Differs from the paper: there for ResNets only, here for all pretrained networks.
-    hparams: Mapping[str, Any] = field(default_factory=lambda: {"lr": 5e-5})
 
     @property
     def size(self) -> int:

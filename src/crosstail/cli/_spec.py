@@ -86,7 +86,7 @@ def run_spec(
         backbone=backbone,
         weights=weights,
         freeze=freeze,
-        hparams={**network.hparams, **hparams} if network and not freeze else hparams,
+        hparams=hparams,
         steps=steps if steps is not None else (sheet.steps if sheet else 1000),
         batch_size=batch_size if batch_size is not None else (sheet.batch_size if sheet else 24),
         **others,

@@ -2,6 +2,8 @@
 
 import json
 import shlex
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,6 +54,12 @@ def fit(
     nodes: Annotated[int, typer.Option(help="Machines; start the command on each with torchrun or srun.")] = 1,
     accumulate: Annotated[int, typer.Option(help="Parts of a batch that go through the network in turn.")] = 1,
     compiled: Annotated[bool, typer.Option("--compile", help="Compile the network (torch.compile).")] = False,
+    log: Annotated[
+        str | None, typer.Option(help="Also write a log: csv (RUN/log.csv), tensorboard (RUN/tensorboard) or mlflow.")
+    ] = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Keep how the pairs lie to each other at every evaluation, for the report.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a model that works for every (domain, class) pair.
@@ -61,6 +69,8 @@ def fit(
     from crosstail import algorithms, protocols
     from crosstail.report.run_page import write_page
     from crosstail.training.devices import Devices, is_main_process
+    from crosstail.training.folder import RunFolder
+    from crosstail.training.logs import logged
 
     console = Console(stderr=True)
     given = _selected(hparams, algorithm, decouple) if hparams else {}
@@ -92,13 +102,18 @@ def fit(
         evaluations=evaluations,
         precision=precision,
     )
+    spec = replace(spec, hparams=algorithms.draw(type(typed), 0, finetune=spec.finetunes) | spec.hparams)
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
     plans = protocols.folds(spec)
     places = [out if len(plans) == 1 else out / str(plan.unseen) for plan in plans]
     results = []
     for plan, place in zip(plans, places, strict=True):
-        with progress_bar(console, f"unseen {plan.unseen}:" if plan.unseen else "") as progress:
-            results.append(protocols.run(plan, place, progress if is_main_process() else None, devices=machine))
+        with ExitStack() as stack:
+            progress = stack.enter_context(progress_bar(console, f"unseen {plan.unseen}:" if plan.unseen else ""))
+            if log and is_main_process():
+                progress = stack.enter_context(logged(log, plan, place, progress))
+            shown_to = progress if is_main_process() else None
+            results.append(protocols.run(plan, place, shown_to, devices=machine, trace=trace))
         if is_main_process():
             write_page(place, [place])
     if not is_main_process():
@@ -111,6 +126,8 @@ def fit(
     shown = Console()
     for note in results[0]["data"]["notes"]:
         shown.print(f"note: {note}", markup=False)
+    if trace and not any("trace" in record for record in RunFolder(places[0]).records()):
+        shown.print("note: this run was finished before without --trace; another --out trains it again, with a trace")
     shown.print(result_table(results[0]) if len(results) == 1 else folds_table(results))
     run = shlex.quote(str(out))
     then = f", crosstail predict {run} FILES, or crosstail graph {run}" if len(results) == 1 else ""

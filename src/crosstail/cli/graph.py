@@ -2,8 +2,9 @@
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -13,55 +14,117 @@ from crosstail.cli._progress import progress_bar
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help needs none of it
     from crosstail.data import DomainDataset
+    from crosstail.report.figures import Figure
     from crosstail.transfer import TransferabilityGraph
+
+MEANINGS = {
+    "α": "same class, other domain (small is good)",
+    "β": "other class, same domain (large is good)",
+    "γ": "other class, other domain (large is good)",
+}
+
+
+class Found(NamedTuple):
+    """A graph, the data that it is of, and what to call it."""
+
+    graph: "TransferabilityGraph"
+    dataset: "DomainDataset"
+    title: str
 
 
 def graph(
-    run: Annotated[Path | None, typer.Argument(help="The folder of a finished run.")] = None,
+    runs: Annotated[list[Path] | None, typer.Argument(help="The folder of a finished run, or of two.")] = None,
     features: Annotated[
         Path | None,
         typer.Option(help="Features of a model of your own instead: an .npz with x (N, F), y and domain."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="An .html, .png, .svg, .pdf or .csv file; by default RUN/graph.html.")
+        Path | None,
+        typer.Option(help="An .html, .png, .svg, .pdf or .csv file; by default RUN/graph.html, of two graphs.html."),
     ] = None,
     metric: Annotated[str, typer.Option(help="euclidean or mahalanobis.")] = "euclidean",
     trust: Annotated[bool, typer.Option("--trust", help="Run the algorithm file that the run brings along.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as JSON.")] = False,
 ) -> None:
-    """Draw the transferability graph of a run, or of any features, and print α, β, γ.
+    """Draw the transferability graph of a run, of two side by side, or of any features, and print α, β, γ.
 
-    Example: [b]crosstail graph run --out graph.png[/], or [b]crosstail graph --features mine.npz[/]
+    Example: [b]crosstail graph run --out graph.png[/], [b]crosstail graph erm boda[/], or
+    [b]crosstail graph --features mine.npz[/]
     """
-    from crosstail.report.page import save_chart
-
-    if run is not None and features is None:
-        found, dataset, title = _of_run(run, metric, trust)
-        path = out or run / "graph.html"
-    elif features is not None and run is None:
-        found, dataset, title = _of_features(features, metric)
-        path = out or features.with_suffix(".html")
+    runs = runs or []
+    if (len(runs) not in (1, 2)) if features is None else runs:
+        raise ValueError("expected the folder of a run, of two runs, or --features FILE.npz, one of the three")
+    if features:
+        found, path = [_of_features(features, metric)], features.with_suffix(".html")
     else:
-        raise ValueError("expected the folder of a run or --features FILE.npz, one of the two")
-    if path.suffix == ".csv":
-        found.to_frame(dataset.domains, dataset.classes).to_csv(path, index=False)
-    else:
-        save_chart(found.chart(dataset.domains, dataset.classes, title=title), path)
-    statistics = found.statistics
+        found = [_of_run(run, metric, trust) for run in runs]
+        path = runs[0] / ("graphs.html" if len(runs) == 2 else "graph.html")
+    _draw(found, runs, metric, out or path)
+    statistics = [one.graph.statistics for one in found]
     if as_json:
-        print(json.dumps({name: None if math.isnan(v) else v for name, v in statistics._asdict().items()}))
+        plain = [{name: None if math.isnan(v) else v for name, v in one._asdict().items()} for one in statistics]
+        print(json.dumps(plain if len(plain) > 1 else plain[0]))
+        return
+    console = Console(highlight=False, markup=False)
+    if len(runs) == 2:
+        console.print(f"{runs[0]} / {runs[1]}", soft_wrap=True)
+    for (symbol, meaning), values in zip(MEANINGS.items(), zip(*statistics, strict=True), strict=True):
+        console.print(f"{symbol} {_numbers(values)}  {meaning}")
+    separations = _numbers([one.separation for one in statistics])
+    console.print(f"(β + γ) − α = {separations}; picture in {out or path}")
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return " / ".join("–" if math.isnan(value) else f"{value:.2f}" for value in values)
+
+
+def _draw(found: list[Found], runs: list[Path], metric: str, path: Path) -> None:
+    """One graph, with a slider where the run kept a trace, or the table of it; or two side by side."""
+    from crosstail.report.page import Page, save_chart
+    from crosstail.report.results_page import titled
+
+    graph, dataset, title = found[0]
+    figure = None
+    if len(found) == 2:
+        figure, title = _side_by_side(found, runs), f"{runs[0]} beside {runs[1]}"
+    elif path.suffix == ".csv":
+        graph.to_frame(dataset.domains, dataset.classes).to_csv(path, index=False)
+        return
+    elif path.suffix == ".html" and runs and metric == "euclidean":
+        figure = _moving(runs[0])
+    if figure is None:
+        save_chart(graph.chart(dataset.domains, dataset.classes, title=title), path)
+    elif path.suffix == ".html":
+        page = Page(title)
+        figure.show(page)
+        page.save(path)
     else:
-        console = Console(highlight=False, markup=False)
-        alpha, beta, gamma, separation = (
-            "–" if math.isnan(v) else f"{v:.2f}" for v in (*statistics, statistics.separation)
-        )
-        console.print(f"α {alpha}  same class, other domain (small is good)")
-        console.print(f"β {beta}  other class, same domain (large is good)")
-        console.print(f"γ {gamma}  other class, other domain (large is good)")
-        console.print(f"(β + γ) − α = {separation}; picture in {path}")
+        save_chart(titled(figure), path)
 
 
-def _of_run(run: Path, metric: Any, trust: bool) -> tuple["TransferabilityGraph", "DomainDataset", str]:
+def _side_by_side(found: list[Found], runs: list[Path]) -> "Figure":
+    """Named by their algorithms, or by their folders where these are the same."""
+    from crosstail.report.side_by_side import Model, side_by_side
+
+    names = [one.title.partition(" on ")[0] for one in found]
+    names = names if names[0] != names[1] else [str(run) for run in runs]
+    first, second = (
+        Model(name, one.graph, one.dataset.domains, one.dataset.classes) for name, one in zip(names, found, strict=True)
+    )
+    return side_by_side(first, second)
+
+
+def _moving(run: Path) -> "Figure | None":
+    """The graph at every evaluation, if the run kept a trace."""
+    from crosstail.report.trace import moving_figure
+    from crosstail.training.folder import RunFolder
+
+    folder = RunFolder(run)
+    records = folder.records()
+    return moving_figure(folder.read_json("result.json"), records) if any("trace" in r for r in records) else None
+
+
+def _of_run(run: Path, metric: Any, trust: bool) -> Found:
     """The graph of a run's training samples."""
     from crosstail import protocols
     from crosstail.training.folder import RunFolder
@@ -71,10 +134,11 @@ def _of_run(run: Path, metric: Any, trust: bool) -> tuple["TransferabilityGraph"
     spec = folder.spec()
     with progress_bar(Console(stderr=True)) as progress:
         dataset = protocols.inputs(spec, progress)
-    return graph_of(load_model(folder, dataset, trust), dataset, metric), dataset, f"{spec.algorithm} on {spec.dataset}"
+    found = graph_of(load_model(folder, dataset, trust), dataset, metric)
+    return Found(found, dataset, f"{spec.algorithm} on {spec.dataset}")
 
 
-def _of_features(file: Path, metric: Any) -> tuple["TransferabilityGraph", "DomainDataset", str]:
+def _of_features(file: Path, metric: Any) -> Found:
     """The graph of features from anywhere: of the training samples, or of all where the file knows no split."""
     from crosstail import data
     from crosstail.transfer import TransferabilityGraph
@@ -86,4 +150,4 @@ def _of_features(file: Path, metric: Any) -> tuple["TransferabilityGraph", "Doma
         rows = dataset.rows("train") if "split" in arrays.files else np.arange(len(dataset))
     sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
     x, y, domain = np.asarray(dataset.x[rows]), dataset.y[rows], dataset.domain[rows]
-    return TransferabilityGraph.from_features(x, y, domain, **sizes, metric=metric), dataset, file.name
+    return Found(TransferabilityGraph.from_features(x, y, domain, **sizes, metric=metric), dataset, file.name)

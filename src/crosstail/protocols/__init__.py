@@ -40,10 +40,15 @@ def load(spec: RunSpec, progress: Progress | None = None) -> Inputs:
 
 
 def run(
-    spec: RunSpec, out: Path, progress: Progress | None = None, load: Load = load, devices: Devices = ONE
+    spec: RunSpec,
+    out: Path,
+    progress: Progress | None = None,
+    load: Load = load,
+    devices: Devices = ONE,
+    trace: bool = False,
 ) -> dict[str, Any]:
     """Run a spec in a folder and return its result; finished runs return at once, unfinished ones go on."""
-    return fit(spec, out, progress, load, devices)
+    return fit(spec, out, progress, load, devices, trace)
 
 
 def inputs(spec: RunSpec, progress: Progress | None = None) -> DomainDataset:

@@ -11,7 +11,7 @@ import pandas as pd
 from crosstail.data import shot_thresholds
 from crosstail.metrics import shot_group
 from crosstail.report.charts import PALETTE
-from crosstail.report.page import Chart
+from crosstail.report.page import Chart, Page
 from crosstail.report.result_tables import Entry
 from crosstail.report.run_tables import tested
 from crosstail.report.tables import label_table
@@ -30,6 +30,13 @@ class Figure:
     chart: Chart
     alternative: str
     note: str = ""
+
+    def show(self, page: Page) -> None:
+        """Add it to a page, under its title."""
+        page.heading(self.title)
+        page.chart(self.chart, self.alternative)
+        if self.note:
+            page.text(self.note, dim=True)
 
 
 def shortlist(summary: pd.DataFrame, data: str, baseline: str, number: int = 6) -> list[str]:

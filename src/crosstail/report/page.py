@@ -4,13 +4,14 @@ import base64
 import hashlib
 import io
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 import numpy as np
@@ -21,6 +22,7 @@ from PIL import Image
 from crosstail.data.cache import cache_folder, write_atomically
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.ConcatChart | alt.HConcatChart | alt.VConcatChart
+THUMBNAIL = 64
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1e; --dim: #5d5d66; --line: #d8d8de; --paper: #fff }
@@ -40,6 +42,9 @@ figure { margin: .5rem 0 } figcaption { color: var(--dim); font-size: .9rem } im
 .find { color: var(--dim); font-size: .9rem } input, button, select { font: inherit; font-size: .85rem; color: inherit;
   background: var(--paper); border: 1px solid var(--line); border-radius: 4px; padding: .15rem .5rem }
 .save { margin: .1rem 0 1rem } button { cursor: pointer } :focus-visible { outline: 2px solid #0072B2 }
+.gallery { display: inline-block; vertical-align: top; margin: .2rem 1.5rem .8rem 0 } .gallery div { display: flex;
+  flex-wrap: wrap; gap: .5rem } .gallery span { width: 74px; overflow-wrap: anywhere; font-size: .75rem;
+  line-height: 1.2 } .gallery img { width: 64px; height: 64px; object-fit: contain }
 .vega-bindings { font-size: .9rem; margin: .3rem 0 }
 @media (max-width: 480px) { th, td { padding-right: .5rem } table { font-size: .82rem } }
 """
@@ -63,6 +68,21 @@ for (const field of document.querySelectorAll("[data-rows]")) field.oninput = ()
   for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(field.value.toLowerCase());
 };
 """
+
+
+class Picture(NamedTuple):
+    """Pixels (H, W, 3), words under them, and words in their place."""
+
+    pixels: NDArray[np.uint8]
+    words: str
+    alternative: str
+
+    def thumbnail(self) -> str:
+        """As an address that holds all of it, at most 64 pixels wide and high: a few kilobytes."""
+        image, buffer = Image.fromarray(self.pixels), io.BytesIO()
+        image.thumbnail((THUMBNAIL, THUMBNAIL))
+        image.save(buffer, "JPEG", quality=85)
+        return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 @dataclass
@@ -118,6 +138,16 @@ class Page:
             f'<figure><img alt="{escape(caption)}" width="{strip.width * scale}" src="data:image/png;base64,{data}">'
             f"<figcaption>{escape(caption)}</figcaption></figure>"
         )
+
+    def gallery(self, caption: str, pictures: Sequence[Picture]) -> None:
+        """Small pictures under a caption, each with its words; a mouse or a screen reader finds its alternative."""
+        shown = "".join(
+            f'<span><img alt="{escape(picture.alternative)}" title="{escape(picture.alternative)}" '
+            f'src="{picture.thumbnail()}">{escape(picture.words)}</span>'
+            for picture in pictures
+        )
+        text = escape(caption)
+        self._body.append(f'<figure class="gallery"><figcaption>{text}</figcaption><div>{shown}</div></figure>')
 
     def chart(self, chart: Chart, alternative: str) -> None:
         """An interactive chart with a text alternative."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class Entry:
     seed: int
     runs: pd.DataFrame
 
-    @property
+    @cached_property
     def results(self) -> list[Result]:
         """Of its runs."""
         return list(self.runs["result"])

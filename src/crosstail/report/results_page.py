@@ -23,7 +23,7 @@ from crosstail.report.figures import (
     shortlist,
     transfer_figure,
 )
-from crosstail.report.page import Page, save_chart
+from crosstail.report.page import Chart, Page, save_chart
 from crosstail.report.result_tables import (
     alignment_table,
     decoupling_table,
@@ -36,6 +36,7 @@ from crosstail.report.result_tables import (
     transfer_table,
 )
 from crosstail.report.runs import Runs
+from crosstail.report.trace import method_curve, method_figure
 
 FORMATS = ("svg", "png", "pdf")
 NAMED = 20  # folders that were left out, by name
@@ -67,11 +68,11 @@ def add_results(page: Page, runs: Runs, baseline: str, seen: Sequence[Seen] = ()
 
     def show(part: TextTable | Figure) -> None:
         made.append(part)
-        page.heading(part.title)
         if isinstance(part, Figure):
-            page.chart(part.chart, part.alternative)
-        else:
-            page.table(part.header, part.rows, part.best, search=len(part.rows) > 8)
+            part.show(page)
+            return
+        page.heading(part.title)
+        page.table(part.header, part.rows, part.best, search=len(part.rows) > 8)
         if part.note:
             page.text(part.note, dim=True)
 
@@ -106,14 +107,19 @@ def add_results(page: Page, runs: Runs, baseline: str, seen: Sequence[Seen] = ()
 
 
 def save_figure(figure: Figure, folder: Path) -> None:
-    """NAME.svg, NAME.png and NAME.pdf, with the finding as title."""
+    """NAME.svg, NAME.png and NAME.pdf."""
     folder.mkdir(parents=True, exist_ok=True)
+    for suffix in FORMATS:
+        save_chart(titled(figure), folder / f"{figure.name}.{suffix}")
+
+
+def titled(figure: Figure) -> Chart:
+    """The chart to stand alone, with the finding as title."""
     chart = figure.chart.copy(deep=False)
     if getattr(chart, "width", None) == "container":
         chart.width = 560
     chart.title = alt.TitleParams(_lines(figure.title), anchor="start")
-    for suffix in FORMATS:
-        save_chart(chart, folder / f"{figure.name}.{suffix}")
+    return chart
 
 
 def _lines(text: str, width: int = 80) -> list[str]:
@@ -170,6 +176,9 @@ def _figures(
     curves = curve_table(found, listed)
     if len(curves):
         made.append(curve_figure(f"curves-{name}", data, curves, listed))
+    traces = method_curve(found, listed)
+    if len(traces):
+        made.append(method_figure(f"trace-{name}", data, traces, listed))
     models = transfer_table(table[table["data"] == data])
     if len(models):
         made.append(separation_figure(f"separation-{name}", data, models, listed))

@@ -90,6 +90,20 @@ def loss_chart(table: pd.DataFrame, stage_one: int) -> Chart:
     return alt.layer(base.mark_line(point=True), *_second_stage(table, stage_one))
 
 
+def transfer_chart(table: pd.DataFrame) -> alt.Chart:
+    """α, β, γ per step."""
+    order = list(dict.fromkeys(table["statistic"]))
+    return (
+        _curve(table, "statistic:N", order)
+        .mark_line(point=True)
+        .encode(
+            y=alt.Y("distance:Q", title="mean distance in feature space"),
+            strokeDash=alt.StrokeDash("statistic:N", sort=order, legend=None),  # β and γ often lie on each other
+            tooltip=["step:Q", "statistic:N", alt.Tooltip("distance:Q", format=".2f")],
+        )
+    )
+
+
 def _curve(table: pd.DataFrame, colour: str, order: list[str]) -> alt.Chart:
     scale, legend = alt.Scale(domain=order, range=PALETTE), alt.Legend(orient="bottom", labelLimit=0, columns=3)
     return alt.Chart(table, width="container", height=240).encode(

@@ -11,6 +11,7 @@ from crosstail import algorithms
 from crosstail.data import shot_thresholds
 from crosstail.report.card import FIGURES, LIMITS, VERSIONS, Part, card_parts, figures_part, title_of, write_card
 from crosstail.report.command import command
+from crosstail.report.confusions import show_confusions
 from crosstail.report.page import Page
 from crosstail.report.run_charts import NUMBERED, accuracy_chart, loss_chart, pair_chart
 from crosstail.report.run_tables import (
@@ -22,6 +23,7 @@ from crosstail.report.run_tables import (
     worst_table,
 )
 from crosstail.report.tables import Result
+from crosstail.report.trace import trace_figures
 from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
 
@@ -45,8 +47,10 @@ def write_page(out: Path, folders: Sequence[Path]) -> None:
         _folds(page, results)
     _pairs(page, results)
     if not folds:
-        _training(page, first, RunFolder(folders[0]).records())
-        _transferability(page, first)
+        show_confusions(page, folders[0], first)
+        records = RunFolder(folders[0]).records()
+        _training(page, first, records)
+        _transferability(page, first, records)
     _data(page, results)
     if not folds:
         _card(page, parts)
@@ -140,12 +144,14 @@ def _training(page: Page, result: Result, records: Sequence[Record]) -> None:
     page.chart(loss_chart(loss_curve(result, records), spec["steps"]), "Lines: loss terms over the training steps")
 
 
-def _transferability(page: Page, result: Result) -> None:
+def _transferability(page: Page, result: Result, records: Sequence[Record]) -> None:
     page.heading("How the pairs lie to each other")
     page.text("Mean distance of training features to the mean feature of another pair; `crosstail graph` draws them.")
     values = result["transferability"].values()
     rows = [[s, _number(v, 2), what] for (s, what), v in zip(DISTANCES.items(), values, strict=True)]
     page.table(["", "distance", ""], rows, words_last=True)
+    for figure in trace_figures(result, records):
+        figure.show(page)
 
 
 def _data(page: Page, results: Sequence[Result]) -> None:

@@ -16,6 +16,7 @@ from crosstail.metrics.views import View
 from crosstail.report.tables import Result, label_table
 
 Record = Mapping[str, Any]
+STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
 
 
 def tested(results: Sequence[Result]) -> PairAccuracy:
@@ -115,6 +116,17 @@ def loss_curve(result: Result, records: Sequence[Record]) -> pd.DataFrame:
     """One row per evaluation and loss term: its mean over the steps since the evaluation before."""
     rows = [(r["stage"], r["step"], _at(result, r), *term) for r in records for term in r["losses"].items()]
     return pd.DataFrame(rows, columns=["stage", "step", "at", "term", "loss"])
+
+
+def transfer_curve(result: Result, records: Sequence[Record]) -> pd.DataFrame:
+    """One row per evaluation that kept a trace and per statistic that is known: the mean distance of such pairs."""
+    rows = [
+        (r["stage"], r["step"], _at(result, r), symbol, r["trace"][name])
+        for r in records
+        for name, symbol in STATISTICS.items()
+        if "trace" in r and r["trace"][name] is not None
+    ]
+    return pd.DataFrame(rows, columns=["stage", "step", "at", "statistic", "distance"])
 
 
 def _at(result: Result, record: Record) -> int:

@@ -55,8 +55,7 @@ class Plan:
         """One run of an algorithm, or one for each domain that is left out."""
         algorithm, decouple = parse(entry)
         own: dict[str, Any] = {"algorithm": algorithm, "decouple": decouple, "seed": seed}
-        own["hparams"] = {**self.shared.hparams, **hparams}  # the backbone's own defaults, where there are any
-        return [replace(self.shared, **own, unseen=unseen) for unseen in self.unseen]
+        return [replace(self.shared, **own, hparams=hparams, unseen=unseen) for unseen in self.unseen]
 
     def finals(self, entry: str, hparams: Hparams) -> list[list[RunSpec]]:
         """The runs of the chosen hyperparameters, by seed; those of seed 0 are the trial's own."""
@@ -102,15 +101,16 @@ def make(shared: RunSpec, entries: Iterable[str], *, trials: int = 20, seeds: in
     unseen = tuple(spec.unseen for spec in protocols.folds(shared))
     plan = Plan(shared=shared, algorithms=entries, unseen=unseen, trials=trials, seeds=seeds, search=search)
     known = trials if search == "random" else 1
-    return replace(plan, drawn={entry: tuple(draw(entry, range(known))) for entry in entries})
+    return replace(plan, drawn={entry: tuple(draw(entry, range(known), shared.finetunes)) for entry in entries})
 
 
-def draw(entry: str, trials: Sequence[int]) -> list[Hparams]:
+def draw(entry: str, trials: Sequence[int], finetune: bool = False) -> list[Hparams]:
     """The hyperparameters of these trials of a random search; trial 0 has the defaults."""
     from crosstail import algorithms
 
     declared = algorithms.find(_known(entry)).Hparams
-    return [{name: rounded(value) for name, value in algorithms.draw(declared, trial).items()} for trial in trials]
+    found = [algorithms.draw(declared, trial, finetune=finetune) for trial in trials]
+    return [{name: rounded(value) for name, value in words.items()} for words in found]
 
 
 def rounded(value: Any) -> Any:

@@ -1,6 +1,5 @@
 """Search beyond random: proposals by Optuna's TPE from the trials so far, and an end for those that are poor."""
 
-from dataclasses import fields
 from statistics import mean, median
 from typing import Any
 
@@ -33,8 +32,7 @@ def propose(plan: Plan, entry: str, store: Store, known: int) -> list[Proposal]:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    declared = fields(algorithms.find(parse(entry)[0]).Hparams)
-    searched: dict[str, Any] = {f.name: f.metadata["search"] for f in declared if f.metadata["search"] is not None}
+    searched: dict[str, Any] = algorithms.ranges(algorithms.find(parse(entry)[0]).Hparams, plan.shared.finetunes)
     space: dict[str, Any] = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in searched}
     before = store.proposals(entry)[:known]
     sampler = optuna.samplers.TPESampler(n_startup_trials=BATCH, seed=known)

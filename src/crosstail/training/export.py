@@ -1,5 +1,6 @@
 """A run's model as one file that needs none of our code: from inputs to probabilities, and checked against the run."""
 
+import copy
 import importlib.util
 import json
 import os
@@ -45,7 +46,7 @@ class _Whole(nn.Module):
     def __init__(self, predictor: Predictor) -> None:
         super().__init__()
         self.images = len(predictor.input_shape) == 3
-        self.embedder = predictor.embedder or nn.Identity()
+        self.embedder = copy.deepcopy(predictor.embedder.backbone).cpu() if predictor.embedder else nn.Identity()
         self.algorithm = predictor.algorithm
 
     def forward(self, x: Tensor) -> Tensor:

@@ -102,6 +102,11 @@ class RunFolder:
                 break
         return found
 
+    def recorded(self) -> int:
+        """How many bytes the records have, to see whether there are more."""
+        file = self.path / "records.jsonl"
+        return file.stat().st_size if file.exists() else 0
+
     def append_record(self, record: dict[str, Any]) -> None:
         """Add one evaluation."""
         file = self.path / "records.jsonl"

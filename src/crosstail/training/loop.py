@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +26,9 @@ EVALUATED = {"validation": "val", "test": "test"}
 
 Progress = Callable[[str, int, int], None]
 """Called with a word for what is done, how much is done, and of how much."""
+
+Trace = Callable[[Algorithm, DomainDataset], dict[str, Any]]
+"""What is kept of the features at every evaluation."""
 
 
 class Diverged(RuntimeError):
@@ -55,10 +59,11 @@ def train(
     average: bool = False,
     augment: Augment | None = None,
     progress: Progress | None = None,
+    trace: Trace | None = None,
 ) -> Selected:
     """Train for `steps` steps and return the evaluation that is best on validation (pair average, the first of equals).
 
-    With `average`, the averaged weights are evaluated beside the others, and those are what is selected.
+    With `average`, the averaged weights are evaluated beside the others, and those are what is selected and traced.
 
     The batches are a function of the seed and the step, and all other state is in the checkpoint, so a run that is
     resumed from it ends with the same figures as one that was never stopped.
@@ -114,10 +119,12 @@ def train(
             passed = seconds + time.perf_counter() - began
             record: dict[str, Any] = {"stage": stage, "step": step, "seconds": round(passed, 3), "losses": terms}
             record |= {split: accuracy.to_json() for split, accuracy in accuracies.items()}
-            if averaged:
-                with averaged.applied():
+            with averaged.applied() if averaged else nullcontext():
+                if averaged:
                     accuracies = _evaluate(algorithm, dataset, fabric)
-                record["averaged"] = {split: accuracy.to_json() for split, accuracy in accuracies.items()}
+                    record["averaged"] = {split: accuracy.to_json() for split, accuracy in accuracies.items()}
+                if trace and main:
+                    record["trace"] = trace(algorithm, dataset)
             if main:
                 folder.append_record(record)
             score = accuracies["validation"].pair_average

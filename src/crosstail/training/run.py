@@ -25,7 +25,7 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Progress, train
 from crosstail.training.memory import lower_if_short
 from crosstail.training.spec import HEADS, RunSpec
-from crosstail.transfer import TransferabilityGraph
+from crosstail.transfer import TransferabilityGraph, TransferStatistics
 from crosstail.transfer.graph import Metric
 
 ONE = Devices()
@@ -132,11 +132,17 @@ def decouples(spec: RunSpec) -> bool:
 
 
 def fit(
-    spec: RunSpec, out: Path, progress: Progress | None = None, load: Load = load, devices: Devices = ONE
+    spec: RunSpec,
+    out: Path,
+    progress: Progress | None = None,
+    load: Load = load,
+    devices: Devices = ONE,
+    trace: bool = False,
 ) -> dict[str, Any]:
     """Run a spec in a folder and return its result; finished runs return at once, unfinished ones go on.
 
-    With several devices, the others run the same program up to here and then join in.
+    With several devices, the others run the same program up to here and then join in. With `trace`, the records of
+    stage one also say how the pairs lie to each other, which changes no figure.
     """
     folder = RunFolder(out)
     if folder.holds(spec):
@@ -147,7 +153,7 @@ def fit(
     with lower_if_short(f"--batch-size (now {spec.batch_size} per domain), --width, --resolution, or --accumulate 4"):
         dataset, about = load(spec, progress)
         with _threads(None if dataset.is_image else 1):
-            return _fit(spec, dataset, about, folder, progress, devices)
+            return _fit(spec, dataset, about, folder, progress, devices, trace)
 
 
 def _fit(
@@ -157,6 +163,7 @@ def _fit(
     folder: RunFolder,
     progress: Progress | None,
     devices: Devices,
+    trace: bool,
 ) -> dict[str, Any]:
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
     if devices.several and algorithm.unshared:
@@ -175,7 +182,8 @@ def _fit(
     first = folder.load("stage_one.pt")
     if first is None:
         augment = Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment else None
-        first = vars(train(algorithm, dataset, stage=1, augment=augment, **common))
+        kept = _traced if trace else None  # the second stage does not move the features
+        first = vars(train(algorithm, dataset, stage=1, augment=augment, trace=kept, **common))
         if fabric.is_global_zero:
             folder.save("stage_one.pt", first)
     algorithm.load_state_dict(first["weights"])
@@ -228,6 +236,17 @@ def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euc
     )
 
 
+def _traced(algorithm: Algorithm, dataset: DomainDataset) -> dict[str, Any]:
+    """α, β, γ, and where in the plane to draw each pair that has training samples, domains outermost."""
+    graph = graph_of(algorithm, dataset)
+    points = [[float(f"{value:.4g}") for value in point] for point in graph.layout()]
+    return {**_known(graph.statistics), "points": points}
+
+
+def _known(statistics: TransferStatistics) -> dict[str, float | None]:
+    return {name: None if math.isnan(value) else value for name, value in statistics._asdict().items()}
+
+
 def _second_stage_parts(spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset) -> tuple[Algorithm, DomainDataset]:
     """A new classifier, and the data set as the fixed representation sees it: each sample is embedded once."""
     seen = dataset
@@ -254,7 +273,7 @@ def _result(
         accuracies = {split: PairAccuracy.from_json(record[split]) for split in ("validation", "test")}
         return {split: accuracy.to_json(counts, many=many, few=few) for split, accuracy in accuracies.items()}
 
-    statistics = graph_of(algorithm, dataset).statistics._asdict()
+    statistics = graph_of(algorithm, dataset).statistics
     beside = {}
     if spec.average:
         raw = _best([r for r in records if r["stage"] == stage])
@@ -268,7 +287,7 @@ def _result(
         "classes": list(dataset.classes),
         "counts": counts.tolist(),
         **figures(chosen["averaged"] if spec.average else chosen),
-        "transferability": {name: None if math.isnan(value) else value for name, value in statistics.items()},
+        "transferability": _known(statistics),
         **beside,
     }
 

@@ -66,6 +66,13 @@ class RunSpec:
         return cls(**{**record, "labels": None if labels is None else tuple(labels)})
 
     @property
+    def finetunes(self) -> bool:
+        """Whether a whole pretrained network is trained."""
+        from crosstail import backbones
+
+        return not self.freeze and self.weights != backbones.RANDOM and backbones.pretrained(self.backbone) is not None
+
+    @property
     def key(self) -> str:
         """Sixteen hexadecimal digits that name this run in a sweep.
 

@@ -1,6 +1,8 @@
 """The transferability graph as a picture."""
 
+import json
 import zlib
+from collections.abc import Sequence
 
 import altair as alt
 import pandas as pd
@@ -10,25 +12,33 @@ LISTED = 40  # classes up to which there is a legend
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 
 
-def class_links(nodes: pd.DataFrame) -> pd.DataFrame:
-    """A line between every two domains of a class: x, y, x2, y2, class."""
-    places = nodes[["domain", "class", "x", "y"]]
-    both = places.merge(places, on="class", suffixes=("", "2"))
-    return both[both["domain"] < both["domain2"]][["class", "x", "y", "x2", "y2"]]
+def reach_of(nodes: pd.DataFrame) -> float:
+    """How far from the middle the axes go, so that all places are within."""
+    return float(nodes.filter(regex=r"^[xy]\d*$").abs().to_numpy().max()) * 1.1 or 1.0
 
 
-def graph_chart(nodes: pd.DataFrame, title: str = "", size: int = 420) -> alt.LayerChart:
-    """Nodes (domain, class, count, x, y) in the plane: near pairs transfer well, and lines join those of one class.
+def graph_chart(
+    nodes: pd.DataFrame,
+    title: str = "",
+    size: int | None = None,
+    *,
+    frames: Sequence[str] = (),
+    start: int = 0,
+    reach: float | None = None,
+) -> alt.LayerChart:
+    """Nodes (domain, class, count, x, y) in the plane: near pairs transfer well; lines join a class with its middle.
 
     A click on a mark picks its class; what is typed fades the pairs without it; the wheel zooms. With many pairs only
-    the lines of the picked class are drawn.
+    the lines of the picked class are drawn. With `frames`, titles for the places x0, y0, x1, y1, ..., a slider goes
+    through them from `start`. Charts that are to be compared are given one `reach`.
     """
     # One scale for both axes: what the eye measures must be the distance.
-    reach = float(nodes[["x", "y"]].abs().to_numpy().max()) * 1.1 or 1.0
+    reach = reach or reach_of(nodes)
     scale = alt.Scale(domain=[-reach, reach])
     axis = alt.Axis(labels=False, ticks=False, grid=False, domain=False)
     classes = list(dict.fromkeys(nodes["class"]))
     many = len(nodes) > LINKED
+    size = size or (600 if many else 420)
     colour = alt.Color(
         "class:N",
         title="class",
@@ -38,23 +48,30 @@ def graph_chart(nodes: pd.DataFrame, title: str = "", size: int = 420) -> alt.La
     )
     search = alt.param(name="find_pair", value="", bind=alt.binding(input="search", name="find "))
     found = f"indexof(lower(datum['class'] + ' ' + datum['domain']), lower({search.name})) >= 0"
-    own = zlib.crc32(title.encode() + nodes[["x", "y"]].to_numpy().tobytes())  # names for this chart beside others
+    own = zlib.crc32(title.encode() + nodes.filter(regex="^[xy]").to_numpy().tobytes())  # names for this chart
     picked = alt.selection_point(name=f"picked_{own}", fields=["class"], empty=not many)
+    base = alt.Chart(nodes)
+    heading: str | alt.TitleParams = title
+    if frames:
+        moved = alt.binding_range(min=0, max=len(frames) - 1, step=1, name="evaluation ")
+        frame = alt.param(name=f"frame_{own}", value=start, bind=moved)
+        base = base.transform_calculate(x=f"datum['x' + {frame.name}]", y=f"datum['y' + {frame.name}]")
+        base = base.add_params(frame)
+        heading = alt.TitleParams(alt.ExprRef(f"{json.dumps(list(frames))}[{frame.name}]"))
     lines = (
-        alt.Chart(class_links(nodes))
-        .mark_rule(strokeWidth=1.5)
+        base.transform_joinaggregate(middle_x="mean(x)", middle_y="mean(y)", groupby=["class"])
+        .transform_filter(picked)
+        .mark_rule(strokeWidth=1.5, strokeOpacity=0.55)
         .encode(
             x=alt.X("x:Q", scale=scale),
             y=alt.Y("y:Q", scale=scale),
-            x2="x2:Q",
-            y2="y2:Q",
+            x2="middle_x:Q",
+            y2="middle_y:Q",
             color=colour,
-            opacity=alt.condition(picked, alt.value(0.55), alt.value(0)),
         )
     )
     marks = (
-        alt.Chart(nodes)
-        .mark_point(filled=True, stroke="white", strokeWidth=0.5)
+        base.mark_point(filled=True, stroke="white", strokeWidth=0.5)
         .encode(
             x=alt.X("x:Q", scale=scale, axis=axis, title="distance in feature space (2-D scaling)"),
             y=alt.Y("y:Q", scale=scale, axis=axis, title=None),
@@ -69,7 +86,7 @@ def graph_chart(nodes: pd.DataFrame, title: str = "", size: int = 420) -> alt.La
             size=alt.Size(
                 "count:Q",
                 title="training samples",
-                scale=alt.Scale(range=[20, 160] if many else [60, 500]),
+                scale=alt.Scale(range=[8, 80] if many else [60, 500]),
                 legend=alt.Legend(orient="bottom"),
             ),
             opacity=alt.condition(found, alt.value(0.9), alt.value(0.05)),
@@ -78,4 +95,4 @@ def graph_chart(nodes: pd.DataFrame, title: str = "", size: int = 420) -> alt.La
         .add_params(picked, search)
         .interactive(name=f"zoom_{own}")
     )
-    return (lines + marks).properties(title=title, width=size, height=size)
+    return (lines + marks).properties(title=heading, width=size, height=size)

