@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from crosstail import __version__ as crosstail_version
 from crosstail import data, protocols
 from crosstail.report import run_page
 from crosstail.report.command import command as command_of
@@ -39,6 +41,8 @@ def test_json_is_the_result_and_nothing_else(crosstail, vectors):
     result = json.loads(done.out)
     assert result == RunFolder(Path("run")).result()
     assert result["spec"]["algorithm"] == "boda" and result["spec"]["dataset"] == "v.npz"
+    card = Path("run/model_card.md").read_text(encoding="utf-8")
+    assert f"Trained with crosstail {crosstail_version}, torch {torch.__version__}, Python " in card
 
 
 def test_the_table_shows_the_figures_within_80_columns(crosstail, vectors):

@@ -104,7 +104,7 @@ def figures_part(results: Sequence[Result]) -> Part:
 def limits(result: Result) -> list[str]:
     """Where the model's figures are low, missing or not to be relied on, as far as the run tells."""
     spec, pairs = RunSpec.from_json(result["spec"]), pair_table([result])
-    found = _domain_limits(result, spec) + _pair_limits(pairs, unseen=spec.unseen is not None)
+    found = _domain_limits(result, spec) + _pair_limits(pairs)
     if not np.any(result["validation"]["totals"]):
         found.append("There were no validation samples, so the last evaluation was taken, not the best.")
     if len(result["input_shape"]) == 3 and not _pretrained(spec):
@@ -194,7 +194,7 @@ def _domain_limits(result: Result, spec: RunSpec) -> list[str]:
     ]
 
 
-def _pair_limits(pairs: pd.DataFrame, *, unseen: bool) -> list[str]:
+def _pair_limits(pairs: pd.DataFrame) -> list[str]:
     found = []
     tested = pairs[pairs["tested"] > 0]
     untested = pairs[pairs["tested"] == 0]
@@ -207,7 +207,7 @@ def _pair_limits(pairs: pd.DataFrame, *, unseen: bool) -> list[str]:
     if len(weak):
         found.append(f"Below {WEAK} %: {len(weak):,} of {several(len(tested), 'tested pair')}, {_pair_names(weak)}.")
     zero = pairs[pairs["shot"] == "zero"]
-    if len(zero) and not unseen:
+    if len(zero):
         found.append(f"{several(len(zero), 'pair')} had no training samples: {_pair_names(zero)}.")
     median = float(tested["tested"].median())
     found.append(

@@ -34,7 +34,7 @@ p { max-width: 46rem; margin: .4rem 0 .8rem } .dim { color: var(--dim) } .wide {
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem }
 th, td { padding: .3rem .9rem .3rem 0; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line) }
 th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper) }
-th:first-child, td:first-child, .words td:last-child { text-align: left } td.best { font-weight: 700 }
+th:first-child, td:first-child, .words :last-child { text-align: left } td.best { font-weight: 700 }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem; border: 1px solid var(--line); padding: .6rem }
 h1, p { overflow-wrap: anywhere } .fit { display: block !important; width: 100%; max-width: 46rem }
 figure { margin: .5rem 0 } figcaption { color: var(--dim); font-size: .9rem } img { image-rendering: pixelated;
