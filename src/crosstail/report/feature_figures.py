@@ -14,8 +14,8 @@ from crosstail import protocols
 from crosstail.data import shot_thresholds
 from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
-from crosstail.report.charts import PALETTE
-from crosstail.report.figures import INK, LABELLED, Figure, angle, correlation
+from crosstail.report.charts import INK, PALETTE
+from crosstail.report.figures import LABELLED, Figure, angle, correlation
 from crosstail.report.side_by_side import Model, side_by_side
 from crosstail.training.evaluation import features
 from crosstail.training.folder import RunFolder
