@@ -9,6 +9,7 @@ from crosstail.data import DomainDataset, ImageFiles
 from crosstail.data.duplicates import equal_files
 from crosstail.report.audit.duplicates import describe, equal_rows, row_names
 from crosstail.report.audit.findings import exact_findings
+from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
 from crosstail.training.run import sized
 
@@ -19,10 +20,11 @@ def duplicates_of(run: Path) -> list[str]:
     """Sentences on samples that occur twice; looked for once, while the data are at hand and as they were."""
     folder = RunFolder(run)
     if not (run / FILE).exists():
-        spec = folder.spec()
+        result = folder.read_json("result.json")
+        spec = RunSpec.from_json(result["spec"])
         try:
             raw = sized(spec, protocols.prepare(spec))
-            if raw.checksum != folder.read_json("result.json")["data"]["checksum"]:
+            if raw.checksum != result["data"]["checksum"]:
                 return []
         except (ValueError, OSError):
             return []
