@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crosstail import protocols
 from crosstail.metrics import PairAccuracy
 from crosstail.report import card
 from crosstail.report.audit.of_run import duplicates_of
 from crosstail.report.card import card_parts, exported_part, limits, write_card
 from crosstail.training.folder import RunFolder
+from crosstail.training.run import sized
 
 HITS, TOTALS = [[9, 1], [3, 0]], [[10, 4], [6, 0]]
 
@@ -125,6 +127,15 @@ def test_versions_are_those_that_trained_it(make_run):
     assert "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" in said  # of abc
 
 
+def on_its_data(run: Path) -> Path:
+    """The run with the checksum of the data at hand."""
+    folder = RunFolder(run)
+    raw = sized(folder.spec(), protocols.prepare(folder.spec()))
+    result = folder.read_json("result.json")
+    folder.write_json("result.json", {**result, "data": {**result["data"], "checksum": raw.checksum}})
+    return run
+
+
 def test_samples_that_occur_twice_are_limits_also_when_the_data_are_gone(make_run, tmp_path):
     x = np.arange(24.0).reshape(12, 2).astype(np.float32)
     x[11] = x[0]  # in training and in test
@@ -137,6 +148,8 @@ def test_samples_that_occur_twice_are_limits_also_when_the_data_are_gone(make_ru
     domain[11] = domain[0]
     np.savez(tmp_path / "v.npz", x=x, y=y, domain=domain, split=split)
     run = make_run("run", HITS, totals=TOTALS, dataset=str(tmp_path / "v.npz"))
+    assert duplicates_of(run) == []  # the data are not those that it was trained on
+    on_its_data(run)
     expected = [
         "1 row occurs in two classes: at least one of the labels is wrong.",
         "1 row occurs in two splits: figures on validation or test would be too good.",
@@ -154,7 +167,7 @@ def test_the_same_image_file_twice_is_found_by_its_content(make_run, tmp_path):
         for i in range(4):
             (folder / f"{i}.png").write_bytes(f"{domain}{name}{i}".encode())
     (tmp_path / "photos" / "a" / "x" / "3.png").write_bytes(b"by0")
-    run = make_run("run", HITS, totals=TOTALS, dataset=str(tmp_path / "photos"))
+    run = on_its_data(make_run("run", HITS, totals=TOTALS, dataset=str(tmp_path / "photos")))
     assert duplicates_of(run)[0] == "1 image occurs in two classes: at least one of the labels is wrong."
 
 

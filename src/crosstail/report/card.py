@@ -45,12 +45,12 @@ def title_of(spec: RunSpec, folds: bool = False) -> str:
 
 
 def card_parts(run: Path) -> list[Part]:
-    """What is to be known of the model of a finished run; all of it is in the run's folder."""
+    """What is to be known of the model of a finished run."""
     folder = RunFolder(run)
     result = folder.read_json("result.json")
     spec = RunSpec.from_json(result["spec"])
     return [
-        Part("What it is and what it is for", tuple(_purpose(result, spec))),
+        Part("What it is and what it is for", tuple(_purpose(result))),
         Part("Data", tuple(_data(result, spec)), _counts(result)),
         Part("Training and selection", tuple(_training(result, spec))),
         figures_part([result]),
@@ -116,7 +116,7 @@ def limits(result: Result) -> list[str]:
     return found
 
 
-def _purpose(result: Result, spec: RunSpec) -> Iterable[str]:
+def _purpose(result: Result) -> Iterable[str]:
     shape = result["input_shape"]
     inputs = f"images of {shape[1]} × {shape[2]} pixels" if len(shape) == 3 else f"vectors of {shape[0]:,} numbers"
     yield (

@@ -1,7 +1,7 @@
 """Figures that need the features of a trained model: its transferability graph, and how far test is from training."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import altair as alt
@@ -14,8 +14,9 @@ from crosstail import protocols
 from crosstail.data import shot_thresholds
 from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
-from crosstail.report.charts import PALETTE
-from crosstail.report.figures import INK, LABELLED, Figure, angle, correlation
+from crosstail.report.charts import INK, PALETTE
+from crosstail.report.figures import LABELLED, Figure, angle, correlation
+from crosstail.report.side_by_side import Model, side_by_side
 from crosstail.training.evaluation import features
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Progress
@@ -138,6 +139,9 @@ def feature_figures(seen: Sequence[Seen]) -> list[Figure]:
 
 
 def _graphs(seen: Sequence[Seen]) -> Figure:
+    if len(seen) == 2:
+        models = (Model(one.name, one.graph, one.domains, one.classes) for one in seen)
+        return replace(side_by_side(*models), name="graphs")
     ratios = [one.graph.statistics.alpha / one.graph.statistics.gamma for one in seen]
     charts = [one.graph.chart(one.domains, one.classes, title=one.name) for one in seen]
     chart = alt.concat(*charts, columns=2).resolve_scale(size="independent") if len(charts) > 1 else charts[0]

@@ -10,14 +10,13 @@ import pandas as pd
 
 from crosstail.data import shot_thresholds
 from crosstail.metrics import shot_group
-from crosstail.report.charts import PALETTE
+from crosstail.report.charts import INK, PALETTE
 from crosstail.report.page import Chart, Page
 from crosstail.report.result_tables import Entry
 from crosstail.report.run_tables import tested
 from crosstail.report.tables import label_table
 from crosstail.training.folder import RunFolder
 
-INK = "#8a8a92"  # readable on white and on black: the page may be either
 LABELLED = 40  # classes up to which each has room for its name
 
 

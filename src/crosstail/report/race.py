@@ -10,9 +10,8 @@ from typing import Any, Literal
 import altair as alt
 import pandas as pd
 
-from crosstail.report.charts import PALETTE
+from crosstail.report.charts import INK, PALETTE
 from crosstail.report.page import Page
-from crosstail.report.run_charts import INK
 
 Record = dict[str, Any]
 """What race.json holds."""

@@ -3,12 +3,11 @@
 import altair as alt
 import pandas as pd
 
-from crosstail.report.charts import PALETTE
+from crosstail.report.charts import INK, PALETTE
 from crosstail.report.page import Chart
 
 NUMBERED = 40  # classes, or domains, up to which a cell has room for its number
 PANEL = 60  # rows of smaller cells in one panel
-INK = "#8a8a92"  # readable on white and on black: the page may be either
 
 
 def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.ConcatChart:

@@ -9,19 +9,26 @@ from crosstail.data import DomainDataset, ImageFiles
 from crosstail.data.duplicates import equal_files
 from crosstail.report.audit.duplicates import describe, equal_rows, row_names
 from crosstail.report.audit.findings import exact_findings
+from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
+from crosstail.training.run import sized
 
 FILE = "audit.json"
 
 
 def duplicates_of(run: Path) -> list[str]:
-    """Sentences on samples that occur twice; looked for once, while the data are at hand."""
+    """Sentences on samples that occur twice; looked for once, while the data are at hand and as they were."""
     folder = RunFolder(run)
     if not (run / FILE).exists():
+        result = folder.read_json("result.json")
+        spec = RunSpec.from_json(result["spec"])
         try:
-            dataset = protocols.prepare(folder.spec()).plain()
+            raw = sized(spec, protocols.prepare(spec))
+            if raw.checksum != result["data"]["checksum"]:
+                return []
         except (ValueError, OSError):
             return []
+        dataset = raw.plain()
         found = exact_findings(describe(_equal(dataset), dataset, exact=True), "image" if dataset.is_image else "row")
         folder.write_json(FILE, {"duplicates": [finding.text for finding in found]})
     sentences: list[str] = folder.read_json(FILE)["duplicates"]
