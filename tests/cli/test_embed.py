@@ -115,7 +115,7 @@ def test_a_finetuned_model_has_all_of_its_weights(crosstail, photos, weights):
 def asked(monkeypatch):
     """The specs that are asked for, without training any."""
     specs = []
-    monkeypatch.setattr(protocols, "run", lambda spec, out, progress, devices: specs.append(spec) or {})
+    monkeypatch.setattr(protocols, "run", lambda spec, out, progress, devices, trace: specs.append(spec) or {})
     monkeypatch.setattr(run_page, "write_page", lambda out, folders: None)
     return specs
 
