@@ -9,7 +9,7 @@ import pytest
 from crosstail.results import page
 from crosstail.results.claims import interval, verdict
 from crosstail.results.digits import DIVERGENT, SETTINGS
-from crosstail.results.figures import accuracy, tested
+from crosstail.results.figures import accuracy, by_seed
 from crosstail.results.records import Records, spec_of
 from crosstail.results.tables import value_at
 
@@ -49,13 +49,13 @@ def test_the_test_figure_is_that_of_the_best_on_validation(tmp_path):
     entry = plan.algorithms[0]
     figures = [(0.5, 7), (0.9, 2)] + [(0.1, 5)] * (plan.trials - 2)
     records = records_of(tmp_path, plan, entry, figures)
-    assert tested(plan, entry, 1, records) == pytest.approx([20, 30, 40])
+    assert by_seed(plan, entry, 1, records) == pytest.approx([20, 30, 40])
     del records.runs[plan.finals(entry, plan.drawn[entry][1])[2][0].key]
-    assert tested(plan, entry, 1, records) == []
+    assert by_seed(plan, entry, 1, records) == []
     last = plan.runs(entry, plan.drawn[entry][-1])[0].key
     records = records_of(tmp_path, plan, entry, figures)
     del records.runs[last]
-    assert tested(plan, entry, 1, records) == []
+    assert by_seed(plan, entry, 1, records) == []
 
 
 def test_accuracy_is_the_mean_over_pairs_in_percent():

@@ -107,7 +107,8 @@ def test_a_run_that_fails_is_recorded_and_not_chosen(data, tmp_path):
 
 
 def test_quick_does_all_of_it(data, tmp_path, monkeypatch):
-    tiny = replace(digits.QUICK["cnn"], network=replace(SHARED, dataset=digits.DATA, steps=4), model_steps=4)
+    network = replace(SHARED, dataset=digits.DATA, steps=4)
+    tiny = replace(digits.QUICK["cnn"], network=network, seeds=1, models=2, model_steps=4)
     monkeypatch.setitem(digits.QUICK, "cnn", tiny)
     digits.main(["--quick", "--data", str(data), "--runs", str(tmp_path), "--launcher", "inline"])
     records = Records(tmp_path / "records" / "digits-cnn.jsonl")

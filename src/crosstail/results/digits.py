@@ -43,7 +43,7 @@ class Setting:
     trials: int
     seeds: int
     models: int
-    model_steps: int | None  # None: the trials of the search are the models
+    model_steps: int
     ablations: dict[str, tuple[float, ...]]
     configurations: tuple[str, ...] = tuple(CONFIGURATIONS)
 
@@ -54,11 +54,9 @@ class Setting:
 
     def varied(self, configuration: str) -> list[RunSpec]:
         """ERM models that differ in their hyperparameters only."""
-        plan, drawn = self.plan(configuration), draw("erm", range(self.models))
-        found = [spec for hparams in drawn for spec in plan.runs(ERM, hparams)]
-        if self.model_steps is None:
-            return found
-        return [replace(spec, decouple=False, steps=self.model_steps, evaluations=1) for spec in found]
+        labels = CONFIGURATIONS[configuration]
+        shared = replace(self.network, labels=labels, steps=self.model_steps, evaluations=1)
+        return [replace(shared, hparams=hparams) for hparams in draw("erm", range(self.models))]
 
     def ablated(self, name: str, records: Records) -> dict[float, list[RunSpec]]:
         """BoDA's chosen hyperparameters but for one of them, under all seeds, by its value."""
@@ -72,11 +70,11 @@ SETTINGS = {
     "cnn": Setting(
         "small CNN from pixels",
         RunSpec(dataset=HALVED, backbone="small_cnn", width=16, steps=2000, evaluations=5),
-        trials=4,
+        trials=2,
         seeds=3,
         models=20,
-        model_steps=300,
-        ablations={"weight": (0.1, 1.0), "nu": (0.0, 1.0)},
+        model_steps=500,
+        ablations={"weight": (0.1, 1.0), "warmup": (0, 500), "nu": (0.0, 1.0)},
     ),
     "frozen": Setting(
         "MLP on frozen features",
@@ -84,7 +82,7 @@ SETTINGS = {
         trials=4,
         seeds=3,
         models=20,
-        model_steps=None,
+        model_steps=200,
         ablations={"weight": (0.03, 0.1, 0.3, 1.0), "nu": (0.0, 0.5, 1.0, 1.5)},
     ),
 }

@@ -37,7 +37,7 @@ def finals(plan: Plan, entry: str, stage: int, records: Records) -> list[list[Re
     return found if all("stages" in record for seed in found for record in seed) else []
 
 
-def tested(plan: Plan, entry: str, stage: int, records: Records) -> Values:
+def by_seed(plan: Plan, entry: str, stage: int, records: Records) -> Values:
     """Test accuracy by seed; with several unseen domains their mean."""
     seeds = finals(plan, entry, stage, records)
     return [float(np.mean([accuracy(record, stage) for record in runs])) for runs in seeds]

@@ -103,7 +103,10 @@ def verdicts(records: dict[str, Records]) -> list[str]:
         rows += [claim.row() for claim in (*claims(setting, own), discrepancy_claim(setting, own))]
     rows += [claim.row() for claim in photo_claims(records["photos"])]
     header = ["claim (a gain: in points)", "data and network", "paper", "ours", "95 % interval", "verdict"]
-    return tables.table(header, sorted(rows, key=lambda row: [r[0] for r in rows].index(row[0])))
+    known = [row for row in rows if row[-1] != "missing"]
+    others = dict.fromkeys(row[0] for row in rows if row[-1] == "missing")
+    lines = tables.table(header, sorted(known, key=lambda row: [other[0] for other in rows].index(row[0])))
+    return [*lines, f"Not finished, for one network or both: {'; '.join(others)}.", ""] if others else lines
 
 
 BLOCKS: dict[str, Callable[[Setting, Records], list[str]]] = {
@@ -114,6 +117,7 @@ BLOCKS: dict[str, Callable[[Setting, Records], list[str]]] = {
     "discrepancies": tables.discrepancies,
     "nu": partial(tables.ablation, name="nu", symbol="ν"),
     "weight": partial(tables.ablation, name="weight", symbol="ω"),
+    "warmup": partial(tables.ablation, name="warmup", symbol="steps of warm-up"),
     "decoupling": tables.decoupling,
 }
 
@@ -122,11 +126,14 @@ def main() -> None:
     """Write the page and draw its pictures."""
     records = read(FOLDER)
     PAGE.write_text(text(records, TEMPLATE.read_text(encoding="utf-8")), encoding="utf-8")
-    charts = {"claims-separation": separation_chart(separations(records))}
+    images = FOLDER.parents[1] / "images"
+    models = separations(records)
+    if len(models):
+        save_chart(separation_chart(models), images / "claims-separation.png")
     for name, setting in SETTINGS.items():
-        charts[f"claims-curves-{name}"] = curve_chart(curves(setting, records[f"digits-{name}"]))
-    for name, chart in charts.items():
-        save_chart(chart, FOLDER.parents[1] / "images" / f"{name}.png")
+        table = curves(setting, records[f"digits-{name}"])
+        if len(table):
+            save_chart(curve_chart(table), images / f"claims-curves-{name}.png")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from crosstail import protocols
 from crosstail.data import shot_thresholds
 from crosstail.report.feature_figures import Seen, bound_table, discrepancy_table
 from crosstail.sweep.files import write_whole
+from crosstail.sweep.worker import inputs
 from crosstail.training import RunSpec
 from crosstail.training.evaluation import features
 from crosstail.training.folder import RunFolder
@@ -89,7 +89,7 @@ def _stage(evaluations: Sequence[Record]) -> Record:
 def _look(folder: RunFolder) -> Record:
     """The bound over all training samples, and how far test features are from training, by shots."""
     spec = folder.spec()
-    dataset = protocols.inputs(spec)
+    dataset = inputs(spec).dataset
     model = load_model(folder, dataset)
     rows = {split: dataset.rows(split) for split in ("train", "test")}
     z = {split: features(model, dataset, own) for split, own in rows.items()}

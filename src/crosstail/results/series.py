@@ -4,14 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from crosstail import protocols
 from crosstail.results.records import Records, distil, words
 from crosstail.sweep.drive import complete
 from crosstail.sweep.launchers._launcher import Launcher
 from crosstail.sweep.plan import Plan, draw
 from crosstail.sweep.select import Choice, choose
 from crosstail.sweep.store import Failure, Store
-from crosstail.sweep.worker import Job
+from crosstail.sweep.worker import Job, inputs
 from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
 
@@ -33,7 +32,7 @@ class Bench:
             here = replace(spec, dataset=str(self.data))
             named[here.key] = spec, Job(here)
         for first in {spec.labels: job.spec for spec, job in named.values() if spec.freeze}.values():
-            protocols.load(first)  # embeds once what every worker would
+            inputs(first)  # embeds once what every worker would
         for job, outcome in complete(self.store, self.launcher, [job for _, job in named.values()]):
             spec, _ = named[job.spec.key]
             if outcome.how == "failed":

@@ -1,6 +1,6 @@
 """The tables of the page, in Markdown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,11 +11,11 @@ from crosstail.results.figures import (
     OTHERS,
     PHOTOS,
     accuracy,
+    by_seed,
     correlation_table,
     finals,
     mean_sd,
     minus,
-    tested,
 )
 from crosstail.results.records import Record, Records
 from crosstail.results.series import chosen
@@ -24,8 +24,10 @@ from crosstail.sweep.plan import Plan
 FLAT = 1.0  # points of validation accuracy in the last fifth of the steps, up to which a curve counts as flat
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Markdown, with an empty line after it."""
+    if not rows:
+        return ["Not finished yet.", ""]
     lines = ["| " + " | ".join(cells) + " |" for cells in (header, *rows)]
     return [lines[0], "|" + "---|" * len(header), *lines[1:], ""]
 
@@ -35,10 +37,11 @@ def comparison(setting: Setting, records: Records) -> list[str]:
     rows = []
     for configuration in CONFIGURATIONS:
         plan = setting.plan(configuration)
-        found = {method: tested(plan, *entry, records) for method, entry in METHODS.items()}
+        found = {method: by_seed(plan, *entry, records) for method, entry in METHODS.items()}
         gain = minus(found["BoDA_{r,c}"], found["ERM"])
         late = [late_gain(finals(plan, entry, 1, records)) for entry in (ERM, BODA)]
-        rows.append([configuration, *map(mean_sd, found.values()), mean_sd(gain, sign="+"), *late])
+        if any(found.values()):
+            rows.append([configuration, *map(mean_sd, found.values()), mean_sd(gain, sign="+"), *late])
     return table(["labels", *METHODS, "BoDA_{r,c} − ERM", "late gain, ERM", "late gain, BoDA_r"], rows)
 
 
@@ -121,15 +124,14 @@ def ablation(setting: Setting, records: Records, name: str, symbol: str) -> list
     """Validation and test accuracy by the value of one hyperparameter."""
     rows = []
     for value, specs in setting.ablated(name, records).items():
-        found = [records.runs.get(spec.key, {}) for spec in specs]
-        if not all("stages" in record for record in found):
-            continue
+        found = [records.runs[spec.key] for spec in specs if "stages" in records.runs.get(spec.key, {})]
         cells = []
         for stage in (1, 2):
             cells.append(mean_sd([100 * record["stages"][stage - 1]["validation"] for record in found]))
             cells.append(mean_sd([accuracy(record, stage) for record in found]))
-        rows.append([f"{value:g}", *cells])
-    header = ["BoDA_r, validation", "BoDA_r, test", "BoDA_{r,c}, validation", "BoDA_{r,c}, test"]
+        if found:
+            rows.append([f"{value:g}", str(len(found)), *cells])
+    header = ["seeds", "BoDA_r, validation", "BoDA_r, test", "BoDA_{r,c}, validation", "BoDA_{r,c}, test"]
     return table([symbol, *header], rows)
 
 
@@ -138,9 +140,9 @@ def decoupling(setting: Setting, records: Records) -> list[str]:
     rows = []
     for name, entry in {"ERM": ERM, **OTHERS, "BoDA": BODA}.items():
         entries = (ERM, BODA) if name in ("ERM", "BoDA") else tuple(OTHERS.values())
-        before, after = (tested(setting.plan(DIVERGENT, entries), entry, stage, records) for stage in (1, 2))
-        gain = minus(after, before)
-        rows.append([name, mean_sd(before), mean_sd(after), mean_sd(gain, sign="+")])
+        before, after = (by_seed(setting.plan(DIVERGENT, entries), entry, stage, records) for stage in (1, 2))
+        if before or after:
+            rows.append([name, mean_sd(before), mean_sd(after), mean_sd(minus(after, before), sign="+")])
     return table(["method", "one stage", "decoupled", "gain"], rows)
 
 
@@ -150,33 +152,31 @@ def unseen_domains(records: Records) -> list[str]:
     for name, (entry, stage) in PHOTOS.items():
         seeds = finals(plan, entry, stage, records)
         domains = [[accuracy(runs[i], stage) for runs in seeds] for i in range(len(plan.unseen))]
-        rows.append([name, *map(mean_sd, domains), mean_sd(tested(plan, entry, stage, records))])
+        if seeds:
+            rows.append([name, *map(mean_sd, domains), mean_sd(by_seed(plan, entry, stage, records))])
     return table(["method", *photos.DOMAINS, "mean"], rows)
 
 
 def missing(records: dict[str, Records]) -> list[str]:
-    """What is not finished, as a list; and how many runs and hours there are."""
+    """What is not finished, as a list."""
     lines = []
     for name, setting in SETTINGS.items():
         own = records[f"digits-{name}"]
-        parts = {configuration: setting.plan(configuration) for configuration in CONFIGURATIONS}
-        parts[f"DA, DANN and CORAL on {DIVERGENT}"] = setting.plan(DIVERGENT, tuple(OTHERS.values()))
-        lines += [f"- {setting.title}: {part}" for part, plan in parts.items() if not _finished(plan, own)]
-        for configuration in CONFIGURATIONS:
-            done = sum(spec.key in own.runs for spec in setting.varied(configuration))
-            if done < setting.models:
-                lines.append(f"- {setting.title}: {setting.models - done} ERM models on {configuration}")
+        parts = {f"the search on {labels}": setting.plan(labels) for labels in CONFIGURATIONS}
+        parts["DA, DANN and CORAL"] = setting.plan(DIVERGENT, tuple(OTHERS.values()))
+        lacks = [part for part, plan in parts.items() if not _finished(plan, own)]
+        models = [spec.key not in own.runs for labels in CONFIGURATIONS for spec in setting.varied(labels)]
+        lacks += [f"{sum(models)} of {len(models)} ERM models"] if any(models) else []
         for part in setting.ablations:
             wanted = [spec for specs in setting.ablated(part, own).values() for spec in specs]
-            if any(spec.key not in own.runs for spec in wanted):
-                lines.append(f"- {setting.title}: the ablation of {part}")
-    if not _finished(photos.plan(), records["photos"]):
-        lines.append("- Office-Caltech10")
-    return [*(lines or ["Nothing is missing."]), ""]
+            lacks += [f"the ablation of {part}"] if any(spec.key not in own.runs for spec in wanted) else []
+        lines += [f"- {setting.title}: {', '.join(lacks)}."] if lacks else []
+    lines += [] if _finished(photos.plan(), records["photos"]) else ["- Office-Caltech10: all of it."]
+    return [*(lines or ["Nothing."]), ""]
 
 
 def _finished(plan: Plan, records: Records) -> bool:
-    return all(tested(plan, entry, stage, records) for entry in plan.algorithms for stage in (1, 2))
+    return all(by_seed(plan, entry, stage, records) for entry in plan.algorithms for stage in (1, 2))
 
 
 def cost(records: dict[str, Records]) -> list[str]:
@@ -187,7 +187,7 @@ def cost(records: dict[str, Records]) -> list[str]:
         failed = sum("failed" in run for run in runs)
         hours = sum(run.get("seconds", 0) for run in runs) / 3600
         rows.append([f"`{name}.jsonl`", str(len(runs)), str(failed), f"{hours:.1f}"])
-    return table(["records", "runs", "failed", "hours of one busy core"], rows)
+    return table(["records", "runs", "failed", "hours of a process on the busy machine"], rows)
 
 
 def budget(records: dict[str, Records]) -> list[str]:
