@@ -11,7 +11,7 @@ import crosstail
 
 LAYERS = [
     {"testing"},  # may import anything
-    {"cli", "sklearn"},
+    {"cli", "results", "sklearn"},
     {"report"},
     {"sweep"},
     {"protocols"},
