@@ -19,7 +19,7 @@ from crosstail.results.digits import BODA, CONFIGURATIONS, ERM, SETTINGS, Settin
 from crosstail.results.figures import finals, varied_table
 from crosstail.results.records import FOLDER, Records
 
-PAGE, TEMPLATE = FOLDER.with_suffix(".md"), FOLDER / "template.md"
+PAGE, TEMPLATE = FOLDER.with_suffix(".md"), FOLDER / "template.txt"
 
 
 def read(folder: Path) -> dict[str, Records]:
