@@ -23,17 +23,18 @@ from crosstail.training import Diverged, RunSpec, fit, run
 from crosstail.training.folder import RunFolder
 
 STEPS = 12
+FOR_READERS = {"report.html", "model_card.md", "audit.json"}
 
 
 def outcome(folder):
-    """All that a finished run leaves, but the time that it took and the page that the command makes of it."""
+    """All that a finished run leaves, but the time that it took and what the command makes of it for readers."""
 
     def timeless(record):
         return {key: value for key, value in record.items() if key != "seconds"}
 
     here = RunFolder(folder)
     return {
-        "files": sorted(path.name for path in folder.iterdir() if path.name != "report.html"),
+        "files": sorted(path.name for path in folder.iterdir() if path.name not in FOR_READERS),
         "spec": here.read_json("spec.json"),
         "result": timeless(here.read_json("result.json")),
         "records": [timeless(record) for record in here.records()],
