@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
 
 from crosstail.report import demo, run_page
 from crosstail.report.feature_figures import Seen
@@ -29,7 +31,6 @@ WAYS = {"phone": (390, 844, "dark", "rgb(23, 23, 26)"), "desktop": (1440, 900, "
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    webdriver = pytest.importorskip("selenium.webdriver")
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
@@ -50,6 +51,15 @@ def seen() -> Seen:
     return Seen("boda", z, *both, (EVIL, "d1"), ("c0", "c1"), (100, 2), graph)
 
 
+def add_traces(run: Path) -> None:
+    """The three pairs with training samples, at other places in each evaluation."""
+    file, rng = run / "records.jsonl", np.random.default_rng(0)
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    for record in records:
+        record["trace"] = {"alpha": 1.0, "beta": 3.0, "gamma": 4.0, "points": rng.normal(size=(3, 2)).tolist()}
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
 @pytest.fixture(scope="module")
 def pages(make_run_in: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A report, a run's page, and the demo's."""
@@ -58,6 +68,7 @@ def pages(make_run_in: Callable[..., Path], tmp_path_factory: pytest.TempPathFac
     for i, algorithm in enumerate(METHODS):
         hits = [[9, 1 + i], [i, 0]]
         run = make_run_in(many, algorithm, hits, algorithm=algorithm, alpha=1.0 + i, dataset=EVIL)
+    add_traces(run)
     run_page.write_page(run, [run])
     for algorithm in ("erm", "boda"):
         for decouple in (False, True):
@@ -113,7 +124,7 @@ def test_everything_is_drawn_without_errors_requests_or_sideways_scrolling(brows
     labels = browser.execute_script(
         "return [...document.querySelectorAll('[data-chart]')].map(place => place.ariaLabel)"
     )
-    assert all(re.match("(Bars|Lines|Points|Dots|Heat map|Scatter plots|Gain)", label) for label in labels), labels
+    assert all(re.match("(Bars|Lines|Points|Dots|Heat map|Scatter plots?|Gain)", label) for label in labels), labels
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == paper
     assert name == "demo" or EVIL in browser.execute_script("return document.body.innerText")
@@ -138,3 +149,20 @@ def test_fields_menus_and_buttons_work_by_keyboard(browser, pages):
     browser.find_element("css selector", "[data-save=png]").send_keys("\n")
     name, content = soon(lambda: browser.execute_script("return window.saved"))
     assert name.endswith(".png") and content.startswith("data:image/png")
+
+
+def test_the_slider_moves_the_pairs_and_what_is_typed_finds_them(browser, pages):
+    opened(browser, pages["run"], "desktop")
+    slider = browser.find_element("css selector", ".vega-bind input[type=range]")
+    marks = "return arguments[0].closest('[data-chart]').querySelector('.marks').innerHTML"
+    kept, step = browser.execute_script(marks, slider), slider.get_attribute("value")
+    slider.send_keys(Keys.ARROW_RIGHT)
+    other = soon(lambda: (now := browser.execute_script(marks, slider)) != kept and now)
+    assert slider.get_attribute("value") != step
+    slider.send_keys(Keys.ARROW_LEFT)
+    soon(lambda: browser.execute_script(marks, slider) == kept)
+
+    chart = slider.find_element("xpath", "./ancestor::*[@data-chart]")
+    chart.find_element("css selector", ".vega-bind input:not([type=range])").send_keys("c1")
+    found = soon(lambda: (now := browser.execute_script(marks, slider)) not in (other, kept) and now)
+    assert found.count('opacity="0.05"') > kept.count('opacity="0.05"')
