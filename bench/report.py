@@ -1,4 +1,4 @@
-"""The layout of as many pairs as DomainNet has, and the page of 2,000 runs, from their folders to the file."""
+"""As many pairs as DomainNet has: their layout and drawing; the page of 2,000 runs, from their folders to the file."""
 
 import json
 import os
@@ -6,13 +6,16 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
 from bench._rows import Row
 from crosstail import discovery, protocols
+from crosstail.report.page import Page
 from crosstail.report.results_page import write_report
 from crosstail.report.runs import read_runs
+from crosstail.report.trace import moving_figure
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.transfer.layout import planar_layout
@@ -20,13 +23,15 @@ from crosstail.transfer.layout import planar_layout
 DOMAINS, CLASSES, QUICK_CLASSES, FEATURES = 6, 345, 50, 64
 SEEDS, QUICK_SEEDS = 80, 8
 METHODS = 25
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 
 def run() -> list[Row]:
     quick = os.environ.get("CROSSTAIL_BENCH") == "quick"
     with tempfile.TemporaryDirectory() as name:
         page = _page(Path(name), QUICK_SEEDS if quick else SEEDS)
-    return [_layout(QUICK_CLASSES if quick else CLASSES), page]
+        drawing = _drawing(Path(name), QUICK_CLASSES if quick else CLASSES) if BROWSER and DRIVER else []
+    return [_layout(QUICK_CLASSES if quick else CLASSES), page, *drawing]
 
 
 def transferability(classes: int) -> np.ndarray:
@@ -43,6 +48,36 @@ def _layout(classes: int) -> Row:
     start = time.perf_counter()
     planar_layout(matrix)
     return Row(f"layout of {len(matrix):,} pairs", time.perf_counter() - start, "", None, 30.0)
+
+
+def _drawing(folder: Path, classes: int) -> list[Row]:
+    """The pairs at each of eleven evaluations, in a browser, from the opening of the page until the marks are there."""
+    from selenium import webdriver
+
+    generator, counts = np.random.default_rng(0), np.full((DOMAINS, classes), 20)
+    names = {"domains": [f"domain {d}" for d in range(DOMAINS)], "classes": [f"class {c}" for c in range(classes)]}
+    trace = {"alpha": 1.0, "beta": 2.0, "gamma": 3.0}
+    points = [generator.normal(size=(counts.size, 2)).round(4).tolist() for _ in range(11)]
+    records = [{"stage": 1, "step": 10 * i, "trace": trace | {"points": p}} for i, p in enumerate(points)]
+    page = Page("Pairs")
+    moving_figure({**names, "counts": counts.tolist(), "transferability": trace}, records).show(page)
+    page.save(folder / "pairs.html")
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER or ""
+    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(word)
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    seconds = []
+    try:
+        for _ in range(5):
+            start = time.perf_counter()
+            browser.get((folder / "pairs.html").as_uri())
+            while not browser.execute_script("return document.querySelector('[data-chart] .marks')"):
+                time.sleep(0.01)
+            seconds.append(time.perf_counter() - start)
+    finally:
+        browser.quit()
+    return [Row(f"draw {counts.size:,} pairs in a browser", median(seconds), "", None, 2.0)]
 
 
 def _page(folder: Path, seeds: int) -> Row:
