@@ -21,7 +21,7 @@ class BoDATrainer(Trainer):  # boda
         domain = inputs.pop("domain")  # boda
         outputs = model(**inputs, output_hidden_states=True)  # boda
         z = outputs.hidden_states[-1].mean((2, 3))  # boda
-        loss = outputs.loss + self.criterion.to(z.device)(z, inputs["labels"], domain)  # boda
+        loss = outputs.loss + 0.1 * self.criterion.to(z.device)(z, inputs["labels"], domain)  # boda
         return (loss, outputs) if return_outputs else loss  # boda
 
 

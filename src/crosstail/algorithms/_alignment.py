@@ -26,8 +26,7 @@ class Alignment(ERM):
     class Hparams(ERM.Hparams):
         """The term's weight and scale, and how the statistics are kept."""
 
-        # Differs from the paper: it has 0.1 and 10^U(-2, -0.5), for a term that shrinks as the counts grow.
-        weight: float = hp(1.0, LogUniform(10**-1.5, 10**0.5), "ω, the weight of the alignment term")
+        weight: float = hp(0.1, LogUniform(10**-2, 10**-0.5), "ω, the weight of the alignment term")
         temperature: float | str = hp("auto", None, 'divides the distances: a number, or "auto"')
         warmup: int = hp(0, None, "steps before the term sets in")
         window: int = hp(100, None, "samples that a pair's moving statistics remember at most")

@@ -69,17 +69,17 @@ class Setting:
 SETTINGS = {
     "cnn": Setting(
         "small CNN from pixels",
-        RunSpec(dataset=HALVED, backbone="small_cnn", width=16, steps=2000, evaluations=5),
-        trials=2,
+        RunSpec(dataset=HALVED, backbone="small_cnn", width=16, steps=3000, evaluations=5),
+        trials=4,
         seeds=3,
         models=20,
         model_steps=500,
-        ablations={"weight": (0.1, 1.0), "warmup": (0, 500), "nu": (0.0, 1.0)},
+        ablations={"weight": (0.01, 1.0), "nu": (0.0, 1.0)},
     ),
     "frozen": Setting(
         "MLP on frozen features",
         RunSpec(dataset=DATA, backbone="efficientnet_lite0", freeze=True, steps=1000, evaluations=5),
-        trials=4,
+        trials=8,
         seeds=3,
         models=20,
         model_steps=200,

@@ -117,7 +117,6 @@ BLOCKS: dict[str, Callable[[Setting, Records], list[str]]] = {
     "discrepancies": tables.discrepancies,
     "nu": partial(tables.ablation, name="nu", symbol="ν"),
     "weight": partial(tables.ablation, name="weight", symbol="ω"),
-    "warmup": partial(tables.ablation, name="warmup", symbol="steps of warm-up"),
     "decoupling": tables.decoupling,
 }
 

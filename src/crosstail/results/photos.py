@@ -21,7 +21,7 @@ ENTRIES = ("erm:decouple", "coral:decouple", "boda:decouple", "boda+coral:decoup
 NETWORK = RunSpec(dataset=DATA, backbone="efficientnet_lite0", freeze=True, protocol="dg", steps=300)
 
 
-def plan(trials: int = 2, seeds: int = 3) -> Plan:
+def plan(trials: int = 8, seeds: int = 3) -> Plan:
     """The whole protocol: every domain is left out in turn."""
     return plan_of(NETWORK, ENTRIES, DOMAINS, trials, seeds)
 
