@@ -41,8 +41,8 @@ def main() -> None:
     lines = [
         "# The weight of BoDA's term on the made digits",
         "",
-        f"`digits`, batches of 3 × 24, {SEEDS} seeds, mean ± standard deviation of the best **validation** pair average",
-        "in percent, before and after the second stage; no test figure was used. Made by",
+        f"`digits`, batches of 3 × 24, {SEEDS} seeds, mean ± standard deviation of the best **validation**",
+        "pair average in percent, before and after the second stage; no test figure was used. Made by",
         "`python examples/boda_weight.py`.",
         "",
         "| network | method | first stage | second stage |",
