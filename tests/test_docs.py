@@ -20,7 +20,8 @@ BLOCK = re.compile(
     r'^(?:<!-- not run: (?P<why>.+) -->\n)?```(?P<kind>\w+)(?: title="(?P<file>.+?)")?\n(?P<text>.*?)^```$',
     re.MULTILINE | re.DOTALL,
 )
-ONE_LINER = re.compile(r"""python3? -c (["'])(.+?)\1""")
+ONE_LINER = re.compile(r"python3? -c ")
+ANSWERED = re.compile(r"""^\$ python -c "(?P<code>.+)"\n(?P<answer>(?:(?!```).+\n)+)""", re.MULTILINE)
 INLINE = re.compile(r"`(crosstail [^`]+)`")
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 COMMANDS = typer.main.get_command(cli.app).commands
@@ -36,10 +37,6 @@ def blocks(page, kind):
     return [(text[: match.start("text")].count("\n"), match) for match in found]
 
 
-def one_liners(page):
-    return [code for _, code in ONE_LINER.findall(page.read_text(encoding="utf-8"))]
-
-
 def add_file(name, text, monkeypatch):
     """Write a file that a page shows; one of ours is found beside our own files."""
     path = Path(name)
@@ -50,7 +47,7 @@ def add_file(name, text, monkeypatch):
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(path.parent.absolute())])
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python") or one_liners(page)], ids=name)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name)
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shared = {"__name__": "__docs__"}
@@ -59,8 +56,26 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
             add_file(block["file"], block["text"], monkeypatch)
         elif not block["why"]:
             exec(compile("\n" * line + block["text"], str(page), "exec"), shared)
-    for code in one_liners(page):
-        exec(compile(code, str(page), "exec"), {})
+
+
+@pytest.mark.parametrize(
+    "code, answer",
+    [
+        pytest.param(*line, id=line[0][:60])
+        for page in PAGES
+        for line in ANSWERED.findall(page.read_text(encoding="utf-8"))
+    ],
+)
+def test_a_one_liner_gives_the_answer_that_stands_below_it(code, answer, capsys):
+    exec(compile(code, "one-liner", "exec"), {})
+    assert capsys.readouterr().out == answer
+
+
+def test_every_one_liner_has_an_answer():
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    answered = [len(ANSWERED.findall(text)) for text in texts]
+    assert answered == [len(ONE_LINER.findall(text)) for text in texts]
+    assert sum(answered) >= 5
 
 
 def test_few_blocks_are_not_run():
