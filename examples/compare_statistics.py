@@ -13,9 +13,9 @@ import numpy as np
 from crosstail.training import RunSpec, fit
 
 WAYS = {
-    "from the batches (default)": {},
-    "full pass every 120 steps, momentum 0.2": {"refresh": 120, "momentum": 0.2},
-    "full pass every 20 steps, momentum 0.2": {"refresh": 20, "momentum": 0.2},
+    "from the batches (default)": {"weight": 1.0},
+    "full pass every 120 steps, momentum 0.2": {"weight": 1.0, "refresh": 120, "momentum": 0.2},
+    "full pass every 20 steps, momentum 0.2": {"weight": 1.0, "refresh": 20, "momentum": 0.2},
 }
 SETTINGS = {
     "frozen EfficientNet-Lite0, MLP of 256": {"backbone": "efficientnet_lite0", "freeze": True, "steps": 300},
@@ -29,8 +29,8 @@ arguments = parser.parse_args()
 lines = [
     "# Centroids from the batches or by full passes",
     "",
-    "`digits` with its default label profiles, batches of 3 × 24, three seeds, mean ± standard deviation; test pair",
-    "average of the evaluation that is best on validation. Seconds are for training and 10 evaluations, on two CPU",
+    "`digits` with its default label profiles, batches of 3 × 24, ω = 1, three seeds, mean ± standard deviation; test",
+    "pair average of the evaluation that is best on validation. Seconds are for training and 10 evaluations, on two CPU",
     "cores; they depend on what else the machine does. Made by `python examples/compare_statistics.py`.",
     "",
     "| network | algorithm | statistics | pair average, % | seconds |",
