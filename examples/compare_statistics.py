@@ -29,8 +29,8 @@ arguments = parser.parse_args()
 lines = [
     "# Centroids from the batches or by full passes",
     "",
-    "`digits` with its default label profiles, batches of 3 × 24, ω = 1, three seeds, mean ± standard deviation; test",
-    "pair average of the evaluation that is best on validation. Seconds are for training and 10 evaluations, on two CPU",
+    "`digits` with its default label profiles, batches of 3 × 24, ω = 1, three seeds, mean ± standard deviation;",
+    "test pair average of the evaluation that is best on validation. Seconds are for training and 10 evaluations, on two CPU",
     "cores; they depend on what else the machine does. Made by `python examples/compare_statistics.py`.",
     "",
     "| network | algorithm | statistics | pair average, % | seconds |",
