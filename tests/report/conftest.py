@@ -44,6 +44,7 @@ def make_run_in() -> Callable[..., Path]:
         accuracy = PairAccuracy(np.asarray(hits), np.asarray(totals))
         result = {
             "spec": planned.to_json(),
+            "hparams": {"lr": 0.01, "weight_decay": 0.0},
             "selected_step": 5,
             "seconds": 1.5,
             "domains": [f"d{d}" for d in range(len(counts))],

@@ -33,6 +33,7 @@ def result(
     counts = np.asarray(counts)
     return {
         "spec": RunSpec(dataset="photos", **{"steps": 10, **spec}).to_json(),
+        "hparams": {"lr": 0.01, "weight_decay": 0.0},
         "selected_step": 5,
         "seconds": 1.5,
         "domains": [f"d{d}" for d in range(counts.shape[0])],

@@ -1,11 +1,13 @@
 """From a spec to a result: two stages, selection on validation, and figures that are those of the model."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from crosstail import algorithms
 from crosstail.data import DomainBatches
 from crosstail.metrics import PairAccuracy
 from crosstail.testing import save_separable
@@ -74,6 +76,14 @@ def test_the_first_of_the_best_evaluations_on_validation_is_selected(dataset, tm
     best = records[scores.index(max(scores))]
     assert result["selected_step"] == best["step"]
     assert result["test"]["hits"] == best["test"]["hits"] and result["validation"]["hits"] == best["validation"]["hits"]
+
+
+@pytest.mark.parametrize("decouple", [False, True])
+def test_a_result_names_all_hyperparameters_of_its_algorithm(dataset, tmp_path, decouple):
+    spec = make(dataset, decouple=decouple, hparams={"lr": 0.02, "weight": 0.3})
+    hparams = fit(spec, tmp_path)["hparams"]
+    assert hparams == RunFolder(tmp_path).result()["hparams"]
+    assert hparams == asdict(algorithms.find("boda").Hparams(lr=0.02, weight=0.3))
 
 
 def test_stage_two_keeps_the_representation_and_trains_a_new_classifier(dataset, tmp_path):

@@ -164,8 +164,7 @@ def _training(result: Result, spec: RunSpec) -> Iterable[str]:
     weights = spec.weights or ("those it comes with" if _pretrained(spec) else backbones.RANDOM)
     how = f"frozen, with a trained head ({spec.head}) on its features" if spec.freeze else "trained"
     yield f"Network: {spec.backbone}, {how}; first weights: {weights}."
-    words = ", ".join(f"{name} {value}" for name, value in spec.hparams.items())
-    yield f"Hyperparameters: {words or 'the defaults'}{'; the rest are the defaults' if words else ''}."
+    yield f"Hyperparameters: {', '.join(f'{name} {value}' for name, value in result['hparams'].items())}."
     yield (
         f"{spec.steps:,} steps with {spec.batch_size} samples per domain, seed {spec.seed}, {result['seconds']:.0f} s; "
         f"of {spec.evaluations} evaluations the one with the best pair average on validation, at step "

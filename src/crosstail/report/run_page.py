@@ -1,13 +1,12 @@
 """The page of a finished run, or of the folds that leave each domain out in turn."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crosstail import algorithms
 from crosstail.data import shot_thresholds
 from crosstail.report.card import FIGURES, LIMITS, VERSIONS, Part, card_parts, figures_part, title_of, write_card
 from crosstail.report.command import command
@@ -57,8 +56,8 @@ def write_page(out: Path, folders: Sequence[Path]) -> None:
         write_card(out / "model_card.md", page.title, parts.values())
     page.heading("How to repeat it")
     page.code(command(replace(spec, unseen=None) if folds else spec, out))
-    hparams = asdict(algorithms.parse(algorithms.find(spec.algorithm).Hparams, spec.hparams))
-    page.text("Hyperparameters: " + ", ".join(f"{name} {value}" for name, value in hparams.items()) + ".", dim=True)
+    words = ", ".join(f"{name} {value}" for name, value in first["hparams"].items())
+    page.text(f"Hyperparameters: {words}.", dim=True)
     RunFolder(out).write("report.html", page.html().encode())
 
 

@@ -4,7 +4,7 @@ import math
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -179,6 +179,7 @@ def _fit(
     common: dict[str, Any] = {"batch_size": spec.batch_size, "seed": spec.seed, "evaluations": spec.evaluations}
     common |= {"steps": spec.steps, "average": spec.average, "folder": folder, "fabric": fabric, "progress": progress}
 
+    hparams = asdict(algorithm.hparams)
     first = folder.load("stage_one.pt")
     if first is None:
         augment = Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment else None
@@ -201,7 +202,7 @@ def _fit(
     folder.save("model.pt", algorithm.state_dict())
     folder.save("predictions.pt", _tested(algorithm, dataset))
     result = _result(spec, algorithm, dataset, folder.records(), stage=1 + decouples(spec), step=step)
-    result |= about
+    result |= {"hparams": hparams, **about}  # all of them: a later version may have other defaults
     folder.write_json("result.json", result)
     folder.clean()
     fabric.barrier()
