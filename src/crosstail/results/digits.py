@@ -74,7 +74,7 @@ SETTINGS = {
         seeds=3,
         models=20,
         model_steps=500,
-        ablations={"weight": (0.01, 1.0), "nu": (0.0, 1.0)},
+        ablations={"weight": (0.01, 1.0), "nu": (0.0, 1.0), "temperature": (1.0,)},
     ),
     "frozen": Setting(
         "MLP on frozen features",
@@ -83,7 +83,7 @@ SETTINGS = {
         seeds=3,
         models=20,
         model_steps=200,
-        ablations={"weight": (0.03, 0.1, 0.3, 1.0), "nu": (0.0, 0.5, 1.0, 1.5)},
+        ablations={"weight": (0.03, 0.1, 0.3, 1.0), "nu": (0.0, 0.5, 1.0, 1.5), "temperature": (1.0,)},
     ),
 }
 QUICK = {

@@ -117,6 +117,7 @@ BLOCKS: dict[str, Callable[[Setting, Records], list[str]]] = {
     "discrepancies": tables.discrepancies,
     "nu": partial(tables.ablation, name="nu", symbol="ν"),
     "weight": partial(tables.ablation, name="weight", symbol="ω"),
+    "temperature": partial(tables.ablation, name="temperature", symbol="temperature"),
     "decoupling": tables.decoupling,
 }
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from crosstail import algorithms
 from crosstail.results import photos
 from crosstail.results.digits import BODA, CONFIGURATIONS, DIVERGENT, ERM, SETTINGS, Setting
 from crosstail.results.figures import (
@@ -121,16 +122,21 @@ def discrepancies(setting: Setting, records: Records) -> list[str]:
 
 
 def ablation(setting: Setting, records: Records, name: str, symbol: str) -> list[str]:
-    """Validation and test accuracy by the value of one hyperparameter."""
-    rows = []
+    """Validation and test accuracy by the value of one hyperparameter, first by the one that was chosen."""
+    plan = setting.plan(DIVERGENT, (BODA,))
+    own = chosen(plan, BODA, 2, records).hparams.get(name, getattr(algorithms.find("boda").Hparams(), name))
+    runs = {f"{own if isinstance(own, str) else f'{own:.2g}'} (chosen)": [r for (r,) in finals(plan, BODA, 2, records)]}
     for value, specs in setting.ablated(name, records).items():
         found = [records.runs[spec.key] for spec in specs if "stages" in records.runs.get(spec.key, {})]
+        runs[f"{value:g}"] = found
+    rows = []
+    for label, found in runs.items():
         cells = []
         for stage in (1, 2):
             cells.append(mean_sd([100 * record["stages"][stage - 1]["validation"] for record in found]))
             cells.append(mean_sd([accuracy(record, stage) for record in found]))
         if found:
-            rows.append([f"{value:g}", str(len(found)), *cells])
+            rows.append([label, str(len(found)), *cells])
     header = ["seeds", "BoDA_r, validation", "BoDA_r, test", "BoDA_{r,c}, validation", "BoDA_{r,c}, test"]
     return table([symbol, *header], rows)
 
