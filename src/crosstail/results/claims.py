@@ -49,6 +49,8 @@ def verdict(values: Values, paper: float) -> str:
         return "reproduced" if high >= paper else "partly: a gain, but smaller"
     if high < 0:
         return "not: a loss"
+    if not paper:
+        return "not shown: no gain beyond the noise"
     return "not shown: too noisy to tell" if high >= paper else "not: no gain beyond the noise"
 
 

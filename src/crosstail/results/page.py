@@ -113,6 +113,7 @@ BLOCKS: dict[str, Callable[[Setting, Records], list[str]]] = {
     "comparison": tables.comparison,
     "choices": tables.choices,
     "correlations": tables.correlations,
+    "gaps": tables.gaps,
     "bounds": tables.bounds,
     "discrepancies": tables.discrepancies,
     "nu": partial(tables.ablation, name="nu", symbol="ν"),

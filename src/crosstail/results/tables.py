@@ -87,6 +87,21 @@ def correlations(setting: Setting, records: Records) -> list[str]:
     return table(["labels", "models", "accuracy, %", "r", "95 % interval", "rank correlation"], rows)
 
 
+def gaps(setting: Setting, records: Records) -> list[str]:
+    """α and β in units of γ, by configuration and method."""
+    rows = []
+    for configuration in CONFIGURATIONS:
+        cells = []
+        for method in ("ERM", "BoDA_r"):
+            found = [
+                record["transferability"]
+                for (record,) in finals(setting.plan(configuration), *METHODS[method], records)
+            ]
+            cells += [mean_sd([t[name] / t["gamma"] for t in found], 2) for name in ("alpha", "beta")]
+        rows.append([configuration, *cells])
+    return table(["labels", "α / γ, ERM", "β / γ, ERM", "α / γ, BoDA_r", "β / γ, BoDA_r"], rows)
+
+
 def bounds(setting: Setting, records: Records) -> list[str]:
     """The loss of the whole training set per sample, and the least that it can be by the theorems."""
     rows = []
