@@ -50,7 +50,11 @@ def curve_chart(table: pd.DataFrame) -> alt.FacetChart:
     base = alt.Chart(width=150, height=150).encode(
         x=alt.X("step:Q", title="step", axis=alt.Axis(tickCount=3)),
         color=alt.Color(
-            "method:N", title=None, sort=None, scale=alt.Scale(range=PALETTE), legend=alt.Legend(orient="top")
+            "method:N",
+            title=None,
+            sort=None,
+            scale=alt.Scale(range=PALETTE),
+            legend=alt.Legend(orient="top", symbolOpacity=1),
         ),
     )
     band = base.mark_area(opacity=0.2).encode(
