@@ -106,11 +106,14 @@ def test_a_run_that_fails_is_recorded_and_not_chosen(data, tmp_path):
     assert "failed" in made.records.runs[plan.runs("erm:decouple", {"lr": 1e30})[0].key]
 
 
-def test_quick_does_all_of_it(data, tmp_path, monkeypatch):
+def test_quick_does_all_of_it_and_shows_it(data, tmp_path, monkeypatch, capsys):
     network = replace(SHARED, dataset=digits.DATA, steps=4)
     tiny = replace(digits.QUICK["cnn"], network=network, seeds=1, models=2, model_steps=4)
     monkeypatch.setitem(digits.QUICK, "cnn", tiny)
     digits.main(["--quick", "--data", str(data), "--runs", str(tmp_path), "--launcher", "inline"])
+    shown = capsys.readouterr().out
+    for start in ("forward–backward | ", "uniform–uniform | ", "DANN | ", "BoDA | "):
+        assert shown.count(f"\n| {start}") == 1
     records = Records(tmp_path / "records" / "digits-cnn.jsonl")
     for configuration in tiny.configurations:
         assert {spec.key for spec in tiny.varied(configuration)} <= set(records.runs)

@@ -124,6 +124,14 @@ def run(bench: Bench, setting: Setting) -> None:
     search(bench, setting.plan(DIVERGENT, OTHERS))
 
 
+def show(setting: Setting, records: Records) -> None:
+    """Print the tables that matter most; the page has them all."""
+    from crosstail.results import tables  # which imports this module
+
+    print(f"\n{setting.title}, {setting.network.steps} steps, {setting.trials} trials, {setting.seeds} seeds\n")
+    print("\n".join(tables.comparison(setting, records) + tables.decoupling(setting, records)), flush=True)
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -142,7 +150,9 @@ def main(words: Sequence[str] | None = None) -> None:
         for name in given.setting or settings:
             setting = settings[name]
             data = halved(given.data, given.runs / HALVED) if setting.network.dataset == HALVED else given.data
-            run(Bench(data, store, crew, Records(folder / f"digits-{name}.jsonl")), setting)
+            bench = Bench(data, store, crew, Records(folder / f"digits-{name}.jsonl"))
+            run(bench, setting)
+            show(setting, bench.records)
 
 
 if __name__ == "__main__":
