@@ -153,6 +153,11 @@ def _counts(result: Result) -> TextTable:
     return TextTable("counts", "Samples", header, rows, pd.DataFrame(rows, columns=header))
 
 
+def hyperparameters(result: Result) -> str:
+    """All of them in a sentence, whether they were given or the defaults."""
+    return f"Hyperparameters: {', '.join(f'{name} {value}' for name, value in result['hparams'].items())}."
+
+
 def _training(result: Result, spec: RunSpec) -> Iterable[str]:
     own = algorithms.own_file(spec.algorithm)
     about = "a file of the user's own" if own else _first_sentence(algorithms.find(spec.algorithm).__doc__)
@@ -164,7 +169,7 @@ def _training(result: Result, spec: RunSpec) -> Iterable[str]:
     weights = spec.weights or ("those it comes with" if _pretrained(spec) else backbones.RANDOM)
     how = f"frozen, with a trained head ({spec.head}) on its features" if spec.freeze else "trained"
     yield f"Network: {spec.backbone}, {how}; first weights: {weights}."
-    yield f"Hyperparameters: {', '.join(f'{name} {value}' for name, value in result['hparams'].items())}."
+    yield hyperparameters(result)
     yield (
         f"{spec.steps:,} steps with {spec.batch_size} samples per domain, seed {spec.seed}, {result['seconds']:.0f} s; "
         f"of {spec.evaluations} evaluations the one with the best pair average on validation, at step "

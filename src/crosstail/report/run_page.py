@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from crosstail.data import shot_thresholds
-from crosstail.report.card import FIGURES, LIMITS, VERSIONS, Part, card_parts, figures_part, title_of, write_card
+from crosstail.report.card import (
+    FIGURES,
+    LIMITS,
+    VERSIONS,
+    Part,
+    card_parts,
+    figures_part,
+    hyperparameters,
+    title_of,
+    write_card,
+)
 from crosstail.report.command import command
 from crosstail.report.confusions import show_confusions
 from crosstail.report.page import Page
@@ -56,8 +66,7 @@ def write_page(out: Path, folders: Sequence[Path]) -> None:
         write_card(out / "model_card.md", page.title, parts.values())
     page.heading("How to repeat it")
     page.code(command(replace(spec, unseen=None) if folds else spec, out))
-    words = ", ".join(f"{name} {value}" for name, value in first["hparams"].items())
-    page.text(f"Hyperparameters: {words}.", dim=True)
+    page.text(hyperparameters(first), dim=True)
     RunFolder(out).write("report.html", page.html().encode())
 
 

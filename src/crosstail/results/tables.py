@@ -140,7 +140,8 @@ def ablation(setting: Setting, records: Records, name: str, symbol: str) -> list
     """Validation and test accuracy by the value of one hyperparameter, first by the one that was chosen."""
     plan = setting.plan(DIVERGENT, (BODA,))
     own = chosen(plan, BODA, 2, records).hparams.get(name, getattr(algorithms.find("boda").Hparams(), name))
-    runs = {f"{own if isinstance(own, str) else f'{own:.2g}'} (chosen)": [r for (r,) in finals(plan, BODA, 2, records)]}
+    label = own if isinstance(own, str) else f"{own:.2g}"
+    runs = {f"{label} (chosen)": [record for (record,) in finals(plan, BODA, 2, records)]}
     for value, specs in setting.ablated(name, records).items():
         found = [records.runs[spec.key] for spec in specs if "stages" in records.runs.get(spec.key, {})]
         runs[f"{value:g}"] = found
