@@ -21,8 +21,8 @@ from torchvision import transforms
 from bench._rows import Row
 from bench._timing import interleave
 from crosstail import backbones
+from crosstail.backbones import _frozen as frozen
 from crosstail.data import DomainDataset, ImageFiles, load_folder
-from crosstail.training import frozen
 from crosstail.training.embedding import embed
 
 BATCH, THREADS = 32, 2

@@ -12,10 +12,10 @@ import numpy as np
 
 from bench._rows import Row
 from crosstail import discovery, protocols
+from crosstail.report.compare.page import write_report
+from crosstail.report.compare.read_runs import read_runs
 from crosstail.report.page import Page
-from crosstail.report.results_page import write_report
-from crosstail.report.runs import read_runs
-from crosstail.report.trace import moving_figure
+from crosstail.report.run.trace import moving_figure
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.transfer.layout import planar_layout

@@ -6,6 +6,7 @@ from pathlib import Path
 import altair as alt
 
 from crosstail.cli import demo
+from crosstail.report.graph_chart import graph_chart
 from crosstail.report.page import save_chart
 from crosstail.training.folder import RunFolder
 from crosstail.training.run import graph_of, load_inputs, load_model
@@ -14,5 +15,6 @@ charts = []
 for method, title in (("erm", "ERM"), ("boda", "BoDA")):
     folder = RunFolder(Path(sys.argv[1]) / "runs" / demo.spec(method, seed=0).key)
     dataset = load_inputs(folder.spec())
-    charts.append(graph_of(load_model(folder, dataset), dataset).chart(dataset.domains, dataset.classes, title=title))
+    nodes = graph_of(load_model(folder, dataset), dataset).nodes(dataset.domains, dataset.classes)
+    charts.append(graph_chart(nodes, title))
 save_chart(alt.hconcat(*charts), Path(__file__).parents[1] / "docs" / "images" / "graphs.png")

@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from crosstail.report.compare.race_page import HEADER, board_chart, board_table, cells
 from crosstail.report.page import save_chart
-from crosstail.report.race import HEADER, board_chart, board_table, cells
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("race", type=Path, help="the folder of a race")

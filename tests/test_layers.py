@@ -11,15 +11,15 @@ import crosstail
 
 LAYERS = [
     {"testing"},  # may import anything
-    {"cli", "results", "sklearn"},
+    {"cli", "sklearn"},
     {"report"},
     {"sweep"},
-    {"protocols"},
+    {"protocols", "prediction"},
     {"training"},
     {"algorithms"},
     {"data", "backbones", "transfer", "metrics"},
     {"losses"},
-    {"discovery", "__init__"},
+    {"discovery", "cache", "__init__"},
 ]
 LEVEL = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
 LOSSES_MAY_IMPORT = {"torch", "numpy"}

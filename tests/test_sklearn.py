@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from crosstail.prediction.predictor import Predictor
 from crosstail.sklearn import CrosstailClassifier, PairBalancedSampler, _say_one_domain
 from crosstail.training import RunSpec, fit
-from crosstail.training.predictor import Predictor
 
 SHORT = {"steps": 25, "width": 16, "evaluations": 1, "hparams": {"lr": 0.03}}
 

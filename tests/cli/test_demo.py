@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crosstail.cli import app, demo
-from crosstail.report.demo import verdict
+from crosstail.report.compare.demo_page import verdict
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from crosstail import data, protocols
-from crosstail.report import run_page
+from crosstail.report.run import page as run_page
 from crosstail.training.folder import RunFolder
 
 SHORT = "--width 8 --steps 30 --batch-size 8 --evaluations 2"

@@ -30,7 +30,7 @@ def test_checks_on_the_test_set_or_else_on_random_inputs(crosstail, vectors):
 
 def test_a_difference_is_a_failed_job(crosstail, vectors, monkeypatch):
     crosstail(f"fit {vectors} --out run {SHORT}")
-    monkeypatch.setattr("crosstail.training.export.TOLERANCE", -1.0)
+    monkeypatch.setattr("crosstail.prediction.export.TOLERANCE", -1.0)
     done = crosstail("export run --out m.pt2 --format torch")
     assert done.code == 1 and "differs from the run" in done.err
     assert not Path("m.pt2").exists()

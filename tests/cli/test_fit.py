@@ -13,8 +13,8 @@ import torch
 
 from crosstail import __version__ as crosstail_version
 from crosstail import data, protocols
-from crosstail.report import run_page
-from crosstail.report.command import command as command_of
+from crosstail.report.run import page as run_page
+from crosstail.report.run.command import command as command_of
 from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from crosstail.data import DomainBatches, load, read_image
-from crosstail.data.images import BrokenImage, ImageFiles
+from crosstail.data.images.files import BrokenImage, ImageFiles
 
 
 def refused(error, *parts):

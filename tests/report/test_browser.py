@@ -13,10 +13,11 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
-from crosstail.report import demo, run_page
-from crosstail.report.feature_figures import Seen
-from crosstail.report.results_page import write_report
-from crosstail.report.runs import read_runs
+from crosstail.report.compare import demo_page as demo
+from crosstail.report.compare.feature_charts import Seen
+from crosstail.report.compare.page import write_report
+from crosstail.report.compare.read_runs import read_runs
+from crosstail.report.run import page as run_page
 from crosstail.transfer import TransferabilityGraph
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from crosstail import testing
+from crosstail.prediction.predictor import Predictor
 from crosstail.training import RunSpec, fit
-from crosstail.training.predictor import Predictor
 
 SOURCE = '''
 import torch.nn.functional as F

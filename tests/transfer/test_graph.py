@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crosstail.report.graph_chart import graph_chart
 from crosstail.transfer import TransferabilityGraph, TransferStatistics
 
 FULL = [[3, 1, 5], [2, 4, 6], [7, 2, 1]]
@@ -326,7 +327,7 @@ def layer(spec, mark):
 
 def test_chart_shows_every_pair_by_class_domain_and_count():
     graph = build(*make(HOLES), HOLES)
-    chart = graph.chart(["p", "q", "r", "s"], ["x", "y", "z"], title="BoDA")
+    chart = graph_chart(graph.nodes(["p", "q", "r", "s"], ["x", "y", "z"]), "BoDA")
     spec = chart.to_dict()  # checks the specification against the schema of Vega-Lite
     assert spec["title"] == "BoDA"
     encoding, rows = layer(spec, "point")
@@ -340,7 +341,7 @@ def test_chart_shows_every_pair_by_class_domain_and_count():
 def test_chart_has_one_scale_for_both_axes_that_holds_all_points():
     """What the eye measures must be the distance."""
     graph = build(*make(HOLES), HOLES)
-    spec = graph.chart().to_dict()
+    spec = graph_chart(graph.nodes()).to_dict()
     scales = [part["encoding"][axis]["scale"]["domain"] for part in spec["layer"] for axis in "xy"]
     low, high = scales[0]
     assert scales == [[low, high]] * 4 and spec["width"] == spec["height"]
@@ -348,7 +349,7 @@ def test_chart_has_one_scale_for_both_axes_that_holds_all_points():
 
 
 def test_chart_joins_every_pair_with_the_middle_of_its_class():
-    spec = build(*make(HOLES), HOLES).chart().to_dict()
+    spec = graph_chart(build(*make(HOLES), HOLES).nodes()).to_dict()
     (rule,) = (part for part in spec["layer"] if part["mark"]["type"] == "rule")
     mean, chosen = rule["transform"]
     assert mean["groupby"] == ["class"]
@@ -363,18 +364,18 @@ def test_chart_joins_every_pair_with_the_middle_of_its_class():
 
 def test_chart_of_very_many_pairs_joins_those_of_a_picked_class_only():
     counts = np.ones((3, 70), int)
-    spec = build(*make(counts), counts).chart().to_dict()
+    spec = graph_chart(build(*make(counts), counts).nodes()).to_dict()
     (rule,) = (part for part in spec["layer"] if part["mark"]["type"] == "rule")
     assert not rule["transform"][-1]["filter"]["empty"]
 
 
 @pytest.mark.parametrize("counts", [[[1]], [[2, 1]], [[1] * 12, [1] * 12]])
 def test_chart_of_few_and_of_many_pairs(counts):
-    _, rows = layer(build(*make(counts), counts).chart().to_dict(), "point")
+    _, rows = layer(graph_chart(build(*make(counts), counts).nodes()).to_dict(), "point")
     assert len(rows) == np.size(counts)
 
 
 def test_chart_of_pairs_that_all_coincide():
     z, y, domain = make(FULL)
-    _, rows = layer(build(0 * z, y, domain, FULL).chart().to_dict(), "point")
+    _, rows = layer(graph_chart(build(0 * z, y, domain, FULL).nodes()).to_dict(), "point")
     assert {(row["x"], row["y"]) for row in rows} == {(0.0, 0.0)}

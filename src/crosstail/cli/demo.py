@@ -29,9 +29,9 @@ def demo(
 
     Example: [b]crosstail demo --out demo[/], then open demo/report.html in a browser.
     """
-    from crosstail.report.demo import write_page
-    from crosstail.report.result_tables import summary_table
-    from crosstail.report.runs import read_runs
+    from crosstail.report.compare.demo_page import write_page
+    from crosstail.report.compare.read_runs import read_runs
+    from crosstail.report.compare.tables import summary_table
     from crosstail.training import fit
 
     began = time.monotonic()
@@ -72,7 +72,7 @@ def spec(method: str, seed: int) -> Any:
 
 def terminal_table(summary: Any) -> Table:
     """Figures down, methods across, within 80 columns."""
-    from crosstail.report.result_tables import FIGURES
+    from crosstail.report.compare.tables import FIGURES
 
     table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("")

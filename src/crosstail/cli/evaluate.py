@@ -27,7 +27,7 @@ def evaluate(
     Example: [b]crosstail evaluate run new_hospital/[/]
     """
     from crosstail import data
-    from crosstail.training.predictor import Predictor, evaluate_on
+    from crosstail.prediction.predictor import Predictor, evaluate_on
 
     if split not in ("all", *data.SPLITS):
         raise ValueError(f"--split is {split!r}, expected all, train, val or test")

@@ -26,9 +26,9 @@ def export(
     Example: [b]crosstail export run --out model.onnx[/]
     """
     from crosstail import protocols
-    from crosstail.report.card import card_parts, exported_part, title_of, write_card
-    from crosstail.training.export import Differs
-    from crosstail.training.export import export as write
+    from crosstail.prediction.export import Differs
+    from crosstail.prediction.export import export as write
+    from crosstail.report.run.model_card import card_parts, exported_part, title_of, write_card
     from crosstail.training.folder import RunFolder
 
     console = Console(stderr=True)

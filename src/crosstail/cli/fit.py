@@ -67,7 +67,7 @@ def fit(
     Example: [b]crosstail fit photos/ --algorithm boda --decouple --out run[/]
     """
     from crosstail import algorithms, protocols
-    from crosstail.report.run_page import write_page
+    from crosstail.report.run.page import write_page
     from crosstail.training.devices import Devices, is_main_process
     from crosstail.training.folder import RunFolder
     from crosstail.training.logs import logged

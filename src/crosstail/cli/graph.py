@@ -14,7 +14,7 @@ from crosstail.cli._progress import progress_bar
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help needs none of it
     from crosstail.data import DomainDataset
-    from crosstail.report.figures import Figure
+    from crosstail.report.compare.charts import Figure
     from crosstail.transfer import TransferabilityGraph
 
 MEANINGS = {
@@ -80,8 +80,9 @@ def _numbers(values: Iterable[float]) -> str:
 
 def _draw(found: list[Found], runs: list[Path], metric: str, path: Path) -> None:
     """One graph, with a slider where the run kept a trace, or the table of it; or two side by side."""
+    from crosstail.report.compare.page import titled
+    from crosstail.report.graph_chart import graph_chart
     from crosstail.report.page import Page, save_chart
-    from crosstail.report.results_page import titled
 
     graph, dataset, title = found[0]
     figure = None
@@ -93,7 +94,7 @@ def _draw(found: list[Found], runs: list[Path], metric: str, path: Path) -> None
     elif path.suffix == ".html" and runs and metric == "euclidean":
         figure = _moving(runs[0])
     if figure is None:
-        save_chart(graph.chart(dataset.domains, dataset.classes, title=title), path)
+        save_chart(graph_chart(graph.nodes(dataset.domains, dataset.classes), title), path)
     elif path.suffix == ".html":
         page = Page(title)
         figure.show(page)
@@ -104,7 +105,7 @@ def _draw(found: list[Found], runs: list[Path], metric: str, path: Path) -> None
 
 def _side_by_side(found: list[Found], runs: list[Path]) -> "Figure":
     """Named by their algorithms, or by their folders where these are the same."""
-    from crosstail.report.side_by_side import Model, side_by_side
+    from crosstail.report.compare.two_graphs import Model, side_by_side
 
     names = [one.title.partition(" on ")[0] for one in found]
     names = names if names[0] != names[1] else [str(run) for run in runs]
@@ -116,7 +117,7 @@ def _side_by_side(found: list[Found], runs: list[Path]) -> "Figure":
 
 def _moving(run: Path) -> "Figure | None":
     """The graph at every evaluation, if the run kept a trace."""
-    from crosstail.report.trace import moving_figure
+    from crosstail.report.run.trace import moving_figure
     from crosstail.training.folder import RunFolder
 
     folder = RunFolder(run)

@@ -14,7 +14,7 @@ from rich.console import Console
 from crosstail.cli._progress import progress_bar
 
 if TYPE_CHECKING:
-    from crosstail.training.predictor import Prediction
+    from crosstail.prediction.predictor import Prediction
 
 
 def predict(
@@ -32,7 +32,7 @@ def predict(
 
     Example: [b]crosstail predict run photos/ one_more.jpg --out classes.csv[/]
     """
-    from crosstail.training.predictor import Predictor, find_inputs, predict_inputs
+    from crosstail.prediction.predictor import Predictor, find_inputs, predict_inputs
 
     console = Console(stderr=True)
     predictor = Predictor(run, weights, trust)

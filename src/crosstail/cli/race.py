@@ -43,7 +43,7 @@ def race(
     """
     from crosstail import algorithms, data, protocols
     from crosstail.cli._options import named_values
-    from crosstail.report.race import write_page
+    from crosstail.report.compare.race_page import write_page
     from crosstail.sweep.drive import sweep
     from crosstail.sweep.files import write_object
     from crosstail.sweep.launchers._launcher import Resources, launcher
@@ -89,7 +89,7 @@ def race(
 
 def _show(found: "Race", out: Path) -> None:
     """The leaderboard within 80 columns, what is missing in it, and the recommendation."""
-    from crosstail.report.race import board_table
+    from crosstail.report.compare.race_page import board_table
     from crosstail.sweep.race import recommendation
 
     console = Console(highlight=False)

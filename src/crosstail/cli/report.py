@@ -23,13 +23,13 @@ def report(
 
     Example: [b]crosstail report sweep --out report[/], then open report/index.html in a browser.
     """
-    from crosstail.report.results_page import write_report
-    from crosstail.report.runs import read_runs
+    from crosstail.report.compare.page import write_report
+    from crosstail.report.compare.read_runs import read_runs
 
     runs = read_runs(folders)
     seen = []
     if graphs:
-        from crosstail.report.feature_figures import see
+        from crosstail.report.compare.feature_charts import see
 
         with progress_bar(Console(stderr=True)) as progress:
             seen = [see(run, trust, progress) for run in graphs]

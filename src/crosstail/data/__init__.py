@@ -5,22 +5,22 @@ from os import PathLike, sep
 from pathlib import Path
 
 from crosstail import discovery
-from crosstail.data.arrays import load_arrays, save_arrays
-from crosstail.data.augment import Augment
-from crosstail.data.batches import DomainBatch, DomainBatches, to_input
+from crosstail.data.batches.domain_batches import DomainBatch, DomainBatches, to_input
+from crosstail.data.batches.sampler import PairBalancedSampler
 from crosstail.data.benchmarks._load import load_benchmark, sheet_of
 from crosstail.data.dataset import SPLITS, DomainDataset, pair_names
-from crosstail.data.folder import load_folder
-from crosstail.data.hf import PREFIX, is_saved_dataset, load_hf
-from crosstail.data.images import BrokenImage, ImageFiles, check_images, read_image
-from crosstail.data.kind import kind_of
-from crosstail.data.label_profiles import LabelProfile, apply_labels
-from crosstail.data.manifest import load_manifest, save_split
-from crosstail.data.manifest_table import SUFFIXES as MANIFESTS
-from crosstail.data.manifest_table import read_split
-from crosstail.data.sampler import PairBalancedSampler
-from crosstail.data.sources import with_gaps_noted, without_broken
-from crosstail.data.splits import paper_split
+from crosstail.data.images.augment import Augment
+from crosstail.data.images.files import BrokenImage, ImageFiles, check_images, read_image
+from crosstail.data.sources.arrays import load_arrays, save_arrays
+from crosstail.data.sources.assemble import with_gaps_noted, without_broken
+from crosstail.data.sources.folder import load_folder
+from crosstail.data.sources.hugging_face import PREFIX, is_saved_dataset, load_hf
+from crosstail.data.sources.kind import kind_of
+from crosstail.data.sources.manifest import load_manifest, save_split
+from crosstail.data.sources.manifest_table import SUFFIXES as MANIFESTS
+from crosstail.data.sources.manifest_table import read_split
+from crosstail.data.splits.label_profiles import LabelProfile, apply_labels
+from crosstail.data.splits.paper import paper_split
 
 __all__ = [
     "SPLITS",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.data.images import ImageFiles
+from crosstail.data.images.files import ImageFiles
 
 SPLITS = ("train", "val", "test")
 

@@ -19,7 +19,7 @@ import vl_convert
 from numpy.typing import NDArray
 from PIL import Image
 
-from crosstail.data.cache import cache_folder, write_atomically
+from crosstail.cache import cache_folder, write_atomically
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart | alt.ConcatChart | alt.HConcatChart | alt.VConcatChart
 THUMBNAIL = 64

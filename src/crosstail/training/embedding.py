@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crosstail.backbones import Backbone
+from crosstail.backbones._feature_store import Features, FeatureStore
+from crosstail.backbones._frozen import FrozenNetwork
+from crosstail.cache import cache_folder
 from crosstail.data import Augment, DomainDataset, ImageFiles, read_image, to_input
-from crosstail.data.cache import cache_folder
-from crosstail.data.decode import VERSION, base_size, evaluation_view
-from crosstail.data.images import default_workers
-from crosstail.training.feature_store import Features, FeatureStore
-from crosstail.training.frozen import FrozenNetwork
+from crosstail.data.images.decode import VERSION, base_size, evaluation_view
+from crosstail.data.images.files import default_workers
 
 
 class _View(NamedTuple):

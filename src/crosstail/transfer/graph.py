@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,6 @@ from torch import Tensor
 from crosstail.losses.distances import LowRankPrecision, Precision, pair_distances
 from crosstail.losses.statistics import PairStatistics
 from crosstail.transfer.layout import planar_layout
-
-if TYPE_CHECKING:
-    import altair as alt
 
 Metric = Literal["euclidean", "mahalanobis"]
 
@@ -154,14 +151,6 @@ class TransferabilityGraph:
         points = self.layout()
         count = self.counts[self.pairs[:, 0], self.pairs[:, 1]]
         return pd.DataFrame({"domain": d, "class": c, "count": count, "x": points[:, 0], "y": points[:, 1]})
-
-    def chart(
-        self, domains: Sequence[str] | None = None, classes: Sequence[str] | None = None, title: str = ""
-    ) -> "alt.LayerChart":
-        """The pairs in the plane: colour is the class, shape the domain, size the count; lines join a class."""
-        from crosstail.transfer.chart import graph_chart  # drawing is optional, and slow to import
-
-        return graph_chart(self.nodes(domains, classes), title)
 
     def _names(self, domains: Sequence[str] | None, classes: Sequence[str] | None) -> list[NDArray[Any]]:
         """The domain's and the class's name of every pair, numbers where no names are given."""

@@ -10,7 +10,7 @@ from crosstail import discovery
 from crosstail.data.benchmarks import domain_net, office_home, pacs, terra_incognita, vlcs
 from crosstail.data.benchmarks._layout import read_split_file
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
-from crosstail.data.splits import paper_split
+from crosstail.data.splits.paper import paper_split
 
 PACKAGE = "crosstail.data.benchmarks"
 SHEETS = {name: discovery.find(PACKAGE, name, "benchmark").SHEET for name in discovery.names(PACKAGE)}

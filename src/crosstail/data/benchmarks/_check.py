@@ -15,7 +15,7 @@ from crosstail.data.benchmarks._layout import Files, place_name
 from crosstail.data.benchmarks._report import SHOWN, Progress, Report, plural
 from crosstail.data.benchmarks._sheet import DataSheet, Kind
 from crosstail.data.dataset import pair_names
-from crosstail.data.images import ImageFiles, check_images
+from crosstail.data.images.files import ImageFiles, check_images
 
 
 def check_root(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from crosstail.data.benchmarks._layout import Files, Place, place_name
 from crosstail.data.benchmarks._report import SHOWN, Progress, Report, plural
 from crosstail.data.benchmarks._sheet import DataSheet
-from crosstail.data.duplicates import equal_files
+from crosstail.data.images.same_content import equal_files
 
 
 def note_duplicates(

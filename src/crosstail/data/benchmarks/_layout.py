@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from crosstail.data.benchmarks._sheet import DataSheet, Kind
 from crosstail.data.dataset import SPLITS
-from crosstail.data.decode import SUFFIXES
-from crosstail.data.splits import paper_split
+from crosstail.data.images.decode import SUFFIXES
+from crosstail.data.splits.paper import paper_split
 
 ENVIRONMENT = "CROSSTAIL_DATA"
 _SUFFIXES = tuple(SUFFIXES)

@@ -9,7 +9,7 @@ from crosstail import discovery
 from crosstail.data.benchmarks import _layout
 from crosstail.data.benchmarks._sheet import DataSheet
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.images import ImageFiles
+from crosstail.data.images.files import ImageFiles
 
 PACKAGE = "crosstail.data.benchmarks"
 

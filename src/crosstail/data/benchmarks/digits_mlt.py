@@ -31,12 +31,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.data.arrays import load_arrays
 from crosstail.data.benchmarks._digit_pools import Pool, mnist_m, svhn
 from crosstail.data.benchmarks._layout import existing_root
 from crosstail.data.benchmarks._report import Report
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
 from crosstail.data.dataset import DomainDataset
+from crosstail.data.sources.arrays import load_arrays
 
 _STANFORD = "http://ufldl.stanford.edu/housenumbers/"
 _MNIST_M = "https://github.com/liyxi/mnist-m/releases/download/data/"

@@ -11,8 +11,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.duplicates import equal
-from crosstail.data.images import ImageFiles
+from crosstail.data.images.files import ImageFiles
+from crosstail.data.images.same_content import equal
 from crosstail.report.audit.inputs import Report, chunks, digest
 
 ALIKE = 0.995  # of product photos, the same one recoloured or re-encoded lies above, another object below

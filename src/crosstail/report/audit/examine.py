@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 
 from crosstail.data.dataset import SPLITS, DomainDataset
-from crosstail.data.divergence import label_divergence
-from crosstail.data.duplicates import equal, equal_files
-from crosstail.data.images import ImageFiles
-from crosstail.data.sources import with_gaps_noted
+from crosstail.data.images.files import ImageFiles
+from crosstail.data.images.same_content import equal, equal_files
+from crosstail.data.sources.assemble import with_gaps_noted
 from crosstail.report.audit.advice import advice
+from crosstail.report.audit.divergence import label_divergence
 from crosstail.report.audit.duplicates import alike, describe, equal_rows, row_names
 from crosstail.report.audit.inputs import (
     EmbeddingInputs,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from crosstail.data.decode import FORMATS, BrokenImage, read_image
+from crosstail.data.images.decode import FORMATS, BrokenImage, read_image
 
 Report = Callable[[str, int, int], None]
 """Called with a word for what is done, how much is done, and of how much."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from crosstail import protocols
 from crosstail.data import DomainDataset, ImageFiles
-from crosstail.data.duplicates import equal_files
+from crosstail.data.images.same_content import equal_files
 from crosstail.report.audit.duplicates import describe, equal_rows, row_names
 from crosstail.report.audit.findings import exact_findings
 from crosstail.training import RunSpec

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.data.divergence import LabelDivergence
 from crosstail.metrics import SHOTS, shot_group
+from crosstail.report.audit.divergence import LabelDivergence
 from crosstail.report.audit.duplicates import Duplicate
 from crosstail.report.audit.inputs import EmbeddingInputs, ImageInputs
 

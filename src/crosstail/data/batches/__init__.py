@@ -1,0 +1,1 @@
+"""Batches with the same number of samples per domain."""

@@ -1,0 +1,125 @@
+"""Decoded images on disk: what an image costs to decode is paid once, in whichever epoch or run comes first.
+
+Two files: `pixels` only grows; `table` has one record per image that says where its pixels are. A record is written
+after its pixels, and holds their sum, so that after a kill at any moment, or a power cut, whatever is not whole is
+decoded again. Several processes can share the files: an append is atomic, and a record says all about its image.
+"""
+
+import mmap
+import os
+import shutil
+import threading
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crosstail.data.images.decode import Pixels
+
+GIB = 1 << 30
+
+_RECORD = np.dtype(
+    [("offset", "<i8"), ("height", "<i4"), ("width", "<i4"), ("size", "<i8"), ("mtime", "<i8"), ("sum", "<u8")]
+)
+
+
+class DecodedCache:
+    """Pixels of the images of one index, up to a number of bytes; the images beyond that are not kept."""
+
+    def __init__(self, folder: Path, num_images: int, *, max_bytes: int = 8 * GIB) -> None:
+        self.folder = folder
+        self.num_images = num_images
+        self.max_bytes = max_bytes
+        self._open()
+
+    def _open(self) -> None:
+        self._lock = threading.Lock()
+        self._mapped: Pixels = np.zeros(0, np.uint8)
+        self._table: Any = None
+        self._limit = 0
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            table = os.open(self.folder / "table", os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                os.ftruncate(table, self.num_images * _RECORD.itemsize)  # zeros where it is new: no image is there
+                self._table = np.frombuffer(mmap.mmap(table, 0), _RECORD)
+            finally:
+                os.close(table)
+            self._pixels = os.open(self.folder / "pixels", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            self._close = weakref.finalize(self, os.close, self._pixels)
+            # Half of a nearly full disk is left to others.
+            free = shutil.disk_usage(self.folder).free // 2
+            self._limit = min(self.max_bytes, os.lseek(self._pixels, 0, os.SEEK_END) + free)
+        except OSError:  # a read-only disk: everything is decoded each time
+            self._table = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"folder": self.folder, "num_images": self.num_images, "max_bytes": self.max_bytes}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+    def close(self) -> None:
+        """Close the files; nothing is found or kept from then on."""
+        with self._lock:
+            if self._table is not None:
+                self._table = None
+                self._close()
+
+    def read(self, row: int, size: int, mtime: int) -> Pixels | None:
+        """The pixels (H, W, 3) of an image whose file has this size and time, or None."""
+        table = self._table  # looked up once: another thread may close the cache
+        if table is None:
+            return None
+        offset, height, width, *found, total = table[row].tolist()
+        if found != [size, mtime] or height <= 0 or width <= 0 or offset % 8:
+            return None
+        count = height * width * 3
+        stored = self._bytes(offset, _padded(count))
+        if stored is None or _sum(stored) != total:
+            return None
+        return stored[:count].reshape(height, width, 3)
+
+    def write(self, row: int, size: int, mtime: int, pixels: Pixels) -> None:
+        """Keep the pixels of an image if there is room."""
+        table, count = self._table, pixels.size
+        if table is None or not self._limit:
+            return
+        content = np.zeros(_padded(count), np.uint8)
+        content[:count] = pixels.reshape(-1)
+        offset = self._append(content)
+        if offset is not None:
+            table[row] = (offset, *pixels.shape[:2], size, mtime, _sum(content))
+
+    def _append(self, content: Pixels) -> int | None:
+        with self._lock:
+            if self._table is None or os.lseek(self._pixels, 0, os.SEEK_END) + len(content) > self._limit:
+                return None
+            try:
+                written = os.write(self._pixels, content.data)
+            except OSError:  # the disk is full
+                self._limit = 0
+                return None
+            # Where the write ended, whatever others have appended in between.
+            return os.lseek(self._pixels, 0, os.SEEK_CUR) - len(content) if written == len(content) else None
+
+    def _bytes(self, offset: int, count: int) -> Pixels | None:
+        """A part of the mapped file, which is mapped again when it has grown past the end of the last map."""
+        mapped = self._mapped
+        if offset + count > len(mapped):
+            with self._lock:
+                if self._table is None or offset + count > os.fstat(self._pixels).st_size:
+                    return None
+                mapped = np.frombuffer(mmap.mmap(self._pixels, 0, access=mmap.ACCESS_READ), np.uint8)
+                self._mapped = mapped
+        return mapped[offset : offset + count]
+
+
+def _padded(count: int) -> int:
+    return -(-count // 8) * 8  # so that pixels start at whole words, for their sum
+
+
+def _sum(content: Pixels) -> int:
+    return int(np.add.reduce(content.view(np.uint64)))

@@ -1,0 +1,236 @@
+"""Images that stay in their files until they are asked for."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, overload
+
+import numpy as np
+import PIL
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from crosstail.cache import cache_folder, write_atomically
+from crosstail.data.images.decode import (
+    VERSION,
+    BrokenImage,
+    Pixels,
+    base_size,
+    evaluation_view,
+    read_bytes,
+    read_image,
+)
+from crosstail.data.images.decoded_cache import GIB, DecodedCache
+
+__all__ = ["BrokenImage", "ImageFiles", "check_images", "default_workers", "read_image"]
+
+RESOLUTION = 224
+
+
+def default_workers() -> int:
+    """A thread for each core that this process may use, at most 8."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(8, cores)
+
+
+class ImageFiles:
+    """Image files as an array (N, S, S, 3) of uint8: indexing decodes them, in their evaluation view.
+
+    Paths are relative to `root`. Every view is taken from the same intermediate, the `base`: the image reduced by a
+    whole factor so that its shorter side has at least 8/7 of the resolution. So it makes no difference to a view
+    whether the base was decoded just now or is kept in a `DecodedCache`.
+    """
+
+    ndim: ClassVar[int] = 4
+    dtype: ClassVar[np.dtype[np.uint8]] = np.dtype(np.uint8)
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        paths: Any,  # of str, or an Arrow array of strings: half a million paths as objects take 60 MB
+        *,
+        sizes: NDArray[np.int64] | None = None,
+        resolution: int = RESOLUTION,
+        workers: int | None = None,
+    ) -> None:
+        if resolution < 1:
+            raise ValueError(f"resolution is {resolution}, expected 1 or more pixels")
+        self.root = Path(root)
+        self.resolution = resolution
+        self.workers = workers or default_workers()
+        if isinstance(paths, pa.ChunkedArray):
+            paths = paths.combine_chunks()
+        self._paths = paths if isinstance(paths, pa.Array) else pa.array(paths, pa.string())
+        self._sizes = sizes
+        self._rows = np.arange(len(self._paths))  # of the index, which all parts of a data set share
+        self._cache: DecodedCache | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        return len(self), self.resolution, self.resolution, 3
+
+    @overload
+    def __getitem__(self, rows: int) -> Pixels: ...
+    @overload
+    def __getitem__(self, rows: slice | NDArray[Any] | Sequence[int]) -> Pixels: ...
+    def __getitem__(self, rows: Any) -> Pixels:
+        """The evaluation views (B, S, S, 3) of these rows (numbers, a slice or a mask), or (S, S, 3) of one."""
+        if isinstance(rows, int | np.integer):
+            return evaluation_view(self.base(int(rows)), self.resolution)
+        chosen = np.arange(len(self))[rows]
+        out = np.empty((len(chosen), *self.shape[1:]), np.uint8)
+
+        def decode(i: int) -> None:
+            out[i] = evaluation_view(self.base(int(chosen[i])), self.resolution)
+
+        with ThreadPoolExecutor(self.workers, "crosstail-decode") as pool:
+            try:
+                for _ in pool.map(decode, range(len(chosen))):
+                    pass
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        return out
+
+    def base(self, i: int) -> Pixels:
+        """The intermediate (H, W, 3) from which the views of row i are taken."""
+        row = int(self._rows[i])
+        size, mtime = self._state(row) if self._cache else (0, 0)
+        pixels = self._cache.read(row, size, mtime) if self._cache else None
+        if pixels is None:
+            source, name = self._source(row)
+            pixels = read_image(source, at_least=base_size(self.resolution), name=name)
+            if self._cache:
+                self._cache.write(row, size, mtime, pixels)
+        return pixels
+
+    def content(self, i: int) -> tuple[bytes, str]:
+        """The bytes of the file of row i, and what to call it."""
+        source, name = self._source(int(self._rows[i]))
+        return read_bytes(source, name), name
+
+    def take(self, rows: Any) -> "ImageFiles":
+        """These files only (row numbers, a slice or a mask), without reading any."""
+        return self._changed(_rows=self._rows[rows])
+
+    def at_resolution(self, resolution: int) -> "ImageFiles":
+        """The same files in views of another size."""
+        made = self._changed(resolution=resolution)
+        if self._cache is None:
+            return made
+        return made.cached(max_bytes=self._cache.max_bytes, folder=self._cache.folder.parent)
+
+    def cached(self, *, max_bytes: int = 8 * GIB, folder: Path | None = None) -> "ImageFiles":
+        """The same files, with what is decoded kept on disk for the next time, up to so many bytes."""
+        key = f"{self.root.resolve()} {self._index_checksum()} {base_size(self.resolution)} {VERSION} {PIL.__version__}"
+        name = hashlib.sha256(key.encode()).hexdigest()[:32]
+        path = (folder or cache_folder() / "decoded") / name
+        return self._changed(_cache=DecodedCache(path, len(self._paths), max_bytes=max_bytes))
+
+    def paths(self, rows: Any = slice(None)) -> list[str]:
+        """Paths relative to the root."""
+        return self._paths.take(pa.array(np.atleast_1d(self._rows[rows]))).to_pylist()
+
+    @property
+    def checksum(self) -> str:
+        """Of the paths and sizes of these files, so that a copy on another machine has the same."""
+        return self._checksum
+
+    @cached_property
+    def _checksum(self) -> str:
+        if np.array_equal(self._rows, np.arange(len(self._paths))):  # no copy of all paths
+            return self._index_checksum()
+        return _checksum(self._paths.take(pa.array(self._rows)), self._all_sizes[self._rows])
+
+    def _index_checksum(self) -> str:
+        return _checksum(self._paths, self._all_sizes)
+
+    @cached_property
+    def _all_sizes(self) -> NDArray[np.int64]:
+        if self._sizes is None:
+            self._sizes = np.array([self._state(row)[0] for row in range(len(self._paths))], np.int64)
+        return self._sizes
+
+    def fingerprint(self) -> str:
+        """Of the files as they are now on this machine (paths, sizes, times), and of what decodes them."""
+        states = np.array([self._state(int(row)) for row in self._rows], np.int64).reshape(-1, 2)
+        paths = self._paths.take(pa.array(self._rows))
+        found = f"{self.root.resolve()} {_checksum(paths, states.ravel())} {VERSION} {PIL.__version__}"
+        return hashlib.sha256(found.encode()).hexdigest()
+
+    def _changed(self, **attributes: Any) -> "ImageFiles":
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made.__dict__.pop("_checksum", None)
+        made.__dict__.update(attributes)
+        return made
+
+    # What a source that is no folder does differently (see hf.py):
+
+    def _state(self, row: int) -> tuple[int, int]:
+        """Size and time of change of an image."""
+        try:
+            found = os.stat(f"{self.root}/{self._paths[row].as_py()}")  # noqa: PTH116 - a Path would cost more than the call
+        except OSError:
+            return -1, 0  # said when it is read
+        return found.st_size, found.st_mtime_ns
+
+    def _source(self, row: int) -> tuple[Path | bytes, str]:
+        """The file of an image, or its bytes, and what to call it."""
+        path = self._paths[row].as_py()
+        return self.root / path, path
+
+
+def check_images(files: ImageFiles, progress: Callable[[int, int], None] | None = None) -> list[tuple[str, str]]:
+    """Decode every image once, in a small size, and return the path and the problem of those that fail.
+
+    What was found is kept until a file changes.
+    """
+    path = cache_folder() / "checked" / f"{files.fingerprint()[:32]}.json"
+    try:
+        return [(str(name), str(problem)) for name, problem in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError):
+        pass
+    found: list[tuple[str, str]] = []
+    with ThreadPoolExecutor(files.workers, "crosstail-check") as pool:
+        for done, problem in enumerate(_in_order(pool, lambda i: _problem(files, i), len(files)), 1):
+            if problem:
+                found.append((files.paths(done - 1)[0], problem))
+            if progress and (done % 256 == 0 or done == len(files)):
+                progress(done, len(files))
+    write_atomically(path, lambda file: file.write_text(json.dumps(found), encoding="utf-8"))
+    return found
+
+
+def _problem(files: ImageFiles, i: int) -> str | None:
+    try:
+        source, name = files._source(int(files._rows[i]))
+        read_image(source, at_least=32, name=name)  # a JPEG at 1/8 is read to its end all the same
+    except BrokenImage as error:
+        return error.problem
+    return None
+
+
+def _in_order(pool: ThreadPoolExecutor, function: Callable[[int], Any], count: int) -> Iterator[Any]:
+    """Like pool.map, but without half a million futures at once."""
+    numbers = iter(range(count))
+    while block := list(islice(numbers, 4096)):
+        yield from pool.map(function, block)
+
+
+def _checksum(paths: Any, numbers: NDArray[np.int64]) -> str:
+    _, ends, text = paths.buffers() if len(paths) else (None, np.zeros(1, np.int32), b"")
+    offsets = np.frombuffer(ends, np.int32)[paths.offset : paths.offset + len(paths) + 1]
+    digest = hashlib.sha256(np.ascontiguousarray(offsets - offsets[0]).data)
+    if offsets[-1] > offsets[0]:
+        digest.update(text[int(offsets[0]) : int(offsets[-1])])
+    digest.update(np.ascontiguousarray(numbers, "<i8").data)
+    return digest.hexdigest()

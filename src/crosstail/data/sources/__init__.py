@@ -1,0 +1,1 @@
+"""Where data come from: folder, manifest, arrays, Hugging Face."""

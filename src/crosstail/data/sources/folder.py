@@ -1,0 +1,208 @@
+"""The source "folder": ROOT/<domain>/<class>/<image>."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_ISREG
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from crosstail.data.dataset import DomainDataset
+from crosstail.data.images.decode import SUFFIXES
+from crosstail.data.images.files import RESOLUTION, ImageFiles
+from crosstail.data.sources.assemble import SPLIT_NAMES, from_files
+from crosstail.data.sources.folder_index import FolderIndex, read_index, write_index
+from crosstail.data.sources.natural_order import natural_key, natural_order
+
+EXPECTED = "expected ROOT/<domain>/<class>/<image>"
+OR_MANIFEST = f"{EXPECTED}, or a manifest with the columns path, domain, label, split"
+
+
+def load_folder(
+    path: str | os.PathLike[str], *, seed: int = 0, skip_broken: bool = False, resolution: int = RESOLUTION
+) -> DomainDataset:
+    """The images below a folder, split as in the paper; domains and classes are in natural order.
+
+    Hidden files and files that have no name of an image are passed over. What was found is kept in the cache folder
+    until a folder or a file changes, so that the next start does not list half a million files again.
+    """
+    root = Path(path)
+    index = read_index(root)
+    if index is None:
+        index = scan(root)
+        write_index(root, index)
+    domains = natural_order(domain for domain, _, _ in index.pairs)
+    classes = natural_order(name for _, name, _ in index.pairs)
+    counts = [count for *_, count in index.pairs]
+    domain = np.repeat([domains.index(d) for d, _, _ in index.pairs], counts)
+    y = np.repeat([classes.index(c) for _, c, _ in index.pairs], counts)
+    files = ImageFiles(root, index.paths, sizes=index.sizes, resolution=resolution)
+    return from_files(
+        Path(os.path.abspath(root)).name,  # noqa: PTH100 - resolve() would follow a link to a folder of another name
+        files,
+        y,
+        domain,
+        classes,
+        domains,
+        notes=index.notes,
+        seed=seed,
+        skip_broken=skip_broken,
+    )
+
+
+def scan(root: Path) -> FolderIndex:
+    """List all images below a folder in one pass."""
+    if not root.is_dir():
+        raise ValueError(f"{root}: is not a folder" if root.exists() else f"{root}: there is no such file or folder")
+    found = _Scan(root)
+    top = found.look("")
+    for domain in top.folders:
+        inside = found.look(domain)
+        found.pass_over(domain, inside.images + inside.others)
+        for name in inside.folders:
+            found.add(domain, name)
+    found.refuse_other_layouts(top)
+    found.pass_over("", top.images + top.others)
+    return found.index()
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """What a folder holds, by name, sorted; hidden names are not in it."""
+
+    folders: list[str]
+    images: list[str]
+    others: list[str]
+    sizes: NDArray[np.int64]  # of the images
+    times: NDArray[np.int64]
+
+
+class _Scan:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.directories: dict[str, int] = {}
+        self.pairs: list[tuple[str, str, int]] = []
+        self.empty: list[str] = []
+        self.passed_over: list[str] = []
+        self.too_deep: list[str] = []
+        self._paths: list[pa.Array] = []
+        self._sizes: list[NDArray[np.int64]] = []
+        self._times: list[NDArray[np.int64]] = []
+
+    def look(self, relative: str) -> _Listing:
+        """One folder, with one look at each file."""
+        folders: list[str] = []
+        images: list[tuple[str, int, int]] = []
+        others: list[str] = []
+        path = f"{self.root}/{relative}"
+        self.directories[relative] = os.stat(path).st_mtime_ns  # noqa: PTH116
+        with os.scandir(path) as entries:
+            for entry in entries:
+                name = entry.name
+                if name.startswith("."):
+                    continue
+                if os.path.splitext(name)[1].lower() not in SUFFIXES:  # noqa: PTH122 - half a million times
+                    (folders if entry.is_dir() else others).append(name)
+                    continue
+                try:
+                    found = entry.stat()
+                except OSError:  # a link to nothing
+                    others.append(name)
+                    continue
+                if S_ISREG(found.st_mode):
+                    images.append((name, found.st_size, found.st_mtime_ns))
+                else:
+                    folders.append(name)
+        for name in (*folders, *(image[0] for image in images)):
+            if not _is_text(name):
+                raise ValueError(f"{path}: the name {os.fsencode(name)!r} is not UTF-8; give it another one")
+        images.sort()
+        numbers = np.array([image[1:] for image in images], np.int64).reshape(-1, 2)
+        return _Listing(
+            sorted(folders, key=natural_key), [i[0] for i in images], sorted(others), numbers[:, 0], numbers[:, 1]
+        )
+
+    def add(self, domain: str, name: str) -> None:
+        """The images of a pair."""
+        pair = f"{domain}/{name}"
+        listing = self.look(pair)
+        self.pass_over(pair, listing.others)
+        self.too_deep += [f"{pair}/{folder}" for folder in listing.folders]
+        if not listing.images:
+            self.empty.append(pair)
+            return
+        self.pairs.append((domain, name, len(listing.images)))
+        # To Arrow pair by pair: as Python objects, all paths would take several times as much memory.
+        self._paths.append(pa.array([f"{pair}/{image}" for image in listing.images], pa.string()))
+        self._sizes.append(listing.sizes)
+        self._times.append(listing.times)
+
+    def pass_over(self, folder: str, names: list[str]) -> None:
+        self.passed_over += [f"{folder}/{name}" if folder else name for name in names]
+
+    def refuse_other_layouts(self, top: _Listing) -> None:
+        splits = [name for name in top.folders if name.lower() in SPLIT_NAMES]
+        if self.pairs:
+            if len(splits) > 1 and len(splits) == len(top.folders):
+                raise ValueError(f"{self.root}: its folders {', '.join(splits)} are splits, not domains; {OR_MANIFEST}")
+            return
+        deeper = next((folder for folder in self.too_deep if self.look(folder).images), None)
+        if deeper:
+            looks = f"ROOT/{'<split>' if splits else '<folder>'}/<domain>/<class>/<image>"
+            raise ValueError(f"{self.root}: holds images in {deeper}, which looks like {looks}; {OR_MANIFEST}")
+        misplaced = [f for f in (*self.passed_over, *top.images) if Path(f).suffix.lower() in SUFFIXES]
+        if misplaced:
+            looks = "ROOT/<class>/<image>" if "/" in misplaced[0] else "ROOT/<image>"
+            raise ValueError(
+                f"{self.root}: holds images such as {misplaced[0]}, which looks like {looks}; {EXPECTED}, "
+                f"with a folder for each site or style"
+            )
+        raise ValueError(f"{self.root}: holds no images where they should be; {EXPECTED}")
+
+    def index(self) -> FolderIndex:
+        return FolderIndex(
+            directories=self.directories,
+            pairs=tuple(self.pairs),
+            notes=tuple(self._notes()),
+            paths=pa.concat_arrays(self._paths),
+            sizes=np.concatenate(self._sizes),
+            times=np.concatenate(self._times),
+        )
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self.passed_over:
+            notes.append(f"{_several(self.passed_over, 'file')} passed over: not an image in a class's folder")
+        if self.too_deep:
+            notes.append(f"{_several(self.too_deep, 'folder')} passed over: inside a class's folder")
+        if self.empty:
+            notes.append(f"{_several(self.empty, 'folder')} without images")
+        with_images = {domain for domain, _, _ in self.pairs}
+        bare = [f for f in self.directories if f and "/" not in f and f not in with_images]
+        if bare:
+            notes.append(f"{_several(bare, 'domain')} without images, left out")
+        classes = {name for _, name, _ in self.pairs}
+        gone = natural_order(pair.split("/")[1] for pair in self.empty if pair.split("/")[1] not in classes)
+        if gone:
+            notes.append(f"{_several(gone, 'class', 'classes')} without images in any domain, left out")
+        return notes
+
+
+def _several(names: list[str] | tuple[str, ...], one: str, many: str | None = None) -> str:
+    """Three names and how many there are.
+
+    >>> _several(["a", "b", "c", "d"], "file")
+    '4 files (a, b, c, …)'
+    """
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    return f"{len(names)} {one if len(names) == 1 else many or one + 's'} ({shown})"
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

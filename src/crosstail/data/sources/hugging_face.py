@@ -1,0 +1,109 @@
+"""The source "hf": a data set of the Hugging Face library `datasets` (the extra `[hf]`)."""
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from crosstail.data.dataset import DomainDataset
+from crosstail.data.images.files import RESOLUTION, ImageFiles
+from crosstail.data.sources.assemble import SPLIT_NAMES, from_files
+from crosstail.data.sources.natural_order import natural_order
+
+PREFIX = "hf:"
+
+
+class HfImages(ImageFiles):
+    """Images that are bytes in the Arrow tables of a data set."""
+
+    def __init__(self, name: str, tables: list[Any], resolution: int = RESOLUTION) -> None:
+        self._images = pa.chunked_array([chunk for column in tables for chunk in column.chunks])
+        # One that was saved without its bytes has a path instead; what is there is looked up when it is read.
+        sizes = pc.fill_null(pc.binary_length(pc.struct_field(self._images, "bytes")), 0).to_numpy().astype(np.int64)
+        names = [f"image {i}" for i in range(len(sizes))]
+        super().__init__(name, names, sizes=sizes, resolution=resolution)
+
+    def _state(self, row: int) -> tuple[int, int]:
+        return int(self._all_sizes[row]), 0
+
+    def _source(self, row: int) -> tuple[Path | bytes, str]:
+        image = self._images[row].as_py()
+        source = image["bytes"] if image["bytes"] is not None else Path(image["path"])
+        return source, f"{self.root}: {self._paths[row].as_py()}"
+
+
+def is_saved_dataset(path: Path) -> bool:
+    """Whether a folder was written by `save_to_disk`."""
+    return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
+
+
+def load_hf(
+    source: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    seed: int = 0,
+    skip_broken: bool = False,
+    resolution: int = RESOLUTION,
+) -> DomainDataset:
+    """A data set "hf:NAME" of the Hub, or a folder of `save_to_disk`, with columns image, label and domain.
+
+    `columns` says what these are called, as in {"domain": "style"}. Splits train, validation and test are taken as
+    they are; a data set in one part is split as in the paper.
+    """
+    try:
+        datasets: Any = import_module("datasets")
+    except ImportError:
+        raise ValueError(f"{source}: needs the library `datasets`: pip install 'crosstail[hf]'") from None
+    name = str(source).removeprefix(PREFIX)
+    saved = is_saved_dataset(Path(name))
+    try:
+        found = datasets.load_from_disk(name) if saved else datasets.load_dataset(name)
+    except Exception as error:  # of the network, of the Hub, of scripts that are no longer run: whatever it raises
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{source}: cannot be loaded by `datasets` ({type(error).__name__}: {reason})") from error
+    parts: dict[str, Any] = dict(found) if isinstance(found, datasets.DatasetDict) else {"train": found}
+    chosen = {ours: (columns or {}).get(ours, ours) for ours in ("image", "label", "domain")}
+    for part in parts.values():
+        for ours, theirs in chosen.items():
+            if theirs not in part.column_names:
+                raise ValueError(
+                    f"{source}: has no column {theirs!r} but {', '.join(part.column_names)}; expected image, label and "
+                    f"domain, or their names as --columns {ours}=..."
+                )
+    unknown = [part for part in parts if part.lower() not in SPLIT_NAMES]
+    if unknown and len(parts) > 1:
+        raise ValueError(f"{source}: has the part {unknown[0]!r}, expected train, validation and test")
+    rows = {part: _as_plain_table(part_data, chosen["image"]) for part, part_data in parts.items()}
+    names = [SPLIT_NAMES.get(part.lower(), "train") for part in parts]
+    split = np.repeat(names, [len(part) for part in rows.values()]).astype("<U5") if len(parts) > 1 else None
+    codes = {ours: _codes(str(source), chosen[ours], list(parts.values())) for ours in ("label", "domain")}
+    (y, classes), (domain, domains) = codes["label"], codes["domain"]
+    images = HfImages(name, [part.column(chosen["image"]) for part in rows.values()], resolution)
+    title = Path(name).name
+    return from_files(title, images, y, domain, classes, domains, split=split, seed=seed, skip_broken=skip_broken)
+
+
+def _as_plain_table(part: Any, image: str) -> Any:
+    """The Arrow table in the order of the rows, with images as bytes or paths."""
+    if type(part.features[image]).__name__ != "Image":
+        raise ValueError(f"the column {image!r} is {part.features[image]}, expected images")
+    return part.flatten_indices().data.table if part._indices is not None else part.data.table
+
+
+def _codes(source: str, column: str, parts: list[Any]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    feature = parts[0].features[column]
+    values = [value for part in parts for value in part[column]]
+    missing = next((i for i, value in enumerate(values) if value is None or value == ""), None)
+    if missing is not None:
+        raise ValueError(f"{source}: row {missing} has no {column}")
+    if hasattr(feature, "names"):  # a ClassLabel: numbers that stand for names
+        return np.array(values, np.int64), tuple(feature.names)
+    names = natural_order(str(value) for value in values)
+    index = {name: i for i, name in enumerate(names)}
+    return np.array([index[str(value)] for value in values], np.int64), names

@@ -1,0 +1,1 @@
+"""Which samples are trained on, selected on and tested on."""

@@ -1,0 +1,184 @@
+"""A run's model as one file that needs none of our code: from inputs to probabilities, and checked against the run."""
+
+import copy
+import importlib.util
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from crosstail import __version__
+from crosstail.data import DomainDataset, ImageFiles
+from crosstail.prediction.predictor import Predictor
+from crosstail.training.folder import RunFolder
+from crosstail.training.loop import Progress
+
+TOLERANCE = 1e-4
+BATCH = 64
+Function = Callable[[NDArray[Any]], NDArray[np.float32]]
+"""Probabilities (N, C) of inputs (N, ...)."""
+
+
+class Differs(Exception):
+    """An exported file that does not say what the run says."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """How the file was compared with the run."""
+
+    inputs: str
+    samples: int
+    largest_difference: float
+
+
+class _Whole(nn.Module):
+    """Scaling, the frozen backbone if there is one, the trained model, and its probabilities."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        super().__init__()
+        self.images = len(predictor.input_shape) == 3
+        self.embedder = copy.deepcopy(predictor.embedder.backbone).cpu() if predictor.embedder else nn.Identity()
+        self.algorithm = predictor.algorithm
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Images (N, H, W, 3) in uint8 or vectors (N, F) in float32 → (N, C)."""
+        if self.images:
+            x = x.permute(0, 3, 1, 2) / 255
+        return self.algorithm(self.embedder(x)).softmax(1)
+
+
+def export(
+    run: Path,
+    out: Path,
+    format: str,
+    *,
+    dataset: DomainDataset | None = None,
+    trust: bool = False,
+    progress: Progress | None = None,
+) -> Check:
+    """Write the model of a run to `out` and its card to `out`.json, once the file agrees with the run.
+
+    They are compared on the test samples of a data set, the run's own if it is at hand, or else on random inputs.
+    """
+    if format not in WRITERS:
+        raise ValueError(f"unknown format {format!r}: there are {', '.join(WRITERS)}")
+    if format == "onnx" and not all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
+        raise ValueError("the format onnx needs more packages: pip install 'crosstail[export]'")
+    predictor = Predictor(run, trust=trust)
+    whole = _Whole(predictor).eval().to(memory_format=torch.contiguous_format)
+    example = torch.from_numpy(_random_inputs(predictor, 2))
+    _drop_unused(whole, _traced(whole, example))
+    program = _traced(whole, example)
+    write, read = WRITERS[format]
+    partial = out.with_name(f".{os.getpid()}.{out.name}")
+    try:
+        write(program, partial)
+        check = _compare(predictor, read(partial), dataset, progress)
+        partial.replace(out)
+    finally:
+        partial.unlink(missing_ok=True)
+    card = json.dumps(_card(run, predictor, format, check), indent=1, ensure_ascii=False)
+    out.with_name(f"{out.name}.json").write_text(card + "\n", encoding="utf-8")
+    return check
+
+
+def _traced(whole: nn.Module, example: Tensor) -> ExportedProgram:
+    return torch.export.export(whole, (example,), dynamic_shapes=({0: Dim("batch")},))
+
+
+def _drop_unused(whole: nn.Module, program: ExportedProgram) -> None:
+    """What only training needs, such as a discriminator or statistics of the training data, stays out of the file."""
+    signature = program.graph_signature
+    tensors = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    for node in program.graph.nodes:
+        if node.name in tensors and not node.users:
+            owner, _, name = tensors[node.name].rpartition(".")
+            delattr(whole.get_submodule(owner), name)
+
+
+def _write_onnx(program: ExportedProgram, file: Path) -> None:
+    names: dict[str, Any] = {"input_names": ["x"], "output_names": ["probabilities"], "dynamic_shapes": ({0: "batch"},)}
+    made = torch.onnx.export(program, **names, dynamo=True, verbose=False)
+    assert made is not None
+    made.save(file, external_data=False)
+
+
+def _read_onnx(file: Path) -> Function:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    return lambda x: session.run(["probabilities"], {"x": x})[0]
+
+
+def _read_torch(file: Path) -> Function:
+    model = torch.export.load(file).module()
+    return lambda x: model(torch.from_numpy(x)).detach().numpy()
+
+
+WRITERS: dict[str, tuple[Callable[[ExportedProgram, Path], None], Callable[[Path], Function]]] = {
+    "onnx": (_write_onnx, _read_onnx),
+    "torch": (torch.export.save, _read_torch),
+}
+
+
+def _random_inputs(predictor: Predictor, number: int) -> NDArray[Any]:
+    rng, shape = np.random.default_rng(0), predictor.input_shape
+    if len(shape) == 3:
+        return rng.integers(0, 256, (number, *shape[1:], 3), dtype=np.uint8)
+    return rng.normal(size=(number, *shape)).astype(np.float32)
+
+
+def _compare(predictor: Predictor, said: Function, dataset: DomainDataset | None, progress: Progress | None) -> Check:
+    """The same class for every sample, and the same probabilities to TOLERANCE."""
+    inputs: NDArray[Any] | ImageFiles
+    what, inputs = "random inputs", _random_inputs(predictor, BATCH + 1)
+    if dataset is not None and len(dataset.rows("test")):
+        what, inputs = f"the test samples of {dataset.name}", dataset.keep(dataset.rows("test")).x
+    if isinstance(inputs, ImageFiles):
+        inputs = inputs.at_resolution(predictor.input_shape[1])
+    largest, number = 0.0, len(inputs)
+    for start in range(0, number, BATCH):
+        x = np.ascontiguousarray(inputs[np.arange(start, min(start + BATCH, number))])
+        ours, theirs = predictor.probabilities(x), said(x)
+        largest = max(largest, float(np.abs(ours - theirs).max()))
+        if not largest <= TOLERANCE or (ours.argmax(1) != theirs.argmax(1)).any():
+            raise Differs(
+                f"the exported model differs from the run on {what}: by {largest:.2g} in a probability, or in a class"
+            )
+        if progress:
+            progress("comparing", min(start + BATCH, number), number)
+    return Check(what, number, largest)
+
+
+def _card(run: Path, predictor: Predictor, format: str, check: Check) -> dict[str, Any]:
+    """What a user of the file should know: what goes in and comes out, what it was trained on, how good it is."""
+    result = RunFolder(run).result() or {}
+    if len(predictor.input_shape) == 3:
+        size, kind, shape = predictor.input_shape[1], "uint8", [*predictor.input_shape[1:], 3]
+        made = (
+            "From an image file: decode to 8-bit RGB, upright (EXIF orientation), transparency on white; cut out the "
+            f"middle square of 7/8 of the shorter side; resize it to {size} by {size} pixels, bilinear with "
+            "antialiasing. Pixels are 0 to 255: scaling is part of the model."
+        )
+    else:
+        kind, shape = "float32", list(predictor.input_shape)
+        made = "The vectors as they were trained on; nothing is scaled."
+    return {
+        "format": format,
+        "input": {"name": "x", "type": kind, "shape": ["batch", *shape], "how": made},
+        "output": {"name": "probabilities", "type": "float32", "shape": ["batch", len(predictor.classes)]},
+        "classes": list(predictor.classes),
+        "compared": asdict(check),
+        "trained": {"domains": result["domains"], "counts": result["counts"], "spec": result["spec"]},
+        "test": result["test"],
+        "crosstail": __version__,
+    }

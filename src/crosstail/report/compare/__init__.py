@@ -1,0 +1,1 @@
+"""Many runs side by side: tables, charts, pages."""

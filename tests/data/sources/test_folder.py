@@ -1,0 +1,225 @@
+"""Folders of images: what is found, in which order, how fast, and when the kept index no longer holds."""
+
+import os
+import shutil
+import time
+
+import numpy as np
+import pytest
+
+from crosstail.data import ImageFiles, load
+from crosstail.data.sources import folder as folder_module
+from crosstail.data.sources.folder import load_folder, scan
+from crosstail.data.sources.folder_index import LOOKED_AT, index_path, read_index
+
+
+def touch(root, *paths, age=10):
+    """Empty files, which the scan does not open; `age` seconds old, so that an index of them is kept."""
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(b"")
+    settle(root, age)
+    return root
+
+
+def settle(root, age=10):
+    then = time.time() - age
+    for path in (root, *root.rglob("*")):
+        os.utime(path, (then, then))
+
+
+def paths_of(dataset):
+    return dataset.x.paths()
+
+
+def test_domains_and_classes_are_in_natural_order(tmp_path):
+    names = [f"site{d}/{c}/a.jpg" for d in (1, 2, 10) for c in ("class 9", "class 10", "b", "B")]
+    dataset = load_folder(touch(tmp_path / "Mine", *names))
+    assert dataset.name == "Mine" and dataset.domains == ("site1", "site2", "site10")
+    assert dataset.classes == ("B", "b", "class 9", "class 10")
+    for i, path in enumerate(paths_of(dataset)):
+        domain, name, _ = path.split("/")
+        assert (dataset.domains[dataset.domain[i]], dataset.classes[dataset.y[i]]) == (domain, name)
+    assert sorted(paths_of(dataset)) == sorted(names) and isinstance(dataset.x, ImageFiles)
+
+
+def test_split_is_the_papers(photos):
+    root = photos(n=20)
+    dataset = load_folder(root, seed=3)
+    assert (dataset.counts("val") == 1).all() and (dataset.counts("test") == 2).all()
+    assert (load_folder(root, seed=3).split == dataset.split).all()
+    assert (load_folder(root, seed=4).split != dataset.split).any()
+
+
+def test_pictures_of_every_kind_and_case(tmp_path):
+    names = ["a.JPG", "b.jpeg", "c.Png", "d.webp", "e.tiff", "f.bmp", "g.gif", "h.ppm"]
+    dataset = load_folder(touch(tmp_path, *(f"p/{c}/{name}" for name in names for c in "xy")))
+    assert len(dataset) == 16 and dataset.notes == ()
+
+
+def test_hidden_files_are_passed_over_and_others_are_named(tmp_path):
+    touch(tmp_path, "p/x/a.jpg", "p/y/b.jpg", "p/x/.c.jpg", ".git/x/d.jpg", "p/.cache/e.jpg", "p/x/Thumbs.db")
+    touch(tmp_path, "readme.txt", "p/notes.md", "p/stray.jpg", "p/x/deeper/f.jpg", "q/z/empty.txt", "r/readme")
+    dataset = load_folder(tmp_path)
+    assert paths_of(dataset) == ["p/x/a.jpg", "p/y/b.jpg"]
+    assert dataset.domains == ("p",) and dataset.classes == ("x", "y")
+    assert dataset.notes == (
+        "6 files (p/stray.jpg, p/notes.md, p/x/Thumbs.db, …) passed over: not an image in a class's folder",
+        "1 folder (p/x/deeper) passed over: inside a class's folder",
+        "1 folder (q/z) without images",
+        "2 domains (q, r) without images, left out",
+        "1 class (z) without images in any domain, left out",
+    )
+
+
+def test_links_are_followed(tmp_path, photos):
+    root = photos(n=2)
+    (tmp_path / "linked").mkdir()
+    for domain in root.iterdir():
+        (tmp_path / "linked" / domain.name).symlink_to(domain)
+    assert paths_of(load_folder(tmp_path / "linked")) == paths_of(load_folder(root))
+    (root / "photo/cat/gone.jpg").symlink_to(tmp_path / "nowhere.jpg")
+    assert "photo/cat/gone.jpg" in load_folder(root).notes[0]
+
+
+WRONG = {
+    "no folder": ((), "nowhere", r"nowhere: there is no such file or folder"),
+    "a file": (("a.txt",), "a.txt", r"a\.txt: is not a folder"),
+    "nothing": ((), ".", r"holds no images where they should be; expected ROOT/<domain>/<class>/<image>"),
+    "no images": (("p/x/a.txt",), ".", r"holds no images where they should be"),
+    "images only": (("a.jpg",), ".", r"holds images such as a\.jpg, which looks like ROOT/<image>; expected ROOT/<d"),
+    "no domains": (
+        ("cat/a.jpg", "dog/b.jpg"),
+        ".",
+        r"holds images such as cat/a\.jpg, which looks like ROOT/<class>/<image>; expected ROOT/<domain>/<class>",
+    ),
+    "splits above domains": (
+        ("train/p/x/a.jpg", "test/p/x/b.jpg"),
+        ".",
+        r"holds images in test/p/x, which looks like ROOT/<split>/<domain>/<class>/<image>; expected .* or a manifest",
+    ),
+    "a folder too many": (
+        ("data/p/x/a.jpg",),
+        ".",
+        r"holds images in data/p/x, which looks like ROOT/<folder>/<domain>/<class>/<image>",
+    ),
+    "splits as domains": (
+        ("train/x/a.jpg", "val/x/b.jpg", "test/y/b.jpg"),
+        ".",
+        r"its folders test, train, val are splits, not domains; expected ROOT/<domain>/<class>/<image>, or a manifest",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_other_layouts_are_refused_with_what_was_found(tmp_path, what):
+    files, source, message = WRONG[what]
+    touch(tmp_path, *files)
+    with pytest.raises(ValueError, match=message) as error:
+        load_folder(tmp_path / source)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_name_that_is_not_text(tmp_path):
+    touch(tmp_path, "p/x/a.jpg")
+    try:
+        (tmp_path / "p/x" / os.fsdecode(b"caf\xe9.jpg")).write_bytes(b"")
+    except OSError:
+        pytest.skip("this file system takes only UTF-8")
+    with pytest.raises(ValueError, match=r"p/x: the name b'caf\\xe9\.jpg' is not UTF-8"):
+        load_folder(tmp_path)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How often a folder was scanned."""
+    calls = []
+    monkeypatch.setattr(folder_module, "scan", lambda root: calls.append(root) or scan(root))
+    return calls
+
+
+def test_the_index_is_kept(tmp_path, counted):
+    touch(tmp_path, "p/x/a.jpg", "p/y/b.jpg", "q/y/é.jpg", "q/y/c.txt")
+    first, second = load_folder(tmp_path), load_folder(tmp_path)
+    assert len(counted) == 1
+    assert paths_of(first) == paths_of(second) and first.checksum == second.checksum and first.notes == second.notes
+
+
+CHANGES = {
+    "a new image": lambda root: touch(root, "p/x/c.jpg", age=5),
+    "an image less": lambda root: (root / "p/x/b.jpg").unlink(),
+    "a new class": lambda root: touch(root, "p/new/c.jpg", age=5),
+    "a new domain": lambda root: touch(root, "new/x/c.jpg", age=5),
+    "another name": lambda root: (root / "p/x/a.jpg").rename(root / "p/x/z.jpg"),
+    "a domain less": lambda root: shutil.rmtree(root / "q"),
+    "written over": lambda root: (root / "q/y/a.jpg").write_bytes(b"longer"),
+    "the index is damaged": lambda root: index_path(root).write_bytes(b"no index"),
+    "the index is cut short": lambda root: os.truncate(index_path(root), 300),
+    "the index is gone": lambda root: index_path(root).unlink(),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_the_index_is_made_again_after_a_change(tmp_path, counted, what):
+    touch(tmp_path, "p/x/a.jpg", "p/x/b.jpg", "p/y/b.jpg", "q/y/a.jpg")
+    load_folder(tmp_path)
+    CHANGES[what](tmp_path)
+    dataset = load_folder(tmp_path)
+    assert len(counted) == 2
+    assert sorted(paths_of(dataset)) == sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.jpg"))
+    assert dataset.checksum == load_folder(tmp_path).checksum
+
+
+def test_an_index_of_a_folder_that_just_changed_is_not_kept(tmp_path, counted):
+    touch(tmp_path, "p/x/a.jpg", "p/x/b.jpg", age=0)
+    load_folder(tmp_path)
+    load_folder(tmp_path)
+    assert len(counted) == 2
+
+
+def test_without_a_place_for_the_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CROSSTAIL_CACHE", str(tmp_path / "p/x/a.jpg"))
+    touch(tmp_path, "p/x/a.jpg", "p/y/b.jpg")
+    assert len(load_folder(tmp_path)) == 2
+
+
+def test_twenty_thousand_files_are_listed_in_no_time(tmp_path):
+    """DomainNet has thirty times as many, and is to take seconds."""
+    for d in range(4):
+        for c in range(10):
+            folder = tmp_path / f"d{d}/c{c}"
+            folder.mkdir(parents=True)
+            for i in range(500):
+                os.close(os.open(folder / f"{i:06d}.jpg", os.O_CREAT | os.O_WRONLY))
+    settle(tmp_path)
+    start = time.process_time()
+    dataset = load_folder(tmp_path)
+    scanned = time.process_time() - start
+    assert len(dataset) == 20_000 and (dataset.counts("test") > 0).all()
+    assert scanned < 2
+    assert LOOKED_AT >= 20_000 and read_index(tmp_path) is not None
+    start = time.process_time()
+    again = load_folder(tmp_path)
+    assert time.process_time() - start < scanned + 0.5 and (again.split == dataset.split).all()
+
+
+def test_load_takes_a_folder(photos, tmp_path, monkeypatch):
+    root = photos(n=3, root="digits")
+    assert load(root).domains == load(str(root)).domains == ("photo", "sketch")
+    monkeypatch.chdir(tmp_path)
+    assert load("digits").domains != ("photo", "sketch")  # the benchmark of that name
+    assert load("./digits").domains == load(root).domains
+    assert load(root, labels=["step:3"]).notes == load(root).notes
+    with pytest.raises(FileNotFoundError, match=r"^no/where: there is no such file or folder$"):
+        load("no/where")
+    (tmp_path / "a.txt").write_text("")
+    with pytest.raises(ValueError, match=r"a\.txt: is a file of a kind that is not known here\. Also taken: a folder"):
+        load("a.txt")
+
+
+def test_real_photos(shared_data):
+    dataset = load(shared_data / "office-caltech10")
+    assert dataset.domains == ("amazon", "caltech10", "dslr", "webcam") and dataset.num_classes == 10
+    sizes = sum(dataset.counts(split) for split in ("train", "val", "test"))
+    assert len(dataset) == 2533 and sizes.min() == 8 and sizes.max() == 151 and dataset.notes == ()
+    assert (np.diff(dataset.domain) >= 0).all()

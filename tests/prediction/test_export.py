@@ -1,0 +1,121 @@
+"""Exported files say what the run says, for any number of inputs, without our code, and nothing else is in them."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from crosstail import data
+from crosstail.prediction import export as exporting
+from crosstail.prediction.export import Differs, export
+from crosstail.prediction.predictor import Predictor
+from crosstail.testing import save_separable
+from crosstail.training import RunSpec, fit
+
+SHORT = {"steps": 20, "batch_size": 6, "evaluations": 1}
+WITHOUT_US = """
+import sys
+sys.modules["crosstail"] = None
+import numpy as np
+if sys.argv[1].endswith(".onnx"):
+    import onnxruntime
+    session = onnxruntime.InferenceSession(sys.argv[1])
+    assert [(i.name, i.shape[0]) for i in session.get_inputs()] == [("x", "batch")]
+    model = lambda x: session.run(None, {"x": x})[0]
+    assert "torch" not in sys.modules
+else:
+    import torch
+    loaded = torch.export.load(sys.argv[1]).module()
+    model = lambda x: loaded(torch.from_numpy(x)).detach().numpy()
+x = np.load(sys.argv[2])
+np.save(sys.argv[3], np.concatenate([model(x[:1]), model(x[1:4]), model(x[4:])]))
+"""
+
+
+def save_images(path, size):
+    """Bright and dark pictures in two domains."""
+    rng = np.random.default_rng(0)
+    domain, y = np.divmod(np.arange(48) % 4, 2)
+    x = rng.integers(0, 120, (48, size, size, 3)) + 120 * y[:, None, None, None] + 10 * domain[:, None, None, None]
+    np.savez(path, x=x.astype(np.uint8), y=y, domain=domain, classes=["dark", "bright"])
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """One run on vectors, one on images, one on frozen features of images."""
+    root = tmp_path_factory.mktemp("runs")
+    save_separable(root / "vectors.npz")
+    save_images(root / "images.npz", 12)
+    for name, source, words in (
+        ("vectors", "vectors", {"algorithm": "dann", "backbone": "mlp", "width": 8}),
+        ("images", "images", {"algorithm": "boda", "backbone": "small_cnn", "width": 8, "decouple": True}),
+        ("frozen", "images", {"algorithm": "mtl", "backbone": "efficientnet_lite0", "freeze": True, "width": 8}),
+    ):
+        fit(RunSpec(dataset=str(root / f"{source}.npz"), **words, **SHORT), root / name)
+    return root
+
+
+@pytest.mark.parametrize("kind", ["vectors", "images", pytest.param("frozen", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("format", "name"), [("onnx", "m.onnx"), ("torch", "m.pt2")])
+def test_the_file_says_what_the_run_says(runs, tmp_path, kind, format, name):
+    dataset = data.load(Predictor(runs / kind).spec.dataset)
+    check = export(runs / kind, tmp_path / name, format, dataset=dataset)
+    assert check.inputs == f"the test samples of {dataset.name}"
+    assert check.samples == len(dataset.rows("test")) and check.largest_difference < 1e-5
+    x = dataset.x[:9]
+    np.save(tmp_path / "x.npy", x)
+    files = [str(tmp_path / part) for part in (name, "x.npy", "p.npy")]
+    subprocess.run([sys.executable, "-c", WITHOUT_US, *files], check=True)
+    expected = Predictor(runs / kind).probabilities(x)
+    np.testing.assert_allclose(np.load(tmp_path / "p.npy"), expected, atol=1e-5)
+    assert sorted(file.name for file in tmp_path.iterdir()) == [name, f"{name}.json", "p.npy", "x.npy"]
+
+
+def test_the_card_says_what_goes_in_and_out(runs, tmp_path):
+    export(runs / "images", tmp_path / "m.pt2", "torch")
+    card = json.loads((tmp_path / "m.pt2.json").read_text(encoding="utf-8"))
+    assert card["classes"] == ["dark", "bright"] and card["format"] == "torch"
+    assert card["input"]["type"] == "uint8" and card["input"]["shape"] == ["batch", 12, 12, 3]
+    assert "12 by 12 pixels" in card["input"]["how"]
+    assert card["output"]["shape"] == ["batch", 2]
+    assert card["compared"]["inputs"] == "random inputs" and card["compared"]["samples"] == 65
+    assert card["trained"]["domains"] == ["0", "1"] and card["trained"]["spec"]["algorithm"] == "boda"
+    assert card["test"]["totals"] == json.loads((runs / "images" / "result.json").read_text())["test"]["totals"]
+
+
+def test_what_only_training_needs_is_not_in_the_file(runs, tmp_path):
+    export(runs / "vectors", tmp_path / "m.pt2", "torch")
+    kept = {name.split(".")[1] for name in torch.export.load(tmp_path / "m.pt2").state_dict}
+    assert kept == {"backbone", "head"}
+    assert any("discriminator" in name for name in Predictor(runs / "vectors").algorithm.state_dict())
+
+
+@pytest.mark.parametrize("wrong", [lambda p: p + 2e-4, lambda p: p[:, ::-1], lambda p: p * np.nan])
+def test_a_file_that_differs_is_not_kept(runs, tmp_path, monkeypatch, wrong):
+    write, read = exporting.WRITERS["torch"]
+    spoilt = write, lambda file: lambda x: wrong(read(file)(x))
+    monkeypatch.setitem(exporting.WRITERS, "torch", spoilt)
+    with pytest.raises(Differs, match="differs from the run on random inputs"):
+        export(runs / "vectors", tmp_path / "m.pt2", "torch")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_same_class_is_part_of_the_comparison(runs, monkeypatch):
+    predictor = Predictor(runs / "vectors")
+    monkeypatch.setattr(
+        predictor, "probabilities", lambda x: np.tile(np.float32([0.33334, 0.33333, 0.33333]), (len(x), 1))
+    )
+    said = lambda x: np.tile(np.float32([0.33333, 0.33334, 0.33333]), (len(x), 1))  # noqa: E731
+    with pytest.raises(Differs):
+        exporting._compare(predictor, said, None, None)
+
+
+def test_mistakes_get_a_sentence(runs, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="unknown format 'tflite': there are onnx, torch"):
+        export(runs / "vectors", tmp_path / "m", "tflite")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"pip install 'crosstail\[export\]'"):
+        export(runs / "vectors", tmp_path / "m", "onnx")

@@ -1,0 +1,143 @@
+"""The tables of a report against hand-made runs."""
+
+import math
+
+import numpy as np
+import pytest
+
+from crosstail.report.compare.read_runs import read_runs
+from crosstail.report.compare.table_files import latex, markdown, result_text, save
+from crosstail.report.compare.tables import (
+    alignment_table,
+    decoupling_table,
+    entries,
+    hparams_table,
+    nu_table,
+    overall_table,
+    significance_table,
+    summary_table,
+    transfer_table,
+)
+
+
+@pytest.fixture
+def chosen(make_run, tmp_path):
+    """ERM from two seeds and BoDA from one."""
+    make_run("e0", [[10, 6], [4, 0]])
+    make_run("e1", [[8, 6], [2, 0]], seed=1)
+    make_run("b0", [[10, 8], [6, 4]], algorithm="boda")
+    return read_runs([tmp_path]).chosen
+
+
+def cell(summary, method, figure, kind="figure"):
+    found = summary[(summary["method"] == method) & (summary["figure"] == figure) & (summary["kind"] == kind)]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def test_summary_has_mean_spread_and_number_of_seeds(chosen):
+    summary = summary_table(chosen)
+    average = cell(summary, "erm", "average")
+    assert average["mean"] == pytest.approx((50 + 40) / 2) and average["n"] == 2
+    assert average["std"] == pytest.approx(math.sqrt(50))  # of 50 and 40
+    assert cell(summary, "erm", "worst domain")["mean"] == pytest.approx((20 + 10) / 2)
+    assert cell(summary, "erm", "many")["mean"] == pytest.approx(90)
+    assert cell(summary, "erm", "zero")["mean"] == 0
+    assert cell(summary, "erm", "worst pair")["mean"] == 0
+    assert cell(summary, "erm", "d1", "domain")["mean"] == pytest.approx(15)
+    assert math.isnan(cell(summary, "boda", "average")["std"])
+
+
+def test_best_and_boda_are_marked(chosen):
+    summary = summary_table(chosen)
+    assert cell(summary, "boda", "average")["best"] and not cell(summary, "erm", "average")["best"]
+    assert set(summary[summary["boda"]]["method"]) == {"boda"}
+
+
+def test_a_figure_on_which_all_agree_has_no_best(make_run, tmp_path):
+    make_run("a", [[9, 9], [9, 9]])
+    make_run("b", [[9, 9], [9, 9]], algorithm="boda")
+    assert not summary_table(read_runs([tmp_path]).chosen)["best"].any()
+
+
+def test_interval_of_an_average_is_that_of_a_simulation(chosen):
+    row = cell(summary_table(chosen), "boda", "pair average")
+    chance = np.array([10, 8, 6, 4]) / 10
+    drawn = np.random.default_rng(0).binomial(10, chance, (20000, 4)).mean(1) * 10
+    assert row["high"] - row["mean"] == pytest.approx(1.96 * drawn.std(), rel=0.03)
+    assert math.isnan(cell(summary_table(chosen), "boda", "worst pair")["low"])
+
+
+def test_folds_of_a_seed_are_one_entry_and_an_incomplete_seed_is_named(make_run, tmp_path):
+    for seed, unseen in ((0, (0, 1)), (1, (0,))):
+        for d in unseen:
+            hits, totals = [[0, 0], [0, 0]], [[0, 0], [0, 0]]
+            hits[d], totals[d] = [[6, 2], [10, 4]][d], [10, 10]
+            make_run(f"{seed}{d}", hits, totals=totals, protocol="dg", unseen=f"d{d}", seed=seed)
+    chosen = read_runs([tmp_path]).chosen
+    found, missing = entries(chosen)
+    assert len(found) == 1 and missing == ["erm on photos, dg, seed 1: no run without d1"]
+    summary = summary_table(chosen)
+    assert cell(summary, "erm", "average")["mean"] == pytest.approx((40 + 70) / 2)
+    assert cell(summary, "erm", "d1", "domain")["mean"] == pytest.approx(70)
+    assert "many" not in set(summary["figure"])
+
+
+def test_overall_mean_needs_every_data_set(make_run, tmp_path):
+    make_run("a", [[10, 10], [10, 10]])
+    make_run("b", [[5, 5], [5, 5]], dataset="other")
+    make_run("c", [[5, 5], [5, 5]], algorithm="boda")
+    table = overall_table(summary_table(read_runs([tmp_path]).chosen))
+    assert table.loc["erm"].tolist() == [100, 50, 75]
+    assert math.isnan(table.loc["boda", "mean"])
+
+
+def test_variants_stand_beside_each_other(make_run, tmp_path):
+    make_run("a", [[4, 4], [4, 4]], algorithm="da+coral")
+    make_run("b", [[5, 5], [5, 5]], algorithm="boda+coral")
+    make_run("c", [[8, 8], [8, 8]], algorithm="boda+coral", decouple=True)
+    summary = summary_table(read_runs([tmp_path]).chosen)
+    assert decoupling_table(summary).to_numpy().tolist() == [["photos", "boda+coral", 50, 80, 30]]
+    assert alignment_table(summary)[["DA", "BoDA", "gain"]].to_numpy().tolist() == [[40, 50, 10]]
+
+
+def test_nu_is_a_row_each_where_there_are_two(make_run, tmp_path):
+    for i, (nu, seed, hits) in enumerate(((0.5, 0, 4), (0.5, 1, 6), (1.0, 0, 9))):
+        make_run(f"{i}", [[hits, hits]] * 2, algorithm="boda", hparams={"nu": nu}, seed=seed)
+    make_run("erm", [[1, 1]] * 2)
+    table = nu_table(read_runs([tmp_path]).chosen)
+    assert table[["nu", "mean", "n"]].to_numpy().tolist() == [[0.5, 50, 2], [1.0, 90, 1]]
+
+
+def test_hyperparameters_and_transferability(chosen):
+    table = hparams_table(chosen)
+    assert table["hparams"].tolist() == ["{}", "{}"]
+    assert table["validation"].tolist() == pytest.approx([70, 45]) or table["validation"].tolist() == pytest.approx(
+        [45, 70]
+    )
+    assert transfer_table(chosen)["separation"].tolist() == [5.0] * 3
+
+
+def test_best_against_second_is_a_paired_bootstrap(chosen):
+    row = significance_table(chosen).iloc[0]
+    assert (row["best"], row["second"]) == ("boda", "erm")
+    assert row["difference"] == pytest.approx(70 - 45)
+    assert row["low"] < 25 < row["high"] and row["p"] < 0.01
+
+
+def test_without_predictions_there_is_no_test(chosen):
+    (chosen["folder"].iloc[0] / "predictions.pt").unlink()
+    row = significance_table(chosen).iloc[0]
+    assert row["difference"] == pytest.approx(25) and math.isnan(row["p"])
+
+
+def test_text_marks_the_best_and_boda_and_is_escaped(make_run, tmp_path):
+    make_run("a", [[10, 6], [4, 0]], dataset="a_b")
+    make_run("b", [[10, 8], [6, 4]], dataset="a_b", algorithm="boda")
+    table = result_text(summary_table(read_runs([tmp_path]).chosen), "a_b", "a_b", "Results")
+    rows = {row[0]: row for row in table.rows}
+    assert list(rows) == ["• boda", "erm"]  # the best first
+    assert rows["• boda"][:4] == ["• boda", "1", "70.0", "50.0"] and rows["erm"][2] == "50.0"
+    assert "**70.0**" in markdown(table) and r"\textbf{70.0}" in latex(table)
+    save(table, tmp_path / "tables")
+    assert {file.suffix for file in (tmp_path / "tables").iterdir()} == {".csv", ".md", ".tex"}
