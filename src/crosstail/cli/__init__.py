@@ -11,23 +11,11 @@ from rich.text import Text
 
 from crosstail import discovery
 
-VERBS = {  # in the order of the help
-    "demo": "demo:demo",
-    "audit": "audit:audit",
-    "data": "data:data",
-    "fit": "fit:fit",
-    "embed": "embed:embed",
-    "evaluate": "evaluate:evaluate",
-    "predict": "predict:predict",
-    "graph": "graph:graph",
-    "export": "export:export",
-    "sweep": "sweep:app",
-    "race": "race:race",
-    "status": "status:status",
-    "select": "select:select",
-    "report": "report:report",
-    "list": "list_:list_",
-}
+VERBS = (
+    *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "graph", "export"),
+    *("sweep", "race", "status", "select", "report", "list"),
+)
+_PLACES = {"list": "list_:list_", "sweep": "sweep:app"}  # where the file's function is not called like its verb
 
 
 def _shown(default: object) -> object:
@@ -44,14 +32,17 @@ app = App(
     result_action="return_value",
     default_parameter=Parameter(negative=(), show_default=_shown),
 )
-for _order, (_verb, _place) in enumerate(VERBS.items()):
-    app.command(f"crosstail.cli.{_place}", name=_verb, sort_key=_order)
+for _order, _verb in enumerate(VERBS):
+    _place = _PLACES.get(_verb, f"{_verb}:{_verb}")
+    app.command(f"crosstail.cli.{_place}", name=_verb, sort_key=_order)  # imported on use
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line: exit code 0 on success, 1 on a failed job or Ctrl-C, 2 on wrong input."""
     words = sys.argv[1:] if argv is None else list(argv)
     try:
+        if words[:1] in ([], ["--help"], ["-h"]):
+            app.resolved_commands()  # the overview shows the first line of every verb's help
         app(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         _fail(2, _message(error, words))

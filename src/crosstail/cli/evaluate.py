@@ -5,8 +5,9 @@ from typing import Literal
 
 from rich.console import Console
 
-from crosstail.cli._parameters import Data, Json, MovedWeights, Run, SkipBroken, Trust
+from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
+from crosstail.cli._run_options import Data, SkipBroken
 from crosstail.cli._tables import accuracy_table
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from crosstail.cli._parameters import Json, MovedWeights, Run, SkipBroken, Trust
+from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
+from crosstail.cli._run_options import SkipBroken
 
 if TYPE_CHECKING:
     from crosstail.prediction.predictor import Prediction

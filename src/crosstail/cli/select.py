@@ -26,9 +26,7 @@ def select(folder: Sweep, /, *, out: Path | None = None, as_json: Json = False) 
     results = store.results()
     chosen = choices(store, results)
     if all(choice.trial is None for choice in chosen):
-        raise ValueError(
-            f"{folder} has no finished trial to select from; crosstail status {folder} shows its progress"
-        )
+        raise ValueError(f"{folder} has no finished trial to select from; crosstail status {folder} shows its progress")
     place = out or folder / "selected.json"
     write_object(place, as_file(chosen))
     if as_json:
