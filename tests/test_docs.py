@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from cyclopts import UNSET
 
 import crosstail
 from crosstail import cli
@@ -98,14 +99,16 @@ def mistakes(words):
     if words[0] not in cli.VERBS:
         return [f"there is no crosstail {words[0]}"]
     arguments = cli.app[words[0]].assemble_argument_collection()
-    known = {name: arg for arg in arguments if arg.parse for name in (*arg.names, *arg.negatives)}
     wrong = []
     for word, following in zip(words, [*words[1:], "--"], strict=True):
         if not word.startswith("--"):
             continue
-        if word not in known:
+        try:
+            *_, implied = arguments.match(word)
+        except ValueError:
             wrong.append(f"crosstail {words[0]} has no {word}")
-        elif following.startswith("--") and known[word].token_count() != (0, False):
+            continue
+        if following.startswith("--") and implied is UNSET:
             wrong.append(f"{word} of crosstail {words[0]} lacks a value")
     return wrong
 
