@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         _fail(1, "the same command resumes from the last checkpoint", "stopped: ")
     except RuntimeError as error:
-        from crosstail.training import Diverged  # here, because importing torch takes seconds
+        from crosstail.training.loop import Diverged  # here, because importing torch takes seconds
 
         if not isinstance(error, Diverged):
             raise
