@@ -41,7 +41,7 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
     folders = {key: out / "runs" / run.key for key, run in specs.items()}
     for (method, seed), run in specs.items():
         with progress_bar(console, f"{method}, seed {seed}:") as progress:
-            fit(run, folders[method, seed], progress)
+            fit(run, folders[method, seed], progress=progress)
     runs = read_runs(list(folders.values()))
     console.print(terminal_table(summary_table(runs.chosen)))
     write_page(out / "report.html", runs, [folders["erm", 0], folders["boda", 0]])

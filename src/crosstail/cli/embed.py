@@ -41,8 +41,9 @@ def embed(
 
     from crosstail import data
     from crosstail.training import RunSpec, embedding
+    from crosstail.training.inputs import load_inputs
     from crosstail.training.memory import lower_if_short
-    from crosstail.training.inputs import frozen_backbone, input_shape, prepare_as_split, sized
+    from crosstail.training.resolve import resolve
 
     spec = RunSpec(
         dataset=dataset,
@@ -56,8 +57,8 @@ def embed(
         freeze=True,
         views=views,
     )
-    images = sized(spec, prepare_as_split(spec))
-    frozen = frozen_backbone(spec, input_shape(images))
+    inputs = load_inputs(resolve(spec))
+    images, frozen = inputs.raw, inputs.frozen
     assert frozen is not None
     console = Console(stderr=True)
     lower = f"--batch-size (now {batch_size}), --resolution (now {images.x.shape[1]})"

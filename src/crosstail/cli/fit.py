@@ -1,11 +1,11 @@
 """crosstail fit: train one model."""
 
-import json
 import shlex
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 
@@ -44,46 +44,47 @@ def fit(
         compiled: Compile the network with torch.compile.
         log: Also write a log: csv (RUN/log.csv), tensorboard (RUN/tensorboard) or mlflow.
     """
-    from crosstail import algorithms, protocols
-    from crosstail.report.run.page import write_page
+    from crosstail.report.run.page import write_folds_page, write_page
     from crosstail.training.devices import Devices, is_main_process
-    from crosstail.training.folder import RunFolder
+    from crosstail.training.fit import fit as train
+    from crosstail.training.inputs import folds, load_inputs, load_source
     from crosstail.training.logs import logged
+    from crosstail.training.resolve import resolve
 
     console = Console(stderr=True)
-    given = (_selected(selected, options.method) if selected else {}) | options.hparams
-    typed = algorithms.parse(algorithms.find(options.algorithm).Hparams, given)
-    # 1e-3 and 0.001 are the same run.
-    spec = options.spec(dataset=dataset, hparams={name: getattr(typed, name) for name in given})
+    hparams = (_selected(selected, options.method) if selected else {}) | options.hparams
+    spec = resolve(options.spec(dataset=dataset, hparams=hparams))
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
-    plans = protocols.folds(spec)
-    places = [out if len(plans) == 1 else out / str(plan.unseen) for plan in plans]
-    results = []
-    for plan, place in zip(plans, places, strict=True):
+    source = load_source(spec)
+    specs = folds(spec, source)
+    runs = []
+    for fold in specs:
+        place = out if len(specs) == 1 else out / str(fold.unseen)
         with ExitStack() as stack:
-            progress = stack.enter_context(progress_bar(console, f"unseen {plan.unseen}:" if plan.unseen else ""))
+            progress = stack.enter_context(progress_bar(console, f"unseen {fold.unseen}:" if fold.unseen else ""))
             if log and is_main_process():
-                progress = stack.enter_context(logged(log, plan, place, progress))
-            shown_to = progress if is_main_process() else None
-            results.append(protocols.run(plan, place, shown_to, devices=machine, trace=spec.trace))
+                progress = stack.enter_context(logged(log, fold, place, progress))
+            shown = progress if is_main_process() else None
+            runs.append(train(fold, place, progress=shown, inputs=load_inputs(fold, source), devices=machine))
         if is_main_process():
-            write_page(place, [place])
+            write_page(finished(runs[-1]))
     if not is_main_process():
         return
-    if len(plans) > 1:
-        write_page(out, places)
+    results = [run.result for run in runs]
+    if len(runs) > 1:
+        write_folds_page(out, results)
     if as_json:
-        print(json.dumps(results[0] if len(results) == 1 else results))
+        print(msgspec.json.encode(results[0] if len(results) == 1 else results).decode())
         return
-    shown = Console()
-    for note in results[0]["data"]["notes"]:
-        shown.print(f"note: {note}", markup=False)
-    if spec.trace and not any("trace" in record for record in RunFolder(places[0]).records()):
-        shown.print("note: this run was finished before without --trace; use another --out to train it with a trace")
-    shown.print(result_table(results[0]) if len(results) == 1 else folds_table(results))
+    console = Console()
+    for note in results[0].data.notes:
+        console.print(f"note: {note}", markup=False)
+    if spec.trace and not any(record.trace for record in runs[0].folder.records()):
+        console.print("note: this run was finished before without --trace; use another --out to train it with a trace")
+    console.print(result_table(results[0]) if len(results) == 1 else folds_table(results))
     run = shlex.quote(str(out))
     then = f", crosstail predict {run} FILES, or crosstail graph {run}" if len(results) == 1 else ""
-    shown.print(f"Next: open {out / 'report.html'}{then}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"Next: open {out / 'report.html'}{then}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _selected(file: Path, method: str) -> dict[str, Any]:

@@ -128,17 +128,17 @@ def _moving(run: Path) -> "Figure | None":
 
 def _of_run(run: Path, metric: Any, trust: bool) -> Found:
     """The graph of a run's training samples."""
-    from crosstail import protocols
-    from crosstail.training.folder import RunFolder
     from crosstail.training.evaluation import graph_of
+    from crosstail.training.folder import RunFolder
+    from crosstail.training.inputs import load_inputs
     from crosstail.training.model import load_model
 
     folder = RunFolder(run)
     spec = folder.spec()
     with progress_bar(Console(stderr=True)) as progress:
-        dataset = protocols.inputs(spec, progress)
+        dataset = load_inputs(spec).seen(progress)
     found = graph_of(load_model(folder, dataset, trust), dataset, metric)
-    return Found(found, dataset, f"{spec.algorithm} on {spec.dataset}")
+    return Found(found, dataset, f"{spec.method} on {spec.dataset}")
 
 
 def _of_features(file: Path, metric: Any) -> Found:
