@@ -1,13 +1,9 @@
-"""What the audit finds in the data of a run that matters for its figures, kept in the run's folder."""
+"""Exact duplicates in the data of a run, stored in its folder for the model card."""
 
 from pathlib import Path
 
-import numpy as np
-
 from crosstail import protocols
-from crosstail.data import DomainDataset, ImageFiles
-from crosstail.data.images.same_content import equal_files
-from crosstail.report.audit.duplicates import describe, equal_rows, row_names
+from crosstail.report.audit.duplicates import describe, equal_inputs
 from crosstail.report.audit.findings import exact_findings
 from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
@@ -17,7 +13,7 @@ FILE = "audit.json"
 
 
 def duplicates_of(run: Path) -> list[str]:
-    """Sentences on samples that occur twice; looked for once, while the data are at hand and as they were."""
+    """Sentences on duplicates, searched for once, while the data are available and unchanged."""
     folder = RunFolder(run)
     if not (run / FILE).exists():
         result = folder.read_json("result.json")
@@ -26,18 +22,11 @@ def duplicates_of(run: Path) -> list[str]:
             raw = sized(spec, protocols.prepare(spec))
             if raw.checksum != result["data"]["checksum"]:
                 return []
+            dataset = raw.plain()
+            groups = equal_inputs(dataset, lambda what, done, total: None)
         except (ValueError, OSError):
             return []
-        dataset = raw.plain()
-        found = exact_findings(describe(_equal(dataset), dataset, exact=True), "image" if dataset.is_image else "row")
+        found = exact_findings(describe(groups, dataset, exact=True), "image" if dataset.is_image else "row")
         folder.write_json(FILE, {"duplicates": [finding.text for finding in found]})
     sentences: list[str] = folder.read_json(FILE)["duplicates"]
     return sentences
-
-
-def _equal(dataset: DomainDataset) -> list[list[int]]:
-    x = dataset.x
-    if not isinstance(x, ImageFiles):
-        return equal_rows(x, lambda what, done, total: None)
-    names = row_names(dataset, np.arange(len(dataset)))
-    return equal_files({row: x.root / name for row, name in enumerate(names)})
