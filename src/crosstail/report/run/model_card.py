@@ -13,7 +13,7 @@ import pandas as pd
 from crosstail import algorithms, backbones
 from crosstail.data import sheet_of
 from crosstail.report.audit.of_run import duplicates_of
-from crosstail.report.audit.wording import has, several
+from crosstail.report.wording import has, several
 from crosstail.report.compare.table_files import TextTable, escaped, markdown, number
 from crosstail.report.run.command import command
 from crosstail.report.run.tables import headline_table, pair_table, worst_table
