@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from crosstail.data.dataset import SPLITS, DomainDataset
 from crosstail.data.images.same_content import equal
-from crosstail.data.sources.assemble import with_gaps_noted
 from crosstail.report.audit.advice import advice
 from crosstail.report.audit.divergence import label_divergence
 from crosstail.report.audit.duplicates import alike, describe, equal_inputs, in_files, row_names
@@ -56,15 +55,9 @@ def audit(
         alike_searched=look_alike,
         many=many,
         few=few,
-        notes=_notes(dataset),
+        notes=dataset.source_notes,
     )
     return replace(found, advice=tuple(advice(found)))
-
-
-def _notes(dataset: DomainDataset) -> tuple[str, ...]:
-    """The notes of the source, except those that the findings cover in more detail."""
-    gaps = with_gaps_noted(replace(dataset, notes=())).notes if dataset.num_classes > 1 else ()
-    return tuple(note for note in dataset.notes if note not in gaps)
 
 
 def _not_all_equal(groups: list[list[int]], exact: list[list[int]]) -> list[list[int]]:
