@@ -96,9 +96,11 @@ def evaluations(result: RunResult) -> list[Evaluation]:
 
 def predictions(result: RunResult) -> dict[str, torch.Tensor]:
     """The first `hits` of each pair are right; a wrong answer is the next class."""
-    accuracy, rows = result.test.pairs(), []
-    for d, c in np.ndindex(accuracy.totals.shape):
-        for i in range(accuracy.totals[d, c]):
-            rows.append((c, d, c if i < accuracy.hits[d, c] else (c + 1) % len(result.classes)))
+    accuracy = result.test.pairs()
+    rows = [
+        (c, d, c if i < accuracy.hits[d, c] else (c + 1) % len(result.classes))
+        for d, c in np.ndindex(accuracy.totals.shape)
+        for i in range(accuracy.totals[d, c])
+    ]
     y, domain, predicted = torch.tensor(rows, dtype=torch.int64).reshape(-1, 3).T
     return {"y": y, "domain": domain, "predicted": predicted}
