@@ -35,20 +35,20 @@ def audit(
     from crosstail.report.audit import audit as examine
     from crosstail.report.audit import recommend
     from crosstail.report.audit.inputs import ImageInputs
-    from crosstail.report.audit.page import write_page
-    from crosstail.report.audit.terminal import show
+    from crosstail.report.audit.document import page, summary
+    from crosstail.report.document import html, terminal
 
     dataset = data.load(source, labels=labels, seed=data_seed, columns=columns)
     many, few = data.shot_thresholds(source)
     with progress_bar(Console(stderr=True)) as progress:
         found = examine(dataset.plain(), many=many, few=few, progress=progress)
     if out is not None:
-        write_page(out, found, dataset)
+        html.save(page(found, dataset), out)
     if as_json:
         print(json.dumps(found.to_json()))
         return
     console = Console(highlight=False)
-    show(found, console)
+    terminal.show(summary(found), console)
     chosen = recommend(found)
     if chosen is not None:
         command = ["crosstail", "fit", source, *chosen.options.split()]
