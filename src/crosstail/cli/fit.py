@@ -45,6 +45,7 @@ def fit(
         log: Also write a log: csv (RUN/log.csv), tensorboard (RUN/tensorboard) or mlflow.
     """
     from crosstail.report.run.page import write_folds_page, write_page
+    from crosstail.report.run.reported import reported
     from crosstail.training.devices import Devices, is_main_process
     from crosstail.training.fit import fit as train
     from crosstail.training.inputs import folds, load_inputs, load_source
@@ -67,7 +68,7 @@ def fit(
             shown = progress if is_main_process() else None
             runs.append(train(fold, place, progress=shown, inputs=load_inputs(fold, source), devices=machine))
         if is_main_process():
-            write_page(finished(runs[-1]))
+            write_page(reported(runs[-1]))
     if not is_main_process():
         return
     results = [run.result for run in runs]
