@@ -19,8 +19,9 @@ from crosstail.report.run.confusions import (
     failing_pairs,
     failures,
 )
-from crosstail.report.run.finished import Predictions, read_run
-from crosstail.training import RunSpec, fit
+from crosstail.report.run.reported import Predictions, read_run
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 
 EVIL = "<script>alert(1)</script>"
 
