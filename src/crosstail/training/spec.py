@@ -26,7 +26,7 @@ class RunSpec:
     """
 
     dataset: str
-    """A folder ROOT/<domain>/<class>/<image>, a .csv or .parquet manifest, an .npz file, hf:NAME, or a benchmark."""
+    """A folder `ROOT/<domain>/<class>/<image>`, a .csv or .parquet manifest, an .npz file, hf:NAME, or a benchmark."""
 
     algorithm: str = "boda"
     """A name from `crosstail list algorithms`, two combined as in boda+coral, or a file such as ./mine.py."""
