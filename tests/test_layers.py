@@ -19,7 +19,8 @@ LAYERS = [
     {"algorithms"},
     {"data", "backbones", "transfer", "metrics"},
     {"losses"},
-    {"discovery", "cache", "__init__"},
+    {"cache", "storage"},
+    {"discovery", "__init__"},
 ]
 LEVEL = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
 LOSSES_MAY_IMPORT = {"torch", "numpy"}

@@ -12,13 +12,14 @@ from crosstail.data.dataset import SPLITS, DomainDataset, pair_names
 from crosstail.data.images.augment import Augment
 from crosstail.data.images.files import BrokenImage, ImageFiles, check_images, read_image
 from crosstail.data.sources.arrays import load_arrays, save_arrays
-from crosstail.data.sources.assemble import with_gaps_noted, without_broken
+from crosstail.data.sources.assemble import without_broken
 from crosstail.data.sources.folder import load_folder
 from crosstail.data.sources.hugging_face import PREFIX, is_saved_dataset, load_hf
 from crosstail.data.sources.kind import kind_of
 from crosstail.data.sources.manifest import load_manifest, save_split
 from crosstail.data.sources.manifest_table import SUFFIXES as MANIFESTS
 from crosstail.data.sources.manifest_table import read_split
+from crosstail.data.splits.gaps import with_gaps_noted
 from crosstail.data.splits.label_profiles import LabelProfile, apply_labels
 from crosstail.data.splits.paper import paper_split
 
@@ -49,6 +50,7 @@ __all__ = [
     "sheet_of",
     "shot_thresholds",
     "to_input",
+    "with_gaps_noted",
 ]
 
 BENCHMARKS = "crosstail.data.benchmarks"

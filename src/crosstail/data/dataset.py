@@ -21,7 +21,8 @@ class DomainDataset:
 
     `x` is images (N, H, W, 3) in uint8, embeddings (N, F) in floating point, or embeddings of several views of each
     sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` says "train",
-    "val" or "test"; `notes` are sentences on what a user should know of the data, such as which files were left out.
+    "val" or "test"; `notes` tell a user about the data, such as which files were left out, and `gaps` are those of them
+    that depend on the split (see `with_gaps_noted`).
     """
 
     name: str
@@ -32,6 +33,7 @@ class DomainDataset:
     classes: tuple[str, ...]
     domains: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for field in ("y", "domain", "split"):
@@ -62,6 +64,11 @@ class DomainDataset:
     @property
     def is_image(self) -> bool:
         return self.x.ndim == 4
+
+    @property
+    def source_notes(self) -> tuple[str, ...]:
+        """The notes that do not depend on the split."""
+        return tuple(note for note in self.notes if note not in self.gaps)
 
     @cached_property
     def _rows(self) -> dict[str, NDArray[np.int64]]:

@@ -1,91 +1,157 @@
-"""A run as a value: everything that decides its figures, and nothing else."""
+"""A run as a value: every field is declared once, with type, default, help, and whether it identifies the run."""
 
 import hashlib
-import json
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any, Literal, get_type_hints
+
+import msgspec
 
 HEADS = {"mlp": "mlp", "linear": "identity"}
-"""What is trained on frozen features, and the backbone that stands for it."""
+"""The heads on frozen features, and the backbone that implements each."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Annotates a field of RunSpec: whether it identifies the run. Fields do unless they say otherwise."""
+
+    identifies: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """What to train, on what, how long, from which seed; the hash of its canonical JSON is its name."""
+    """One training run. Two runs with equal identity are the same run.
+
+    A field that is None takes the value that suits the data: `resolve` fills it in.
+    """
 
     dataset: str
-    algorithm: str = "erm"
-    labels: tuple[str, ...] | None = None  # None: those of the data sheet
+    """A folder ROOT/<domain>/<class>/<image>, a .csv or .parquet manifest, an .npz file, hf:NAME, or a benchmark."""
+
+    algorithm: str = "boda"
+    """A name from `crosstail list algorithms`, two combined as in boda+coral, or a file such as ./mine.py."""
+
+    second_stage: str | None = None
+    """Fit the classifier again on fixed features: retrain (on class-balanced batches)."""
+
+    average: bool = False
+    """Select and keep a moving average of the weights; the raw weights are reported beside it."""
+
+    protocol: Literal["mdlt", "dg"] = "mdlt"
+    """mdlt: train on all domains; dg: leave out each domain in turn and test on it."""
+
+    unseen: str | None = None
+    """With dg: leave out this domain only."""
+
+    labels: tuple[str, ...] | None = None
+    """Label profile, one for all domains or one each: uniform, forward:50, backward:50, step:10, step:9!7,8."""
+
+    columns: dict[str, str] = field(default_factory=dict)
+    """Column names of a manifest, such as domain=hospital."""
+
+    skip_broken: bool = False
+    """Leave out images that cannot be read."""
+
     data_seed: int = 0
-    protocol: str = "mdlt"
-    unseen: str | None = None  # the domain that protocol dg leaves out
-    skip_broken: bool = False  # go on without images that cannot be read
-    columns: dict[str, str] = field(default_factory=dict)  # of a manifest, by what they are called here
-    augment: bool = False  # crop, flip and recolour the training images
-    backbone: str = "small_cnn"
-    weights: str | None = None  # a file, "random", or None: those that the backbone comes with
-    resolution: int | None = None  # of the images; None: what suits the backbone
-    freeze: bool = False  # embed every input once with the backbone, and train a head on the vectors
-    head: str = "mlp"  # on frozen features: mlp or linear
-    views: int = 0  # augmented views of every image that are embedded beside the plain one
-    width: int | None = None  # of the part that is trained
+    """Random seed for the split and the label profiles."""
+
+    backbone: str | None = None
+    """A name from `crosstail list backbones`; default: what suits the data."""
+
+    weights: str | None = None
+    """A .safetensors or .pth file with the backbone's weights, or random; default: those the backbone comes with."""
+
+    resolution: int | None = None
+    """Image size in pixels; default: what the backbone was trained on."""
+
+    freeze: bool | None = None
+    """Embed each image once and train a head on the features, or train the whole backbone.
+    Default: freeze pretrained backbones on image files."""
+
+    head: Literal["mlp", "linear"] = "mlp"
+    """What is trained on frozen features."""
+
+    views: int = 0
+    """With frozen features: augmented views embedded beside each image."""
+
+    width: int | None = None
+    """Width of the network that is trained."""
+
+    augment: bool | None = None
+    """Random crops, flips and colour jitter. Default: when training a backbone on image files."""
+
     hparams: dict[str, Any] = field(default_factory=dict)
-    decouple: bool = False
-    average: bool = False  # select and keep a moving average of the weights
-    precision: str = "32"  # or bf16
+    """Hyperparameters of the algorithm, such as lr=0.001."""
+
     seed: int = 0
-    steps: int = 1000
-    batch_size: int = 24  # per domain
+    """Random seed for weights and batch order."""
+
+    steps: int | None = None
+    """Training steps per stage; default: the benchmark's, or 1000."""
+
+    batch_size: int | None = None
+    """Samples per domain in a batch; default: the benchmark's, or 24."""
+
     evaluations: int = 10
+    """Number of evaluations, each with a checkpoint."""
+
+    precision: Literal["32", "bf16"] = "32"
+    """Floating-point precision: 32 bits, or bfloat16 mixed precision."""
+
+    trace: Annotated[bool, Identity(False)] = False
+    """Record the transferability graph at every evaluation, for the report."""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "evaluations"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected 1 or more")
-        if self.resolution is not None and self.resolution < 1:
-            raise ValueError(f"resolution is {self.resolution}, expected 1 or more pixels")
-        if self.head not in HEADS:
-            raise ValueError(f"head is {self.head!r}, expected {' or '.join(HEADS)}")
+        for name in ("steps", "batch_size", "evaluations", "resolution", "width"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}, expected 1 or more")
         if self.views < 0:
             raise ValueError(f"views is {self.views}, expected 0 or more")
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values, in the order of the fields."""
-        plain = {name: dict(value) if isinstance(value, dict) else value for name, value in vars(self).items()}
-        return {**plain, "labels": None if self.labels is None else list(self.labels)}
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "RunSpec":
-        """The inverse of `to_json`; an unknown word is an error."""
-        unknown = sorted(set(record) - {f.name for f in fields(cls)})
-        if unknown:
-            raise ValueError(f"a run has no {unknown[0]!r}; it was perhaps written by another version")
-        if "dataset" not in record:
-            raise ValueError("a run needs a 'dataset'")
-        labels = record.get("labels")
-        return cls(**{**record, "labels": None if labels is None else tuple(labels)})
-
     @property
-    def finetunes(self) -> bool:
-        """Whether a whole pretrained network is trained."""
-        from crosstail import backbones
+    def method(self) -> str:
+        """Algorithm and second stage in one word, as tables and sweeps name them.
 
-        return not self.freeze and self.weights != backbones.RANDOM and backbones.pretrained(self.backbone) is not None
+        >>> RunSpec(dataset="digits").method, RunSpec(dataset="digits", second_stage="retrain").method
+        ('boda', 'boda:retrain')
+        """
+        return self.algorithm if self.second_stage is None else f"{self.algorithm}:{self.second_stage}"
+
+    def identity(self) -> dict[str, Any]:
+        """The identifying fields as plain values."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return {name: plain[name] for name in identifying_fields(type(self))}
 
     @property
     def key(self) -> str:
         """Sixteen hexadecimal digits that name this run in a sweep.
 
-        >>> first, same, other = RunSpec(dataset="a"), RunSpec(dataset="a", seed=0), RunSpec(dataset="a", seed=1)
+        >>> first, same, other = RunSpec(dataset="a"), RunSpec(dataset="a", trace=True), RunSpec(dataset="a", seed=1)
         >>> first.key == same.key, first.key == other.key
         (True, False)
         """
-        return key_of(self.to_json())
+        return key_of(self.identity())
 
 
-def key_of(record: dict[str, Any]) -> str:
-    """The key of the run whose JSON this is."""
-    # 1 and 1.0 are equal, so they are one run, whichever of them an algorithm takes.
-    hparams = {name: float(value) if type(value) is int else value for name, value in record["hparams"].items()}
-    text = json.dumps({**record, "hparams": hparams}, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def identifying_fields(kind: type[RunSpec]) -> list[str]:
+    """Names of the fields that tell runs apart, in the order of declaration."""
+    hints = get_type_hints(kind, include_extras=True)
+    return [f.name for f in fields(kind) if Identity(False) not in getattr(hints[f.name], "__metadata__", ())]
+
+
+def key_of(identity: dict[str, Any]) -> str:
+    """The key of the run with this identity."""
+    # 1 and 1.0 are equal, so they are one run, whichever of them was typed.
+    hparams = {name: float(value) if type(value) is int else value for name, value in identity["hparams"].items()}
+    canonical = msgspec.json.encode({**identity, "hparams": hparams}, order="deterministic")
+    return hashlib.sha256(canonical).hexdigest()[:16]
+
+
+def split_method(method: str) -> tuple[str, str | None]:
+    """Algorithm and second stage of a method; a colon inside a path does not count.
+
+    >>> split_method("boda"), split_method("boda:retrain"), split_method("own/mine.py:retrain")
+    (('boda', None), ('boda', 'retrain'), ('own/mine.py', 'retrain'))
+    """
+    algorithm, colon, stage = method.rpartition(":")
+    return (algorithm, stage) if colon and "/" not in stage and "." not in stage else (method, None)

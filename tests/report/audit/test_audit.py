@@ -12,9 +12,9 @@ from PIL import Image
 from rich.console import Console
 
 from crosstail import discovery
+from crosstail.data import with_gaps_noted
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import ImageFiles
-from crosstail.data.sources.assemble import with_gaps_noted
 from crosstail.report.audit import CAVEAT, advice, audit, findings, recommend
 from crosstail.report.audit import charts as audit_charts
 from crosstail.report.audit.advice import regime

@@ -1,8 +1,7 @@
-"""What the sources of image files have in common: leaving out broken ones, splitting, saying what is odd."""
+"""What the sources of image files have in common: leaving out broken ones, splitting."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,33 +58,3 @@ def without_broken(dataset: DomainDataset, files: ImageFiles) -> DomainDataset:
     kept = np.array([path not in broken for path in files.paths()])
     notes = [f"left out, as it is broken: {path}: {problem}" for path, problem in broken.items()]
     return dataset.keep(kept).with_notes(*notes)
-
-
-def with_gaps_noted(dataset: DomainDataset) -> DomainDataset:
-    """Say what limits a data set; refuse one that has a single class."""
-    if dataset.num_classes < 2:
-        raise ValueError(f"{dataset.name}: has one class ({dataset.classes[0]}), expected two or more to tell apart")
-    notes = []
-    if dataset.num_domains == 1:
-        notes.append(
-            f"there is one domain ({dataset.domains[0]}): nothing is learned across domains, and BoDA's term is zero"
-        )
-    train = dataset.counts("train")
-    if not train.sum():
-        notes.append("there are no training samples: it can be evaluated on, not trained on")
-    else:
-        unseen = [dataset.classes[c] for c in np.flatnonzero(train.sum(axis=0) == 0)]
-        if unseen:
-            notes.append(f"no training samples in any domain, so it cannot be learned: {_names(unseen)}")
-        empty = [dataset.domains[d] for d in np.flatnonzero(train.sum(axis=1) == 0)]
-        if empty:
-            notes.append(f"no training samples in the domain {_names(empty)}")
-        lone = [dataset.domains[d] for d in np.flatnonzero((train > 0).sum(axis=1) == 1)]
-        if lone:
-            notes.append(f"training samples of one class only in the domain {_names(lone)}")
-    new: list[Any] = [note for note in notes if note not in dataset.notes]
-    return dataset.with_notes(*new) if new else dataset
-
-
-def _names(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

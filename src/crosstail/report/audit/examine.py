@@ -7,7 +7,6 @@ import numpy as np
 from crosstail.data.dataset import SPLITS, DomainDataset
 from crosstail.data.images.files import ImageFiles
 from crosstail.data.images.same_content import equal, equal_files
-from crosstail.data.sources.assemble import with_gaps_noted
 from crosstail.report.audit.advice import advice
 from crosstail.report.audit.divergence import label_divergence
 from crosstail.report.audit.duplicates import alike, describe, equal_rows, row_names
@@ -61,15 +60,9 @@ def audit(
         alike_searched=look_alike,
         many=many,
         few=few,
-        notes=_notes(dataset),
+        notes=dataset.source_notes,
     )
     return replace(found, advice=tuple(advice(found)))
-
-
-def _notes(dataset: DomainDataset) -> tuple[str, ...]:
-    """What the source says, without what the findings say in more detail."""
-    gaps = with_gaps_noted(replace(dataset, notes=())).notes if dataset.num_classes > 1 else ()
-    return tuple(note for note in dataset.notes if note not in gaps)
 
 
 def _not_all_equal(groups: list[list[int]], exact: list[list[int]]) -> list[list[int]]:

@@ -11,7 +11,7 @@ from crosstail.report.audit.duplicates import describe, equal_rows, row_names
 from crosstail.report.audit.findings import exact_findings
 from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
-from crosstail.training.run import sized
+from crosstail.training.inputs import sized
 
 FILE = "audit.json"
 

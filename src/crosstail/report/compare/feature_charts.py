@@ -20,8 +20,9 @@ from crosstail.report.compare.two_graphs import Model, side_by_side
 from crosstail.report.graph_chart import graph_chart
 from crosstail.training.evaluation import features
 from crosstail.training.folder import RunFolder
-from crosstail.training.loop import Progress
-from crosstail.training.run import graph_of, load_model
+from crosstail.training.progress import Progress
+from crosstail.training.evaluation import graph_of
+from crosstail.training.model import load_model
 from crosstail.transfer import PairStatistics, TransferabilityGraph, boda_lower_bound
 
 MATRIX = 150  # pairs up to which every edge has a cell

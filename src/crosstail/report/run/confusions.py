@@ -18,7 +18,7 @@ from crosstail.report.run.tables import pair_table, worst_table
 from crosstail.report.tables import Result
 from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
-from crosstail.training.run import sized
+from crosstail.training.inputs import sized
 
 PAIRS = 8  # of the worst
 CLASSES = 5  # that a pair is most often taken for

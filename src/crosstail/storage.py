@@ -1,0 +1,71 @@
+"""Files that appear whole or not at all, and JSON that is checked where it is read."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from crosstail.discovery import suggestion
+
+T = TypeVar("T")
+
+
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """Write beside the target, then move into place: readers see the old content or all of the new."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
+    try:
+        with naming(path), partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)  # a full disk needs the space
+        raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as indented JSON, whole or not at all."""
+    write_whole(path, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+
+
+def read_json(path: Path, kind: type[T]) -> T:
+    """Read a JSON file as a typed value; a file of the wrong shape is one sentence with the place inside the file."""
+    return decode(path.read_bytes(), kind, path)
+
+
+def decode(content: bytes | str, kind: type[T], source: Path | str) -> T:
+    """Decode JSON from `source` as a typed value.
+
+    >>> decode(b'[1, "2"]', list[int], "f.json")
+    Traceback (most recent call last):
+    ValueError: f.json: expected `int`, got `str` - at `$[1]`
+    """
+    try:
+        if is_dataclass(kind):
+            _refuse_unknown(msgspec.json.decode(content), kind)
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        text = str(error)
+        raise ValueError(f"{source}: {text[:1].lower()}{text[1:]}") from None
+
+
+def _refuse_unknown(raw: Any, kind: Any) -> None:
+    """Refuse keys that a dataclass does not have: msgspec ignores them, and a setting would be lost in silence."""
+    known = {f.name for f in fields(kind)}
+    unknown = sorted(set(raw) - known) if isinstance(raw, dict) else []
+    if unknown:
+        raise ValueError(f"unknown key {unknown[0]!r}: {suggestion(unknown[0], sorted(known))}")
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Name the file in errors of the file system: a full disk is reported without it."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(file)) from None
