@@ -120,3 +120,19 @@ def test_mistakes_get_a_sentence(runs, tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"pip install 'crosstail\[export\]'"):
         export(runs / "vectors", tmp_path / "m", "onnx")
+
+
+@pytest.mark.parametrize("name", ["model.pt", "result.json", "result", "model_card"])
+def test_a_file_of_the_run_is_not_overwritten(runs, name):
+    run = runs / "vectors"
+    (run / "model_card.md").write_text("card")
+    before = {file: file.read_bytes() for file in run.iterdir() if file.is_file()}
+    with pytest.raises(ValueError, match=f"--out .*{name}"):
+        export(run, run / name, "torch")
+    assert {file: file.read_bytes() for file in run.iterdir() if file.is_file()} == before
+
+
+def test_an_export_into_the_folder_of_the_run_may_be_repeated(runs):
+    for _ in range(2):
+        export(runs / "vectors", runs / "vectors" / "m.pt2", "torch")
+    assert Predictor(runs / "vectors").classes

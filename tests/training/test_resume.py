@@ -305,17 +305,20 @@ def test_a_divergent_run_names_the_loss_term_and_the_steps(place, tmp_path, algo
         fit(spec, tmp_path)
 
 
-@pytest.mark.parametrize("hparams", [{}, {"refresh": 1}])
-def test_non_finite_features_right_after_an_evaluation_are_a_divergence(place, tmp_path, monkeypatch, hparams):
-    """Then there is no loss term yet that could be named."""
+@pytest.mark.parametrize(
+    ("hparams", "named"),
+    [({}, r"'alignment' became nan between steps 1 and 2"), ({"refresh": 1}, r"step 1: z\[0, 0\] is NaN or infinite")],
+)
+def test_non_finite_features_right_after_an_evaluation_are_a_divergence(place, tmp_path, monkeypatch, hparams, named):
+    """A full pass names the features; a batch shows in its loss term at the next evaluation."""
     update, calls = PairStatistics.update, []
 
-    def spoilt(self, z, y, domain):
+    def spoilt(self, z, y, domain, **options):
         calls.append(len(z))
-        update(self, z * math.inf if len(calls) > 1 else z, y, domain)
+        update(self, z * math.inf if len(calls) > 1 else z, y, domain, **options)
 
     monkeypatch.setattr(PairStatistics, "update", spoilt)
-    with pytest.raises(Diverged, match=r"step 1: z\[0, 0\] is NaN or infinite; .*\. Try a smaller learning rate"):
+    with pytest.raises(Diverged, match=f"{named}.*Try a smaller learning rate"):
         fit(vectors(place, algorithm="boda", hparams=hparams, evaluations=STEPS), tmp_path)
 
 
