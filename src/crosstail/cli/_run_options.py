@@ -24,7 +24,11 @@ def _named_values(_: Any, tokens: Sequence[Token]) -> dict[str, str]:
 HIDDEN = Parameter(parse=False)
 NAMED_VALUES = Parameter(converter=_named_values, accepts_keys=False, n_tokens=-1, metavar="NAME=VALUE")
 """A dictionary as a repeatable option, such as `--hp lr=0.1 --hp nu=1`."""
-_HELP = {field.arg_name: field.description for field in parse_from_object(RunSpec).params}
+_HELP = {
+    declared.arg_name: declared.description
+    for kind in reversed(RunSpec.mro()[:-1])
+    for declared in parse_from_object(kind).params
+}
 
 
 def option(field_name: str, **kwargs: Any) -> Parameter:
