@@ -5,7 +5,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -13,6 +13,9 @@ from rich.console import Console
 from crosstail import discovery
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
+
+if TYPE_CHECKING:
+    from crosstail.data.benchmarks._sheet import DataSheet
 
 PACKAGE = "crosstail.data.benchmarks"
 
@@ -38,12 +41,18 @@ def data(
         quick: With --check: compare names and counts only, without reading the images.
         download: Download and unpack what is missing; an interrupted download resumes.
     """
-    from crosstail.cli import _sheets
+    from crosstail.report.data_sheet import catalogue, sheet_document
+    from crosstail.report.document import terminal
+    from crosstail.report.document.model import Heading
 
     if name is None:
         if root or check or quick or download:
             raise ValueError(f"NAME is missing: {discovery.suggestion('', discovery.names(PACKAGE))}")
-        _sheets.show_all(PACKAGE, as_json)
+        sheets = [discovery.find(PACKAGE, known, "benchmark").SHEET for known in discovery.names(PACKAGE)]
+        if as_json:
+            print(json.dumps([_brief(sheet) for sheet in sheets]))
+        else:
+            terminal.show(catalogue(sheets))
         return
     module = discovery.find(PACKAGE, name, "benchmark")
     if quick and not check:
@@ -52,7 +61,8 @@ def data(
         if as_json:
             print(json.dumps(asdict(module.SHEET)))
         else:
-            _sheets.show(module.SHEET, root)
+            document = sheet_document(module.SHEET, root)
+            terminal.show([Heading(document.title), *document.blocks])
         return
     if not module.SHEET.archives:
         raise ValueError(f"{name} is {module.SHEET.source}: there is nothing to download or check")
@@ -91,9 +101,10 @@ def _download(module: ModuleType, folder: Path) -> None:
 
 
 def _check(module: ModuleType, folder: Path, quick: bool, as_json: bool) -> None:
-    from crosstail.cli import _sheets
     from crosstail.data.benchmarks._check import check_root
     from crosstail.data.benchmarks._layout import existing_root
+    from crosstail.report.data_sheet import check_blocks
+    from crosstail.report.document import terminal
 
     existing_root(module.SHEET, folder)
     with progress_bar(Console(stderr=True)) as progress:
@@ -104,6 +115,11 @@ def _check(module: ModuleType, folder: Path, quick: bool, as_json: bool) -> None
     if as_json:
         print(json.dumps(report.to_json()))
     else:
-        _sheets.show_report(report, quick)
+        terminal.show(check_blocks(report, quick))
     if not report.ok:
         raise SystemExit(1)
+
+
+def _brief(sheet: "DataSheet") -> dict[str, object]:
+    brief: dict[str, object] = {k: getattr(sheet, k) for k in ("name", "title", "summary", "images", "licence")}
+    return brief | {"domains": sheet.domains, "classes": len(sheet.classes), "protocols": sheet.protocols}

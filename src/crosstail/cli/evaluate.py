@@ -8,7 +8,6 @@ from rich.console import Console
 from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, SkipBroken
-from crosstail.cli._tables import accuracy_table
 
 
 def evaluate(
@@ -31,6 +30,8 @@ def evaluate(
     """
     from crosstail import data
     from crosstail.prediction.predictor import Predictor, evaluate_on
+    from crosstail.report.document import terminal
+    from crosstail.report.run.summary import accuracy_summary
 
     predictor = Predictor(run, weights, trust)
     dataset = data.load(source, labels=(), skip_broken=skip_broken)
@@ -42,4 +43,5 @@ def evaluate(
     console = Console()
     for note in dataset.notes:
         console.print(f"note: {note}", markup=False)
-    console.print(accuracy_table(f"{run} on {source}, {split}", accuracy, dataset.domains, predictor.classes))
+    title = f"{run} on {source}, {split}"
+    terminal.show([accuracy_summary(title, accuracy, dataset.domains, predictor.classes)], console)

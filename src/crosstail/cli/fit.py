@@ -12,7 +12,6 @@ from rich.console import Console
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions
-from crosstail.cli._tables import folds_table, result_table
 
 
 def fit(
@@ -44,8 +43,10 @@ def fit(
         compiled: Compile the network with torch.compile.
         log: Also write a log: csv (RUN/log.csv), tensorboard (RUN/tensorboard) or mlflow.
     """
+    from crosstail.report.document import terminal
     from crosstail.report.run.page import write_folds_page, write_page
     from crosstail.report.run.reported import reported
+    from crosstail.report.run.summary import folds_summary, result_summary
     from crosstail.training.devices import Devices, is_main_process
     from crosstail.training.fit import fit as train
     from crosstail.training.inputs import folds, load_inputs, load_source
@@ -82,7 +83,7 @@ def fit(
         console.print(f"note: {note}", markup=False)
     if spec.trace and not any(record.trace for record in runs[0].folder.records()):
         console.print("note: this run was finished before without --trace; use another --out to train it with a trace")
-    console.print(result_table(results[0]) if len(results) == 1 else folds_table(results))
+    terminal.show([result_summary(results[0]) if len(results) == 1 else folds_summary(results)], console)
     run = shlex.quote(str(out))
     then = f", crosstail predict {run} FILES, or crosstail graph {run}" if len(results) == 1 else ""
     console.print(f"Next: open {out / 'report.html'}{then}", markup=False, highlight=False, soft_wrap=True)

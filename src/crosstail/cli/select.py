@@ -7,7 +7,6 @@ from pathlib import Path
 from rich.console import Console
 
 from crosstail.cli._parameters import Json, Sweep
-from crosstail.cli._sweeps import choices_notes, sweep_table
 
 
 def select(folder: Sweep, /, *, out: Path | None = None, as_json: Json = False) -> None:
@@ -18,6 +17,8 @@ def select(folder: Sweep, /, *, out: Path | None = None, as_json: Json = False) 
     Args:
         out: JSON file to write; default: selected.json in the sweep's folder.
     """
+    from crosstail.report.compare.sweep_tables import selection_notes, selection_table
+    from crosstail.report.document import terminal
     from crosstail.sweep.files import write_object
     from crosstail.sweep.select import as_file, choices, table
     from crosstail.sweep.store import Store
@@ -33,11 +34,11 @@ def select(folder: Sweep, /, *, out: Path | None = None, as_json: Json = False) 
         print(json.dumps([{k: v for k, v in asdict(choice).items() if k not in ("plan", "keys")} for choice in chosen]))
         return
     console = Console(highlight=False)
-    console.print(sweep_table(chosen, table(chosen, results)))
+    terminal.show([selection_table(chosen, table(chosen, results))], console)
     for choice in chosen:
         words = ", ".join(f"{name} {value}" for name, value in choice.hparams.items())
         if choice.trial is not None:
-            console.print(f"{choice.entry}: {words or 'defaults'}", markup=False)
-    for note in choices_notes(chosen):
+            console.print(f"{choice.method}: {words or 'defaults'}", markup=False)
+    for note in selection_notes(chosen):
         console.print(note, markup=False)
     console.print(f"written to {place}", markup=False)

@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.live import Live
 
 from crosstail.cli._parameters import Json, Sweep
-from crosstail.cli._sweeps import status_table
 
 INTERVAL = 2.0  # seconds
 
@@ -21,6 +20,8 @@ def status(folder: Sweep, /, *, watch: bool = False, as_json: Json = False) -> N
     Args:
         watch: Refresh every two seconds until the sweep is complete.
     """
+    from crosstail.report.compare.sweep_tables import status_table
+    from crosstail.report.document import terminal
     from crosstail.sweep.status import status
     from crosstail.sweep.store import Store
 
@@ -30,12 +31,12 @@ def status(folder: Sweep, /, *, watch: bool = False, as_json: Json = False) -> N
         return
     console = Console()
     if not watch:
-        console.print(status_table(status(store)))
+        terminal.show([status_table(status(store))], console)
         return
     with Live(console=console) as live:
         while True:
             rows = status(store)
-            live.update(status_table(rows), refresh=True)
+            live.update(terminal.render([status_table(rows)]), refresh=True)
             if all(row.done + row.failed + row.pruned == row.planned for row in rows):
                 return
             time.sleep(INTERVAL)

@@ -14,7 +14,7 @@ from crosstail import discovery
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import HIDDEN, Data, RunOptions
-from crosstail.cli._sweeps import SweepDisplay, choices_notes, size, span, sweep_table
+from crosstail.cli._sweeps import SweepDisplay
 
 if TYPE_CHECKING:
     from crosstail.sweep.plan import Plan
@@ -118,6 +118,7 @@ def sweep(
 
 
 def _show_cost(console: Console, planned: "Plan", workers: int, as_json: bool) -> None:
+    from crosstail.report.wording import duration, file_size, several
     from crosstail.sweep.estimate import estimate
 
     with progress_bar(console) as progress:
@@ -130,15 +131,16 @@ def _show_cost(console: Console, planned: "Plan", workers: int, as_json: bool) -
         return
     shown = Console(highlight=False)
     for cost in costs:
-        each = f"{cost.runs} runs of {span(cost.seconds / cost.runs)}"
-        shown.print(f"{cost.entry}: {each}, {size(cost.size)}", markup=False)
-    shown.print(
-        f"In total {runs} runs, about {span(seconds)} with {workers} worker{'s' * (workers > 1)}, {size(disk)} of disk."
-    )
+        each = f"{cost.runs} runs of {duration(cost.seconds / cost.runs)}"
+        shown.print(f"{cost.method}: {each}, {file_size(cost.size)}", markup=False)
+    crew = several(workers, "worker")
+    shown.print(f"In total {runs} runs, about {duration(seconds)} with {crew}, {file_size(disk)} of disk.")
 
 
 def _show(store: "Store", planned: "Plan", as_json: bool) -> None:
     """Show the accuracies of this plan's methods; the job has failed if a method's runs are incomplete."""
+    from crosstail.report.compare.sweep_tables import selection_notes, selection_table
+    from crosstail.report.document import terminal
     from crosstail.sweep.files import write_object
     from crosstail.sweep.select import as_file, choices, table
 
@@ -150,8 +152,8 @@ def _show(store: "Store", planned: "Plan", as_json: bool) -> None:
         print(json.dumps([asdict(row) | {"hparams": c.hparams} for row, c in zip(rows, chosen, strict=True)]))
     else:
         console = Console(highlight=False)
-        console.print(sweep_table(chosen, rows))
-        for note in choices_notes(chosen):
+        terminal.show([selection_table(chosen, rows)], console)
+        for note in selection_notes(chosen):
             console.print(note, markup=False)
         place = shlex.quote(str(store.path / "selected.json"))
         console.print(f"Next: crosstail fit DATA --hparams {place} --algorithm NAME --out run", markup=False)

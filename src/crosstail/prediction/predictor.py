@@ -18,9 +18,9 @@ from crosstail.data.sources.npz_members import read_member
 from crosstail.metrics import PairAccuracy
 from crosstail.training import own_code
 from crosstail.training.folder import RunFolder
-from crosstail.training.progress import Progress
 from crosstail.training.inputs import frozen_backbone
 from crosstail.training.model import build_final_model
+from crosstail.training.progress import Progress
 
 
 class Predictor:

@@ -18,11 +18,10 @@ from crosstail.report.charts import INK, PALETTE
 from crosstail.report.compare.charts import LABELLED, Figure, angle, correlation
 from crosstail.report.compare.two_graphs import Model, side_by_side
 from crosstail.report.graph_chart import graph_chart
-from crosstail.training.evaluation import features
+from crosstail.training.evaluation import features, graph_of
 from crosstail.training.folder import RunFolder
-from crosstail.training.progress import Progress
-from crosstail.training.evaluation import graph_of
 from crosstail.training.model import load_model
+from crosstail.training.progress import Progress
 from crosstail.transfer import PairStatistics, TransferabilityGraph, boda_lower_bound
 
 MATRIX = 150  # pairs up to which every edge has a cell

@@ -9,7 +9,6 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from crosstail.report.wording import several
 from crosstail.report.compare.charts import (
     Figure,
     counts_figure,
@@ -37,6 +36,7 @@ from crosstail.report.compare.tables import (
 )
 from crosstail.report.page import Chart, Page, save_chart
 from crosstail.report.run.trace import method_curve, method_figure
+from crosstail.report.wording import several
 
 FORMATS = ("svg", "png", "pdf")
 NAMED = 20  # folders that were left out, by name
