@@ -16,6 +16,7 @@ from PIL import Image
 
 from crosstail.cache import cache_folder, write_atomically
 from crosstail.report.document.model import Chart, Document, Picture, Table
+from crosstail.storage import write_whole
 
 
 def render(document: Document) -> str:
@@ -28,9 +29,9 @@ def render(document: Document) -> str:
 
 
 def save(document: Document, path: Path) -> None:
-    """Write the page."""
+    """Write the page, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(document), encoding="utf-8")
+    write_whole(path, render(document).encode())
 
 
 @cache
