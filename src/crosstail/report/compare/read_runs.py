@@ -81,7 +81,7 @@ def read_runs(places: Sequence[Path]) -> Runs:
     return Runs(table, (*skipped, *repeated))
 
 
-def read_run(folder: Path) -> ComparedRun | SkippedFolder:
+def read_result(folder: Path) -> ComparedRun | SkippedFolder:
     """A finished run, or why there is none."""
     try:
         result = RunFolder(folder).result()
@@ -90,7 +90,9 @@ def read_run(folder: Path) -> ComparedRun | SkippedFolder:
         counts, shape = np.asarray(result.counts, np.int32), (len(result.domains), len(result.classes))
         validation, test = result.validation.pairs(), result.test.pairs()
         if {counts.shape, validation.totals.shape, test.totals.shape} != {shape}:
-            return SkippedFolder(folder, f"result.json has tables that are not {shape[0]} domains by {shape[1]} classes")
+            return SkippedFolder(
+                folder, f"result.json has tables that are not {shape[0]} domains by {shape[1]} classes"
+            )
     except (OSError, ValueError) as error:
         return SkippedFolder(folder, str(error).removeprefix(f"{folder}/"))
     return ComparedRun(
@@ -121,7 +123,7 @@ def _under(place: Path) -> Iterator[ComparedRun | SkippedFolder]:
             yield from _of_sweep(folder)
         elif "spec.json" in files or "result.json" in files:
             folders.clear()
-            yield read_run(folder)
+            yield read_result(folder)
         folders.sort()
 
 
@@ -130,7 +132,7 @@ def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
     store = Store.existing(folder)
     runs: dict[str, ComparedRun] = {}
     for place in sorted((folder / "runs").glob("*")):
-        run = read_run(place)
+        run = read_result(place)
         if isinstance(run, SkippedFolder):
             yield run
         elif run.spec.key != place.name:
@@ -235,7 +237,9 @@ def _method_names(data: Sequence[str], runs: Sequence[ComparedRun]) -> list[str]
         if run.chosen:
             chosen.setdefault(key, []).append(run.spec.hparams)
     differing = {
-        key: [name for name in dict.fromkeys(n for own in same for n in own) if len({repr(o.get(name)) for o in same}) > 1]
+        key: [
+            name for name in dict.fromkeys(n for own in same for n in own) if len({repr(o.get(name)) for o in same}) > 1
+        ]
         for key, same in chosen.items()
     }
     names = []

@@ -141,7 +141,9 @@ def alignment_table(summary: pd.DataFrame, metric: str = "pair average") -> pd.D
     def balanced(method: str) -> str:
         name, comma, rest = method.partition(",")
         algorithm, colon, stage = name.partition(":")
-        return "+".join("boda" if part == "da" else part for part in algorithm.split("+")) + colon + stage + comma + rest
+        return (
+            "+".join("boda" if part == "da" else part for part in algorithm.split("+")) + colon + stage + comma + rest
+        )
 
     table = _variants(summary, metric, balanced)[["data", "base", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "BoDA", "DA"])
