@@ -10,7 +10,8 @@ import numpy as np
 
 from bench._memory import usage_of
 from bench._rows import Row
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 
 DOMAINS, CLASSES, FEATURES = 6, 345, 2048
 ROWS, QUICK_ROWS = 500_000, 100_000

@@ -12,7 +12,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 
 SEEDS = 3

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+
+from crosstail.training.fit import fit
 
 WAYS = {
     "from the batches (default)": {"weight": 1.0},

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from crosstail import algorithms
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 
 SEEDS = 3
 WORDS = {"dataset": "digits", "backbone": "efficientnet_lite0", "freeze": True, "steps": 300}

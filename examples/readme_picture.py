@@ -9,7 +9,9 @@ from crosstail.cli import demo
 from crosstail.report.graph_chart import graph_chart
 from crosstail.report.page import save_chart
 from crosstail.training.folder import RunFolder
-from crosstail.training.run import graph_of, load_inputs, load_model
+from crosstail.training.evaluation import graph_of
+from crosstail.training.inputs import load_inputs
+from crosstail.training.model import load_model
 
 charts = []
 for method, title in (("erm", "ERM"), ("boda", "BoDA")):

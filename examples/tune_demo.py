@@ -13,7 +13,7 @@ from pathlib import Path
 
 from crosstail import algorithms
 from crosstail.cli import demo
-from crosstail.training import fit
+from crosstail.training.fit import fit
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--out", type=Path, default=Path("runs/tune"))

@@ -17,7 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from crosstail.prediction.predictor import Predictor
 from crosstail.sklearn import CrosstailClassifier, PairBalancedSampler, _say_one_domain
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 
 SHORT = {"steps": 25, "width": 16, "evaluations": 1, "hparams": {"lr": 0.03}}
 

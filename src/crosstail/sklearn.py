@@ -18,9 +18,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from crosstail import data
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
-from crosstail.training import RunSpec, fit
-from crosstail.training.folder import RunFolder
-from crosstail.training.run import Inputs, build_model
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
+from crosstail.training.inputs import Inputs
+from crosstail.training.model import build_final_model
 
 BATCH = 1024
 
@@ -28,7 +29,7 @@ BATCH = 1024
 class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A run of `crosstail fit` on vectors, as an estimator.
 
-    `hparams`, `width`, `steps`, `batch_size` (per domain), `evaluations` and `decouple` are those of a run. A share
+    `hparams`, `width`, `steps`, `batch_size` (per domain), `evaluations` and `second_stage` are those of a run. A share
     `validation` of each pair is kept back to select the best evaluation; with 0 the last one counts. Only `fit` needs
     the domains, and `result_` is what the run says of itself. For pipelines and searches, switch on scikit-learn's
     metadata routing and ask for the domain with `set_fit_request(domain=True)`.
@@ -50,7 +51,7 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         steps: int = 1000,
         batch_size: int = 24,
         evaluations: int = 10,
-        decouple: bool = False,
+        second_stage: str | None = None,
         validation: float = 0.1,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -60,7 +61,7 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.steps = steps
         self.batch_size = batch_size
         self.evaluations = evaluations
-        self.decouple = decouple
+        self.second_stage = second_stage
         self.validation = validation
         self.random_state = random_state
 
@@ -79,17 +80,20 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             dataset="X",
             algorithm=self.algorithm,
             backbone="mlp",
+            freeze=False,
+            augment=False,
             width=self.width,
             hparams=self.hparams or {},
-            decouple=self.decouple,
+            second_stage=self.second_stage,
             seed=seed,
             steps=self.steps,
             batch_size=self.batch_size,
             evaluations=self.evaluations,
         )
         with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
-            self.result_ = fit(spec, Path(folder), load=lambda spec, progress: Inputs(dataset, {}))
-            self.network_ = self._network(RunFolder(Path(folder)).load("model.pt") or {})
+            run = fit(spec, Path(folder), inputs=Inputs(dataset))
+            self.result_ = run.result
+            self.network_ = self._network(run.folder.weights())
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -106,9 +110,9 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _network(self, weights: dict[str, torch.Tensor]) -> Algorithm:
         """In double precision, in which a row's figures do not depend on the rows beside it."""
-        spec, counts = RunSpec.from_json(self.result_["spec"]), np.array(self.result_["counts"])
+        spec, counts = self.result_.spec, np.array(self.result_.counts)
         with torch.random.fork_rng(devices=[]):
-            network = build_model(spec, (self.n_features_in_,), counts).double()
+            network = build_final_model(spec, (self.n_features_in_,), counts).double()
         network.load_state_dict(weights)
         return network.eval()
 

@@ -11,16 +11,20 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 import torch.nn.functional as F
 
 from crosstail import algorithms
 from crosstail.data import DomainBatches, DomainDataset, to_input
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
-from crosstail.training.loop import Progress
-from crosstail.training.run import build_algorithm, decouples, input_shape, load_inputs, load_model
+from crosstail.training.inputs import input_shape, load_inputs
+from crosstail.training.model import build_algorithm, load_model
+from crosstail.training.progress import Progress
+from crosstail.training.resolve import resolve
 
 STEPS = 40
 
@@ -40,8 +44,8 @@ def check_docstring(name: str) -> None:
 def check_learns(name: str) -> None:
     """On separable vectors, the cross-entropy of the trained scores is below half of that of the untrained ones."""
     with _easy_run(name) as (spec, folder):
-        fit(spec, folder)
-        dataset = load_inputs(spec)
+        run = fit(spec, folder)
+        spec, dataset = run.result.spec, run.inputs.seen()
         before = _cross_entropy(build_algorithm(spec, input_shape(dataset), dataset.counts("train")), dataset)
         after = _cross_entropy(load_model(RunFolder(folder), dataset, trust=True), dataset)
         assert after < before / 2, f"{name}: the loss on the training set went from {before:.3f} to {after:.3f}"
@@ -50,13 +54,13 @@ def check_learns(name: str) -> None:
 def check_beats_chance(name: str) -> None:
     """On an easy and balanced set, every pair is above chance."""
     with _easy_run(name) as (spec, folder):
-        result = fit(spec, folder)
-        chance = 1 / len(result["classes"])
-        assert result["test"]["worst_pair"] > chance, f"{name}: a pair has {result['test']['worst_pair']:.2f}"
+        result = fit(spec, folder).result
+        worst = result.test.worst_pair or 0.0
+        assert worst > 1 / len(result.classes), f"{name}: a pair has {worst:.2f}"
 
 
 def check_deterministic(name: str) -> None:
-    """Same seed, same weights and figures, whatever was drawn before; another seed, other weights."""
+    """Same seed, same weights and accuracies, whatever was drawn before; another seed, other weights."""
     with _easy_run(name) as (spec, folder):
         torch.manual_seed(1)
         np.random.seed(1)  # noqa: NPY002
@@ -74,7 +78,7 @@ def check_resumes(name: str) -> None:
         expected = _outcome(spec, folder / "whole")
         for stop in (1, STEPS // 2 + 1, STEPS):
             try:
-                fit(spec, folder / "stopped", _stopping_at(stop))
+                fit(spec, folder / "stopped", progress=_stopping_at(stop))
             except _Stop:
                 continue
             raise AssertionError(f"{name}: never reached step {stop}")
@@ -85,16 +89,16 @@ def check_steps(name: str) -> None:
     """It trains for as many steps as asked, and evaluates at the last one."""
     with _easy_run(name) as (spec, folder):
         reports: list[tuple[str, int, int]] = []
-        fit(spec, folder, lambda what, done, total: reports.append((what, done, total)))
-        stages = range(1, 2 + decouples(spec))
+        run = fit(spec, folder, progress=lambda what, done, total: reports.append((what, done, total)))
+        stages = range(1, 1 + len(run.result.selected_steps))
         expected = [(f"stage {stage}", step + 1, STEPS) for stage in stages for step in range(STEPS)]
         assert reports == expected, f"{name}: took {len(reports)} steps of {len(expected)}"
-        last = RunFolder(folder).records()[-1]["step"]
+        last = run.folder.records()[-1].step
         assert last == STEPS, f"{name}: last evaluated at step {last} of {STEPS}"
 
 
 def check_test_unseen(name: str) -> None:
-    """Other samples and labels in the test split change the test figures and nothing else."""
+    """Other samples and labels in the test split change the test accuracies and nothing else."""
     with _easy_run(name) as (spec, folder):
         real = _outcome(spec, folder / "real")
         path = Path(spec.dataset)
@@ -107,15 +111,15 @@ def check_test_unseen(name: str) -> None:
         other = _outcome(spec, folder / "other")
         for part in ("weights", "records", "validation", "selected_step", "transferability"):
             assert other[part] == real[part], f"{name}: the test split changed the {part}"
-        assert other["test"] != real["test"], f"{name}: the test figures do not come from the test split"
+        assert other["test"] != real["test"], f"{name}: the test accuracies do not come from the test split"
 
 
 def check_absent_pairs_and_many_domains(name: str) -> None:
     """Twelve domains, one of them without training data and each without one class: it trains, on finite numbers."""
     counts = [[0 if (c == d % 3 or d == 11) else 6 for c in range(3)] for d in range(12)]
     with _easy_run(name, counts) as (spec, folder):
-        result = fit(replace(spec, steps=6, batch_size=3, evaluations=1), folder)
-        assert np.array(result["test"]["totals"]).shape == (12, 3), f"{name}: pairs are missing"
+        result = fit(replace(spec, steps=6, batch_size=3, evaluations=1), folder).result
+        assert np.array(result.test.totals).shape == (12, 3), f"{name}: pairs are missing"
         _check_finite(name, folder)
 
 
@@ -147,7 +151,8 @@ def check_images(name: str) -> None:
 def check_mixed_precision(name: str) -> None:
     """Five updates in bfloat16 give finite terms, and the weights stay in single precision."""
     with _easy_run(name) as (spec, _):
-        dataset = load_inputs(spec)
+        spec = resolve(spec)
+        dataset = load_inputs(spec).seen()
         algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train")).train()
         optimizers, batches = algorithm.optimizers(), DomainBatches(dataset, batch_size=8)
         for step in range(5):
@@ -159,11 +164,12 @@ def check_mixed_precision(name: str) -> None:
         assert kinds == {torch.float32}, f"{name}: its weights became {kinds}"
 
 
-def check_decouples(name: str) -> None:
+def check_second_stage(name: str) -> None:
     """With a second stage it ends in a classifier that is above chance on every pair of an easy set."""
     with _easy_run(name) as (spec, folder):
-        result = fit(replace(spec, decouple=True), folder)
-        assert result["test"]["worst_pair"] > 1 / len(result["classes"]), f"{name}: the second stage does not learn"
+        result = fit(replace(spec, second_stage="retrain"), folder).result
+        worst = result.test.worst_pair or 0.0
+        assert worst > 1 / len(result.classes), f"{name}: the second stage does not learn"
 
 
 def check_hyperparameters(name: str) -> None:
@@ -193,7 +199,7 @@ CHECKS: tuple[Callable[[str], None], ...] = (
     check_one_domain,
     check_images,
     check_mixed_precision,
-    check_decouples,
+    check_second_stage,
     check_hyperparameters,
 )
 
@@ -227,20 +233,19 @@ def _easy_run(name: str, counts: Any = ((20, 20, 20), (20, 20, 20))) -> Iterator
 
 
 def _outcome(spec: RunSpec, folder: Path) -> dict[str, Any]:
-    """What a run ends with, to the bit; of the records and the result all but the time and, apart, the test figures."""
-    result = fit(spec, folder)
-    state = RunFolder(folder).load("model.pt") or {}
-    records = RunFolder(folder).records()
+    """What a run ends with, to the bit; everything but the time, with test accuracies apart from the rest."""
+    run = fit(spec, folder)
+    records = [msgspec.to_builtins(record) for record in run.folder.records()]
     return {
-        **{key: result[key] for key in ("selected_step", "validation", "test", "transferability")},
-        "weights": {key: value.numpy().tobytes() for key, value in state.items()},
+        **{key: getattr(run.result, key) for key in ("selected_step", "validation", "test", "transferability")},
+        "weights": {key: value.numpy().tobytes() for key, value in run.folder.weights().items()},
         "records": [{k: v for k, v in record.items() if k not in ("seconds", "test")} for record in records],
         "test_records": [record["test"] for record in records],
     }
 
 
 def _check_finite(name: str, folder: Path) -> None:
-    state = RunFolder(folder).load("model.pt") or {}
+    state = RunFolder(folder).weights()
     wrong = [key for key, value in state.items() if bool(torch.isnan(value).any())]
     assert not wrong, f"{name}: {wrong[0]} is NaN"
 

@@ -14,7 +14,7 @@ from crosstail.sweep.worker import inputs
 from crosstail.training import RunSpec
 from crosstail.training.evaluation import features
 from crosstail.training.folder import RunFolder
-from crosstail.training.run import load_model
+from crosstail.training.model import load_model
 from crosstail.transfer import TransferabilityGraph
 
 Record = dict[str, Any]

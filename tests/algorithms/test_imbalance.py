@@ -11,7 +11,8 @@ from crosstail import algorithms, backbones
 from crosstail.algorithms import Task
 from crosstail.data import DomainBatch
 from crosstail.testing import save_separable
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 
 SMALL = [[400, 3, 0, 9], [1, 25, 70, 0], [0, 0, 0, 0]]

@@ -11,7 +11,8 @@ from crosstail import algorithms, backbones
 from crosstail.algorithms import Task
 from crosstail.algorithms.ssp import corrupted, turned
 from crosstail.data import DomainBatch
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 
 COUNTS = torch.tensor([[40, 3], [1, 25]])

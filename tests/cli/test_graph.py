@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from crosstail.testing import save_separable
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 from crosstail.transfer import TransferabilityGraph
 

@@ -5,7 +5,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 
 COMMON = {"backbone": "mlp", "width": 8, "steps": 6, "batch_size": 4, "evaluations": 2}

@@ -13,7 +13,8 @@ from crosstail.prediction import export as exporting
 from crosstail.prediction.export import Differs, export
 from crosstail.prediction.predictor import Predictor
 from crosstail.testing import save_separable
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 
 SHORT = {"steps": 20, "batch_size": 6, "evaluations": 1}
 WITHOUT_US = """

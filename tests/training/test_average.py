@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from crosstail import testing
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 from crosstail.training.average import WeightAverage
 from crosstail.training.folder import RunFolder
 

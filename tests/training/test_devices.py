@@ -14,7 +14,8 @@ import torch
 
 from crosstail import algorithms, backbones, discovery, testing
 from crosstail.data import DomainBatch, DomainBatches, load
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 from crosstail.training.devices import Devices
 from crosstail.training.folder import RunFolder
 
@@ -45,7 +46,8 @@ def figures(folder: Path):
 TWO = """
 import json, sys
 from pathlib import Path
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 from crosstail.training.devices import Devices
 
 for line in Path(sys.argv[1]).read_text().splitlines():

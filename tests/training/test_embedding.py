@@ -14,7 +14,7 @@ from crosstail.backbones import Backbone
 from crosstail.data import Augment, BrokenImage, DomainDataset, ImageFiles, to_input
 from crosstail.training import RunSpec
 from crosstail.training.embedding import cache_folder, embed
-from crosstail.training.run import load_inputs
+from crosstail.training.inputs import load_inputs
 
 
 class Counting(Backbone):

@@ -8,7 +8,8 @@ from crosstail.data import DomainDataset
 from crosstail.losses import PairStatistics
 from crosstail.training import RunSpec
 from crosstail.training.evaluation import features, pair_accuracy, stream_statistics
-from crosstail.training.run import build_algorithm, input_shape
+from crosstail.training.inputs import input_shape
+from crosstail.training.model import build_algorithm
 
 
 @pytest.fixture(params=[1, 7, 256])

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from crosstail.data.sources import npz_members as mapped
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 from crosstail.training.memory import lower_if_short
 
 

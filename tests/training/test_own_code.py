@@ -8,7 +8,8 @@ import pytest
 
 from crosstail import testing
 from crosstail.prediction.predictor import Predictor
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 
 SOURCE = '''
 import torch.nn.functional as F

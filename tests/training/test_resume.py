@@ -19,7 +19,9 @@ import torch
 from crosstail import algorithms, cli
 from crosstail.losses import PairStatistics
 from crosstail.testing import save_separable
-from crosstail.training import Diverged, RunSpec, fit, run
+from crosstail.training import RunSpec, run
+from crosstail.training.loop import Diverged
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 
 STEPS = 12

@@ -11,10 +11,13 @@ from crosstail import algorithms
 from crosstail.data import DomainBatches
 from crosstail.metrics import PairAccuracy
 from crosstail.testing import save_separable
-from crosstail.training import RunSpec, fit, loop
+from crosstail.training import RunSpec, loop
+from crosstail.training.fit import fit
 from crosstail.training.evaluation import pair_accuracy
 from crosstail.training.folder import RunFolder
-from crosstail.training.run import build_algorithm, graph_of, input_shape, load_inputs, load_model
+from crosstail.training.evaluation import graph_of
+from crosstail.training.inputs import input_shape, load_inputs
+from crosstail.training.model import build_algorithm, load_model
 from crosstail.transfer import TransferabilityGraph
 
 COUNTS = [[150, 8, 2], [0, 60, 25]]

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from crosstail.testing import save_separable
-from crosstail.training import RunSpec, fit, run
+from crosstail.training import RunSpec, run
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 
 

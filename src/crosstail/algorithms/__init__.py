@@ -21,6 +21,7 @@ __all__ = [
     "Task",
     "Uniform",
     "build",
+    "canonical",
     "catalogue",
     "draw",
     "find",
@@ -39,6 +40,17 @@ def find(name: str) -> type[Algorithm]:
     """
     term, base = _parts(name)
     return _composed(name, _defined_by(term), _defined_by(base)) if term else _defined_by(base)
+
+
+def canonical(name: str) -> str:
+    """The method that a name stands for.
+
+    >>> canonical("crt"), canonical("boda+crt"), canonical("boda")
+    ('erm:retrain', 'boda+erm:retrain', 'boda')
+    """
+    term, base = _parts(name)
+    method = _defined_by(base).alias_of or base
+    return f"{term}+{method}" if term else method
 
 
 def own_file(name: str) -> str:

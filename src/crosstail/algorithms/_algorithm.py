@@ -38,10 +38,9 @@ class Algorithm(nn.Module):
     """One way to train `backbone` and `head`; a subclass says which loss terms it has.
 
     What it needs is declared beside it: batches in which a domain's classes are equally frequent (`class_balanced`), a
-    second stage for the classifier (`decouple`), so many domains with training data (`min_domains`); `refresh_due`
-    asks for a full pass over the training set, whose statistics then arrive in `refresh`. The loop sets `step`, the
-    number of the current step, and `steps`, how many there will be; `chunks` says in how many parts the backbone
-    sees a batch.
+    number of domains with training data (`min_domains`). `refresh_due` asks for a full pass over the training set,
+    whose statistics then arrive in `refresh`. The loop sets `step`, the number of the current step, and `steps`, the
+    number of steps in all; the backbone processes a batch in `chunks` parts.
     """
 
     @dataclass(frozen=True, kw_only=True)
@@ -54,7 +53,7 @@ class Algorithm(nn.Module):
     family = "own"
     passes = 1.0  # forward and backward passes over the batch that a step needs by definition
     class_balanced = False
-    decouple = False
+    alias_of = ""  # the method that this name stands for, such as erm:retrain
     min_domains = 1
     alone = ""  # why BoDA's term cannot be added to it, if so
     unshared = ""  # why several processes cannot train it together, if so

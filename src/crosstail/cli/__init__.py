@@ -62,7 +62,7 @@ def main() -> None:
         _say("error: ", f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
         sys.exit(1)
     except RuntimeError as error:
-        from crosstail.training import Diverged  # here, as importing torch takes seconds
+        from crosstail.training.loop import Diverged  # here, as importing torch takes seconds
 
         if not isinstance(error, Diverged):
             raise

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help needs none of it
-    from crosstail.training.loop import Progress as Report
+    from crosstail.training.progress import Progress as Report
 
 
 @contextmanager

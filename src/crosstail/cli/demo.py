@@ -32,7 +32,7 @@ def demo(
     from crosstail.report.compare.demo_page import write_page
     from crosstail.report.compare.read_runs import read_runs
     from crosstail.report.compare.tables import summary_table
-    from crosstail.training import fit
+    from crosstail.training.fit import fit
 
     began = time.monotonic()
     console = Console()

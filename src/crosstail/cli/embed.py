@@ -39,7 +39,7 @@ def embed(
     from crosstail import data
     from crosstail.training import RunSpec, embedding
     from crosstail.training.memory import lower_if_short
-    from crosstail.training.run import frozen_backbone, input_shape, prepare_as_split, sized
+    from crosstail.training.inputs import frozen_backbone, input_shape, prepare_as_split, sized
 
     spec = RunSpec(
         dataset=dataset,

@@ -129,7 +129,8 @@ def _of_run(run: Path, metric: Any, trust: bool) -> Found:
     """The graph of a run's training samples."""
     from crosstail import protocols
     from crosstail.training.folder import RunFolder
-    from crosstail.training.run import graph_of, load_model
+    from crosstail.training.evaluation import graph_of
+    from crosstail.training.model import load_model
 
     folder = RunFolder(run)
     spec = folder.spec()

@@ -19,7 +19,7 @@ from crosstail import __version__
 from crosstail.data import DomainDataset, ImageFiles
 from crosstail.prediction.predictor import Predictor
 from crosstail.training.folder import RunFolder
-from crosstail.training.loop import Progress
+from crosstail.training.progress import Progress
 
 TOLERANCE = 1e-4
 BATCH = 64

@@ -18,8 +18,9 @@ from crosstail.data.sources.npz_members import read_member
 from crosstail.metrics import PairAccuracy
 from crosstail.training import own_code
 from crosstail.training.folder import RunFolder
-from crosstail.training.loop import Progress
-from crosstail.training.run import build_model, frozen_backbone
+from crosstail.training.progress import Progress
+from crosstail.training.inputs import frozen_backbone
+from crosstail.training.model import build_final_model
 
 
 class Predictor:
@@ -42,7 +43,7 @@ class Predictor:
         frozen = self._frozen(str(weights) if weights else None, result["weights"])
         self.embedder = FrozenNetwork(frozen) if frozen else None
         seen = (frozen.num_features,) if frozen else self.input_shape
-        self.algorithm = build_model(own_code.from_copy(self.spec, folder, trust), seen, self.counts)
+        self.algorithm = build_final_model(own_code.from_copy(self.spec, folder, trust), seen, self.counts)
         self.algorithm.load_state_dict(state)
         self.algorithm.eval()
 

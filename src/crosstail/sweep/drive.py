@@ -1,18 +1,18 @@
-"""From a plan to its results: trials, selection, and the chosen under several seeds."""
+"""From a plan to its results: trials, selection, and the chosen trials with several seeds."""
 
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from crosstail import protocols
 from crosstail.sweep import search
 from crosstail.sweep.launchers._launcher import Launcher
 from crosstail.sweep.plan import Plan
 from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome
-from crosstail.training.loop import Progress
-from crosstail.training.run import build_algorithm, input_shape
+from crosstail.training.inputs import input_shape, load_inputs
+from crosstail.training.model import build_algorithm
+from crosstail.training.progress import Progress
 
 POLL = 0.5  # seconds between two looks at runs that others work on
 
@@ -20,14 +20,14 @@ Event = tuple[Job, Outcome]
 
 
 def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | None = None) -> Iterator[Event]:
-    """Do what a plan asks for and is not done yet; give every run with its outcome when that is known.
+    """Do what a plan asks for and is not done yet; yield every run with its outcome as soon as that is known.
 
-    A run that was finished before comes first, as "kept". A run that failed before is tried once more. Progress is
+    Runs that were finished before come first, as "kept". A run that failed before is tried once more. Progress is
     reported while the data are read, before the first run.
     """
     store.add(plan)
     store.tidy()
-    if not all(store.has(spec.key) for entry in plan.algorithms for spec in plan.runs(entry, {})):
+    if not all(store.has(spec.key) for method in plan.methods for spec in plan.runs(method, plan.drawn[method][0])):
         check(plan, progress)
     return _events(plan, store, launcher)
 
@@ -37,46 +37,46 @@ def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
     jobs = []
     for choice in choices(store, store.results(), plan):
         if choice.trial is not None:
-            for seed, specs in enumerate(plan.finals(choice.entry, choice.hparams)):
+            for seed, specs in enumerate(plan.finals(choice.method, choice.hparams)):
                 jobs += [Job(spec, f"seed {seed}") for spec in specs if seed > 0]
     yield from complete(store, launcher, _by_data(plan, jobs))
 
 
 def check(plan: Plan, progress: Progress | None = None) -> None:
-    """Tell a mistake at once and not once per run, and embed images here and not in every worker."""
-    dataset = protocols.load(plan.runs(plan.algorithms[0], {})[0], progress).dataset
-    for entry in plan.algorithms:
-        build_algorithm(plan.runs(entry, {})[0], input_shape(dataset), dataset.counts("train"))
+    """Report a mistake once instead of in every run, and embed images here instead of in every worker."""
+    dataset = load_inputs(plan.runs(plan.methods[0], {})[0]).seen(progress)
+    for method in plan.methods:
+        build_algorithm(plan.runs(method, {})[0], input_shape(dataset), dataset.counts("train"))
 
 
 def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
-    """All that are known, and those that the search proposes when they are done."""
-    begun = dict.fromkeys(plan.algorithms, 0)
+    """The known trials, then those that the search proposes."""
+    begun = dict.fromkeys(plan.methods, 0)
     while True:
         jobs = []
-        for entry in plan.algorithms:
-            trials = store.trials(plan, entry)
-            for trial in range(begun[entry], len(trials)):
-                specs = plan.runs(entry, trials[trial])
-                limits = search.limits(plan, entry, store, trial)
-                jobs += [Job(spec, f"trial {trial}", at_least=limits) for spec in specs]
-            begun[entry] = len(trials)
+        for method in plan.methods:
+            trials = store.trials(plan, method)
+            for trial in range(begun[method], len(trials)):
+                specs = plan.runs(method, trials[trial])
+                limits = search.limits(plan, method, store, trial)
+                jobs += [Job(spec, f"trial {trial}", limits=limits) for spec in specs]
+            begun[method] = len(trials)
         yield from complete(store, launcher, _by_data(plan, jobs))
         if all(count == plan.trials for count in begun.values()):
             return
-        for entry in plan.algorithms:
-            if begun[entry] < plan.trials:
-                known = begun[entry] - 1
-                store.propose(entry, known, search.propose(plan, entry, store, known))
+        for method in plan.methods:
+            if begun[method] < plan.trials:
+                known = begun[method] - 1
+                store.propose(method, known, search.propose(plan, method, store, known))
 
 
 def _by_data(plan: Plan, jobs: Sequence[Job]) -> list[Job]:
-    """Runs on the same data one after the other: workers keep them."""
+    """Runs on the same data one after the other: workers keep the data."""
     return sorted(jobs, key=lambda job: plan.unseen.index(job.spec.unseen))
 
 
 def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[Event]:
-    """See to it that every job is done or has failed, by this launcher or by others who work on the same folder."""
+    """Wait until every job is done or has failed, by this launcher or by other processes on the same folder."""
     pending = {job.spec.key: job for job in jobs}
     before = {key: failure.attempts for key, failure in store.failures().items()}
     how = "kept"

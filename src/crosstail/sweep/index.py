@@ -1,32 +1,44 @@
-"""The figures of all finished runs, without reading every result again."""
+"""The accuracies of all finished runs, without reading every result again."""
 
-import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from crosstail.sweep.files import names, write_whole
-from crosstail.training.spec import key_of
+import msgspec
+
+from crosstail.storage import write_whole
+from crosstail.sweep.files import names
+from crosstail.training.result import RunResult
 
 METRICS = ("pair_average", "average", "worst_domain", "worst_pair")
-Summary = dict[str, Any]
-"""What a sweep needs of a result: its seconds, and these metrics on validation and test."""
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What a sweep needs of a result: its seconds, and METRICS on validation and test."""
+
+    seconds: float
+    validation: dict[str, float | None]
+    test: dict[str, float | None]
+
+
+class IndexLine(msgspec.Struct, frozen=True, array_like=True):
+    """A run's summary, valid while its result has this modification time and size."""
+
+    key: str
+    stamp: tuple[int, int]
+    summary: Summary
 
 
 class Index:
-    """A file beside the runs with one line per result, which can be made again from them at any time.
-
-    A line counts as long as its result has the size and the time of change that it had when it was read.
-    """
+    """A file beside the runs with one line per result; it can be rebuilt from them at any time."""
 
     def __init__(self, folder: Path) -> None:
         self._runs = folder / "runs"
         self._file = folder / "index.jsonl"
-        self._lines: dict[str, tuple[list[int], Summary]] | None = None
+        self._lines: dict[str, IndexLine] | None = None
         self.damaged: list[str] = []
 
     def read(self) -> dict[str, Summary]:
-        """The summaries of the finished runs, by key; `damaged` then names the folders that hold no result."""
+        """The summaries of the finished runs, by key; `damaged` then lists the folders that hold no result."""
         known = self._load() if self._lines is None else self._lines
         self._lines, self.damaged = {}, []
         new = 0
@@ -37,42 +49,39 @@ class Index:
             except (FileNotFoundError, NotADirectoryError):
                 self.damaged.append(key)
                 continue
-            stamp = [status.st_mtime_ns, status.st_size]
+            stamp = status.st_mtime_ns, status.st_size
             line = known.get(key)
-            if line is None or line[0] != stamp:
+            if line is None or line.stamp != stamp:
                 new += 1
                 summary = read_summary(path, key)
                 if summary is None:
                     self.damaged.append(key)
                     continue
-                line = stamp, summary
+                line = IndexLine(key, stamp, summary)
             self._lines[key] = line
         if new * 20 > len(self._lines):
-            with suppress(OSError):  # on a full disk one does without
+            with suppress(OSError):  # a full disk: the index is only a shortcut
                 self._save(self._lines)
-        return {key: summary for key, (_, summary) in self._lines.items()}
+        return {key: line.summary for key, line in self._lines.items()}
 
-    def _load(self) -> dict[str, tuple[list[int], Summary]]:
-        found = {}
+    def _load(self) -> dict[str, IndexLine]:
         try:
-            for text in self._file.read_text(encoding="utf-8", errors="replace").splitlines():
-                key, stamp, summary = json.loads(text)
-                found[key] = stamp, summary
-        except (OSError, ValueError, TypeError):
-            pass  # from here on the results themselves are read
-        return found
+            lines = [msgspec.json.decode(line, type=IndexLine) for line in self._file.read_bytes().splitlines()]
+        except (OSError, msgspec.DecodeError):
+            return {}  # the results themselves are read instead
+        return {line.key: line for line in lines}
 
-    def _save(self, lines: dict[str, tuple[list[int], Summary]]) -> None:
-        write_whole(self._file, "".join(json.dumps([key, *line]) + "\n" for key, line in lines.items()))
+    def _save(self, lines: dict[str, IndexLine]) -> None:
+        write_whole(self._file, b"".join(msgspec.json.encode(line) + b"\n" for line in lines.values()))
 
 
 def read_summary(path: Path, key: str) -> Summary | None:
-    """What a result says, or None if it is no whole result of the run with this key."""
+    """The summary of a result, or None if it is not the complete result of the run with this key."""
     try:
-        result = json.loads(path.read_bytes())
-        if key_of(result["spec"]) != key:
-            return None
-        figures = {part: {metric: result[part][metric] for metric in METRICS} for part in ("validation", "test")}
-        return {"seconds": result["seconds"], **figures}
-    except (FileNotFoundError, ValueError, TypeError, KeyError):  # a disk that cannot be read is another matter
+        result = msgspec.json.decode(path.read_bytes(), type=RunResult)
+    except (FileNotFoundError, msgspec.DecodeError):  # other I/O errors are raised
         return None
+    if result.spec.key != key:
+        return None
+    validation, test = ({m: getattr(split, m) for m in METRICS} for split in (result.validation, result.test))
+    return Summary(result.seconds, validation, test)

@@ -1,120 +1,102 @@
-"""A sweep as a value: which algorithms, how many trials and seeds, on what; the same plan gives the same runs."""
+"""A sweep as a value: which methods, how many trials and seeds, on what; the same plan gives the same runs."""
 
 import hashlib
 import importlib.util
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
-from crosstail.training.spec import RunSpec
+import msgspec
 
-DECOUPLE = ":decouple"
-SEARCHES = ("random", "tpe")
+from crosstail.training.spec import RunSpec, split_method
+
 Hparams = dict[str, Any]
-
-
-def parse(entry: str) -> tuple[str, bool]:
-    """An algorithm as it is written in a plan, and whether its classifier is trained again.
-
-    >>> parse("boda"), parse("boda:decouple"), parse("own/mine.py:decouple")
-    (('boda', False), ('boda', True), ('own/mine.py', True))
-    """
-    return entry.removesuffix(DECOUPLE), entry.endswith(DECOUPLE)
-
-
-def entry_of(algorithm: str, decouple: bool) -> str:
-    """The inverse of `parse`."""
-    return algorithm + DECOUPLE * decouple
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Per algorithm some trials from seed 0, and then the best of them under several seeds.
+    """For each method some trials with seed 0, then the best of them with several seeds.
 
-    Everything that decides a run is written down here, the hyperparameters of every trial included, so that a reader
-    of a plan needs neither the data nor the algorithms.
+    Everything that decides a run is written down here, the hyperparameters of every trial included, so that reading a
+    plan requires neither the data nor the algorithms. A method is an algorithm with or without a second stage, such as
+    `boda` or `boda:retrain`.
     """
 
-    shared: RunSpec  # its algorithm, decouple, hparams, seed and unseen are those of each run
-    algorithms: tuple[str, ...]
+    shared: RunSpec  # resolved; its algorithm, second stage, hparams, seed and unseen are replaced in each run
+    methods: tuple[str, ...]
     unseen: tuple[str | None, ...] = (None,)  # under dg, the domains that are left out in turn
     trials: int = 20
     seeds: int = 3
-    search: str = "random"
-    drawn: dict[str, tuple[Hparams, ...]] = field(default_factory=dict)  # by algorithm and trial; tpe proposes the rest
+    search: Literal["random", "tpe"] = "random"
+    drawn: dict[str, tuple[Hparams, ...]] = field(default_factory=dict)  # by method and trial; tpe proposes the rest
 
     def __post_init__(self) -> None:
         for name in ("trials", "seeds"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 1 or more")
-        if self.search not in SEARCHES:
-            raise ValueError(f"search is {self.search!r}, expected {' or '.join(SEARCHES)}")
 
-    def runs(self, entry: str, hparams: Hparams, seed: int = 0) -> list[RunSpec]:
-        """One run of an algorithm, or one for each domain that is left out."""
-        algorithm, decouple = parse(entry)
-        own: dict[str, Any] = {"algorithm": algorithm, "decouple": decouple, "seed": seed}
-        return [replace(self.shared, **own, hparams=hparams, unseen=unseen) for unseen in self.unseen]
+    def runs(self, method: str, hparams: Hparams, seed: int = 0) -> list[RunSpec]:
+        """One run of a method, or one for each domain that is left out."""
+        algorithm, stage = split_method(method)
+        own: dict[str, Any] = {"algorithm": algorithm, "second_stage": stage, "seed": seed, "hparams": hparams}
+        return [replace(self.shared, **own, unseen=unseen) for unseen in self.unseen]
 
-    def finals(self, entry: str, hparams: Hparams) -> list[list[RunSpec]]:
-        """The runs of the chosen hyperparameters, by seed; those of seed 0 are the trial's own."""
-        return [self.runs(entry, hparams, seed) for seed in range(self.seeds)]
+    def finals(self, method: str, hparams: Hparams) -> list[list[RunSpec]]:
+        """The runs with the chosen hyperparameters, by seed; those of seed 0 are the trial itself."""
+        return [self.runs(method, hparams, seed) for seed in range(self.seeds)]
 
     @property
-    def runs_per_algorithm(self) -> int:
+    def runs_per_method(self) -> int:
         """Trials and seeds; the chosen trial is the first of the seeds."""
         return len(self.unseen) * (self.trials + self.seeds - 1)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {**vars(self), "shared": self.shared.to_json()}
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "Plan":
-        """The inverse of `to_json`."""
-        return cls(
-            **{
-                **record,
-                "shared": RunSpec.from_json(record["shared"]),
-                "algorithms": tuple(record["algorithms"]),
-                "unseen": tuple(record["unseen"]),
-                "drawn": {entry: tuple(trials) for entry, trials in record["drawn"].items()},
-            }
-        )
 
     @property
     def key(self) -> str:
         """Names the plan among others of the same sweep."""
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:16]
 
 
-def make(shared: RunSpec, entries: Iterable[str], *, trials: int = 20, seeds: int = 3, search: str = "random") -> Plan:
-    """A plan with its trials drawn; a wrong name is told now and not by every run."""
-    from crosstail import protocols
+def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: int = 3, search: str = "random") -> Plan:
+    """A plan with its trials drawn; a wrong name is reported now instead of by every run."""
+    from crosstail.training.inputs import folds, load_source
+    from crosstail.training.resolve import resolve
 
+    if search not in ("random", "tpe"):
+        raise ValueError(f"search is {search!r}, expected random or tpe")
     if search == "tpe" and importlib.util.find_spec("optuna") is None:
         raise ValueError("--search tpe needs Optuna: pip install 'crosstail[optuna]'")
-    entries = tuple(dict.fromkeys(entries))
-    if not entries:
-        raise ValueError("a sweep needs algorithms: name one or more, such as --algorithm boda:decouple")
-    unseen = tuple(spec.unseen for spec in protocols.folds(shared))
-    plan = Plan(shared=shared, algorithms=entries, unseen=unseen, trials=trials, seeds=seeds, search=search)
-    known = trials if search == "random" else 1
-    return replace(plan, drawn={entry: tuple(draw(entry, range(known), shared.finetunes)) for entry in entries})
+    known = tuple(dict.fromkeys(_canonical(method) for method in methods))
+    if not known:
+        raise ValueError("a sweep needs methods: name one or more, such as --algorithm boda:retrain")
+    shared = replace(resolve(replace(shared, algorithm="erm", second_stage=None, hparams={})), hparams={})
+    unseen: tuple[str | None, ...] = (shared.unseen,)
+    if shared.protocol == "dg" and shared.unseen is None:
+        unseen = tuple(spec.unseen for spec in folds(shared, load_source(shared)))
+    plan = Plan(shared=shared, methods=known, unseen=unseen, trials=trials, seeds=seeds, search=search)  # type: ignore[arg-type]
+    number = trials if search == "random" else 1
+    return replace(plan, drawn={method: tuple(draw(method, range(number), shared)) for method in known})
 
 
-def draw(entry: str, trials: Sequence[int], finetune: bool = False) -> list[Hparams]:
-    """The hyperparameters of these trials of a random search; trial 0 has the defaults."""
+def draw(method: str, trials: Sequence[int], shared: RunSpec) -> list[Hparams]:
+    """All hyperparameters of these trials of a random search; trial 0 has the defaults."""
     from crosstail import algorithms
+    from crosstail.training.resolve import finetunes
 
-    declared = algorithms.find(_known(entry)).Hparams
-    found = [algorithms.draw(declared, trial, finetune=finetune) for trial in trials]
-    return [{name: rounded(value) for name, value in words.items()} for words in found]
+    declared = algorithms.find(split_method(method)[0]).Hparams
+    found = [algorithms.draw(declared, trial, finetune=finetunes(shared)) for trial in trials]
+    return [complete(method, drawn, shared) for drawn in found]
+
+
+def complete(method: str, drawn: Hparams, shared: RunSpec) -> Hparams:
+    """The drawn hyperparameters to six digits, and the defaults of the others."""
+    from crosstail.training.resolve import all_hparams, finetunes
+
+    rounded_values = {name: rounded(value) for name, value in drawn.items()}
+    return all_hparams(split_method(method)[0], rounded_values, finetune=finetunes(shared))
 
 
 def rounded(value: Any) -> Any:
-    """Six digits of a number: the last ones of an exponential differ from machine to machine.
+    """A number to six digits: the last digits of an exponential differ from machine to machine.
 
     >>> rounded(0.00012345678), rounded("auto")
     (0.000123457, 'auto')
@@ -122,21 +104,23 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def _known(entry: str) -> str:
-    algorithm, _ = parse(entry)
-    name, colon, word = algorithm.rpartition(":")
-    if colon and not algorithm.endswith(".py"):
-        raise ValueError(f"{entry!r}: after {name} only {DECOUPLE!r} may follow, not {word!r}")
-    return algorithm
+def _canonical(method: str) -> str:
+    from crosstail import algorithms, second_stages
+
+    algorithm, stage = split_method(method)
+    if stage:
+        second_stages.find(stage)
+    canonical = algorithms.canonical(algorithm)
+    return canonical if not stage or split_method(canonical)[1] == stage else f"{canonical}:{stage}"
 
 
-def by_algorithm(plans: Iterable[Plan]) -> dict[str, Plan]:
-    """The algorithms of several plans of one sweep, each with the most trials and seeds that any of them asks for."""
+def by_method(plans: Iterable[Plan]) -> dict[str, Plan]:
+    """The methods of several plans of one sweep, each with the most trials and seeds that any of them asks for."""
     found: dict[str, Plan] = {}
     for plan in plans:
-        for entry in plan.algorithms:
-            other = found.get(entry, plan)
-            drawn = max(plan.drawn[entry], other.drawn[entry], key=len)
+        for method in plan.methods:
+            other = found.get(method, plan)
+            drawn = max(plan.drawn[method], other.drawn[method], key=len)
             trials, seeds = max(plan.trials, other.trials), max(plan.seeds, other.seeds)
-            found[entry] = replace(plan, algorithms=(entry,), trials=trials, seeds=seeds, drawn={entry: drawn})
+            found[method] = replace(plan, methods=(method,), trials=trials, seeds=seeds, drawn={method: drawn})
     return found

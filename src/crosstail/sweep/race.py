@@ -13,27 +13,28 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
 from crosstail.sweep import plan as planning
-from crosstail.sweep.plan import Hparams, Plan, parse
+from crosstail.sweep.plan import Hparams, Plan
 from crosstail.sweep.select import SELECTED_ON, choose
 from crosstail.sweep.store import Store
 from crosstail.training.evaluation import predicted
 from crosstail.training.folder import RunFolder
-from crosstail.training.run import build_algorithm, build_model, input_shape
-from crosstail.training.spec import RunSpec
+from crosstail.training.inputs import input_shape
+from crosstail.training.model import build_algorithm, load_model
+from crosstail.training.spec import RunSpec, split_method
 
 EVALUATIONS = 3
 BASELINE = "erm"
 
 
-class Cost(NamedTuple):
-    """What an algorithm asks for, in the order in which it counts; seconds would hang on what else the machine does."""
+class MethodCost(NamedTuple):
+    """What an algorithm asks for, in the order in which it counts; seconds would depend on machine load."""
 
     passes: float  # over the batch, in a step
     stages: int
     searched: int  # hyperparameters of its own that want a search
 
 
-class Failed(NamedTuple):
+class FailedRun(NamedTuple):
     """A run without a result."""
 
     algorithm: str
@@ -47,7 +48,7 @@ class Entrant:
 
     algorithm: str
     family: str
-    cost: Cost
+    cost: MethodCost
     trial: int
     hparams: Hparams
     runs: dict[int, str]  # the key of the run, by seed
@@ -57,7 +58,7 @@ class Entrant:
 
 
 @dataclass(frozen=True)
-class Row:
+class Standing:
     """An entrant's figures: means over the seeds, with 95 % intervals that cover those of every seed."""
 
     algorithm: str
@@ -69,7 +70,7 @@ class Row:
     deviation: float | None  # of the test figure over the seeds
     worst_domain: float
     lead: Difference | None  # of the first over this one, on the test; None for the first
-    cost: Cost
+    cost: MethodCost
     seconds: float
     trial: int
     hparams: Hparams
@@ -86,17 +87,15 @@ class Race:
     """How a race ended."""
 
     plan: Plan
-    board: list[Row]
+    board: list[Standing]
     left_out: dict[str, str]  # by algorithm, with the reason
-    failed: list[Failed]
+    failed: list[FailedRun]
     samples: int  # of the test
 
     @property
     def complete(self) -> bool:
         """Whether every algorithm has its chosen trial under every seed."""
-        return len(self.board) == len(self.plan.algorithms) and all(
-            len(row.runs) == self.plan.seeds for row in self.board
-        )
+        return len(self.board) == len(self.plan.methods) and all(len(row.runs) == self.plan.seeds for row in self.board)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -113,23 +112,23 @@ class Race:
 
 
 def enter(
-    shared: RunSpec, entries: Sequence[str], dataset: DomainDataset, *, trials: int, seeds: int
+    shared: RunSpec, methods: Sequence[str], dataset: DomainDataset, *, trials: int, seeds: int
 ) -> tuple[Plan, dict[str, str]]:
     """The plan of a race, and which algorithms do not suit the data, each with a sentence that says why."""
     for split, use in (("val", "select on"), ("test", "compare on")):
         if not len(dataset.rows(split)):
             raise ValueError(f"{dataset.name} has no samples in the split {split!r}: there is nothing to {use}")
-    plan = planning.make(shared, entries, trials=trials, seeds=seeds)
+    plan = planning.make(shared, methods, trials=trials, seeds=seeds)
     left_out = {}
-    for entry in plan.algorithms:
+    for method in plan.methods:
         try:
-            build_algorithm(plan.runs(entry, {})[0], input_shape(dataset), dataset.counts("train"))
+            build_algorithm(plan.runs(method, {})[0], input_shape(dataset), dataset.counts("train"))
         except ValueError as error:
-            left_out[entry] = str(error)
-    racing = tuple(entry for entry in plan.algorithms if entry not in left_out)
+            left_out[method] = str(error)
+    racing = tuple(method for method in plan.methods if method not in left_out)
     if not racing:
         raise ValueError("\n".join(left_out.values()))
-    return replace(plan, algorithms=racing, drawn={entry: plan.drawn[entry] for entry in racing}), left_out
+    return replace(plan, methods=racing, drawn={method: plan.drawn[method] for method in racing}), left_out
 
 
 def outcome(plan: Plan, left_out: dict[str, str], store: Store, dataset: DomainDataset) -> Race:
@@ -138,41 +137,41 @@ def outcome(plan: Plan, left_out: dict[str, str], store: Store, dataset: DomainD
     return Race(plan, leaderboard(found, dataset), left_out, failed, len(dataset.rows("test")))
 
 
-def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Entrant], list[Failed]]:
+def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Entrant], list[FailedRun]]:
     """The best trial of each algorithm with the answers of its models to the test samples, and the runs that failed."""
     results, failures = store.results(), store.failures()
-    validation = {key: summary["validation"][SELECTED_ON] for key, summary in results.items()}
+    validation = {key: summary.validation[SELECTED_ON] for key, summary in results.items()}
     rows = dataset.rows("test")
     found, failed = [], []
-    for entry in plan.algorithms:
-        trials = store.trials(plan, entry)
-        choice = choose(plan, entry, trials, validation, failures)
-        named = {plan.runs(entry, hparams)[0].key: f"trial {trial}" for trial, hparams in enumerate(trials)}
+    for method in plan.methods:
+        trials = store.trials(plan, method)
+        choice = choose(plan, method, trials, validation, failures)
+        named = {plan.runs(method, hparams)[0].key: f"trial {trial}" for trial, hparams in enumerate(trials)}
         runs: dict[int, str] = {}
         correct: dict[int, NDArray[np.bool_]] = {}
-        for seed, (spec,) in enumerate(plan.finals(entry, choice.hparams) if choice.trial is not None else []):
+        for seed, (spec,) in enumerate(plan.finals(method, choice.hparams) if choice.trial is not None else []):
             named.setdefault(spec.key, f"seed {seed}")
             if spec.key in results:
                 runs[seed] = spec.key
                 correct[seed] = _answers(spec, store, dataset, rows) == dataset.y[rows]
         if choice.trial is not None:
-            algorithm, decouple = parse(entry)
+            algorithm, stage = split_method(method)
             kind = algorithms.find(algorithm)
             found.append(
                 Entrant(
-                    algorithm=entry,
+                    algorithm=method,
                     family=kind.family,
-                    cost=cost(kind, decouple),
+                    cost=cost(kind, stage is not None),
                     trial=choice.trial,
                     hparams=choice.hparams,
                     runs=runs,
-                    seconds=mean(results[key]["seconds"] for key in named if key in results),
-                    validation={seed: validation[key] for seed, key in runs.items()},
+                    seconds=mean(results[key].seconds for key in named if key in results),
+                    validation={seed: validation[key] or 0.0 for seed, key in runs.items()},
                     correct=correct,
                 )
             )
         failed += [
-            Failed(entry, name, (failures[key].error or [failures[key].kind])[-1])
+            FailedRun(method, name, (failures[key].error or [failures[key].kind])[-1])
             for key, name in named.items()
             if key in failures and key not in results
         ]
@@ -182,26 +181,21 @@ def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Ent
 def _answers(spec: RunSpec, store: Store, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The classes that the model of a finished run says these rows are of."""
     folder = store.path / "runs" / spec.key
-    state = RunFolder(folder).load("model.pt")
-    if state is None:
-        raise ValueError(f"{folder} has no model.pt any more: remove the folder and give the same command again")
-    model = build_model(spec, input_shape(dataset), dataset.counts("train"))
-    model.load_state_dict(state)
-    return predicted(model, dataset, rows)
+    return predicted(load_model(RunFolder(folder), dataset, trust=True), dataset, rows)
 
 
-def cost(algorithm: type[Algorithm], decouple: bool = False) -> Cost:
+def cost(algorithm: type[Algorithm], second_stage: bool = False) -> MethodCost:
     """What a class says of its own cost.
 
     >>> cost(algorithms.find("erm")), cost(algorithms.find("mldg"))
-    (Cost(passes=1.0, stages=1, searched=0), Cost(passes=2.0, stages=1, searched=1))
+    (MethodCost(passes=1.0, stages=1, searched=0), MethodCost(passes=2.0, stages=1, searched=1))
     """
     common = {field.name for field in fields(Algorithm.Hparams)}
     searched = [f for f in fields(algorithm.Hparams) if f.metadata["search"] is not None and f.name not in common]
-    return Cost(algorithm.passes, 1 + (decouple or algorithm.decouple), len(searched))
+    return MethodCost(algorithm.passes, 1 + second_stage, len(searched))
 
 
-def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Row]:
+def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Standing]:
     """The best on validation first, of equals the cheapest; the test decides nothing, it only says how sure one is."""
     # Rounded, so that equal figures of different seeds are equal means.
     validation = {entrant.algorithm: round(mean(entrant.validation.values()), 9) for entrant in found}
@@ -223,7 +217,7 @@ def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Row]:
             pairs = [(ranked[0].correct[seed], entrant.correct[seed]) for seed in both]
             lead = over_seeds([paired_difference(*pair, y, domain, **sizes) for pair in pairs])
         board.append(
-            Row(
+            Standing(
                 algorithm=entrant.algorithm,
                 family=entrant.family,
                 validation=validation[entrant.algorithm],
@@ -244,7 +238,7 @@ def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Row]:
 
 
 def over_seeds(differences: Sequence[Difference]) -> Difference:
-    """Their mean, with an interval that covers all of theirs: what hangs on the seed is noise as well.
+    """Their mean, with an interval that covers all of theirs: seed-to-seed variation is noise too.
 
     >>> over_seeds([Difference(0.02, 0.01, 0.03, 0.02), Difference(0.0, -0.01, 0.01, 0.9)])
     Difference(estimate=0.01, low=-0.01, high=0.03, p_value=0.9)
@@ -257,7 +251,7 @@ def over_seeds(differences: Sequence[Difference]) -> Difference:
     )
 
 
-def recommendation(board: Sequence[Row], samples: int) -> str:
+def recommendation(board: Sequence[Standing], samples: int) -> str:
     """Two sentences: what is best on validation and how sure that is, and what is the cheapest that may be as good."""
     first, *others = board
     equal = sum(row.validation == first.validation for row in others)

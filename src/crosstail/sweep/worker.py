@@ -1,20 +1,21 @@
-"""One run of a sweep in this process: claim it, train it, and publish its result or say why there is none."""
+"""One run of a sweep in this process: claim it, train it, and publish its result or the reason why there is none."""
 
-import json
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from crosstail import protocols
+import msgspec
+
 from crosstail.sweep.lease import Lease
 from crosstail.sweep.store import Store
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
-from crosstail.training.loop import Diverged, Progress
-from crosstail.training.run import Inputs
+from crosstail.training.inputs import Inputs, load_inputs
+from crosstail.training.loop import Diverged, Limits, Pruned
+from crosstail.training.progress import Progress
 from crosstail.training.spec import RunSpec
 
 LINES = 8  # of an error
@@ -22,16 +23,16 @@ LINES = 8  # of an error
 
 @dataclass(frozen=True)
 class Job:
-    """A run, what it is in its sweep, the folders of it that were seen abandoned, and how good it must be to go on."""
+    """A run, its role in the sweep, folders of it that were seen abandoned, and the accuracies it must reach."""
 
     spec: RunSpec
     name: str = ""  # such as "trial 3"
     lost: tuple[str, ...] = ()
-    at_least: Mapping[tuple[int, int], float] = field(default_factory=dict)  # by stage and step
+    limits: Limits = field(default_factory=dict)
 
 
 class Outcome(NamedTuple):
-    """How a job ended: done, failed, pruned, or busy if somebody else works on it."""
+    """How a job ended: done, failed, pruned, or busy if another process works on it."""
 
     key: str
     how: str
@@ -39,15 +40,11 @@ class Outcome(NamedTuple):
 
 
 class Stopped(Exception):
-    """Somebody has asked for an end."""
-
-
-class Pruned(Exception):
-    """Not good enough to go on."""
+    """A stop was requested."""
 
 
 def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False) -> Outcome:
-    """Do a job, unless it is done already or in other hands."""
+    """Do a job, unless it is done already or another process works on it."""
     key = job.spec.key
     try:
         lease = _claim(store, job)
@@ -56,16 +53,17 @@ def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False)
     if lease is None:
         return Outcome(key, "done" if store.has(key) else "busy")
     try:
-        protocols.run(job.spec, lease.folder, _watch(job, lease, stopped), inputs)
+        watch = _watch(lease, stopped)
+        fit(job.spec, lease.folder, progress=watch, inputs=inputs(job.spec), limits=job.limits)
         store.publish(lease, key)
         return Outcome(key, "done")
     except Stopped:
         raise
     except Exception as error:
         if not lease.folder.exists():
-            return Outcome(key, "busy")  # it was taken from us
+            return Outcome(key, "busy")  # another process has taken it over
         lines, pruned = _last_lines(error), isinstance(error, Pruned)
-        with suppress(OSError):  # on a full disk the caller is told all the same
+        with suppress(OSError):  # on a full disk the caller still gets the reason
             store.fail(lease, "pruned" if pruned else "error", lines)
         return Outcome(key, "pruned" if pruned else "failed", lines)
     finally:
@@ -73,7 +71,7 @@ def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False)
 
 
 def give_up(store: Store, job: Job, kind: str, error: str) -> Outcome:
-    """Write down that a job failed whose worker is no more."""
+    """Record the failure of a job whose worker has died."""
     key = job.spec.key
     with suppress(OSError):
         lease = store.claim(job.spec, job.lost)
@@ -82,16 +80,15 @@ def give_up(store: Store, job: Job, kind: str, error: str) -> Outcome:
     return Outcome(key, "done") if store.has(key) else Outcome(key, "failed", [error])
 
 
-def inputs(spec: RunSpec, progress: Progress | None = None) -> Inputs:
-    """The data of a run; those of the last ones are kept, for most runs of a sweep have the same."""
-    trained: dict[str, Any] = {"algorithm": "erm", "decouple": False, "hparams": {}, "width": None, "seed": 0}
-    data = replace(spec, **trained, steps=1, batch_size=1, evaluations=1)
-    return _load(json.dumps(data.to_json()))
+def inputs(spec: RunSpec) -> Inputs:
+    """The data of a run; the last two are kept, for most runs of a sweep have the same data."""
+    trained: dict[str, Any] = {"algorithm": "erm", "second_stage": None, "hparams": {}, "width": None, "seed": 0}
+    return _load(msgspec.json.encode(replace(spec, **trained, steps=1, batch_size=1, evaluations=1)))
 
 
 @lru_cache(maxsize=2)
-def _load(data: str) -> Inputs:
-    return protocols.load(RunSpec.from_json(json.loads(data)))
+def _load(spec: bytes) -> Inputs:
+    return load_inputs(msgspec.json.decode(spec, type=RunSpec))
 
 
 def _claim(store: Store, job: Job) -> Lease | None:
@@ -113,37 +110,27 @@ def _sound(folder: RunFolder, spec: RunSpec) -> bool:
             return True
         result, checkpoint, _ = folder.result(), folder.load("checkpoint.pt"), folder.load("stage_one.pt")
         if result is not None:
-            return RunSpec.from_json(result["spec"]) == spec
-        evaluated = {(record["stage"], record["step"]) for record in folder.records()}
+            return result.spec == spec
+        evaluated = {(record.stage, record.step) for record in folder.records()}
         return checkpoint is None or (checkpoint["stage"], checkpoint["step"]) in evaluated
     except (ValueError, TypeError, KeyError):
         return False
 
 
-def _watch(job: Job, lease: Lease, stopped: Callable[[], bool]) -> Progress:
-    """What a run reports to after every step: it ends a run that is no longer ours, not wanted, or not good enough."""
+def _watch(lease: Lease, stopped: Callable[[], bool]) -> Progress:
+    """A progress function that ends a run whose folder was taken over, or that is to stop."""
 
     def progress(what: str, done: int, total: int) -> None:
         if lease.lost:
             raise FileNotFoundError(lease.folder)
         if stopped():
             raise Stopped
-        stage, step = int(what.removeprefix("stage ")), done - 1
-        limit = job.at_least.get((stage, step))
-        if limit is not None and (best := _best(lease.folder, stage)) < limit:
-            raise Pruned(f"stage {stage}, step {step}: validation {100 * best:.1f} %, others {100 * limit:.1f} %")
 
     return progress
 
 
-def _best(folder: Path, stage: int) -> float:
-    """The best validation figure of a stage so far; the last evaluation was just now."""
-    figures = [r["validation"]["pair_average"] for r in RunFolder(folder).records() if r["stage"] == stage]
-    return max(figure or 0.0 for figure in figures)
-
-
 def _last_lines(error: Exception) -> list[str]:
-    """What to tell of an error: a message that was written for people, or where it happened."""
+    """The last lines of a message written for people, or of the traceback."""
     if isinstance(error, ValueError | Diverged | Pruned):
         return str(error).splitlines()[-LINES:]
     return "".join(traceback.format_exception(error)).splitlines()[-LINES:]

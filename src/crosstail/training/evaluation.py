@@ -1,6 +1,8 @@
-"""What a model gets right, per pair, and the features that it sees."""
+"""What a model gets right per pair, its features, and their transferability graph."""
 
+import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +13,9 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, to_input
 from crosstail.losses import PairStatistics
 from crosstail.metrics import PairAccuracy
+from crosstail.training.result import Trace, Transferability
+from crosstail.transfer import TransferabilityGraph
+from crosstail.transfer.graph import Metric
 
 BATCH = 256
 
@@ -82,3 +87,34 @@ def stream_statistics(
         batch = slice(i * BATCH, i * BATCH + len(z))
         into.to(z.device).update(z, y[batch].to(z.device), domain[batch].to(z.device))
     return into
+
+
+def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euclidean") -> TransferabilityGraph:
+    """The transferability graph of a model on the training samples."""
+    rows = dataset.rows("train")
+    # The graph passes over the features twice: images are embedded once for both, vectors are cheap to embed again.
+    z: Any = features(algorithm, dataset, rows) if dataset.is_image else FeaturesOnDemand(algorithm, dataset, rows)
+    return TransferabilityGraph.from_features(
+        z,
+        dataset.y[rows],
+        dataset.domain[rows],
+        num_domains=dataset.num_domains,
+        num_classes=dataset.num_classes,
+        metric=metric,
+    )
+
+
+def transferability(graph: TransferabilityGraph) -> Transferability:
+    """α, β, γ as a result stores them."""
+    return Transferability(**_without_nan(graph))
+
+
+def traced(algorithm: Algorithm, dataset: DomainDataset) -> Trace:
+    """The graph as `fit --trace` records it: pairs with training samples, domains outermost, to four digits."""
+    graph = graph_of(algorithm, dataset)
+    points = [(float(f"{x:.4g}"), float(f"{y:.4g}")) for x, y in graph.layout()]
+    return Trace(**_without_nan(graph), points=points)
+
+
+def _without_nan(graph: TransferabilityGraph) -> dict[str, float | None]:
+    return {name: None if math.isnan(value) else value for name, value in graph.statistics._asdict().items()}

@@ -1,78 +1,103 @@
 """A run's folder: what is written, in which order, so that a kill at any moment loses nothing."""
 
 import io
-import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
+import msgspec
 import torch
 
+from crosstail.storage import decode, naming, read_json, write_json, write_whole
+from crosstail.training.result import DataFacts, Evaluation, RunResult
 from crosstail.training.spec import RunSpec
 
 
 class RunFolder:
-    """`spec.json` first, `records.jsonl` and `checkpoint.pt` along the way, `result.json` last.
+    """`spec.json` and `data.json` first, `records.jsonl` and `checkpoint.pt` along the way, `result.json` last.
 
-    Every file but the records is written beside its place and moved there, so a reader sees all of it or nothing.
+    Every file but the records is written beside its place and moved there, so readers see all of it or nothing.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def holds(self, spec: RunSpec) -> bool:
-        """Whether this run was started here; a folder that holds another one is refused."""
+        """Whether this run was started here; a folder that holds another run is refused."""
         if not (self.path / "spec.json").exists():
             return False
-        found = self.spec()
-        if found != spec:
-            changed = [k for k, v in spec.to_json().items() if found.to_json().get(k) != v]
+        found, wanted = self.spec().identity(), spec.identity()
+        changed = [name for name, value in wanted.items() if found[name] != value]
+        if changed:
             raise ValueError(
-                f"{self.path} holds another run: its {', '.join(changed)} differs. Choose another --out, "
+                f"{self.path} holds another run: its {_differences(changed, found, wanted)}. Choose another --out, "
                 f"or remove the folder"
             )
         return True
 
-    def open(self, spec: RunSpec) -> None:
-        """Start or continue this run."""
+    def open(self, spec: RunSpec, facts: DataFacts) -> None:
+        """Start or continue a run on these data; data that have changed since it was started are refused."""
         if not self.holds(spec):
             self.path.mkdir(parents=True, exist_ok=True)
-            self.write_json("spec.json", spec.to_json())
+            write_json(self.path / "spec.json", spec)
+        self.check_data(facts)
+        if not (self.path / "data.json").exists():
+            write_json(self.path / "data.json", facts)
+
+    def check_data(self, facts: DataFacts) -> None:
+        """Refuse to continue or report a run whose data have changed: test samples may have been trained on."""
+        file = self.path / "data.json"
+        if not file.exists():
+            return
+        before = read_json(file, DataFacts)
+        if before.checksum != facts.checksum:
+            raise ValueError(
+                f"the data have changed since {self.path} was started: {before.samples:,} samples with checksum "
+                f"{before.checksum[:8]} then, {facts.samples:,} with {facts.checksum[:8]} now. Choose another --out, "
+                f"or remove the folder"
+            )
 
     def spec(self) -> RunSpec:
-        """What this folder is a run of."""
-        return RunSpec.from_json(self.read_json("spec.json"))
+        """The run that this folder holds."""
+        return self._read("spec.json", RunSpec)
 
-    def result(self) -> dict[str, Any] | None:
+    def result(self) -> RunResult | None:
         """The result, or None while there is none."""
-        return self.read_json("result.json") if (self.path / "result.json").exists() else None
+        return self._read("result.json", RunResult) if (self.path / "result.json").exists() else None
 
-    def read_json(self, name: str) -> dict[str, Any]:
-        """A JSON file of this folder."""
-        file = self.path / name
+    def finished_result(self) -> RunResult:
+        """The result of a run that must be finished."""
+        return self._read("result.json", RunResult)
+
+    def weights(self) -> dict[str, Any]:
+        """The weights of the final model."""
+        state = self.load("model.pt")
+        if state is None:
+            raise ValueError(
+                f"{self.path} has no model.pt: remove its result.json, if any, and run its `crosstail fit` command"
+            )
+        return state
+
+    def _read(self, name: str, kind: type[Any]) -> Any:
         try:
-            record = json.loads(file.read_text(encoding="utf-8"))
-            if not isinstance(record, dict):
-                raise ValueError
+            return read_json(self.path / name, kind)
         except FileNotFoundError:
-            raise ValueError(f"{self.path} is no run: it has no {name}") from None
-        except ValueError:
-            raise ValueError(f"{file} is damaged: it is not JSON. Remove it and run the same command again") from None
-        return record
+            raise ValueError(f"{self.path} is not a run: it has no {name}") from None
+        except ValueError as error:
+            raise ValueError(f"{error}. Remove the file and run the same command again") from None
 
-    def write_json(self, name: str, record: dict[str, Any]) -> None:
+    def write_json(self, name: str, value: Any) -> None:
         """Write a JSON file whole or not at all."""
-        self.write(name, (json.dumps(record, indent=1) + "\n").encode())
+        write_json(self.path / name, value)
 
     def save(self, name: str, state: dict[str, Any]) -> None:
         """Write tensors and plain values whole or not at all."""
-        # Into memory first: where a disk is full, torch.save speaks of positions and not of the disk.
+        # Into memory first: on a full disk torch.save's error does not mention the disk.
         content = io.BytesIO()
         torch.save(state, content)
-        self.write(name, content.getbuffer())
+        write_whole(self.path / name, content.getbuffer())
 
     def load(self, name: str) -> dict[str, Any] | None:
         """What `save` wrote, without running any code in it; None if there is no such file."""
@@ -81,68 +106,62 @@ class RunFolder:
             return None
         try:
             with ZipFile(file) as archive:
-                if archive.testzip() is not None:  # torch does not look at the checksums that it wrote
+                if archive.testzip() is not None:  # torch does not verify the checksums that it wrote
                     raise ValueError
             state: dict[str, Any] = torch.load(file, weights_only=True, map_location="cpu")
         except Exception:
             raise ValueError(f"{file} is damaged. Remove it and run the same command again") from None
         return state
 
-    def records(self) -> list[dict[str, Any]]:
-        """The evaluations so far; a last line that a kill cut short does not count."""
+    def records(self) -> list[Evaluation]:
+        """The evaluations so far; an incomplete last line does not count."""
+        return list(self._records)
+
+    @cached_property
+    def _records(self) -> list[Evaluation]:
         file = self.path / "records.jsonl"
-        if not file.exists():
-            return []
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-        found = []
-        for line in lines:
+        found: list[Evaluation] = []
+        for line in file.read_bytes().splitlines() if file.exists() else ():
             try:
-                found.append(json.loads(line))
-            except ValueError:
-                break
+                msgspec.json.decode(line)
+            except msgspec.DecodeError:
+                break  # cut short by a kill; what follows is repeated
+            found.append(decode(line, Evaluation, f"{file}, line {len(found) + 1}"))
         return found
 
     def recorded(self) -> int:
-        """How many bytes the records have, to see whether there are more."""
+        """Size of the records on disk in bytes, to see whether there are more."""
         file = self.path / "records.jsonl"
         return file.stat().st_size if file.exists() else 0
 
-    def append_record(self, record: dict[str, Any]) -> None:
+    def append_record(self, record: Evaluation) -> None:
         """Add one evaluation."""
         file = self.path / "records.jsonl"
-        with _named(file), file.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(record) + "\n")
+        with naming(file), file.open("ab") as stream:
+            stream.write(msgspec.json.encode(record) + b"\n")
             stream.flush()
             os.fsync(stream.fileno())  # a checkpoint must not outlive the records before it
+        self._records.append(record)
 
     def keep_records(self, stage: int, step: int) -> None:
-        """Drop the evaluations after a point from which the run goes on."""
-        kept = [r for r in self.records() if (r["stage"], r["step"]) <= (stage, step)]
-        self.write("records.jsonl", "".join(json.dumps(r) + "\n" for r in kept).encode())
+        """Drop the evaluations after the point from which the run continues."""
+        self._records[:] = [r for r in self._records if (r.stage, r.step) <= (stage, step)]
+        write_whole(self.path / "records.jsonl", b"".join(msgspec.json.encode(r) + b"\n" for r in self._records))
 
     def clean(self) -> None:
-        """Remove what a finished run needs no more, and what a kill left half written."""
+        """Remove what a finished run no longer needs, and files that a kill left incomplete."""
         for file in (self.path / "checkpoint.pt", self.path / "stage_one.pt", *self.path.glob(".*.part")):
             file.unlink(missing_ok=True)
 
-    def write(self, name: str, content: bytes | memoryview) -> None:
-        """Write a file whole or not at all."""
-        partial = self.path / f".{name}.{os.getpid()}.part"
-        try:
-            with _named(self.path / name), partial.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            partial.unlink(missing_ok=True)  # a full disk needs the room
-            raise
-        partial.replace(self.path / name)
 
-
-@contextmanager
-def _named(file: Path) -> Iterator[None]:
-    """Say which file could not be written: a full disk is reported without it."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(file)) from None
+def _differences(changed: list[str], found: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """Name the fields that differ, and within hyperparameters the first that does."""
+    said = []
+    for name in changed:
+        if name == "hparams":
+            one, other = found[name], wanted[name]
+            own = next(k for k in sorted({**one, **other}) if one.get(k) != other.get(k))
+            said.append(f"hyperparameter {own} is {one.get(own)}, not {other.get(own)}")
+        else:
+            said.append(f"{name} is {found[name]!r}, not {wanted[name]!r}")
+    return ", ".join(said)

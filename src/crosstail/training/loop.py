@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,24 +20,30 @@ from crosstail.metrics import PairAccuracy
 from crosstail.training.average import WeightAverage
 from crosstail.training.evaluation import pair_accuracy, stream_statistics
 from crosstail.training.folder import RunFolder
+from crosstail.training.progress import Progress
+from crosstail.training.result import Averaged, Evaluation, SplitAccuracy, Trace
 
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
 EVALUATED = {"validation": "val", "test": "test"}
 
-Progress = Callable[[str, int, int], None]
-"""Called with a word for what is done, how much is done, and of how much."""
+Tracer = Callable[[Algorithm, DomainDataset], Trace]
+"""What is recorded of the features at every evaluation."""
 
-Trace = Callable[[Algorithm, DomainDataset], dict[str, Any]]
-"""What is kept of the features at every evaluation."""
+Limits = Mapping[tuple[int, int], float]
+"""The validation accuracy that a run must have reached to go on, by stage and step."""
 
 
 class Diverged(RuntimeError):
-    """A run that was right to start but ended in numbers that are none."""
+    """Training diverged: a loss became NaN or infinite."""
+
+
+class Pruned(Exception):
+    """A run was stopped early because others were better at this point."""
 
 
 @dataclass
 class Selected:
-    """The evaluation with the best validation figure so far, and its weights."""
+    """The evaluation with the best validation accuracy so far, and its weights."""
 
     score: float = -1.0
     step: int = 0
@@ -59,14 +65,16 @@ def train(
     average: bool = False,
     augment: Augment | None = None,
     progress: Progress | None = None,
-    trace: Trace | None = None,
+    trace: Tracer | None = None,
+    limits: Limits | None = None,
 ) -> Selected:
     """Train for `steps` steps and return the evaluation that is best on validation (pair average, the first of equals).
 
-    With `average`, the averaged weights are evaluated beside the others, and those are what is selected and traced.
+    With `average`, the averaged weights are evaluated too, and it is those that are selected and traced. A run below
+    one of the `limits` raises Pruned.
 
-    The batches are a function of the seed and the step, and all other state is in the checkpoint, so a run that is
-    resumed from it ends with the same figures as one that was never stopped.
+    Batches are a function of the seed and the step, and all other state is in the checkpoint, so a resumed run ends
+    with the same result as one that was never stopped.
     """
     fabric.to_device(algorithm)
     optimizers = algorithm.optimizers()
@@ -117,16 +125,24 @@ def train(
             terms = _means(sums, since, step)
             accuracies = _evaluate(algorithm, dataset, fabric)
             passed = seconds + time.perf_counter() - began
-            record: dict[str, Any] = {"stage": stage, "step": step, "seconds": round(passed, 3), "losses": terms}
-            record |= {split: accuracy.to_json() for split, accuracy in accuracies.items()}
+            raw = {split: SplitAccuracy.of(accuracy) for split, accuracy in accuracies.items()}
             with averaged.applied() if averaged else nullcontext():
                 if averaged:
                     accuracies = _evaluate(algorithm, dataset, fabric)
-                    record["averaged"] = {split: accuracy.to_json() for split, accuracy in accuracies.items()}
-                if trace and main:
-                    record["trace"] = trace(algorithm, dataset)
+                traced = trace(algorithm, dataset) if trace and main else None
             if main:
-                folder.append_record(record)
+                smooth = {split: SplitAccuracy.of(accuracy) for split, accuracy in accuracies.items()}
+                folder.append_record(
+                    Evaluation(
+                        stage=stage,
+                        step=step,
+                        seconds=round(passed, 3),
+                        losses=terms,
+                        **raw,
+                        averaged=Averaged(**smooth) if averaged else None,
+                        trace=traced,
+                    )
+                )
             score = accuracies["validation"].pair_average
             if score is None or score > selected.score:  # without validation samples the last evaluation counts
                 best = averaged.state if averaged else algorithm.state_dict()
@@ -148,6 +164,8 @@ def train(
                 folder.save("checkpoint.pt", state)
         if step == steps:
             break
+        if limits and step in due:
+            _prune(limits, folder.records(), stage, step)
         algorithm.step, algorithm.steps = step, steps
         try:
             if algorithm.refresh_due(step):
@@ -156,7 +174,7 @@ def train(
             with fabric.autocast():
                 losses = algorithm.update(next(stream).to(fabric.device), wrapped, backward)
         except NotFinite as error:
-            _means(sums, since, step)  # a term that is no number already is the better explanation
+            _means(sums, since, step)  # a term that is already NaN is the better explanation
             raise Diverged(f"step {step}: {error}. {SMALLER}") from error
         if averaged:
             averaged.update(step + 1)
@@ -180,8 +198,16 @@ def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: Fabric) -> d
     return found
 
 
+def _prune(limits: Limits, records: list[Evaluation], stage: int, step: int) -> None:
+    """End a run that is not good enough to go on."""
+    limit = limits.get((stage, step), 0.0)
+    best = max(record.validation.pair_average or 0.0 for record in records if record.stage == stage)
+    if best < limit:
+        raise Pruned(f"stage {stage}, step {step}: validation {100 * best:.1f} %, others {100 * limit:.1f} %")
+
+
 def _means(sums: dict[str, tuple[Tensor | float, int]], first: int, last: int) -> dict[str, float]:
-    """Mean loss terms over the steps since the last evaluation that had them; one that is no number ends the run."""
+    """Mean loss terms over the steps that had them since the last evaluation; a non-finite one ends the run."""
     means = {name: float(total) / number for name, (total, number) in sums.items()}
     for name, value in means.items():
         if not math.isfinite(value):

@@ -1,9 +1,10 @@
-"""Runs of an algorithm file of the user's own: its source is part of the run, and runs again only on request."""
+"""Runs of a user's own algorithm file: its source is part of the run, and is executed again only on request."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from crosstail import algorithms
+from crosstail.storage import write_whole
 from crosstail.training.folder import RunFolder
 from crosstail.training.spec import RunSpec
 
@@ -18,17 +19,17 @@ def keep(spec: RunSpec, folder: RunFolder) -> None:
     source = Path(path).read_text(encoding="utf-8")
     kept = folder.path / FILE
     if not kept.exists():
-        folder.write(FILE, source.encode())
+        write_whole(kept, source.encode())
     elif kept.read_text(encoding="utf-8") != source:
-        raise ValueError(f"{path} has changed since {folder.path} was begun: choose another --out")
+        raise ValueError(f"{path} has changed since {folder.path} was started: choose another --out")
 
 
 def from_copy(spec: RunSpec, folder: RunFolder, trust: bool) -> RunSpec:
     """The spec with the run's own copy in place of the file, wherever that is now."""
     path = algorithms.own_file(spec.algorithm)
-    if not path or spec.decouple:  # after a second stage the model is a plain one
+    if not path or spec.second_stage:  # the classifier of a second stage is a plain one
         return spec
     kept = folder.path / FILE
     if not trust:
-        raise ValueError(f"{folder.path} has an algorithm of its own: read {kept}, which would be run, and add --trust")
+        raise ValueError(f"{folder.path} contains its own algorithm: read {kept}, which would be run, and add --trust")
     return replace(spec, algorithm=spec.algorithm.removesuffix(path) + str(kept.absolute()))

@@ -1,13 +1,20 @@
 """What a run leaves behind: one record per evaluation, and a result at the end."""
 
-from typing import Any
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from crosstail import __version__
 from crosstail.metrics import PairAccuracy
 from crosstail.training.spec import RunSpec
+
+if TYPE_CHECKING:  # importing torch takes seconds, and reading results needs none of it
+    from crosstail.data import DomainDataset
 
 
 class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,3 +110,57 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Checksum of the frozen backbone's weights."""
     data: DataFacts
     raw: RawWeights | None = None
+
+
+def make_result(
+    spec: RunSpec,
+    dataset: "DomainDataset",
+    records: Sequence[Evaluation],
+    *,
+    selected_steps: list[int],
+    transferability: Transferability,
+    **facts: Any,
+) -> RunResult:
+    """The result of a run whose stages selected these steps; `facts` are the fields that are taken as they are."""
+    from crosstail.data import shot_thresholds
+
+    stage, step = len(selected_steps), selected_steps[-1]
+    own = [record for record in records if record.stage == stage]
+    chosen = next((record for record in own if record.step == step), None)
+    if chosen is None:
+        raise ValueError(
+            f"records.jsonl lacks step {step} of stage {stage}: remove the folder and run the command again"
+        )
+    counts = dataset.counts("train")
+    many, few = shot_thresholds(spec.dataset)
+
+    def accuracies(record: Evaluation | Averaged) -> dict[str, Any]:
+        splits = {"validation": record.validation, "test": record.test}
+        return {split: SplitAccuracy.of(a.pairs(), counts, many=many, few=few) for split, a in splits.items()}
+
+    raw = None
+    if spec.average:
+        best = best_on_validation(own)
+        raw = RawWeights(selected_step=best.step, **accuracies(best))
+    return RunResult(
+        spec=spec,
+        versions={"crosstail": __version__, "torch": version("torch"), "Python": platform.python_version()},
+        selected_step=step,
+        selected_steps=selected_steps,
+        seconds=round(sum({record.stage: record.seconds for record in records}.values()), 3),
+        domains=list(dataset.domains),
+        classes=list(dataset.classes),
+        counts=counts.tolist(),
+        **accuracies(chosen.averaged or chosen),
+        transferability=transferability,
+        raw=raw,
+        **facts,
+    )
+
+
+def best_on_validation(records: Sequence[Evaluation]) -> Evaluation:
+    """The first of the best on validation (raw weights), or the last one where there are no validation samples."""
+    known = [record for record in records if record.validation.pair_average is not None]
+    if not known:
+        return records[-1]
+    return max(known, key=lambda record: record.validation.pair_average or 0.0)

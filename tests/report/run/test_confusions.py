@@ -25,7 +25,8 @@ from crosstail.report.run.confusions import (
     read_predictions,
 )
 from crosstail.report.run.page import write_page
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 
 EVIL = "<script>alert(1)</script>"

@@ -14,7 +14,7 @@ from crosstail.report.audit.of_run import duplicates_of
 from crosstail.report.run import model_card as card
 from crosstail.report.run.model_card import card_parts, exported_part, limits, write_card
 from crosstail.training.folder import RunFolder
-from crosstail.training.run import sized
+from crosstail.training.inputs import sized
 
 HITS, TOTALS = [[9, 1], [3, 0]], [[10, 4], [6, 0]]
 

@@ -1,29 +1,36 @@
-"""The command line that a run was, or could have been, started by."""
+"""The command line that repeats a run, derived from the fields of its spec."""
 
 import shlex
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from crosstail.training import RunSpec
+
+SPELLED = {"hparams": "--hp", "columns": "--column"}
+NEGATIVE = {"freeze": "--finetune", "augment": "--no-augment"}
 
 
 def command(spec: RunSpec, out: Path) -> str:
     """The command line of a run, with everything that a default might decide otherwise.
 
-    >>> command(RunSpec(dataset="my photos", hparams={"lr": 0.01}), Path("run"))[:86]
-    "crosstail fit 'my photos' --algorithm erm --backbone small_cnn --finetune --no-augment"
+    >>> command(RunSpec(dataset="my photos", freeze=False, hparams={"lr": 0.01}), Path("run"))[:64]
+    "crosstail fit 'my photos' --algorithm boda --protocol mdlt --data"
     """
-    words = ["crosstail", "fit", spec.dataset, "--algorithm", spec.algorithm]
-    words += [*["--decouple"] * spec.decouple, *["--average"] * spec.average]
-    words += [] if spec.protocol == "mdlt" else ["--protocol", spec.protocol]
-    words += [] if spec.unseen is None else ["--unseen", spec.unseen]
-    words += ["--backbone", spec.backbone, "--freeze" if spec.freeze else "--finetune"]
-    for name in ("weights", "resolution", "width"):
-        value = getattr(spec, name)
-        words += [] if value is None else [f"--{name}", str(value)]
-    words += ["--augment" if spec.augment else "--no-augment", *["--skip-broken"] * spec.skip_broken]
-    words += [word for profile in spec.labels or () for word in ("--labels", profile)]
-    words += [word for name, value in spec.columns.items() for word in ("--column", f"{name}={value}")]
-    words += [word for name, value in spec.hparams.items() for word in ("--hp", f"{name}={value}")]
-    for name in ("head", "views", "precision", "steps", "batch_size", "evaluations", "seed", "data_seed"):
-        words += [f"--{name.replace('_', '-')}", str(getattr(spec, name))]
+    words = ["crosstail", "fit", spec.dataset]
+    for field in fields(spec):
+        if field.name != "dataset":
+            words += _option(field.name, getattr(spec, field.name))
     return shlex.join([*words, "--out", str(out)])
+
+
+def _option(name: str, value: Any) -> Iterator[str]:
+    option = SPELLED.get(name, f"--{name.replace('_', '-')}")
+    if isinstance(value, bool):
+        if value or name in NEGATIVE:
+            yield option if value else NEGATIVE[name]
+        return
+    values = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
+    for one in values if isinstance(values, list | tuple) else [] if value is None else [value]:
+        yield from (option, str(one))

@@ -8,7 +8,7 @@ from crosstail import discovery
 from crosstail.training.devices import is_main_process
 from crosstail.training.folder import RunFolder
 from crosstail.training.logs._log import Log, hyperparameters, points
-from crosstail.training.loop import Progress
+from crosstail.training.progress import Progress
 from crosstail.training.spec import RunSpec
 
 

@@ -9,7 +9,8 @@ import pytest
 from crosstail import data, protocols
 from crosstail.protocols import dg
 from crosstail.testing import save_separable
-from crosstail.training import RunSpec, fit
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 
 
 @pytest.fixture

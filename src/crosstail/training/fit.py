@@ -1,0 +1,155 @@
+"""From a spec to a result: data, stage one, second stage, test accuracy, transferability."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from crosstail.algorithms import Algorithm
+from crosstail.data import Augment, DomainDataset
+from crosstail.training import own_code
+from crosstail.training.devices import Devices, fabric_of
+from crosstail.training.evaluation import graph_of, predicted, traced, transferability
+from crosstail.training.folder import RunFolder
+from crosstail.training.inputs import Inputs, input_shape, load_inputs
+from crosstail.training.loop import Limits, train
+from crosstail.training.memory import lower_if_short
+from crosstail.training.model import build_algorithm, build_second_stage
+from crosstail.training.progress import Progress
+from crosstail.training.resolve import resolve
+from crosstail.training.result import RunResult, make_result
+from crosstail.training.spec import RunSpec
+
+ONE = Devices()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its folder, its result, and the data it was trained on."""
+
+    folder: RunFolder
+    result: RunResult
+    inputs: Inputs
+
+
+def fit(
+    spec: RunSpec,
+    out: Path,
+    *,
+    progress: Progress | None = None,
+    inputs: Inputs | None = None,
+    devices: Devices = ONE,
+    limits: Limits | None = None,
+) -> Run:
+    """Train in a folder; a finished run returns at once, an unfinished one goes on where it stopped.
+
+    `inputs` are those of `load_inputs`, where they are in memory already. With several devices, the other processes
+    run the same program up to here and then join in. A run below one of the `limits` raises Pruned.
+    """
+    spec, folder = resolve(spec), RunFolder(out)
+    started = folder.holds(spec)
+    with lower_if_short(f"--batch-size (now {spec.batch_size} per domain), --width, --resolution, or --accumulate 4"):
+        inputs = load_inputs(spec) if inputs is None else inputs
+        if started:
+            folder.check_data(inputs.facts())
+            own_code.keep(spec, folder)
+            finished = folder.result()
+            if finished is not None:
+                return Run(folder, finished, inputs)
+        with _threads(None if inputs.seen(progress).is_image else 1):
+            return Run(folder, _train_stages(spec, inputs, folder, progress, devices, limits), inputs)
+
+
+def _train_stages(
+    spec: RunSpec,
+    inputs: Inputs,
+    folder: RunFolder,
+    progress: Progress | None,
+    devices: Devices,
+    limits: Limits | None,
+) -> RunResult:
+    dataset = inputs.seen()
+    algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
+    if devices.several and algorithm.unshared:
+        raise ValueError(f"{spec.algorithm} cannot be trained by several processes: {algorithm.unshared}")
+    fabric = fabric_of(devices, spec.precision)
+    algorithm.chunks = devices.chunks
+    if devices.compile:
+        algorithm.backbone.compile()
+    fabric.to_device(algorithm)
+    if fabric.is_global_zero:
+        folder.open(spec, inputs.facts())  # only now: a mistake in the spec must not leave a folder behind
+        own_code.keep(spec, folder)
+    fabric.barrier()
+    common: dict[str, Any] = {"batch_size": spec.batch_size, "seed": spec.seed, "evaluations": spec.evaluations}
+    common |= {"steps": spec.steps, "average": spec.average, "folder": folder, "fabric": fabric}
+    common |= {"progress": progress, "limits": limits}
+
+    first = folder.load("stage_one.pt")
+    if first is None:
+        augment = Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment else None
+        # Only in stage one: the second stage does not move the features.
+        trace = traced if spec.trace else None
+        first = vars(train(algorithm, dataset, stage=1, augment=augment, trace=trace, **common))
+        if fabric.is_global_zero:
+            folder.save("stage_one.pt", first)
+    algorithm.load_state_dict(first["weights"])
+    steps = [first["step"]]
+    if spec.second_stage:
+        classifier, seen, balanced = build_second_stage(spec, algorithm, dataset)
+        second = train(classifier, seen, stage=2, class_balanced=balanced, **common)
+        classifier.load_state_dict(second.weights)
+        classifier.backbone = algorithm.backbone
+        algorithm = classifier
+        steps.append(second.step)
+
+    if not fabric.is_global_zero:
+        fabric.barrier()
+        return folder.finished_result()
+    folder.save("model.pt", algorithm.state_dict())
+    folder.save("predictions.pt", _tested(algorithm, dataset))
+    result = make_result(
+        spec,
+        dataset,
+        folder.records(),
+        selected_steps=steps,
+        transferability=transferability(graph_of(algorithm, dataset)),
+        hparams=spec.hparams,
+        input_shape=list(inputs.shape),
+        weights=inputs.frozen.weights if inputs.frozen else None,
+        data=inputs.facts(),
+    )
+    folder.write_json("result.json", result)
+    folder.clean()
+    fabric.barrier()
+    return result
+
+
+def _tested(algorithm: Algorithm, dataset: DomainDataset) -> dict[str, torch.Tensor]:
+    """The prediction for every test sample beside its class and domain, in the smallest integer type."""
+    rows = dataset.rows("test")
+    found = {"predicted": predicted(algorithm, dataset, rows), "y": dataset.y[rows], "domain": dataset.domain[rows]}
+    sizes = dataset.num_classes, dataset.num_classes, dataset.num_domains
+    return {
+        name: torch.from_numpy(values.astype(np.uint8 if size <= 256 else np.int32))
+        for (name, values), size in zip(found.items(), sizes, strict=True)
+    }
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    """Limit torch to a number of threads.
+
+    A step on vectors takes a millisecond: more threads gain little on an idle machine, and on a busy one they wait for
+    each other ten times as long. With one thread, results also do not depend on the number of cores.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,101 @@
+"""The data of a run: loaded once, split by its protocol, and embedded where the backbone is frozen."""
+
+from dataclasses import dataclass, replace
+
+from crosstail import backbones, data
+from crosstail.backbones import Backbone
+from crosstail.data import DomainDataset, ImageFiles
+from crosstail.data.splits.protocols import split_by_protocol
+from crosstail.training.embedding import embed
+from crosstail.training.progress import Progress
+from crosstail.training.result import DataFacts
+from crosstail.training.spec import RunSpec
+
+
+@dataclass
+class Inputs:
+    """The data of a run as loaded and split; `seen` are the same samples as the trained part sees them."""
+
+    raw: DomainDataset
+    frozen: Backbone | None = None
+    views: int = 0
+    _seen: DomainDataset | None = None
+
+    def seen(self, progress: Progress | None = None) -> DomainDataset:
+        """Embedded by the frozen backbone, or the raw data with decoded images kept; made once."""
+        if self._seen is None:
+            self._seen = self._made(progress)
+        return self._seen
+
+    def _made(self, progress: Progress | None) -> DomainDataset:
+        if self.frozen is None:
+            # Every epoch reads the same files, so decoded images are cached.
+            return self.raw.with_x(self.raw.x.cached()) if isinstance(self.raw.x, ImageFiles) else self.raw
+        report = (lambda done, total: progress("embedding", done, total)) if progress else None
+        return self.raw.with_x(embed(self.raw, self.frozen, views=self.views, progress=report))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one raw sample as a backbone takes it."""
+        return input_shape(self.raw)
+
+    def facts(self) -> DataFacts:
+        """What a result says about its data."""
+        return DataFacts(checksum=self.raw.checksum, samples=len(self.raw), notes=list(self.raw.notes))
+
+
+def load_source(spec: RunSpec) -> DomainDataset:
+    """All samples of the source with the split they came with, before any protocol or label profile."""
+    return data.load(
+        spec.dataset, labels=(), seed=spec.data_seed, skip_broken=spec.skip_broken, columns=spec.columns or None
+    )
+
+
+def folds(spec: RunSpec, source: DomainDataset) -> list[RunSpec]:
+    """The runs that a spec stands for: itself, or with `dg` one for each domain that is left out in turn."""
+    if spec.protocol == "mdlt" or spec.unseen is not None:
+        return [spec]
+    return [replace(spec, unseen=domain) for domain in source.domains]
+
+
+def load_inputs(spec: RunSpec, source: DomainDataset | None = None) -> Inputs:
+    """Load and split the data of a resolved spec; `source` saves loading where `load_source` was called before."""
+    source = load_source(spec) if source is None else source
+    labels, sheet = spec.labels, data.sheet_of(spec.dataset)
+    if labels is None and sheet is not None and spec.protocol == "mdlt":
+        labels = sheet.labels  # a benchmark's own profiles make its long tails; dg has only those that are named
+    split = split_by_protocol(source, spec.protocol, unseen=spec.unseen, labels=labels, seed=spec.data_seed)
+    raw = _sized(spec, split)
+    return Inputs(raw, frozen_backbone(spec, input_shape(raw)), spec.views)
+
+
+def _sized(spec: RunSpec, dataset: DomainDataset) -> DomainDataset:
+    """Image files at the requested resolution, or at the one that suits the backbone."""
+    assert spec.backbone is not None
+    network = backbones.pretrained(spec.backbone)
+    if not isinstance(dataset.x, ImageFiles):
+        if spec.resolution and network is None:
+            raise ValueError("--resolution is for image files and for pretrained backbones: leave it out")
+        return dataset
+    size = spec.resolution or (network.size if network else dataset.x.resolution)
+    return dataset.with_x(dataset.x.at_resolution(size))
+
+
+def frozen_backbone(spec: RunSpec, shape: tuple[int, ...], weights: str | None = None) -> Backbone | None:
+    """The backbone that embeds the inputs, or None if there is none; `weights` override those of the spec."""
+    if not spec.freeze:
+        if spec.views or spec.head != "mlp":
+            raise ValueError("--head and --views are for frozen features: add --freeze (vectors: --backbone identity)")
+        return None
+    if len(shape) == 1:
+        raise ValueError(f"{spec.dataset} holds vectors already: leave --freeze out and use --backbone mlp")
+    assert spec.backbone is not None
+    backbone = backbones.build(spec.backbone, shape, weights=weights or spec.weights, resolution=spec.resolution)
+    if not backbone.weights:
+        raise ValueError(f"backbone {spec.backbone!r} has no pretrained weights to freeze: use efficientnet_lite0")
+    return backbone
+
+
+def input_shape(dataset: DomainDataset) -> tuple[int, ...]:
+    """Shape of one sample as a backbone takes it: (3, H, W) or (F,)."""
+    return (3, *dataset.x.shape[1:3]) if dataset.is_image else dataset.x.shape[-1:]
