@@ -14,19 +14,19 @@ from crosstail.training.folder import RunFolder
 
 
 def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """One row per method and evaluation: the validation pair average in % (mean, min and max over the runs), and α, β, γ.
+    """Per method and evaluation: validation pair average in % (mean, min and max over the runs), and mean α, β, γ.
 
     `at` counts the steps of both stages; the untrained model is left out of the first table.
     """
     accuracy, distance = [], []
-    for run, fold in ((run, fold) for run in found if run.method in methods for fold in run.folds):
+    for method, fold in [(run.method, fold) for run in found if run.method in methods for fold in run.folds]:
         for record in RunFolder(fold.folder).records():
             at = record.step + (record.stage - 1) * (fold.spec.steps or 0)
             value = (record.averaged or record).validation.pair_average
             if record.step > 0 and value is not None:
-                accuracy.append((run.method, record.stage, at, 100 * value))
+                accuracy.append((method, record.stage, at, 100 * value))
             known = {symbol: getattr(record.trace, name, None) for name, symbol in STATISTICS.items()}
-            distance += [(run.method, at, symbol, value) for symbol, value in known.items() if value is not None]
+            distance += [(method, at, symbol, value) for symbol, value in known.items() if value is not None]
     frame = pd.DataFrame(accuracy, columns=["method", "stage", "at", "value"])
     curves = frame.groupby(["method", "stage", "at"], sort=False)["value"].agg(["mean", "min", "max"]).reset_index()
     trace = pd.DataFrame(distance, columns=["method", "at", "statistic", "distance"])

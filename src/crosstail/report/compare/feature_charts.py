@@ -148,8 +148,8 @@ def _graphs(models: Sequence[ModelFeatures]) -> Chart:
     charts = [graph_chart(g.graph.nodes(g.domains, g.classes), g.name) for g in graphs]
     drawing = alt.concat(*charts, columns=2).resolve_scale(size="independent") if len(charts) > 1 else charts[0]
     note = (
-        "Each mark is a pair; transfer is good between close ones. Click a mark to show the lines of its class, type to "
-        "find pairs, scroll to zoom."
+        "Each mark is a pair; transfer is good between close ones. Click a mark to show the lines of its class, type "
+        "to find pairs, scroll to zoom."
     )
     title = f"Distance between the same class in two domains, relative to different classes: α / γ {', '.join(ratios)}"
     return Chart("graphs", title, drawing, "Scatter plots: the pairs of each model in two dimensions", note)
@@ -232,7 +232,7 @@ def _discrepancy(name: str, model: ModelFeatures) -> Chart:
     title = f"{model.name}: distance of test features from training features, by class and domain"
     if few.any() and not few.all():
         ratio = table[few]["mean"].mean() / table[~few]["mean"].mean()
-        title = f"{model.name}: test features of few-shot pairs are {ratio:.1f} times as far from training as those of others"
+        title = f"{model.name}: few-shot pairs have test features {ratio:.1f} times as far from training as others"
     alternative = "Lines: distance between training and test features per class and domain, of means and covariances"
     return Chart(name, title, alt.vconcat(*rows), alternative)
 

@@ -203,14 +203,14 @@ def _setting(run: ComparedRun) -> Setting:
 def _text(value: Any) -> str:
     """A value of a field for display.
 
-    >>> _text(None), _text(True), _text(["a", "b"]), _text({"domain": "site"})
+    >>> _text(None), _text(True), _text(("a", "b")), _text({"domain": "site"})
     ('default', 'yes', 'a b', 'domain=site')
     """
     if isinstance(value, dict):
         return " ".join(f"{key}={value[key]}" for key in sorted(value)) or "default"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "default" if value is None else " ".join(value) if isinstance(value, list) else str(value)
+    return "default" if value is None else " ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:

@@ -193,7 +193,7 @@ def transfer_table(runs: pd.DataFrame) -> pd.DataFrame:
     for data, method, seed, run in runs[["data", "method", "seed", "run"]].itertuples(index=False):
         alpha, beta, gamma = (getattr(run.transferability, name) for name in ("alpha", "beta", "gamma"))
         accuracy = tested([run]).pair_average
-        if None not in (alpha, beta, gamma, accuracy):
+        if accuracy is not None and None not in (alpha, beta, gamma):
             rows.append((data, method, seed, alpha, beta, gamma, beta + gamma - alpha, 100 * accuracy))
     return pd.DataFrame(rows, columns=["data", "method", "seed", "α", "β", "γ", "separation", "accuracy"])
 
