@@ -160,6 +160,13 @@ def test_one_domain_is_refused(name):
         build(name, trained_on=(1,))
 
 
+@pytest.mark.parametrize("name", ["erm", "coral"])
+def test_data_without_training_samples_are_named_as_such(name):
+    with pytest.raises(ValueError, match="no training samples") as error:
+        algorithms.build(name, backbones.build("mlp", (4,)), Task(torch.zeros(2, 3)))
+    assert "erm" not in str(error.value)
+
+
 @pytest.mark.parametrize("name", ORACLES)
 def test_bodas_term_can_be_added(name):
     both, own, boda = build(f"boda+{name}", weight=0.4), build(name), build("boda", weight=0.4)

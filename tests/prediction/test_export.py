@@ -78,13 +78,13 @@ def test_the_file_says_what_the_run_says(runs, tmp_path, kind, format, name):
 def test_the_card_says_what_goes_in_and_out(runs, tmp_path):
     export(runs / "images", tmp_path / "m.pt2", "torch")
     card = json.loads((tmp_path / "m.pt2.json").read_text(encoding="utf-8"))
-    assert card["classes"] == ["dark", "bright"] and card["format"] == "torch"
+    assert card.classes == ["dark", "bright"] and card["format"] == "torch"
     assert card["input"]["type"] == "uint8" and card["input"]["shape"] == ["batch", 12, 12, 3]
     assert "12 by 12 pixels" in card["input"]["how"]
     assert card["output"]["shape"] == ["batch", 2]
-    assert card["compared"]["inputs"] == "random inputs" and card["compared"]["samples"] == 65
-    assert card["trained"]["domains"] == ["0", "1"] and card["trained"]["spec"]["algorithm"] == "boda"
-    assert card["test"]["totals"] == json.loads((runs / "images" / "result.json").read_text())["test"]["totals"]
+    assert card["compared"]["inputs"] == "random inputs" and card["compared"].samples == 65
+    assert card["trained"].domains == ["0", "1"] and card["trained"].spec["algorithm"] == "boda"
+    assert card.test.totals == json.loads((runs / "images" / "result.json").read_text()).test.totals
 
 
 def test_what_only_training_needs_is_not_in_the_file(runs, tmp_path):
@@ -120,3 +120,19 @@ def test_mistakes_get_a_sentence(runs, tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"pip install 'crosstail\[export\]'"):
         export(runs / "vectors", tmp_path / "m", "onnx")
+
+
+@pytest.mark.parametrize("name", ["model.pt", "result.json", "result", "model_card"])
+def test_a_file_of_the_run_is_not_overwritten(runs, name):
+    run = runs / "vectors"
+    (run / "model_card.md").write_text("card")
+    before = {file: file.read_bytes() for file in run.iterdir() if file.is_file()}
+    with pytest.raises(ValueError, match=f"--out .*{name}"):
+        export(run, run / name, "torch")
+    assert {file: file.read_bytes() for file in run.iterdir() if file.is_file()} == before
+
+
+def test_an_export_into_the_folder_of_the_run_may_be_repeated(runs):
+    for _ in range(2):
+        export(runs / "vectors", runs / "vectors" / "m.pt2", "torch")
+    assert Predictor(runs / "vectors").classes

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from crosstail.metrics import PairAccuracy
-from crosstail.report.run.finished import FinishedRun, Predictions
+from crosstail.report.run.reported import Predictions, ReportedRun
 from crosstail.storage import write_json
 from crosstail.training import RunSpec
 from crosstail.training.result import DataFacts, Evaluation, RunResult, SplitAccuracy, Transferability
@@ -52,13 +52,13 @@ def make_result() -> Callable[..., RunResult]:
 
 
 @pytest.fixture
-def finished(make_result: Callable[..., RunResult], tmp_path: Path) -> Callable[..., FinishedRun]:
+def finished(make_result: Callable[..., RunResult], tmp_path: Path) -> Callable[..., ReportedRun]:
     """A finished run in memory, without data."""
 
-    def make(hits: Any, **spec: Any) -> FinishedRun:
+    def make(hits: Any, **spec: Any) -> ReportedRun:
         result = make_result(hits, **spec)
         told = Predictions(**{name: values.numpy() for name, values in predictions(result).items()})
-        return FinishedRun(tmp_path, result, evaluations(result), told)
+        return ReportedRun(tmp_path, result, evaluations(result), told)
 
     return make
 
@@ -96,9 +96,11 @@ def evaluations(result: RunResult) -> list[Evaluation]:
 
 def predictions(result: RunResult) -> dict[str, torch.Tensor]:
     """The first `hits` of each pair are right; a wrong answer is the next class."""
-    accuracy, rows = result.test.pairs(), []
-    for d, c in np.ndindex(accuracy.totals.shape):
-        for i in range(accuracy.totals[d, c]):
-            rows.append((c, d, c if i < accuracy.hits[d, c] else (c + 1) % len(result.classes)))
+    accuracy = result.test.pairs()
+    rows = [
+        (c, d, c if i < accuracy.hits[d, c] else (c + 1) % len(result.classes))
+        for d, c in np.ndindex(accuracy.totals.shape)
+        for i in range(accuracy.totals[d, c])
+    ]
     y, domain, predicted = torch.tensor(rows, dtype=torch.int64).reshape(-1, 3).T
     return {"y": y, "domain": domain, "predicted": predicted}

@@ -24,8 +24,8 @@ from crosstail.training.logs.csv import CSV
 def read_csv(out):
     with (out / "log.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    points = [(row["name"], int(row["step"]), float(row["value"])) for row in rows if row["step"]]
-    return points, {row["name"]: row["value"] for row in rows if not row["step"]}
+    points = [(row["name"], int(row.step), float(row["value"])) for row in rows if row.step]
+    return points, {row["name"]: row["value"] for row in rows if not row.step}
 
 
 def read_tensorboard(out):
@@ -56,7 +56,7 @@ def spec(tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     save_separable(Path("v.npz"), [[30, 8, 2], [0, 9, 25]])
     common = {"steps": 8, "batch_size": 4, "evaluations": 4, "width": 8, "hparams": {"nu": 0.5}, "average": True}
-    return RunSpec(dataset="v.npz", backbone="mlp", algorithm="boda", decouple=True, **common)
+    return RunSpec(dataset="v.npz", backbone="mlp", algorithm="boda", second_stage="retrain", **common)
 
 
 def run(kind, spec, out, progress=lambda *about: None):
@@ -69,24 +69,24 @@ def expected(out):
     points = {}
     views = ("average", "worst_domain", "pair_average", "worst_pair")
     for record in RunFolder(out).records():
-        stage, step = f"stage_{record['stage']}", record["step"]
-        points[f"{stage}/seconds", step] = record["seconds"]
-        for name, value in record["losses"].items():
+        stage, step = f"stage_{record['stage']}", record.step
+        points[f"{stage}/seconds", step] = record.seconds
+        for name, value in record.losses.items():
             points[f"{stage}/loss/{name}", step] = value
         for view in views:
-            points[f"{stage}/validation/{view}", step] = record["validation"][view]
-            points[f"{stage}/averaged/validation/{view}", step] = record["averaged"]["validation"][view]
+            points[f"{stage}/validation/{view}", step] = record.validation[view]
+            points[f"{stage}/averaged/validation/{view}", step] = record.averaged.validation[view]
     result = RunFolder(out).result()
-    step = result["selected_step"]
+    step = result.selected_step
     for split in ("validation", "test"):
         for view in views:
             points[f"final/{split}/{view}", step] = result[split][view]
-        for shot, value in result[split]["shots"].items():
+        for shot, value in result[split].shots.items():
             if value is not None:
                 points[f"final/{split}/shots/{shot}", step] = value
     for name in "alpha", "beta", "gamma":
-        points[f"final/transferability/{name}", step] = result["transferability"][name]
-    points["final/seconds", step] = result["seconds"]
+        points[f"final/transferability/{name}", step] = result.transferability[name]
+    points["final/seconds", step] = result.seconds
     return points
 
 

@@ -67,6 +67,10 @@ def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | N
     """An algorithm by its name, with its defaults where `hparams` says nothing."""
     algorithm = find(name)
     trained_on = int((task.counts.sum(1) > 0).sum())
+    if not trained_on:
+        raise ValueError(
+            "the data have no training samples: check the split column, and that pairs have enough samples"
+        )
     if trained_on < algorithm.min_domains:
         raise ValueError(
             f"{name} compares domains and needs {algorithm.min_domains} that have training data; the data have "

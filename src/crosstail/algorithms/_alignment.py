@@ -49,6 +49,7 @@ class Alignment(ERM):
             task.counts,
             temperature=hparams.temperature,
             window=None if hparams.refresh else hparams.window,
+            validate=False,  # labels are checked when data are loaded, loss terms at every evaluation
             **self.term(),
         )
 

@@ -3,25 +3,22 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 
-from crosstail.cli._sweeps import choices_notes, sweep_table
+from crosstail.cli._parameters import Json, Sweep
 
 
-def select(
-    folder: Annotated[Path, typer.Argument(help="The folder of a sweep.")],
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write them; by default selected.json in the folder.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Choose each algorithm's best trial on validation, and write its hyperparameters for fit --hparams.
+def select(folder: Sweep, /, *, out: Path | None = None, as_json: Json = False) -> None:
+    """Choose each method's best trial on validation and write its hyperparameters for fit --hparams.
 
-    Example: [b]crosstail select sweep --out best.json[/]
+    Example: `crosstail select sweep --out best.json`
+
+    Args:
+        out: JSON file to write; default: selected.json in the sweep's folder.
     """
+    from crosstail.report.compare.sweep_tables import selection_notes, selection_table
+    from crosstail.report.document import terminal
     from crosstail.sweep.files import write_object
     from crosstail.sweep.select import as_file, choices, table
     from crosstail.sweep.store import Store
@@ -30,20 +27,18 @@ def select(
     results = store.results()
     chosen = choices(store, results)
     if all(choice.trial is None for choice in chosen):
-        raise ValueError(
-            f"{folder} has no finished trial to select from; crosstail status {folder} shows how far it is"
-        )
+        raise ValueError(f"{folder} has no finished trial to select from; crosstail status {folder} shows its progress")
     place = out or folder / "selected.json"
     write_object(place, as_file(chosen))
     if as_json:
         print(json.dumps([{k: v for k, v in asdict(choice).items() if k not in ("plan", "keys")} for choice in chosen]))
         return
     console = Console(highlight=False)
-    console.print(sweep_table(chosen, table(chosen, results)))
+    terminal.show([selection_table(chosen, table(chosen, results))], console)
     for choice in chosen:
         words = ", ".join(f"{name} {value}" for name, value in choice.hparams.items())
         if choice.trial is not None:
-            console.print(f"{choice.entry}: {words or 'defaults'}", markup=False)
-    for note in choices_notes(chosen):
+            console.print(f"{choice.method}: {words or 'defaults'}", markup=False)
+    for note in selection_notes(chosen):
         console.print(note, markup=False)
     console.print(f"written to {place}", markup=False)

@@ -1,29 +1,27 @@
-"""crosstail status: how far a sweep is."""
+"""crosstail status: the progress of a sweep."""
 
 import json
 import time
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.live import Live
 
-from crosstail.cli._sweeps import status_table
+from crosstail.cli._parameters import Json, Sweep
 
-EVERY = 2.0  # seconds
+INTERVAL = 2.0  # seconds
 
 
-def status(
-    folder: Annotated[Path, typer.Argument(help="The folder of a sweep.")],
-    watch: Annotated[bool, typer.Option("--watch", help="Show it again every two seconds, until all is done.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Show what is done, running and failed, and how long the rest will take.
+def status(folder: Sweep, /, *, watch: bool = False, as_json: Json = False) -> None:
+    """Show which runs are done, running or failed, and the estimated time left.
 
-    Example: [b]crosstail status sweep --watch[/]
+    Example: `crosstail status sweep --watch`
+
+    Args:
+        watch: Refresh every two seconds until the sweep is complete.
     """
+    from crosstail.report.compare.sweep_tables import status_table
+    from crosstail.report.document import terminal
     from crosstail.sweep.status import status
     from crosstail.sweep.store import Store
 
@@ -33,12 +31,12 @@ def status(
         return
     console = Console()
     if not watch:
-        console.print(status_table(status(store)))
+        terminal.show([status_table(status(store))], console)
         return
     with Live(console=console) as live:
         while True:
             rows = status(store)
-            live.update(status_table(rows), refresh=True)
+            live.update(terminal.render([status_table(rows)]), refresh=True)
             if all(row.done + row.failed + row.pruned == row.planned for row in rows):
                 return
-            time.sleep(EVERY)
+            time.sleep(INTERVAL)

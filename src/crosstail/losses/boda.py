@@ -3,14 +3,15 @@
 Yang, Wang and Katabi, On Multi-Domain Long-Tailed Recognition, equations (1) to (3).
 """
 
-from typing import Any, Literal, get_args
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from crosstail.losses.distances import LowRankPrecision, Precision, pair_distances
-from crosstail.losses.statistics import Covariance, PairStatistics
+from crosstail.losses.distances import LowRankPrecision, Precision, on_host, pair_distances
+from crosstail.losses.statistics import Covariance, PairStatistics, checked_batch
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -27,8 +28,9 @@ def boda_loss(
     balanced: bool = True,
     precision: Precision | None = None,
     reduction: Reduction = "mean",
+    validate: bool = True,
 ) -> Tensor:
-    r"""The calibrated BoDA loss: pull a sample to its class in other domains, push it from every other pair.
+    r"""The calibrated BoDA loss: pull a sample towards its class in other domains, push it away from all other pairs.
 
     z (B, F) · y (B,) · domain (B,) · centroids (D, C, F) · counts (D, C), 0 where a pair is absent. Equation (3):
 
@@ -37,24 +39,26 @@ def boda_loss(
              {\sum_{(d',c') \ne (d_i,c_i)} \exp(-\lambda_i^{d',c'} \tilde d(z_i, \mu_{d',c'}))},
         \quad \tilde d = \frac{d}{N_i}, \quad \lambda_i^{d,c} = \Big(\frac{N_{d,c}}{N_i}\Big)^{\nu}
 
-    `balanced=False` is DA, equation (1), with no count in it; `nu=0` is equation (2); a `precision` (the inverse
+    `balanced=False` is DA, equation (1), without counts; `nu=0` is equation (2); a `precision` (the inverse
     covariances (D, C, F), (D, C, F, F) or a `LowRankPrecision`) is BoDA-M. `reduction="sum"` is the equation as
     printed; "mean" averages over the samples that have a positive; "none" gives (B,), 0 where there is no positive.
-    Absent pairs are in neither sum, and the mean over positives is over those present.
+    Absent pairs are in neither sum, and the mean over positives is over those present. Shapes and dtypes are always
+    checked; `validate=False` skips the checks of values (labels, domains, counts, non-finite features), and then no
+    value is read back from the device.
 
-    A `temperature` divides every distance. As printed, λ / N_i may reach 10⁶ between a pair of one sample and one
-    of a thousand: the softmax is then flat for most samples, and the few rare ones decide the step. "auto" divides
+    `temperature` divides every distance. As printed, λ / N_i may reach 10⁶ between a pair of one sample and one
+    of a thousand: the softmax is then flat for most samples, and a few rare ones dominate the step. "auto" divides
     by the batch's mean distance (a constant to the gradient) and moves the counts out of the exponent:
 
     .. math:: \ell_i = \frac{\bar N}{N_i} \Big( \log \sum_{p \ne p_i} N_p^\nu e^{-d_{ip} / \bar d} +
         \sum_{p \in \mathrm{pos}(i)} \frac{N_p^\nu}{\sum_{q \in \mathrm{pos}(i)} N_q^\nu}
         \frac{d_{ip}}{\bar d} - \log \overline{N^\nu} \Big)
 
-    Where the softmax is flat, a sample is pulled and pushed in the same two directions as by equation (3), the means
-    with weights N_pᵛ over the positives and over all other pairs; only their strengths, which there depend on the
-    counts, are one each. So a sample's gradient is at most 2 / mean distance, before N̄ / N_i. "mean" is the mean with
-    these weights N̄ / N_i, so that no count ratio can make the term larger than its largest sample
-    (docs/decisions/boda-scale.md has the trials).
+    Where the softmax is flat, a sample is pulled and pushed in the same two directions as by equation (3): the means,
+    weighted by N_pᵛ, over the positives and over all other pairs. Only their strengths differ: they depend on the
+    counts in equation (3), and are 1 here, so a sample's gradient is at most 2 / mean distance, before N̄ / N_i. "mean"
+    is weighted by N̄ / N_i, so that no count ratio makes the loss exceed that of its largest sample
+    (experiments: docs/decisions/boda-scale.md).
 
     >>> z, y, domain = torch.zeros(1, 2), torch.tensor([0]), torch.tensor([0])
     >>> centroids = torch.tensor([[[0.0, 0.0], [3.0, 0.0]], [[0.0, 1.0], [0.0, 3.0]]])
@@ -65,35 +69,29 @@ def boda_loss(
         raise ValueError(f"reduction {reduction!r} is none of {', '.join(get_args(Reduction))}")
     if temperature != "auto" and (isinstance(temperature, str) or not temperature > 0):
         raise ValueError(f'temperature is {temperature!r}, expected a number above 0 or "auto"')
-    num_domains, num_classes, _ = centroids.shape
-    if counts.shape != (num_domains, num_classes):
-        raise ValueError(f"counts is {tuple(counts.shape)}, expected {(num_domains, num_classes)} as centroids has")
+    y, domain = _checked(z, y, domain, centroids, counts, precision, validate)
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
-    if len(z) == 0 or not bool((counts > 0).any()):
+    counts = counts.to(z.device)
+    pairs = _drop_absent(centroids, precision, counts) if on_host(z) else _mask_absent(centroids, precision, counts)
+    if len(z) == 0 or len(pairs.centroids) == 0:
         nothing = z[:, :0].sum(1).to(wide)
         return nothing if reduction == "none" else nothing.sum()
+    n_pair = pairs.counts.to(wide)  # (P,)
+    n_own = counts[domain, y].clamp_min(1).to(wide)  # (B,)
 
-    # The present pairs become P columns; column[d, c] is where a pair went.
-    flat = counts.reshape(-1).to(z.device)
-    present = flat > 0
-    centroids, precision = _keep(centroids, present), _keep(precision, present)
-    column = (present.cumsum(0) - 1).clamp_min(0).view(num_domains, num_classes)
-    present = present.view(num_domains, num_classes)
-    n_pair = flat[flat > 0].to(wide)  # (P,)
-    n_own = flat.view(num_domains, num_classes)[domain, y].clamp_min(1).to(wide)  # (B,)
-
-    distance = pair_distances(z, centroids, precision)  # (B, P)
+    distance = pair_distances(z, pairs.centroids, pairs.precision, validate=validate)  # (B, P)
     limits = torch.finfo(wide)
     # Powers of counts are relative to the largest count, in logarithms, so that none overflows.
     reliability = nu * (n_pair / n_pair.max()).log()  # (P,)
     prior = torch.zeros_like(reliability)
     importance = torch.ones_like(n_own)
     if temperature == "auto":
-        mean_distance = (distance.detach() / distance.numel()).sum()  # in this order it cannot overflow
+        # Divided before it is summed, so that it cannot overflow.
+        mean_distance = pairs.only_present(distance.detach() / (len(z) * pairs.number)).sum()
         logits = distance / -mean_distance.clamp_min(limits.tiny)
         if balanced:
             prior = reliability
-            importance = n_pair.mean() / n_own
+            importance = pairs.mean(n_pair) / n_own
     elif balanced:
         strength = (nu * n_pair.max().log() - (1 + nu) * n_own.log()).exp().clamp_max(limits.max)  # (B,)
         weight = strength[:, None] * (reliability.exp() / -temperature)  # λ / N_i = N_pᵛ / N_iᵛ⁺¹
@@ -102,17 +100,20 @@ def boda_loss(
         logits = (distance / -temperature).clamp_min(limits.min / 1e6)
 
     # Positives: the same class in every other domain where it is present.
-    columns = column[:, y].T  # (B, D)
-    same_class = present[:, y].T  # (B, D)
-    positive = same_class & (torch.arange(num_domains, device=z.device) != domain[:, None])
+    present = counts > 0
+    columns = pairs.column[:, y].T  # (B, D)
+    positive = present[:, y].T & (torch.arange(len(counts), device=z.device) != domain[:, None])  # (B, D)
     has_positive = positive.any(1)
     share = torch.where(positive, prior[columns], -torch.inf).softmax(1)
     share = torch.where(positive, share, 0.0)  # (B, D), adds up to 1 where there is a positive
     attraction = (logits.gather(1, columns) * share).sum(1)
-    # A sample's own pair is left out of the denominator (one without a positive keeps it: its loss is 0 anyway).
-    logits = logits + (prior - prior.exp().mean().log())
-    (rows,) = (has_positive & present[domain, y]).nonzero(as_tuple=True)
-    logits.index_put_((rows, column[domain, y][rows]), logits.new_tensor(-torch.inf))
+    # The denominator: all present pairs but the sample's own. (Without a positive the loss is 0 whatever is in it.)
+    logits = logits + (prior - pairs.mean(prior.exp()).log())
+    own = present[domain, y][:, None] & (
+        torch.arange(logits.shape[1], device=z.device) == pairs.column[domain, y][:, None]
+    )
+    left_out = own if pairs.present is None else own | ~pairs.present
+    logits = logits.masked_fill(has_positive[:, None] & left_out, -torch.inf)
     loss = torch.where(has_positive, logits.logsumexp(1) - attraction, 0.0) * importance
 
     if reduction == "none":
@@ -122,23 +123,96 @@ def boda_loss(
     return loss.sum() / (importance * has_positive).sum().clamp_min(torch.finfo(loss.dtype).tiny)
 
 
-def _keep(table: Tensor | LowRankPrecision | None, present: Tensor) -> Any:
-    """The rows of present pairs of a (D, C, ...) table as (P, ...), without a copy if all are."""
-    if table is None:
-        return None
-    if isinstance(table, LowRankPrecision):
-        return LowRankPrecision(*(_keep(part, present) for part in table))
-    flat = table.flatten(0, 1)
-    return flat if bool(present.all()) else flat[present]
+def _checked(
+    z: Tensor,
+    y: Tensor,
+    domain: Tensor,
+    centroids: Tensor,
+    counts: Tensor,
+    precision: Precision | None,
+    validate: bool,
+) -> tuple[Tensor, Tensor]:
+    """Labels and domains as int64, once all arguments fit each other."""
+    if centroids.ndim != 3 or not centroids.is_floating_point():
+        found = f"{centroids.dtype} of shape {tuple(centroids.shape)}"
+        raise ValueError(f"centroids is {found}, expected floats of shape (D, C, F)")
+    shape = tuple(centroids.shape)
+    if counts.shape != shape[:2] or counts.dtype == torch.bool or counts.is_complex():
+        found = f"{counts.dtype} of shape {tuple(counts.shape)}"
+        raise ValueError(f"counts is {found}, expected numbers of shape {shape[:2]} as centroids has")
+    for part in precision if isinstance(precision, LowRankPrecision) else (precision,):
+        if part is not None and (part.shape[:3] != shape or part.ndim > 4 or not part.is_floating_point()):
+            found = f"{part.dtype} of shape {tuple(part.shape)}"
+            raise ValueError(f"precision is {found}, expected floats of shape {shape} or {(*shape, shape[2])}")
+    if validate and not bool(((counts >= 0) & (counts < torch.inf)).all()):
+        raise ValueError("counts has a negative or non-finite entry, expected the number of training samples per pair")
+    return checked_batch(z, y, domain, centroids, validate=validate)
+
+
+class _Pairs(NamedTuple):
+    """The P pairs that the loss looks at, and which of them are present (all, if None)."""
+
+    centroids: Tensor  # (P, F)
+    precision: Precision | None
+    counts: Tensor  # (P,)
+    column: Tensor  # (D, C), the place of each pair among the P
+    number: int | Tensor  # of pairs that are present
+    present: Tensor | None = None  # (P,)
+
+    def only_present(self, values: Tensor) -> Tensor:
+        """Values (..., P), 0 for absent pairs."""
+        return values if self.present is None else torch.where(self.present, values, 0.0)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean of values (P,) over the pairs that are present."""
+        return self.only_present(values).sum() / self.number
+
+
+def _drop_absent(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _Pairs:
+    """On the host, absent pairs cost nothing."""
+    present = counts.reshape(-1) > 0
+    kept = torch.from_numpy(present.numpy().nonzero()[0])
+    column = (present.cumsum(0) - 1).clamp_min(0).view(counts.shape)
+
+    def keep(table: Tensor) -> Tensor:
+        flat = table.flatten(0, 1)
+        return flat if len(kept) == len(flat) else flat[kept]
+
+    return _Pairs(keep(centroids), _map(keep, precision), counts.reshape(-1)[kept], column, len(kept))
+
+
+def _mask_absent(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _Pairs:
+    """On a device, dropping absent pairs would need a read of their number: they are masked instead."""
+    flat = counts.reshape(-1)
+    known = flat > 0
+    present = known | ~known.any()  # without any there is no positive, and what is in the means does not matter
+    number = present.sum()
+
+    def fill(table: Tensor) -> Tensor:
+        """Absent pairs, which may hold anything, get the mean of the present ones."""
+        table = table.flatten(0, 1)
+        mask = known.view(-1, *[1] * (table.ndim - 1))
+        safe = torch.where(mask, table, 0.0)
+        return torch.where(mask, safe, safe.detach().sum(0) / number)
+
+    column = torch.arange(len(flat), device=flat.device).view(counts.shape)
+    return _Pairs(fill(centroids), _map(fill, precision), torch.where(known, flat, 1), column, number, present)
+
+
+def _map(function: Callable[[Tensor], Tensor], precision: Precision | None) -> Precision | None:
+    if isinstance(precision, LowRankPrecision):
+        return LowRankPrecision(*map(function, precision))
+    return None if precision is None else function(precision)
 
 
 class BoDALoss(nn.Module):
-    """`boda_loss` with statistics that it keeps up to date from the batches it sees, at no extra forward pass.
+    """`boda_loss` with pair statistics that it updates from the batches it sees, at no extra forward pass.
 
     `counts` (D, C) are those of the training set. In training mode each call first takes in the batch's features
     (detached); a pair's past weighs at most as much as its own training samples, and at most as `window` of them, so
-    that a rare pair's centroid is never older than its last visit. With `window=None` the statistics change only
-    through `statistics.update` and `.blend`, which is the paper's way: a full pass after each epoch.
+    that the centroid of a rare pair follows its latest samples. With `window=None` the statistics change only
+    through `statistics.update` and `.blend`, which is the paper's way: a full pass after each epoch. `validate=False`
+    skips the checks of values, as in `boda_loss`.
 
     >>> criterion = BoDALoss(2, 2, 8, counts=torch.tensor([[100, 5], [3, 80]]))
     >>> z = torch.randn(4, 8, requires_grad=True)
@@ -161,16 +235,17 @@ class BoDALoss(nn.Module):
         covariance: Covariance = "none",
         window: int | None = 100,
         reduction: Reduction = "mean",
+        validate: bool = True,
     ) -> None:
         super().__init__()
         counts = torch.as_tensor(counts)
         if counts.shape != (num_domains, num_classes):
             raise ValueError(f"counts is {tuple(counts.shape)}, expected {(num_domains, num_classes)}")
         if window is not None and window < 1:
-            raise ValueError(f"window is {window}, expected 1 or more, or None if full passes make the statistics")
+            raise ValueError(f"window is {window}, expected 1 or more, or None if statistics come from full passes")
         self.register_buffer("counts", counts)
         self.nu, self.temperature, self.balanced, self.reduction = nu, temperature, balanced, reduction
-        self.window = window
+        self.window, self.validate = window, validate
         remembered = counts.clamp(1, window or 1).to(torch.float32) - 1
         self.statistics = PairStatistics(
             num_domains,
@@ -183,16 +258,17 @@ class BoDALoss(nn.Module):
     def forward(self, z: Tensor, y: Tensor, domain: Tensor) -> Tensor:
         """The loss of a batch z (B, F), y (B,), domain (B,)."""
         if self.training and self.window:
-            self.statistics.update(z, y, domain)
+            self.statistics.update(z, y, domain, validate=self.validate)
         return boda_loss(
             z,
             y,
             domain,
             self.statistics.mean,
-            self.counts * (self.statistics.counts > 0),  # a pair not met yet has no centroid
+            self.counts * (self.statistics.counts > 0),  # a pair not seen yet has no centroid
             nu=self.nu,
             temperature=self.temperature,
             balanced=self.balanced,
             precision=None if self.statistics.covariance == "none" else self.statistics.precision(),
             reduction=self.reduction,
+            validate=self.validate,
         )

@@ -1,6 +1,7 @@
 """Distances from every sample to every pair's centroid, by matrix products: never a tensor of size B×P×F."""
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -26,28 +27,41 @@ Precision = Tensor | LowRankPrecision
 """Inverse covariances of P pairs: diagonal (P, F), full (P, F, F), or low rank."""
 
 
-def pair_distances(z: Tensor, centroids: Tensor, precision: Precision | None = None) -> Tensor:
+def pair_distances(
+    z: Tensor, centroids: Tensor, precision: Precision | None = None, *, validate: bool = True
+) -> Tensor:
     """Euclidean or, with a precision, Mahalanobis distances; z (B, F), centroids (P, F) → (B, P).
 
-    d(z, μ) = √((z − μ)ᵀ Λ (z − μ)), Λ = I or Σ⁻¹. The gradient at distance 0 is 0, squares that are too large or too
-    small for a float do no harm, and distances far below the features' norms are computed again without cancellation.
+    d(z, μ) = √((z − μ)ᵀ Λ (z − μ)), Λ = I or Σ⁻¹. The gradient at distance 0 is 0, and neither the overflow of squares
+    nor cancellation costs digits. NaN and infinite inputs are an error, or with `validate=False` give NaN.
 
     >>> pair_distances(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
     tensor([[5., 0.]])
     """
-    with in_full_precision(z):
-        return _distances(z, centroids, precision)
-
-
-def _distances(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
-    z, centroids = z.to(wide), centroids.to(wide)
+    distances = _host_distances if on_host(z) else _device_distances
+    with in_full_precision(z):
+        return distances(z.to(wide), centroids.to(wide), precision, validate)
+
+
+def _device_distances(z: Tensor, centroids: Tensor, precision: Precision | None, validate: bool) -> Tensor:
+    """Without a device-to-host read: float64 has the range and the digits that float32's squares lack."""
+    if validate:
+        _require_all_finite(z, centroids, precision)
+    if z.device.type == "mps":  # has no float64
+        return _root(_expanded(*_centred(z, centroids, precision), precision)[0])
+    precise = _expanded(*_centred(z.double(), centroids.double(), precision), precision)[0]
+    return _root(precise).to(z.dtype)
+
+
+def _host_distances(z: Tensor, centroids: Tensor, precision: Precision | None, validate: bool) -> Tensor:
+    """In the features' own precision; only what lost its range or its digits is computed again."""
     squared = _squared(z, centroids, precision)
-    limits = torch.finfo(wide)
-    if squared.numel() == 0 or limits.tiny / limits.eps < float(squared.detach().amax()) < torch.inf:
+    limits = torch.finfo(z.dtype)
+    if squared.numel() == 0 or limits.tiny / limits.eps < peek(squared.amax()) < torch.inf:
         return _root(squared)
-    require_finite(z, "z")
-    require_finite(centroids, "centroids")
+    if validate:
+        _require_all_finite(z, centroids, precision)
     size = max(_power_of_two(z), _power_of_two(centroids))
     precision, strength = _normalised(precision)
     return _root(_squared(z / size, centroids / size, precision)) * (size * strength**0.5)
@@ -56,17 +70,17 @@ def _distances(z: Tensor, centroids: Tensor, precision: Precision | None) -> Ten
 def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
     """(z − μ)ᵀ Λ (z − μ), z (B, F), centroids (P, F) → (B, P)."""
     squared, size_z, size_c = _expanded(*_centred(z, centroids, precision), precision)
-    # Entries that are so small beside their terms that few correct digits are left are computed again.
     with torch.no_grad():
         lossy = 2e3 * torch.finfo(squared.dtype).eps
-        if squared.numel() == 0 or not bool(squared.amin() < lossy * (size_z.amax() + size_c.amax())):
+        if squared.numel() == 0 or not peek(squared.amin() < lossy * (size_z.amax() + size_c.amax())):
             return squared
-        rows, columns = (squared < lossy * (size_z + size_c)).nonzero(as_tuple=True)
+        # Cancellation has cost these entries most of their digits.
+        rows, columns = map(torch.from_numpy, (squared < lossy * (size_z + size_c)).numpy().nonzero())
     largest = precision.factor if isinstance(precision, LowRankPrecision) else precision
     chunk = max(1, 2**22 // (z.shape[1] if largest is None else largest[0].numel()))
     for i in range(0, len(rows), chunk):
         at = rows[i : i + chunk], columns[i : i + chunk]
-        # Checkpointed, so that the differences of all chunks are never there at the same time.
+        # Checkpointed, so that the differences of only one chunk are in memory at a time.
         exact = checkpoint(_squared_one_by_one, z, centroids, precision, *at, use_reentrant=False)
         squared = squared.index_put(at, exact)
     return squared
@@ -76,9 +90,8 @@ def _centred(z: Tensor, centroids: Tensor, precision: Precision | None) -> tuple
     """Both shifted by a common offset, which changes no distance: the expanded square of large numbers loses digits."""
     sample = centroids.detach()[:: 1 + len(centroids) // 64]
     origin = sample.mean(0)
-    # The copy takes time: without a precision it is made only where the spread is small beside the offset.
-    if precision is None and bool((sample - origin).square().sum() > 0.01 * sample.square().sum()):
-        return z, centroids
+    if precision is None and on_host(z) and peek((sample - origin).square().sum() > 0.01 * sample.square().sum()):
+        return z, centroids  # the offset is small beside the spread: not worth two copies
     return z - origin, centroids - origin
 
 
@@ -131,17 +144,15 @@ def _normalised(precision: Precision | None) -> tuple[Precision | None, float]:
     if precision is None:
         return None, 1.0
     if isinstance(precision, LowRankPrecision):
-        require_finite(precision.diagonal, "precision")
         strength = _power_of_two(precision.diagonal)
         return LowRankPrecision(precision.diagonal / strength, precision.factor / strength**0.5), strength
-    require_finite(precision, "precision")
     strength = _power_of_two(precision)
     return precision / strength, strength
 
 
 def _power_of_two(values: Tensor) -> float:
-    """About the largest value; to divide by a power of two costs no digits."""
-    _, exponent = math.frexp(float(values.detach().abs().max()))
+    """About the largest absolute value; dividing by a power of two is exact."""
+    _, exponent = math.frexp(peek(values.abs().max()))
     return 2.0 ** max(exponent - 1, -120)
 
 
@@ -156,30 +167,50 @@ class _Root(torch.autograd.Function):
     def forward(ctx: Any, squared: Tensor) -> Tensor:
         root = squared.clamp_min(0).sqrt_()
         ctx.save_for_backward(root)
-        ctx.tiny = torch.finfo(root.dtype).tiny ** 0.5
-        ctx.vanishes = bool(root.numel()) and bool(root.amin() <= ctx.tiny)
+        tiny = torch.finfo(root.dtype).tiny ** 0.5
+        # On the host a minimum is cheaper than a mask in the backward pass.
+        ctx.tiny = None if on_host(root) and root.numel() and peek(root.amin()) > tiny else tiny
         return root
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (root,) = ctx.saved_tensors
-        if ctx.vanishes:
-            return grad * (root > ctx.tiny) / (2 * root.clamp_min(ctx.tiny))
-        return grad / (2 * root)
+        if ctx.tiny is None:
+            return grad / (2 * root)
+        return grad * (root > ctx.tiny) / (2 * root.clamp_min(ctx.tiny))
 
 
-def in_full_precision(like: Tensor) -> torch.autocast:
-    """Differences of squares need all the digits that there are, also where a network runs in fewer (autocast)."""
-    return torch.autocast(like.device.type, enabled=False)
+def on_host(values: Tensor) -> bool:
+    """Whether values can be looked at without waiting for a device."""
+    return values.device.type == "cpu"
+
+
+def peek(value: Tensor) -> float:
+    """A number on the host; through NumPy, which raises an error for any other device instead of waiting for it."""
+    return float(value.detach().numpy())
+
+
+def in_full_precision(like: Tensor) -> AbstractContextManager[Any]:
+    """Disable autocast, on devices that have it: differences of squares need all digits."""
+    kind = like.device.type
+    return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
 
 
 class NotFinite(ValueError):
-    """Features or statistics that are no numbers, as when training diverges."""
+    """NaN or infinite features or statistics, as when training diverges."""
 
 
 def require_finite(values: Tensor, name: str) -> None:
-    """Raise an error that names the first entry that is not a number."""
+    """Raise an error that names the first entry that is NaN or infinite."""
     wrong = (~torch.isfinite(values)).nonzero()
     if len(wrong):
         place = ", ".join(map(str, wrong[0].tolist()))
         raise NotFinite(f"{name}[{place}] is NaN or infinite; features and statistics must be finite")
+
+
+def _require_all_finite(z: Tensor, centroids: Tensor, precision: Precision | None) -> None:
+    require_finite(z, "z")
+    require_finite(centroids, "centroids")
+    for part in precision if isinstance(precision, LowRankPrecision) else (precision,):
+        if part is not None:
+            require_finite(part, "precision")

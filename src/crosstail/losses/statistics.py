@@ -1,12 +1,12 @@
 """Means and covariances of the features of every (domain, class) pair, from a stream of batches."""
 
-import math
 from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crosstail.losses.distances import LowRankPrecision, Precision, in_full_precision, require_finite
+from crosstail.losses.distances import LowRankPrecision, Precision, in_full_precision, on_host, require_finite
 
 Covariance = Literal["none", "diagonal", "low_rank", "full"]
 
@@ -15,12 +15,12 @@ class PairStatistics(nn.Module):
     """Streaming mean (D, C, F) and covariance of each pair's features, mergeable and stable in float32.
 
     Batches are combined by the pairwise update of Chan, Golub and LeVeque (1983), which works on differences from
-    the mean and so keeps its digits whatever the features' offset. What rounding takes off the mean is carried over
-    to the next update (Kahan), so that the mean of a long stream does not come to a standstill.
+    the mean and so is accurate whatever the features' offset. The rounding error of the mean is carried over to the
+    next update (Kahan), so that the mean of a long stream does not stop moving.
 
     With `momentum` m, a number or one per pair (D, C), the past weighs at most as much as m / (1 − m) samples: the
     statistics start as exact means and become moving averages, in which one new sample has the weight 1 − m. A pair
-    that no batch has touched has count 0 and mean 0.
+    without samples so far has count 0 and mean 0.
 
     >>> statistics = PairStatistics(1, 2, 1)
     >>> statistics.update(torch.tensor([[1.0], [3.0], [5.0]]), torch.tensor([0, 0, 1]), torch.tensor([0, 0, 0]))
@@ -29,9 +29,9 @@ class PairStatistics(nn.Module):
     """
 
     mean: Tensor  # (D, C, F)
-    rest: Tensor | None  # (D, C, F), what was rounded off from mean, unless there is a momentum
+    rest: Tensor | None  # (D, C, F), rounding error of the mean, unless there is a momentum
     memory: Tensor  # (D, C), the most samples that a pair's past counts as
-    counts: Tensor  # (D, C), how many samples were seen
+    counts: Tensor  # (D, C), samples seen
     variance: Tensor  # (D, C, F), unless covariance is "none" or "full"
     factor: Tensor  # (D, C, F, R) if covariance is "low_rank": Σ ≈ UUᵀ + diag(variance − (U²)1)
     full: Tensor  # (D, C, F, F) if covariance is "full"
@@ -69,35 +69,40 @@ class PairStatistics(nn.Module):
         self.register_buffer("memory", memory.expand(shape[:2]).clone(), persistent=False)
 
     @torch.no_grad()
-    def update(self, z: Tensor, y: Tensor, domain: Tensor) -> None:
-        """Take in a batch: z (B, F), y (B,), domain (B,)."""
+    def update(self, z: Tensor, y: Tensor, domain: Tensor, *, validate: bool = True) -> None:
+        """Take in a batch: z (B, F), y (B,), domain (B,).
+
+        With `validate=False` labels and features are not checked, and covariances "none" and "diagonal" need no
+        device-to-host read.
+        """
+        y, domain = checked_batch(z, y, domain, self.mean, validate=validate)
+        if not len(z):
+            return
         z = z.detach().to(self.mean.dtype)
-        for name, labels, size in (("domain", domain, self.counts.shape[0]), ("y", y, self.counts.shape[1])):
-            _require_labels(labels, size, name)
+        if validate and not bool(torch.isfinite(z.sum())):
+            require_finite(z, "z")
         pair = domain * self.counts.shape[1] + y
         past = torch.minimum(self.counts, self.memory).view(-1).to(z.dtype)  # (P,), samples that the past counts as
         if self.covariance in ("none", "diagonal"):
             self._absorb(z, pair, past)
             return
-        # The others need a padded (pairs, F, samples) block, so a pair may bring only so many samples at once.
+        # The others need a padded (pairs, F, samples) block, so the samples of a pair are taken in limited turns.
         turn = _arrival(pair) // (max(64, z.shape[1]) if self.covariance == "full" else max(16, 2 * self.rank))
-        for t in range(int(turn.max()) + 1 if len(turn) else 0):
+        for t in range(int(turn.max()) + 1):
             self._absorb(z[turn == t], pair[turn == t], past)
 
     def _absorb(self, z: Tensor, pair: Tensor, past: Tensor) -> None:
-        pairs, slot, n_new = torch.unique(pair, return_inverse=True, return_counts=True)  # U pairs are touched
-        # Sums around the batch's mean are small, and so keep the digits that the features' offset would cost them.
+        pairs, slot, n_new = _touched(pair, len(past))  # (U,), (B,), (U,)
+        # Sums around the batch's mean are small, so the features' offset costs no digits.
         origin = z.mean(0)  # (F,)
         around = z - origin  # (B, F)
         batch_mean = torch.zeros(len(pairs), z.shape[1], dtype=z.dtype, device=z.device).index_add_(0, slot, around)
-        batch_mean /= n_new[:, None]  # (U, F), around the origin
-        if not math.isfinite(batch_mean.sum()):
-            require_finite(z, "z")
-        share = (n_new / (past[pairs] + n_new))[:, None]  # (U, 1), the weight of the batch
+        batch_mean /= n_new.clamp_min(1)[:, None]  # (U, F), around the origin
+        share = (n_new / (past[pairs] + n_new).clamp_min(1))[:, None]  # (U, 1), the weight of the batch
         mean = self.mean.view(-1, z.shape[1])
         delta = batch_mean + (origin - mean[pairs])  # (U, F)
         if self.covariance != "none":
-            within = (around - batch_mean[slot]) * (share / n_new[:, None])[slot].sqrt()  # (B, F)
+            within = (around - batch_mean[slot]) * (share / n_new.clamp_min(1)[:, None])[slot].sqrt()  # (B, F)
             self._absorb_spread(pairs, slot, within, delta, share)
         if self.rest is None:
             mean.index_add_(0, pairs, share * delta)
@@ -133,7 +138,7 @@ class PairStatistics(nn.Module):
 
     @torch.no_grad()
     def merge(self, other: "PairStatistics") -> "PairStatistics":
-        """Add what another stream has seen, as if this one had seen both; returns self."""
+        """Combine with the statistics of another stream, as if this one had seen both; returns self."""
         share = other.counts.to(self.mean.dtype) / (self.counts + other.counts).clamp_min(1)
         self._combine(other, share[:, :, None], spread_of_means=True)
         self.counts += other.counts
@@ -143,7 +148,7 @@ class PairStatistics(nn.Module):
     def blend(self, fresh: "PairStatistics", momentum: float) -> "PairStatistics":
         """μ ← m μ + (1 − m) μ_fresh, and Σ alike: the paper's update after a full pass; returns self.
 
-        A pair that is new here is taken as it is, and one that the pass did not see is kept.
+        A pair without samples so far is copied, and one without samples in `fresh` is kept.
         """
         share = (fresh.counts > 0).to(self.mean.dtype)
         share[self.counts > 0] *= 1 - momentum
@@ -174,22 +179,22 @@ class PairStatistics(nn.Module):
 
     @torch.no_grad()
     def precision(self, shrinkage: float = 10.0) -> Precision:
-        """Inverse covariances, each shrunk to the mean variance of all pairs as by `shrinkage` samples of it.
+        """Inverse covariances, each shrunk towards the mean variance of all pairs, which counts as `shrinkage` samples.
 
-        Σ̂ = (n Σ + k diag(σ̄²)) / (n + k): a pair with one sample has the common inverse, one with many its own. n is
-        the number of samples seen, or with momentum that of those remembered; σ̄² is at least a thousandth of its
+        Σ̂ = (n Σ + k diag(σ̄²)) / (n + k): a pair with few samples has nearly the common inverse, one with many its own.
+        n is the number of samples seen, or with momentum of those remembered; σ̄² is at least a thousandth of its
         mean over the features. "low_rank" and "full" add 0.001 σ̄² to Σ's diagonal, so that its inverse exists.
         """
         if self.covariance == "none":
             raise ValueError('these statistics keep no covariance: choose "diagonal", "low_rank" or "full"')
         variance = self.full.diagonal(dim1=-2, dim2=-1) if self.covariance == "full" else self.variance
-        # A pair that was met often but remembers few samples has learned from few.
+        # With momentum, the estimate rests on the remembered samples only.
         n = torch.minimum(self.counts, self.memory + 1).to(variance.dtype)
         own = (n / (n + shrinkage))[..., None]  # (D, C, 1)
         common = (variance * n[..., None]).sum((0, 1)) / n.sum().clamp_min(1)  # (F,)
-        # Features that never vary, or a set with one sample a pair, must not become infinitely important.
+        # Constant features, or one sample per pair, must not get an infinite weight.
         floor = 1e-3 * common.mean()
-        common = common.clamp_min(floor if floor > 0 else 1.0)
+        common = torch.maximum(common, torch.where(floor > 0, floor, 1.0))
         target = (1 - own) * common
         if self.covariance == "diagonal":
             return (own * variance + target).reciprocal()
@@ -206,17 +211,40 @@ class PairStatistics(nn.Module):
         return LowRankPrecision(diagonal, torch.linalg.solve_triangular(lower.mT, scaled, upper=True, left=False))
 
 
-def _require_labels(labels: Tensor, size: int, name: str) -> None:
-    """Raise a ValueError for a label that is out of range: it would count for another pair."""
-    if not len(labels):
-        return
-    low, high = map(int, labels.aminmax())
-    if low < 0 or high >= size:
-        raise ValueError(f"{name} has a {low if low < 0 else high}, expected 0 to {size - 1}")
+def checked_batch(z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, *, validate: bool) -> tuple[Tensor, Tensor]:
+    """Labels and domains (B,) as int64, once they fit features (B, F) and a table (D, C, F); values if `validate`."""
+    num_domains, num_classes, num_features = centroids.shape
+    if z.ndim != 2 or z.shape[1] != num_features or not z.is_floating_point():
+        raise ValueError(f"z is {z.dtype} of shape {tuple(z.shape)}, expected floats of shape (B, {num_features})")
+    for name, labels, size in (("domain", domain, num_domains), ("y", y, num_classes)):
+        if labels.shape != z.shape[:1] or labels.dtype not in _INTEGERS:
+            found = f"{labels.dtype} of shape {tuple(labels.shape)}"
+            raise ValueError(f"{name} is {found}, expected integers of shape ({len(z)},), one per row of z")
+        if validate and len(labels):
+            low, high = map(int, labels.aminmax())
+            if low < 0 or high >= size:  # it would count for another pair
+                raise ValueError(f"{name} has a {low if low < 0 else high}, expected 0 to {size - 1}")
+    return y.long(), domain.long()
+
+
+_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def _touched(pair: Tensor, num_pairs: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Pairs (U,) to update, which of them each sample is of (B,), and their samples in the batch (U,).
+
+    On a device these are all pairs: to find those in the batch, the host would have to wait for it.
+    """
+    if on_host(pair):
+        found = np.unique(pair.numpy(), return_inverse=True, return_counts=True)
+        pairs, slot, number = map(torch.from_numpy, found)
+        return pairs, slot, number
+    number = torch.zeros(num_pairs, dtype=torch.int64, device=pair.device)
+    return torch.arange(num_pairs, device=pair.device), pair, number.index_add_(0, pair, torch.ones_like(pair))
 
 
 def _arrival(pair: Tensor) -> Tensor:
-    """How many entries before each one name the same pair."""
+    """How many earlier entries of each one are of the same pair."""
     order = pair.argsort(stable=True)
     arrival = torch.empty_like(pair)
     arrival[order] = torch.arange(len(pair), device=pair.device) - torch.searchsorted(pair[order], pair[order])

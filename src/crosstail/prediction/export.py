@@ -73,6 +73,7 @@ def export(
         raise ValueError(f"unknown format {format!r}: there are {', '.join(WRITERS)}")
     if format == "onnx" and not all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
         raise ValueError("the format onnx needs more packages: pip install 'crosstail[export]'")
+    _require_apart(run, out)
     predictor = Predictor(run, trust=trust)
     whole = _Whole(predictor).eval().to(memory_format=torch.contiguous_format)
     example = torch.from_numpy(_random_inputs(predictor, 2))
@@ -89,6 +90,16 @@ def export(
     card = json.dumps(_card(run, predictor, format, check), indent=1, ensure_ascii=False)
     out.with_name(f"{out.name}.json").write_text(card + "\n", encoding="utf-8")
     return check
+
+
+def _require_apart(run: Path, out: Path) -> None:
+    """Refuse to overwrite a file of the run; an earlier export, which has its card beside it, may be replaced."""
+    written = [out, out.with_name(f"{out.name}.json"), out.with_name(f"{out.name}.md")]
+    if out.exists() and written[1].exists():
+        return
+    for file in written:
+        if file.exists() and file.resolve().is_relative_to(run.resolve()):
+            raise ValueError(f"--out {out}: would overwrite {file}, which belongs to the run: choose another --out")
 
 
 def _traced(whole: nn.Module, example: Tensor) -> ExportedProgram:

@@ -18,9 +18,9 @@ from crosstail.data.sources.npz_members import read_member
 from crosstail.metrics import PairAccuracy
 from crosstail.training import own_code
 from crosstail.training.folder import RunFolder
-from crosstail.training.progress import Progress
 from crosstail.training.inputs import frozen_backbone
 from crosstail.training.model import build_final_model
+from crosstail.training.progress import Progress
 
 
 class Predictor:
@@ -102,7 +102,7 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
     found: list[Path] = []
     for file in files:
         if file.is_dir():
-            found += sorted(path for path in file.rglob("*") if path.suffix.lower() in IMAGE_SUFFIXES)
+            found += sorted(path for path in file.rglob("*") if _is_image(path.relative_to(file)))
         elif file.exists():
             found.append(file)
         else:
@@ -114,11 +114,16 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
     return names, ImageFiles("/", absolute, resolution=predictor.input_shape[1])
 
 
+def _is_image(path: Path) -> bool:
+    """Whether a path has the suffix of an image and nothing in it is hidden, as when training data are listed."""
+    return path.suffix.lower() in IMAGE_SUFFIXES and not any(part.startswith(".") for part in path.parts)
+
+
 def _rows_of(file: Path) -> tuple[list[str], NDArray[Any]]:
     if not file.exists():
         raise FileNotFoundError(f"{file}: there is no such file")
     try:
-        if file.suffix == ".npy":
+        if file.suffix.lower() == ".npy":
             x = np.load(file, allow_pickle=False, mmap_mode="r")
         else:
             with np.load(file, allow_pickle=False) as arrays:

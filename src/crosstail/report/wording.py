@@ -60,3 +60,26 @@ def listing(names: Sequence[str], most: int = 10) -> str:
     'a, b and 1 more'
     """
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def duration(seconds: float) -> str:
+    """A time in a suitable unit.
+
+    >>> duration(4.2), duration(250), duration(9000)
+    ('4.2 s', '4 min', '2.5 h')
+    """
+    if seconds < 60:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
+
+
+def file_size(size: float) -> str:
+    """A number of bytes in a suitable unit.
+
+    >>> file_size(5_400), file_size(12_000_000), file_size(3.1e9)
+    ('5 kB', '12 MB', '3.1 GB')
+    """
+    for unit, factor in (("GB", 1e9), ("MB", 1e6)):
+        if size >= factor:
+            return f"{size / factor:.2g} {unit}"
+    return f"{size / 1e3:.0f} kB"

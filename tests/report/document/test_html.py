@@ -1,10 +1,13 @@
 """The page is whole, offline, and shows names from the data as text."""
 
+import base64
+import io
 import re
 
 import altair as alt
 import numpy as np
 import pandas as pd
+from PIL import Image
 
 from crosstail.report.document import html
 from crosstail.report.document.model import Chart, Code, Document, Gallery, Heading, Item, Items, Picture, Table, Text
@@ -66,3 +69,10 @@ def test_cells_are_emphasised_faint_and_shaded():
 
 def test_a_table_with_an_empty_header_has_none():
     assert "<th" not in html.render(Document("t", [Table(header=["", ""], rows=[["a", "1"]])])).partition("<body>")[2]
+
+
+def test_a_thumbnail_is_small():
+    noise = np.random.default_rng(0).integers(0, 256, (500, 300, 3)).astype(np.uint8)
+    address = html._thumbnail(Picture(noise, "", ""), 64)
+    image = Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2])))
+    assert max(image.size) == 64 and len(address) < 8000

@@ -1,11 +1,9 @@
 """Documents in the terminal, within 80 columns."""
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 
 from rich import table as rich_table
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text as Words
 
 from crosstail.report.document.model import Block, Chart, Code, Gallery, Heading, Item, Items, Table, Text
@@ -23,30 +21,34 @@ _ALARM = "bold white on #b84a00"
 
 
 def show(blocks: Iterable[Block], console: Console | None = None) -> None:
-    """Print the blocks."""
-    (console or Console()).print(render(blocks), highlight=False)
+    """Print the blocks; commands and addresses in code are not wrapped, so that they can be copied."""
+    console = console or Console()
+    for block, part in _parts(blocks):
+        console.print(part, highlight=False, soft_wrap=isinstance(block, Code))
 
 
 def render(blocks: Iterable[Block]) -> Group:
-    """The blocks as one renderable, with an empty line before every heading but the first."""
-    blocks = list(blocks)
-    parts: list[RenderableType] = []
-    for before, block in pairwise([None, *blocks]):
+    """The blocks as one renderable, for a live display."""
+    return Group(*(part for _, part in _parts(blocks)))
+
+
+def _parts(blocks: Iterable[Block]) -> Iterator[tuple[Block, RenderableType]]:
+    """What to print, with an empty line before every heading but the first."""
+    for i, block in enumerate(blocks):
         starts = isinstance(block, Heading) or (isinstance(block, Table | Chart) and block.title)
-        if before is not None and starts:
-            parts.append(Words())
-        parts += _block(block)
-    return Group(*parts)
+        if i and starts:
+            yield block, Words()
+        yield from ((block, part) for part in _block(block))
 
 
-def _block(block: Block | None) -> Iterator[RenderableType]:
+def _block(block: Block) -> Iterator[RenderableType]:
     match block:
         case Heading(text):
             yield Words(printable(text), style="bold")
         case Text(text, dim):
             yield Words(printable(text), style="dim" if dim else "")
         case Code(text):
-            yield Padding(Words(printable(text), overflow="fold"), (0, 0, 0, 2))
+            yield Words("\n".join(f"  {line}" for line in printable(text).splitlines()))
         case Items(items):
             yield _items(items)
         case Table():

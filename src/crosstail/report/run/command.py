@@ -15,8 +15,8 @@ NEGATIVE = {"freeze": "--finetune", "augment": "--no-augment"}
 def command(spec: RunSpec, out: Path) -> str:
     """The command line of a run, with everything that a default might decide otherwise.
 
-    >>> command(RunSpec(dataset="my photos", freeze=False, hparams={"lr": 0.01}), Path("run"))[:64]
-    "crosstail fit 'my photos' --algorithm boda --protocol mdlt --data"
+    >>> command(RunSpec(dataset="my photos", freeze=False, hparams={"lr": 0.01}), Path("run"))[:66]
+    "crosstail fit 'my photos' --algorithm boda --protocol mdlt --data-"
     """
     words = ["crosstail", "fit", spec.dataset]
     for field in fields(spec):
@@ -33,4 +33,5 @@ def _option(name: str, value: Any) -> Iterator[str]:
         return
     values = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
     for one in values if isinstance(values, list | tuple) else [] if value is None else [value]:
-        yield from (option, str(one))
+        text = str(one)
+        yield from (f"{option}={text}",) if text.startswith("-") else (option, text)

@@ -9,7 +9,7 @@ import pandas as pd
 from crosstail.data import DomainDataset, ImageFiles
 from crosstail.report.charts import PALETTE
 from crosstail.report.document.model import Block, Chart, Gallery, Heading, Picture, Text, bullets
-from crosstail.report.run.finished import FinishedRun, Predictions
+from crosstail.report.run.reported import Predictions, ReportedRun
 from crosstail.report.run.tables import pair_table, worst_table
 from crosstail.training.result import RunResult
 
@@ -51,7 +51,7 @@ def failures(predictions: Predictions, pair: Pair) -> list[int]:
     return [int(i) for i in np.flatnonzero(own & (predictions.predicted != predictions.y))[:SAMPLES]]
 
 
-def confusion_blocks(run: FinishedRun) -> list[Block]:
+def confusion_blocks(run: ReportedRun) -> list[Block]:
     """What the worst pairs are mistaken for and the samples that fail, if the run has its predictions."""
     result, predictions = run.result, run.predictions
     pairs = [pair for pair in failing_pairs(result) if predictions and failures(predictions, pair)]

@@ -12,7 +12,7 @@ from crosstail import algorithms, backbones
 from crosstail.data import sheet_of
 from crosstail.report.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.report.run.command import command
-from crosstail.report.run.finished import FinishedRun
+from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import headline_table, pair_table, worst_table
 from crosstail.report.wording import has, interval, listing, number, several
 from crosstail.training import RunSpec
@@ -29,7 +29,7 @@ def title_of(spec: RunSpec, folds: bool = False) -> str:
     return f"{what}: each domain unseen in turn" if folds else f"{what}: {spec.unseen} unseen"
 
 
-def model_card(run: FinishedRun, exported: dict[str, Any] | None = None) -> Document:
+def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Document:
     """The card of a run, or of a file exported from it, given the file's machine-readable description."""
     result = run.result
     file: list[Block] = [Heading("File"), bullets(_file(exported))] if exported else []
@@ -65,7 +65,7 @@ def accuracy_table(results: Sequence[RunResult]) -> Table:
     return Table(header=["metric", "accuracy", "95 % interval", "of"], rows=rows, words_last=True)
 
 
-def limits(run: FinishedRun) -> list[str]:
+def limits(run: ReportedRun) -> list[str]:
     """Where the accuracy is low, unknown or unreliable, as far as the run shows."""
     result = run.result
     found = [_domain_limit(result), *_pair_limits(pair_table([result]))]
@@ -78,7 +78,7 @@ def limits(run: FinishedRun) -> list[str]:
     return found + run.duplicates()
 
 
-def versions(run: FinishedRun) -> Iterator[str]:
+def versions(run: ReportedRun) -> Iterator[str]:
     """What the model was trained with, and how to recognise its files."""
     yield f"Trained with {', '.join(f'{name} {value}' for name, value in run.result.versions.items())}."
     model = run.folder / "model.pt"

@@ -12,7 +12,6 @@ from crosstail.report.document.model import Block, Chart, Code, Document, Headin
 from crosstail.report.run.charts import NUMBERED, accuracy_chart, loss_chart, pair_chart
 from crosstail.report.run.command import command
 from crosstail.report.run.confusions import confusion_blocks
-from crosstail.report.run.finished import FinishedRun
 from crosstail.report.run.model_card import (
     accuracy_table,
     hyperparameters,
@@ -22,6 +21,7 @@ from crosstail.report.run.model_card import (
     title_of,
     versions,
 )
+from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import (
     STATISTICS,
     accuracy_curve,
@@ -43,7 +43,7 @@ DISTANCES = {
 }
 
 
-def write_page(run: FinishedRun) -> None:
+def write_page(run: ReportedRun) -> None:
     """Write report.html and model_card.md into the run's folder."""
     html.save(run_document(run), run.folder / "report.html")
     write_whole(run.folder / "model_card.md", markdown.render(model_card(run)).encode())
@@ -54,7 +54,7 @@ def write_folds_page(out: Path, results: Sequence[RunResult]) -> None:
     html.save(folds_document(out, results), out / "report.html")
 
 
-def run_document(run: FinishedRun) -> Document:
+def run_document(run: ReportedRun) -> Document:
     """The page of one run."""
     result = run.result
     blocks = [

@@ -1,4 +1,4 @@
-"""A finished run as its report takes it: everything in memory."""
+"""What a report shows of a finished run, all in memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,9 @@ from crosstail.data import DomainDataset
 from crosstail.report.audit.duplicates import describe, equal_inputs
 from crosstail.report.audit.findings import exact_findings
 from crosstail.storage import read_json, write_json
+from crosstail.training.fit import Run
 from crosstail.training.folder import RunFolder
+from crosstail.training.inputs import load_inputs
 from crosstail.training.result import Evaluation, RunResult
 
 AUDIT = "audit.json"
@@ -27,8 +29,8 @@ class Predictions:
 
 
 @dataclass(frozen=True)
-class FinishedRun:
-    """A run's result with what led to it."""
+class ReportedRun:
+    """A result with what led to it."""
 
     folder: Path
     result: RunResult
@@ -55,19 +57,24 @@ class FinishedRun:
         return sentences
 
 
-def read_run(path: Path) -> FinishedRun:
-    """Read a finished run from its folder, and its data if they are there and unchanged."""
-    from crosstail.training.inputs import load_inputs
+def reported(run: Run) -> ReportedRun:
+    """A run that was just trained, or found finished, with its data in memory."""
+    return _assemble(run.folder, run.result, run.inputs.raw)
 
+
+def read_run(path: Path) -> ReportedRun:
+    """Read a finished run from its folder, and its data if they are there and unchanged."""
     folder = RunFolder(path)
-    result = folder.result()
-    if result is None:
-        raise ValueError(f"{path} is not a finished run: it has no result.json")
+    result = folder.finished_result()
     try:
         dataset = load_inputs(result.spec).raw
         unchanged = dataset.checksum == result.data.checksum
     except (OSError, ValueError):
         unchanged = False
+    return _assemble(folder, result, dataset if unchanged else None)
+
+
+def _assemble(folder: RunFolder, result: RunResult, dataset: DomainDataset | None) -> ReportedRun:
     stored = folder.load("predictions.pt")
     predictions = None if stored is None else Predictions(**{name: values.numpy() for name, values in stored.items()})
-    return FinishedRun(path, result, folder.records(), predictions, dataset if unchanged else None)
+    return ReportedRun(folder.path, result, folder.records(), predictions, dataset)

@@ -1,0 +1,60 @@
+"""The metrics of a run as one table for the terminal."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from crosstail.metrics import PairAccuracy
+from crosstail.report.document.model import Table
+from crosstail.report.wording import number, percent
+from crosstail.training.result import RunResult
+
+MEANINGS = {
+    "alpha": ("α", "same class, other domain: small is good"),
+    "beta": ("β", "other class, same domain: large is good"),
+    "gamma": ("γ", "other class, other domain: large is good"),
+}
+
+
+def accuracy_summary(title: str, accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str]) -> Table:
+    """The accuracy of one model on one set of samples."""
+    interval, worst = accuracy.interval("pair_average"), accuracy.worst_pair_index
+    spread = f"95 % interval {percent(interval[0])} to {percent(interval[1])}" if interval else ""
+    worst_pair = f"{domains[worst[0]]} / {classes[worst[1]]}" if worst else ""
+    rows = [
+        ["pair average, %", percent(accuracy.pair_average), spread],
+        ["worst pair", percent(accuracy.worst_pair), worst_pair],
+        ["average over domains", percent(accuracy.average), ""],
+    ]
+    for domain, value in zip(domains, accuracy.domains, strict=True):
+        if value is not None:
+            rows.append([f"  {domain}", percent(value), "worst" if value == accuracy.worst_domain else ""])
+    return Table(title=title, header=["", "", ""], rows=rows, words_last=True)
+
+
+def result_summary(result: RunResult) -> Table:
+    """The test accuracy and the transferability statistics of one run."""
+    spec, test = result.spec, result.test
+    unseen = f", unseen {spec.unseen}" if spec.unseen else ""
+    title = f"{spec.method} on {spec.dataset}{unseen}: test accuracy"
+    table = accuracy_summary(title, test.pairs(), result.domains, result.classes)
+    rows = [*table.rows]
+    if result.raw:
+        rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
+    rows += [[f"{shot}-shot pairs", percent(value), ""] for shot, value in test.shots.items() if value is not None]
+    for name, (symbol, meaning) in MEANINGS.items():
+        rows.append([f"transferability {symbol}", number(getattr(result.transferability, name), 2), meaning])
+    return replace(table, rows=rows)
+
+
+def folds_summary(results: Sequence[RunResult]) -> Table:
+    """One row per unseen domain, and their mean."""
+    values = [[r.test.average or 0.0, r.test.pair_average or 0.0, r.validation.average or 0.0] for r in results]
+    rows = [[str(r.spec.unseen), *map(percent, row)] for r, row in zip(results, values, strict=True)]
+    rows.append(["mean", *(percent(fmean(column)) for column in zip(*values, strict=True))])
+    return Table(
+        title="accuracy on the unseen domain, %",
+        header=["unseen", "accuracy", "pair average", "selected on"],
+        rows=rows,
+        emphasised={(len(results), j) for j in range(4)},
+    )

@@ -1,0 +1,36 @@
+"""Inputs of a prediction: files, folders and arrays."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from crosstail.prediction.predictor import find_inputs
+
+IMAGES, VECTORS = SimpleNamespace(input_shape=(3, 8, 8)), SimpleNamespace(input_shape=(4,))
+
+
+def save_image(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save(path)
+    return path
+
+
+def test_hidden_files_and_folders_are_skipped(tmp_path):
+    root = tmp_path / ".cache" / "photos"  # hidden folders above the given one do not matter
+    shown = [save_image(root / "a.png"), save_image(root / "b" / "c.PNG")]
+    for name in ("._a.png", ".git/x.png", "b/.thumbnails/c.png"):
+        save_image(root / name)
+    names, _ = find_inputs([root], IMAGES)
+    assert names == [str(path) for path in shown]
+    assert find_inputs([root / "._a.png"], IMAGES)[0] == [str(root / "._a.png")]  # it was asked for by name
+
+
+@pytest.mark.parametrize("name", ["x.npy", "X.NPY", "x.npz", "X.NPZ"])
+def test_arrays_whatever_the_case_of_their_suffix(tmp_path, name):
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    with (tmp_path / name).open("wb") as file:
+        np.save(file, x) if name.lower().endswith("npy") else np.savez(file, x=x)
+    names, found = find_inputs([tmp_path / name], VECTORS)
+    assert names == ["0", "1"] and np.array_equal(found, x)
