@@ -34,8 +34,8 @@ def audit(
     from crosstail import data
     from crosstail.report.audit import audit as examine
     from crosstail.report.audit import recommend
-    from crosstail.report.audit.inputs import ImageInputs
     from crosstail.report.audit.document import page, summary
+    from crosstail.report.audit.inputs import ImageInputs
     from crosstail.report.document import html, terminal
 
     dataset = data.load(source, labels=labels, seed=data_seed, columns=columns)

@@ -4,12 +4,11 @@ import json
 import time
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
-from rich.table import Table
 
 from crosstail.cli._progress import progress_bar
 
@@ -29,9 +28,10 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
         out: Folder for the runs and report.html.
         seeds: Runs per method.
     """
-    from crosstail.report.compare.demo_page import write_page
+    from crosstail.report.compare.demo_page import metrics_table, write_page
     from crosstail.report.compare.read_runs import read_runs
     from crosstail.report.compare.tables import summary_table
+    from crosstail.report.document import terminal
     from crosstail.training.fit import fit
 
     began = time.monotonic()
@@ -43,7 +43,7 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
         with progress_bar(console, f"{method}, seed {seed}:") as progress:
             fit(run, folders[method, seed], progress=progress)
     runs = read_runs(list(folders.values()))
-    console.print(terminal_table(summary_table(runs.chosen)))
+    terminal.show([metrics_table(summary_table(runs.chosen), METHODS)], console)
     write_page(out / "report.html", runs, [folders["erm", 0], folders["boda", 0]])
     console.print(
         f"Mean ± standard deviation over {seeds} seeds, gain over erm in brackets; accuracies in %.\n"
@@ -68,24 +68,3 @@ def spec(method: str, seed: int) -> "RunSpec":
         steps=STEPS,
         seed=seed,
     )
-
-
-def terminal_table(summary: Any) -> Table:
-    """Metrics down, methods across, within 80 columns."""
-    from crosstail.report.compare.tables import FIGURES
-
-    table = Table(box=None, padding=(0, 1, 0, 0))
-    table.add_column("")
-    for method in METHODS:
-        table.add_column(method, justify="right", no_wrap=True)
-    known = {(row.method, row.figure): row for row in summary[summary["kind"] == "figure"].itertuples()}
-    for figure in FIGURES:
-        table.add_row(figure, *(cell(known[method, figure], known["erm", figure].mean) for method in METHODS))
-    return table
-
-
-def cell(row: Any, base: float) -> str:
-    """Mean ± deviation (gain)."""
-    spread = "" if row.std != row.std else f"±{row.std:.1f}"
-    gain = "" if row.method == "erm" else f" ({row.mean - base:+.1f})"
-    return f"{row.mean:.1f}{spread}{gain}"

@@ -14,7 +14,7 @@ from crosstail.cli._progress import progress_bar
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
     from crosstail.data import DomainDataset
-    from crosstail.report.compare.charts import Figure
+    from crosstail.report.document.model import Chart
     from crosstail.transfer import TransferabilityGraph
 
 MEANINGS = {
@@ -24,7 +24,7 @@ MEANINGS = {
 }
 
 
-class Found(NamedTuple):
+class DrawnGraph(NamedTuple):
     """A graph, its data set and its title."""
 
     graph: "TransferabilityGraph"
@@ -79,54 +79,55 @@ def _numbers(values: Iterable[float]) -> str:
     return " / ".join("–" if math.isnan(value) else f"{value:.2f}" for value in values)
 
 
-def _draw(found: list[Found], runs: Sequence[Path], metric: str, path: Path) -> None:
+def _draw(found: list[DrawnGraph], runs: Sequence[Path], metric: str, path: Path) -> None:
     """Draw one graph (with a slider if the run has a trace), write its table, or draw two graphs side by side."""
-    from crosstail.report.compare.page import titled
+    from crosstail.report.document import html
+    from crosstail.report.document.files import save_chart
+    from crosstail.report.document.model import Chart, Document
     from crosstail.report.graph_chart import graph_chart
-    from crosstail.report.page import Page, save_chart
 
     graph, dataset, title = found[0]
-    figure = None
+    chart = None
     if len(found) == 2:
-        figure, title = _side_by_side(found, runs), f"{runs[0]} beside {runs[1]}"
+        chart, title = _side_by_side(found, runs), f"{runs[0]} and {runs[1]}"
     elif path.suffix == ".csv":
         graph.to_frame(dataset.domains, dataset.classes).to_csv(path, index=False)
         return
     elif path.suffix == ".html" and runs and metric == "euclidean":
-        figure = _moving(runs[0])
-    if figure is None:
-        save_chart(graph_chart(graph.nodes(dataset.domains, dataset.classes), title), path)
-    elif path.suffix == ".html":
-        page = Page(title)
-        figure.show(page)
-        page.save(path)
+        chart = _moving(runs[0])
+    if chart is None:
+        drawing = graph_chart(graph.nodes(dataset.domains, dataset.classes))
+        chart = Chart("graph", title, drawing, "Scatter plot: the pairs of the model in two dimensions")
+    if path.suffix == ".html" and chart.title != title:
+        html.save(Document(title, [chart]), path)
     else:
-        save_chart(titled(figure), path)
+        save_chart(chart, path)
 
 
-def _side_by_side(found: list[Found], runs: Sequence[Path]) -> "Figure":
-    """Name each graph by its algorithm, or by its folder where the algorithms are equal."""
-    from crosstail.report.compare.two_graphs import Model, side_by_side
+def _side_by_side(found: list[DrawnGraph], runs: Sequence[Path]) -> "Chart":
+    """Name each graph by its method, or by its folder if the methods are equal."""
+    from crosstail.report.compare.two_graphs import NamedGraph, side_by_side
 
     names = [one.title.partition(" on ")[0] for one in found]
     names = names if names[0] != names[1] else [str(run) for run in runs]
     first, second = (
-        Model(name, one.graph, one.dataset.domains, one.dataset.classes) for name, one in zip(names, found, strict=True)
+        NamedGraph(name, one.graph, one.dataset.domains, one.dataset.classes)
+        for name, one in zip(names, found, strict=True)
     )
     return side_by_side(first, second)
 
 
-def _moving(run: Path) -> "Figure | None":
+def _moving(run: Path) -> "Chart | None":
     """The graph at every evaluation, if the run has a trace."""
-    from crosstail.report.run.trace import moving_figure
+    from crosstail.report.run.trace import moving_chart, traced
     from crosstail.training.folder import RunFolder
 
     folder = RunFolder(run)
-    records = folder.records()
-    return moving_figure(folder.read_json("result.json"), records) if any("trace" in r for r in records) else None
+    evaluations = traced(folder.records())
+    return moving_chart(folder.finished_result(), evaluations) if evaluations else None
 
 
-def _of_run(run: Path, metric: Any, trust: bool) -> Found:
+def _of_run(run: Path, metric: Any, trust: bool) -> DrawnGraph:
     """The graph of a run's training samples."""
     from crosstail.training.evaluation import graph_of
     from crosstail.training.folder import RunFolder
@@ -138,10 +139,10 @@ def _of_run(run: Path, metric: Any, trust: bool) -> Found:
     with progress_bar(Console(stderr=True)) as progress:
         dataset = load_inputs(spec).seen(progress)
     found = graph_of(load_model(folder, dataset, trust), dataset, metric)
-    return Found(found, dataset, f"{spec.method} on {spec.dataset}")
+    return DrawnGraph(found, dataset, f"{spec.method} on {spec.dataset}")
 
 
-def _of_features(file: Path, metric: Any) -> Found:
+def _of_features(file: Path, metric: Any) -> DrawnGraph:
     """The graph of features in a file: of its training samples, or of all samples if it has no split."""
     import numpy as np
 
@@ -155,4 +156,4 @@ def _of_features(file: Path, metric: Any) -> Found:
         rows = dataset.rows("train") if "split" in arrays.files else np.arange(len(dataset))
     sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
     x, y, domain = np.asarray(dataset.x[rows]), dataset.y[rows], dataset.domain[rows]
-    return Found(TransferabilityGraph.from_features(x, y, domain, **sizes, metric=metric), dataset, file.name)
+    return DrawnGraph(TransferabilityGraph.from_features(x, y, domain, **sizes, metric=metric), dataset, file.name)

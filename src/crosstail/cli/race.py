@@ -1,7 +1,6 @@
 """crosstail race: find out which method to use for your data."""
 
 import json
-import math
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
@@ -75,7 +72,7 @@ def race(
     write_object(out / "race.json", found.to_json())
     write_object(out / "selected.json", {row.algorithm: row.hparams for row in found.board})
     if found.board:
-        write_page(out)
+        write_page(found, out)
     if as_json:
         print(json.dumps(found.to_json()))
     else:
@@ -86,30 +83,13 @@ def race(
 
 def _show(found: "Race", out: Path) -> None:
     """Print the leaderboard within 80 columns, the methods missing from it, and the recommendation."""
-    from crosstail.report.compare.race_page import board_table
+    from crosstail.report.compare.race_page import leaderboard
+    from crosstail.report.document import terminal
     from crosstail.sweep.race import recommendation
 
     console = Console(highlight=False)
     if found.board:
-        table = Table(title="best on validation first, %", box=None, title_justify="left", padding=(0, 1, 0, 0))
-        table.add_column("method", overflow="fold")
-        for name in ("val", "test", "95 % interval", "±", "lead of the first", "s"):
-            table.add_column(name, justify="right", no_wrap=True)
-        for row in board_table(found.to_json()).to_dict("records"):
-            lead = (
-                f"{row['lead']:+z.1f} ({row['lead_low']:+z.1f} to {row['lead_high']:+z.1f})" if row["place"] > 1 else ""
-            )
-            table.add_row(
-                escape(row["algorithm"]),
-                f"{row['validation']:.1f}",
-                f"{row['test']:.1f}",
-                f"{row['low']:.1f} to {row['high']:.1f}",
-                "" if math.isnan(row["deviation"]) else f"{row['deviation']:.1f}",
-                lead,
-                f"{row['seconds']:.1f}",
-                style=None if row["level"] else "dim",
-            )
-        console.print(table)
+        terminal.show([leaderboard(found.board, narrow=True)], console)
     for why in found.left_out.values():
         console.print(f"left out: {why}", markup=False)
     for failed in found.failed:

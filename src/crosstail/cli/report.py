@@ -35,13 +35,13 @@ def report(
     from crosstail.report.compare.read_runs import read_runs
 
     runs = read_runs(folders)
-    seen = []
+    models = []
     if graphs:
-        from crosstail.report.compare.feature_charts import see
+        from crosstail.report.compare.feature_charts import model_features
 
         with progress_bar(Console(stderr=True)) as progress:
-            seen = [see(run, trust, progress) for run in graphs]
-    page = write_report(out, runs, baseline, seen, files=figures)
+            models = [model_features(run, trust, progress) for run in graphs]
+    page = write_report(out, runs, baseline, models, files=figures)
     console = Console(highlight=False, markup=False)
     console.print(f"{len(runs.table):,} finished runs, {len(runs.skipped):,} folders skipped", soft_wrap=True)
     for path, why in runs.skipped[:5]:

@@ -1,24 +1,28 @@
-"""The tables behind the figures, and the sentences that are their titles, against hand-made runs."""
+"""The tables behind the charts, and the findings in their titles, against hand-made runs."""
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 
+from crosstail.metrics import PairAccuracy
 from crosstail.report.compare.charts import (
     LABELLED,
     correlation,
-    counts_figure,
-    curve_figure,
-    curve_table,
-    gain_figure,
+    counts_chart,
+    gain_chart,
     gain_table,
-    separation_figure,
+    separation_chart,
     shortlist,
-    transfer_figure,
+    transfer_chart,
 )
+from crosstail.report.compare.curves import curve_chart, curve_tables, trace_chart
 from crosstail.report.compare.read_runs import read_runs
-from crosstail.report.compare.tables import entries, summary_table, transfer_table
+from crosstail.report.compare.tables import method_runs, summary_table, transfer_table
+from crosstail.training.folder import RunFolder
+from crosstail.training.result import Averaged, SplitAccuracy, Trace
 
 
 @pytest.fixture
@@ -31,24 +35,24 @@ def runs(make_run, tmp_path):
 
 
 def test_gain_is_over_the_mean_of_the_baseline(runs):
-    found, _ = entries(runs.chosen)
+    found, _ = method_runs(runs.chosen)
     table = gain_table(found, "erm")
     assert table["boda"].tolist() == pytest.approx([10, 20, 30, 40])
     assert table["shot"].tolist() == ["many", "medium", "few", "zero"]
-    figure = gain_figure("gain", "photos", table, "erm", "boda")
-    assert figure.title == (
-        "photos: boda gains over erm on 4 of 4 pairs, loses on 0; few- and zero-shot pairs change by +35.0 points on "
-        "average"
+    chart = gain_chart("gain", "photos", table, "erm", "boda")
+    assert chart.title == (
+        "photos: boda gains over erm on 4 of 4 pairs and loses on 0; few- and zero-shot pairs change by +35.0 points "
+        "on average"
     )
-    scale = figure.chart.to_dict()["layer"][0]["encoding"]["color"]["scale"]
+    scale = chart.drawing.to_dict()["layer"][0]["encoding"]["color"]["scale"]
     assert scale["domain"] == [-90, 90]  # the largest gain of any method; the colours change at zero
 
 
 def test_many_classes_are_points_that_can_be_searched(runs):
-    found, _ = entries(runs.chosen)
+    found, _ = method_runs(runs.chosen)
     table = gain_table(found, "erm")
     many = pd.concat([table.assign(**{"class": f"c{i}"}) for i in range(LABELLED + 1)])
-    names = [param["name"] for param in gain_figure("gain", "photos", many, "erm", "boda").chart.to_dict()["params"]]
+    names = [param["name"] for param in gain_chart("gain", "photos", many, "erm", "boda").drawing.to_dict()["params"]]
     assert "find" in names and "method_gain" in names
 
 
@@ -59,23 +63,24 @@ def test_shortlist_has_the_baseline_and_boda_first(runs):
 
 
 def test_curves_are_means_and_ranges_without_the_untrained_model(runs):
-    found, _ = entries(runs.chosen)
-    table = curve_table(found, ["erm"])
+    found, _ = method_runs(runs.chosen)
+    table, traces = curve_tables(found, ["erm"])
     assert table["at"].tolist() == [5, 10]
     assert table[["mean", "min", "max"]].iloc[0].tolist() == pytest.approx([45, 40, 50])
-    assert "erm ends highest on validation, at 45.0 %" in curve_figure("c", "photos", table, ["erm"]).title
+    assert "erm ends highest on validation, at 45.0 %" in curve_chart("c", "photos", table, ["erm"]).title
+    assert traces.empty
 
 
 def test_correlation_is_that_of_all_models(runs):
-    figure = separation_figure("s", "photos", transfer_table(runs.table), ["erm", "boda"])
+    chart = separation_chart("s", "photos", transfer_table(runs.table), ["erm", "boda"])
     x, y = [4.0, 4.5, 6.0, 6.5], [50, 40, 70, 92.5]
     expected = pd.Series(x).corr(pd.Series(y))
-    assert figure.title == f"photos: over 4 models, (β + γ) − α goes with accuracy (r = {expected:+.2f})"
+    assert chart.title == f"photos: over 4 models, accuracy rises with (β + γ) − α (r = {expected:+.2f})"
 
 
 def test_methods_are_ordered_by_how_close_the_domains_are(runs):
-    figure = transfer_figure("t", "photos", transfer_table(runs.chosen))
-    assert "coral has the same class of two domains closest" in figure.title and "0.12" in figure.title
+    chart = transfer_chart("t", "photos", transfer_table(runs.chosen))
+    assert "coral has the same class closest" in chart.title and "0.12" in chart.title
 
 
 def test_a_correlation_needs_points_that_differ():
@@ -85,7 +90,30 @@ def test_a_correlation_needs_points_that_differ():
 
 
 def test_label_distribution_says_what_is_rare(runs):
-    found, _ = entries(runs.chosen)
+    found, _ = method_runs(runs.chosen)
     title = "photos: pairs have 7 to 150 training samples, and 1 of 4 have none"
-    figure = counts_figure("l", found[0])
-    assert figure.title == title and figure.chart.to_dict()["facet"]["sort"] == ["d0", "d1"]
+    chart = counts_chart("l", found[0])
+    assert chart.title == title and chart.drawing.to_dict()["facet"]["sort"] == ["d0", "d1"]
+
+
+def test_traces_are_means_over_the_runs_of_a_method(make_run, tmp_path):
+    for seed, alpha in enumerate((1.0, 3.0)):
+        folder = RunFolder(make_run(str(seed), [[10, 6], [4, 0]], seed=seed))
+        points = [(0.0, 0.0)] * 3
+        folder.append_record(
+            replace(folder.records()[-1], step=20, trace=Trace(alpha=alpha, beta=None, gamma=4.0, points=points))
+        )
+    found, _ = method_runs(read_runs([tmp_path]).chosen)
+    _, traces = curve_tables(found, ["erm"])
+    assert traces.to_numpy().tolist() == [["erm", 20, "α", 2.0], ["erm", 20, "γ", 4.0]]
+    assert "erm" in (title := trace_chart("t", "photos", traces, ["erm"]).title) and "0.50" in title
+
+
+def test_curves_of_averaged_runs_show_the_averaged_weights(make_run, tmp_path):
+    folder = RunFolder(make_run("run", [[10, 6], [4, 0]], average=True))
+    record = folder.records()[-1]
+    better = SplitAccuracy.of(PairAccuracy(*(np.full((2, 2), 10),) * 2))
+    folder.append_record(replace(record, step=20, averaged=Averaged(validation=better, test=better)))
+    found, _ = method_runs(read_runs([tmp_path]).chosen)
+    table, _ = curve_tables(found, [found[0].method])
+    assert found[0].method == "erm, averaged" and table["mean"].tolist() == pytest.approx([50, 50, 100])

@@ -8,17 +8,17 @@ import pytest
 
 from crosstail.report.compare.feature_charts import (
     MATRIX,
-    Seen,
+    ModelFeatures,
     bound_table,
     discrepancy_table,
-    feature_figures,
+    feature_charts,
     matrix_table,
     ratio_table,
 )
 from crosstail.transfer import TransferabilityGraph
 
 
-def make(num_classes: int = 3, empty: bool = True) -> Seen:
+def make(num_classes: int = 3, empty: bool = True) -> ModelFeatures:
     rng = np.random.default_rng(0)
     pairs = [(d, c) for d in range(2) for c in range(num_classes)]
     number = {
@@ -34,10 +34,10 @@ def make(num_classes: int = 3, empty: bool = True) -> Seen:
     z, y, domain = ({split: part[i] for split, part in parts.items()} for i in range(3))
     sizes = {"num_domains": 2, "num_classes": num_classes}
     graph = TransferabilityGraph.from_features(z["train"], y["train"], domain["train"], **sizes)
-    return Seen("boda", z, y, domain, ("a", "b"), tuple(f"c{c}" for c in range(num_classes)), (100, 20), graph)
+    return ModelFeatures("boda", z, y, domain, ("a", "b"), tuple(f"c{c}" for c in range(num_classes)), (100, 20), graph)
 
 
-def rows_of(seen: Seen, split: str, d: int, c: int) -> np.ndarray:
+def rows_of(seen: ModelFeatures, split: str, d: int, c: int) -> np.ndarray:
     return np.array(
         [z for z, y, e in zip(seen.z[split], seen.y[split], seen.domain[split], strict=True) if (e, y) == (d, c)], float
     )
@@ -88,7 +88,13 @@ def test_too_many_pairs_are_summed_up_by_domain() -> None:
 
 
 def test_two_models_stand_side_by_side() -> None:
-    figures = feature_figures([make(), replace(make(), name="erm")])
-    assert len(figures) == 7 and len(figures[0].chart.to_dict()["concat"]) == 2
-    for figure in figures:
-        assert figure.title and figure.alternative and figure.chart.to_dict()
+    charts = feature_charts([make(), replace(make(), name="erm")])
+    assert len(charts) == 7 and len(charts[0].drawing.to_dict()["concat"]) == 2
+    for chart in charts:
+        assert chart.title and chart.alternative and chart.drawing.to_dict()
+
+
+@pytest.mark.parametrize("shots", [(100, 0), (100, 99)])
+def test_without_few_shot_pairs_or_others_no_ratio_is_stated(shots: tuple[int, int]) -> None:
+    titles = [chart.title for chart in feature_charts([replace(make(), shots=shots)])]
+    assert len(titles) == 4 and not any("nan" in title for title in titles)

@@ -1,4 +1,4 @@
-"""The page of a race: its table against hand-made rows, its marks, and the names that it may meet."""
+"""The page of a race: its table against hand-made rows, its marks, and names that need escaping."""
 
 import json
 import math
@@ -9,33 +9,35 @@ from typing import Any
 import pytest
 
 from crosstail.algorithms import catalogue
-from crosstail.report import page as page_module
-from crosstail.report.compare.race_page import HEADER, MARKS, board_chart, board_table, cells, lead_chart, write_page
+from crosstail.metrics import Difference
+from crosstail.report.compare.race_page import MARKS, board_chart, board_table, lead_chart, leaderboard, write_page
+from crosstail.report.document import html
+from crosstail.sweep.plan import Plan
+from crosstail.sweep.race import FailedRun, MethodCost, Race, Standing
+from crosstail.training import RunSpec
 
 EVIL = "<script>alert(1)</script>"
 
 
-def row(name: str, lead: tuple[float, float, float] | None, family: str = "vanilla", **others: Any) -> dict[str, Any]:
-    figures = {"validation": 0.95, "test": 0.9, "low": 0.85, "high": 0.96, "deviation": None, "worst_domain": 0.7}
-    difference = lead and dict(zip(("estimate", "low", "high"), lead, strict=True))
-    level = lead is None or lead[1] <= 0
-    words = {"algorithm": name, "family": family, "lead": difference, "level": level}
-    return {**figures, **words, "seconds": 1.25, "runs": {"0": "abc"}, **others}
+def standing(name: str, lead: tuple[float, float, float] | None, family: str = "vanilla", **others: Any) -> Standing:
+    accuracies = {"validation": 0.95, "test": 0.9, "low": 0.85, "high": 0.96, "deviation": None, "worst_domain": 0.7}
+    facts = {"cost": MethodCost(1.0, 1, 0), "seconds": 1.25, "trial": 0, "hparams": {}, "runs": {0: "abc"}}
+    difference = lead and Difference(*lead, p_value=0.1)
+    return Standing(algorithm=name, family=family, lead=difference, **{**accuracies, **facts, **others})
 
 
-def record(*rows: dict[str, Any], **others: Any) -> dict[str, Any]:
-    words = {"dataset": "my photos/", "backbone": "efficientnet_lite0", "freeze": True, "recommendation": "Use erm."}
-    numbers = {"steps": 300, "batch_size": 24, "trials": 5, "seeds": 3, "samples": 240}
-    return {**words, **numbers, "leaderboard": list(rows), "left_out": {}, "failed": [], **others}
+def race(*board: Standing, dataset: str = "my photos/", seeds: int = 3, **others: Any) -> Race:
+    shared = RunSpec(dataset=dataset, backbone="efficientnet_lite0", freeze=True, steps=300, batch_size=24)
+    plan = Plan(shared=shared, methods=tuple(row.algorithm for row in board), trials=5, seeds=seeds)
+    return Race(**{"plan": plan, "board": list(board), "left_out": {}, "failed": [], "samples": 240, **others})
 
 
-TWO = record(row("boda", None, "ours", deviation=0.01), row("erm", (0.03, 0.01, 0.05)))
+TWO = standing("boda", None, "ours", deviation=0.01), standing("erm", (0.03, 0.01, 0.05))
 
 
-def page_of(folder: Path, of: dict[str, Any]) -> str:
-    """The page without the script that draws it, which is the same for all."""
-    (folder / "race.json").write_text(json.dumps(of), encoding="utf-8")
-    return write_page(folder).read_text(encoding="utf-8").replace(page_module._bundle(), "")
+def page_of(folder: Path, of: Race) -> str:
+    """The page without the drawing library, which is the same for all."""
+    return write_page(of, folder).read_text(encoding="utf-8").replace(html._vega(), "")
 
 
 def test_the_table_has_accuracies_in_percent_and_leads_in_points() -> None:
@@ -46,9 +48,12 @@ def test_the_table_has_accuracies_in_percent_and_leads_in_points() -> None:
     )
     assert [second[name] for name in ("lead", "lead_low", "lead_high")] == pytest.approx([3, 1, 5])
     assert math.isnan(second["deviation"]) and first["level"] and not second["level"]
-    assert len(cells(first)) == len(HEADER)
-    assert cells(first) == ["95.0", "90.0", "85.0 to 96.0", "1.0", "70.0", "", "", "1.2"]
-    assert cells(second)[3:] == ["", "70.0", "+3.0", "+1.0 to +5.0", "1.2"]
+    table = leaderboard(TWO)
+    assert table.rows[0] == ["boda", "95.0", "90.0", "85.0 to 96.0", "1.0", "", "1.2", "70.0"]
+    assert table.rows[1][4:] == ["", "+3.0 (+1.0 to +5.0)", "1.2", "70.0"]
+    assert table.faint == {1} and len(table.header) == 8
+    narrow = leaderboard(TWO, narrow=True)
+    assert [len(row) for row in narrow.rows] == [len(narrow.header)] * 2 and "worst domain" not in narrow.header
 
 
 def test_every_family_has_a_mark_of_its_own() -> None:
@@ -57,7 +62,7 @@ def test_every_family_has_a_mark_of_its_own() -> None:
 
 
 def test_an_unknown_family_is_drawn_as_ones_own() -> None:
-    table = board_table(record(row("./mine.py", None, "mine")))
+    table = board_table([standing("./mine.py", None, "mine")])
     assert table["family"].tolist() == ["own"]
     colours = board_chart(table).to_dict()["layer"][0]["encoding"]["color"]["scale"]
     assert colours == {"domain": ["own"], "range": [MARKS["own"][0]]}
@@ -67,41 +72,36 @@ def test_charts_keep_the_order_and_the_first_has_no_lead_over_itself() -> None:
     table = board_table(TWO)
     for chart, names in ((board_chart(table), ["boda", "erm"]), (lead_chart(table), ["erm"])):
         spec = chart.to_dict()
-        drawn = [r["algorithm"] for rows in spec["datasets"].values() for r in rows if "algorithm" in r]
+        drawn = [r["method"] for rows in spec["datasets"].values() for r in rows if "method" in r]
         assert drawn == names
         marks = spec["layer"][-1]["encoding"]
         assert marks["y"]["sort"] is None and marks["shape"]["scale"]["domain"] == ["vanilla", "ours"]
 
 
-def test_the_page_has_the_answer_first_and_every_figure(tmp_path: Path) -> None:
-    failed = [{"algorithm": "irm", "run": "trial 2", "error": "became nan"}]
-    text = page_of(tmp_path, TWO | {"left_out": {"coral": "coral needs two domains"}, "failed": failed})
-    assert "<h1>Which algorithm for my photos?</h1>\n<p>Use erm.</p>" in text
-    assert re.findall("<h2>(.*?)</h2>", text) == [
-        "The leaderboard",
-        "Which differences are more than noise",
-        "All figures",
-        "Left out",
-        "Runs that failed",
-        "How it was done",
-        "How to go on",
-    ]
-    for of in board_table(TWO).to_dict("records"):
-        assert "".join(f"<td>{cell}</td>" for cell in [of["algorithm"], *cells(of)]) in text
+def test_the_page_has_the_answer_first_and_every_metric(tmp_path: Path) -> None:
+    failed = [FailedRun("irm", "trial 2", "became nan")]
+    text = page_of(tmp_path, race(*TWO, left_out={"coral": "coral needs two domains"}, failed=failed))
+    assert "<h1>Which method for my photos?</h1>" in text
+    assert text.index("boda is best on validation") < text.index("<h2>")
+    headings = re.findall("<h2>(.*?)</h2>", text)
+    assert headings[:3] == ["Leaderboard", "Which differences are more than noise", "All metrics"]
+    assert headings[3:] == ["Left out", "Failed runs", "Method", "Next steps"]
+    for row in leaderboard(TWO).rows:
+        assert "".join(f"<td>{cell}</td>" for cell in row) in text
     assert "<td>irm</td><td>trial 2</td><td>became nan</td>" in text and "coral needs two domains" in text
-    assert f"crosstail predict {tmp_path}/runs/abc FILES" in text and "fit &#x27;my photos/&#x27; --hparams" in text
+    assert f"crosstail predict {tmp_path}/runs/abc FILES" in text and "fit &#39;my photos/&#39; --hparams" in text
 
 
-def test_one_algorithm_alone_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
-    text = page_of(tmp_path, record(row("erm", None), seeds=1, freeze=False))
-    assert text.count("data-chart=") == 1 and "embedded once" not in text and "every seed" not in text
+def test_a_single_method_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
+    text = page_of(tmp_path, race(standing("erm", None), seeds=1))
+    assert text.count("data-chart=") == 1 and "all seeds" not in text
 
 
 def test_names_are_shown_as_text(tmp_path: Path) -> None:
-    bad = record(row(f"./{EVIL}.py", None), row("<!--<script>", (0.0, -0.1, 0.1)), dataset=f"photos{EVIL}")
-    bad |= {"left_out": {"a": EVIL}, "failed": [{"algorithm": EVIL, "run": "trial 0", "error": EVIL}]}
-    text = page_of(tmp_path, bad | {"recommendation": f"Use {EVIL}."})
+    rows = standing(f"./{EVIL}.py", None), standing("<!--<script>", (0.0, -0.1, 0.1))
+    bad = race(*rows, dataset=f"photos{EVIL}", left_out={"a": EVIL}, failed=[FailedRun(EVIL, "trial 0", EVIL)])
+    text = page_of(tmp_path, bad)
     assert EVIL not in text and "<!--" not in text
     charts = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text)
-    drawn = {r["algorithm"] for rows in json.loads(charts[0])["datasets"].values() for r in rows}
+    drawn = {r["method"] for rows in json.loads(charts[0])["datasets"].values() for r in rows}
     assert drawn == {f"./{EVIL}.py", "<!--<script>"}

@@ -2,14 +2,15 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from crosstail.report.compare.read_runs import read_runs
+from crosstail.report.compare.read_runs import read_result, read_runs
 from crosstail.sweep.plan import Plan
 from crosstail.sweep.store import Store
-from crosstail.training import RunSpec
+from crosstail.training.spec import RunSpec, identifying_fields
 
 HITS = [[9, 8], [5, 0]]
 
@@ -17,40 +18,85 @@ HITS = [[9, 8], [5, 0]]
 def test_run_folders_at_any_depth_give_one_row_each(make_run, tmp_path):
     make_run("a", HITS)
     make_run("more/b", HITS, seed=1)
-    make_run("more/deep/c", HITS, algorithm="boda", decouple=True)
+    make_run("more/deep/c", HITS, algorithm="boda", second_stage="retrain")
     table = read_runs([tmp_path]).table
-    assert sorted(zip(table["method"], table["seed"], strict=True)) == [("boda, decoupled", 0), ("erm", 0), ("erm", 1)]
+    assert sorted(zip(table["method"], table["seed"], strict=True)) == [("boda:retrain", 0), ("erm", 0), ("erm", 1)]
     assert set(table["data"]) == {"photos"}
     assert read_runs([tmp_path / "a", tmp_path / "more/b"]).table["seed"].tolist() == [0, 1]
 
 
 def test_what_is_not_a_finished_run_is_named_and_not_read(make_run, tmp_path):
     make_run("good", HITS)
-    for name in ("unfinished", "garbage", "shape", "hits", "old"):
+    for name in ("unfinished", "garbage", "shape", "hits", "type"):
         make_run(name, HITS, seed=len(name))
     (tmp_path / "unfinished/result.json").unlink()
     (tmp_path / "garbage/result.json").write_bytes(b"\x00{")
     for name, change in {
         "shape": lambda result: result.update(domains=["one"]),
         "hits": lambda result: result["test"].update(hits=[[99, 0], [0, 0]]),
-        "old": lambda result: result["spec"].update(wings=2),
+        "type": lambda result: result["spec"].update(steps="ten"),
     }.items():
         file = tmp_path / name / "result.json"
         result = json.loads(file.read_text())
         change(result)
         file.write_text(json.dumps(result))
     runs = read_runs([tmp_path])
-    assert runs.table["folder"].tolist() == [tmp_path / "good"]
+    assert [run.folder for run in runs.table["run"]] == [tmp_path / "good"]
     why = {path.name: reason for path, reason in runs.skipped}
     assert why["unfinished"] == "not finished"
-    assert "cannot be read" in why["garbage"] and "1 domains" in why["shape"]
-    assert "99 hits of 10" in why["hits"] and "wings" in why["old"]
+    assert "result.json" in why["garbage"] and "1 domains" in why["shape"]
+    assert "99 hits of 10" in why["hits"] and "$.spec.steps" in why["type"]
 
 
 def test_a_run_that_is_there_twice_counts_once(make_run, tmp_path):
     shutil.copytree(make_run("a", HITS), tmp_path / "b")
     runs = read_runs([tmp_path])
-    assert len(runs.table) == 1 and "the same run as" in runs.skipped[0].why
+    assert len(runs.table) == 1 and str(tmp_path / "a") in runs.skipped[0].why
+
+
+OTHER = {"algorithm": "coral", "second_stage": "retrain", "protocol": "dg", "unseen": "d0", "labels": ("uniform",)}
+OTHER |= {
+    "columns": {"domain": "site"},
+    "backbone": "mlp",
+    "weights": "random",
+    "hparams": {"lr": 0.1},
+    "head": "linear",
+}
+OTHER |= {"precision": "bf16", "dataset": "others"}
+
+
+@pytest.mark.parametrize("name", identifying_fields(RunSpec))
+@pytest.mark.parametrize("unseen", [None, "d1"])
+def test_runs_that_differ_in_any_identifying_field_are_different_runs(make_run, tmp_path, name, unseen):
+    spec = {"protocol": "dg", "unseen": unseen} if unseen else {}
+    first = read_result(make_run("a", HITS, **spec)).spec
+    value = getattr(first, name)
+    other = OTHER.get(name) if name in OTHER else not value if isinstance(value, bool) else (value or 0) + 7
+    other = "mdlt" if name == "protocol" and unseen else other
+    make_run("b", HITS, **{**spec, name: other})
+    runs = read_runs([tmp_path])
+    assert len(runs.table) == 2 and runs.skipped == ()
+    assert (
+        len({*zip(*(runs.table[name] for name in ("data", "method", "seed", "unseen")), strict=True)}) == 2
+    )  # by name
+
+
+def test_a_trace_does_not_make_another_run(make_run, tmp_path):
+    make_run("a", HITS)
+    make_run("b", HITS, trace=True)
+    assert len(read_runs([tmp_path]).table) == 1
+
+
+def test_a_setting_is_named_by_what_differs_from_its_namesakes(make_run, tmp_path):
+    for i, spec in enumerate(({}, {"head": "linear", "freeze": True}, {"evaluations": 3})):
+        make_run(str(i), HITS, **spec)
+    make_run("other", HITS, dataset="elsewhere/drawings")
+    assert read_runs([tmp_path]).table["data"].tolist() == [
+        "photos, freeze no, head mlp, evaluations 10",
+        "photos, freeze yes, head linear, evaluations 10",
+        "photos, freeze no, head mlp, evaluations 3",
+        "drawings",
+    ]
 
 
 def test_other_settings_are_other_data(make_run, tmp_path):
@@ -72,16 +118,16 @@ def test_hyperparameters_name_a_method_only_where_they_differ(make_run, tmp_path
 @pytest.fixture
 def sweep(make_run, tmp_path):
     """Two trials of two algorithms; the second trial of erm is the better, and has a second seed."""
-    shared = RunSpec(dataset="photos", steps=10)
+    shared = read_result(make_run("one", HITS)).spec
     trials = ({"lr": 0.1}, {"lr": 0.2})
-    plan = Plan(shared=shared, algorithms=("erm",), trials=2, seeds=2, drawn={"erm": trials})
+    plan = Plan(shared=shared, methods=("erm",), trials=2, seeds=2, drawn={"erm": trials})
     Store(tmp_path / "sweep").add(plan)
     for hparams, seed, hits in (
         ({"lr": 0.1}, 0, [[5, 5], [5, 5]]),
         ({"lr": 0.2}, 0, [[9, 8], [5, 1]]),
         ({"lr": 0.2}, 1, [[8, 8], [5, 1]]),
     ):
-        key = RunSpec(dataset="photos", steps=10, hparams=hparams, seed=seed).key
+        key = replace(shared, hparams=hparams, seed=seed).key
         make_run(f"sweep/runs/{key}", hits, hparams=hparams, seed=seed)
     return tmp_path / "sweep"
 
@@ -89,7 +135,7 @@ def sweep(make_run, tmp_path):
 def test_of_a_sweep_the_seeds_of_the_best_trial_are_chosen(sweep):
     runs = read_runs([sweep])
     assert len(runs.table) == 3 and runs.skipped == ()
-    assert runs.chosen["hparams"].tolist() == ['{"lr": 0.2}'] * 2 and sorted(runs.chosen["seed"]) == [0, 1]
+    assert runs.chosen["hparams"].tolist() == ['{"lr":0.2}'] * 2 and sorted(runs.chosen["seed"]) == [0, 1]
     assert set(runs.chosen["method"]) == {"erm"} and set(runs.chosen["trials"]) == {2}
 
 
@@ -106,7 +152,7 @@ def test_a_failed_run_and_a_misplaced_result_of_a_sweep_are_named(sweep):
     assert len(runs.chosen) == 1
     assert sorted(reason for _, reason in runs.skipped) == [
         "error: ValueError: bad",
-        "result.json is that of another run",
+        "result.json belongs to another run",
     ]
 
 

@@ -47,10 +47,10 @@ def count_chart(audit: Audit) -> Chart | None:
         scale=alt.Scale(type="log", scheme="blues", domain=[1, max(2, int(there.max()))]),
         legend=alt.Legend(orient="top", gradientLength=160, titleLimit=300),
     )
-    cells = {"stroke": "white", "strokeWidth": 1}
-    drawing = base.transform_filter("datum.count > 0").mark_rect(**cells).encode(color=colour) + base.transform_filter(
+    base = base.mark_rect(stroke="white", strokeWidth=1)
+    drawing = base.transform_filter("datum.count > 0").encode(color=colour) + base.transform_filter(
         "datum.count == 0"
-    ).mark_rect(**cells, color=ZERO)
+    ).encode(color=alt.value(ZERO))
     if numbered:
         ink = alt.condition("datum.dark || datum.count == 0", alt.value("white"), alt.value("black"))
         drawing += base.mark_text(fontSize=11).encode(text="count:Q", color=ink)

@@ -14,7 +14,7 @@ from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import ImageFiles
 from crosstail.data.images.same_content import equal, equal_files
 from crosstail.report.audit.inputs import chunks, digest
-from crosstail.training.loop import Progress
+from crosstail.training.progress import Progress
 
 ALIKE = 0.995  # recoloured or re-encoded copies of product photos correlate above this, different objects below
 SLACK = 0.005  # tolerance of the coarse comparison
@@ -50,18 +50,18 @@ class Duplicate:
         return tuple(what for what, found in values.items() if len(found) > 1)
 
 
-def in_files(dataset: DomainDataset) -> bool:
-    """Whether each input is an image file of its own; subclasses of ImageFiles keep images elsewhere."""
-    return type(dataset.x) is ImageFiles
+def own_files(dataset: DomainDataset) -> ImageFiles | None:
+    """The inputs, if each is an image file of its own; subclasses of ImageFiles keep images elsewhere."""
+    return dataset.x if isinstance(dataset.x, ImageFiles) and type(dataset.x) is ImageFiles else None
 
 
 def equal_inputs(dataset: DomainDataset, progress: Progress, leave_out: Iterable[str] = ()) -> list[list[int]]:
     """Groups of rows with identical content: the bytes of files, or the values of anything else."""
-    x, hashes = dataset.x, list[bytes]()
-    if in_files(dataset):
+    files, x, hashes = own_files(dataset), dataset.x, list[bytes]()
+    if files is not None:
         ignored = set(leave_out)
-        named = enumerate(row_names(dataset))
-        return equal_files({row: x.root / name for row, name in named if name not in ignored}, progress)
+        named = enumerate(files.paths())
+        return equal_files({row: files.root / name for row, name in named if name not in ignored}, progress)
     for rows in chunks(len(x)):
         hashes += map(digest, np.asarray(x[rows]))
         progress("comparing", len(hashes), len(x))

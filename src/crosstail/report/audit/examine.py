@@ -6,7 +6,7 @@ from crosstail.data.dataset import SPLITS, DomainDataset
 from crosstail.data.images.same_content import equal
 from crosstail.report.audit.advice import advice
 from crosstail.report.audit.divergence import label_divergence
-from crosstail.report.audit.duplicates import alike, describe, equal_inputs, in_files, row_names
+from crosstail.report.audit.duplicates import alike, describe, equal_inputs, own_files, row_names
 from crosstail.report.audit.inputs import (
     EmbeddingInputs,
     ImageInputs,
@@ -15,7 +15,7 @@ from crosstail.report.audit.inputs import (
     read_image_files,
 )
 from crosstail.report.audit.result import Audit
-from crosstail.training.loop import Progress
+from crosstail.training.progress import Progress
 
 ALIKE_LIMIT = 40_000  # images; comparing all pairs takes most of a minute at this size and grows quadratically
 
@@ -33,8 +33,9 @@ def audit(
     look_alike = look_alike and dataset.is_image and len(dataset) <= ALIKE_LIMIT
     names = row_names(dataset)
     where = names, dataset.domain, dataset.num_domains
-    if in_files(dataset):
-        inputs, thumbnails = read_image_files(dataset.x.root, *where, thumbnails=look_alike, progress=report)
+    files = own_files(dataset)
+    if files is not None:
+        inputs, thumbnails = read_image_files(files.root, *where, thumbnails=look_alike, progress=report)
         broken = (name for name, _ in inputs.broken)  # two empty files are not the same image
         exact = equal_inputs(dataset, report, leave_out=broken)
     elif dataset.is_image:

@@ -52,7 +52,7 @@ def _labels(audit: Audit) -> Iterable[AuditFinding]:
         yield from _count(lone, "domain", "domains", text)
     # Pairs of an empty domain or a missing class are reported above.
     apart = [(d, c) for d, c in audit.zero_pairs if audit.train[d].any() and audit.train[:, c].any()]
-    of_all = [f"of {audit.train.size:,} pairs"] * 2
+    of_all = (f"of {audit.train.size:,} pairs",) * 2
     yield from _count(pairs(apart), *of_all, "no training sample, though the class has some in another domain.")
     text = f"1 to {audit.few} training samples (few-shot)."
     yield from _count(pairs(audit.few_pairs, counted=True), *of_all, text)
@@ -120,8 +120,8 @@ def _duplicates(audit: Audit) -> Iterable[AuditFinding]:
     ):
         found = [members(duplicate) for duplicate in near if _is(duplicate, what)]
         where += " With so many, such similarity may be typical of these images." * common
-        nouns = ["group of near-duplicate images", "groups of near-duplicate images"]
-        yield from _count(found, *nouns, f"members in {where}")
+        one, many = "group of near-duplicate images", "groups of near-duplicate images"
+        yield from _count(found, one, many, f"members in {where}")
     if not audit.alike_searched and audit.is_image:
         yield AuditFinding("Near-duplicate images were not searched for.")
 

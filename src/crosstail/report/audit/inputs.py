@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from crosstail.data.images.decode import FORMATS, BrokenImage, read_image
-from crosstail.training.loop import Progress
+from crosstail.training.progress import Progress
 
 THUMBNAIL = 32  # pixels per side, grey
 CHUNK = 256

@@ -1,7 +1,7 @@
-"""Figures that need the features of a trained model: its transferability graph, and how far test is from training."""
+"""Charts from the features of a trained model: its graph, and the distance between training and test features."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import altair as alt
@@ -10,26 +10,27 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from crosstail import protocols
 from crosstail.data import shot_thresholds
 from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
 from crosstail.report.charts import INK, PALETTE
-from crosstail.report.compare.charts import LABELLED, Figure, angle, correlation
-from crosstail.report.compare.two_graphs import Model, side_by_side
+from crosstail.report.compare.charts import LABELLED, angle, correlation
+from crosstail.report.compare.two_graphs import NamedGraph, side_by_side
+from crosstail.report.document.model import Chart
 from crosstail.report.graph_chart import graph_chart
 from crosstail.training.evaluation import features, graph_of
 from crosstail.training.folder import RunFolder
+from crosstail.training.inputs import load_inputs
 from crosstail.training.model import load_model
 from crosstail.training.progress import Progress
 from crosstail.transfer import PairStatistics, TransferabilityGraph, boda_lower_bound
 
-MATRIX = 150  # pairs up to which every edge has a cell
+MATRIX = 150  # up to this many pairs, every edge has a cell
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a model makes of its training and test samples: `z`, `y`, `domain` by split, and the graph of training."""
+class ModelFeatures:
+    """Features `z`, class `y` and domain of a run's samples by split, and the graph of the training samples."""
 
     name: str
     z: dict[str, NDArray[np.float32]]
@@ -40,16 +41,24 @@ class Seen:
     shots: tuple[int, int]
     graph: TransferabilityGraph
 
+    def by_pair(self, split: str) -> dict[tuple[int, int], NDArray[np.float64]]:
+        """The features (n, F) of each pair that has samples."""
+        pair = self.domain[split] * len(self.classes) + self.y[split]
+        order = np.argsort(pair, kind="stable")
+        present, starts = np.unique(pair[order], return_index=True)
+        groups = np.split(self.z[split][order].astype(np.float64), starts[1:])
+        return {divmod(int(p), len(self.classes)): z for p, z in zip(present, groups, strict=True)}
 
-def see(run: Path, trust: bool = False, progress: Progress | None = None) -> Seen:
+
+def model_features(run: Path, trust: bool = False, progress: Progress | None = None) -> ModelFeatures:
     """Load the data and the model of a run and embed both splits."""
     folder = RunFolder(run)
     spec = folder.spec()
-    dataset = protocols.inputs(spec, progress)
+    dataset = load_inputs(spec).seen(progress)
     model = load_model(folder, dataset, trust)
     rows = {split: dataset.rows(split) for split in ("train", "test")}
-    return Seen(
-        spec.algorithm + ", decoupled" * spec.decouple,
+    return ModelFeatures(
+        spec.method,
         {split: features(model, dataset, own) for split, own in rows.items()},
         {split: dataset.y[own] for split, own in rows.items()},
         {split: dataset.domain[own] for split, own in rows.items()},
@@ -60,105 +69,96 @@ def see(run: Path, trust: bool = False, progress: Progress | None = None) -> See
     )
 
 
-def _parts(seen: Seen, split: str) -> dict[tuple[int, int], NDArray[np.float64]]:
-    """The features (n, F) of every pair that has samples, by domain and class."""
-    pair = seen.domain[split] * len(seen.classes) + seen.y[split]
-    order = np.argsort(pair, kind="stable")
-    present, starts = np.unique(pair[order], return_index=True)
-    groups = np.split(seen.z[split][order].astype(np.float64), starts[1:])
-    return {divmod(int(p), len(seen.classes)): z for p, z in zip(present, groups, strict=True)}
+def discrepancy_table(model: ModelFeatures) -> pd.DataFrame:
+    """One row per pair with training and test samples: the distance of its test features from training features.
 
-
-def discrepancy_table(seen: Seen) -> pd.DataFrame:
-    """One row per pair with training and test samples: how far the test features are from training.
-
-    `mean` and `covariance` are the distances (Euclidean, Frobenius) of the two sets of its own pair, `other_mean` and
-    `other_covariance` the means of those to the same class in the other domains. A covariance needs two samples.
+    `mean` and `covariance` are distances (Euclidean, Frobenius) to the training samples of the same pair; `other_mean`
+    and `other_covariance` are mean distances to the same class in other domains. A covariance needs two samples.
     """
-    train, test = _parts(seen, "train"), _parts(seen, "test")
+    train, test = model.by_pair("train"), model.by_pair("test")
     spread = {pair: np.cov(z, rowvar=False) for pair, z in train.items() if len(z) > 1}
     rows = []
     for (d, c), z in test.items():
         if (d, c) not in train:
             continue
-        same_class = [e for e in range(len(seen.domains)) if (e, c) in train]
+        same_class = [e for e in range(len(model.domains)) if (e, c) in train]
         first = {e: float(np.linalg.norm(z.mean(axis=0) - train[e, c].mean(axis=0))) for e in same_class}
         second = {}
         if len(z) > 1:
             own = np.cov(z, rowvar=False)
             second = {e: float(np.linalg.norm(own - spread[e, c])) for e in same_class if (e, c) in spread}
-        row = [seen.domains[d], seen.classes[c], len(train[d, c])]
+        row = [model.domains[d], model.classes[c], len(train[d, c])]
         for found in (first, second):
             others = [value for e, value in found.items() if e != d]
             row += [found.get(d, np.nan), float(np.mean(others)) if others else np.nan]
         rows.append(row)
     names = ["domain", "class", "count", "mean", "other_mean", "covariance", "other_covariance"]
     table = pd.DataFrame(rows, columns=names)
-    table["shot"] = shot_group(table["count"], *seen.shots)
+    table["shot"] = shot_group(table["count"], *model.shots)
     return table
 
 
-def ratio_table(seen: Seen) -> pd.DataFrame:
-    """One row per class and two domains: N′ / N, and how much nearer the test samples are to N′ than to their own.
+def ratio_table(model: ModelFeatures) -> pd.DataFrame:
+    """One row per class and ordered pair of domains (d, d′): a ratio of counts and a ratio of distances.
 
-    The ratio of distances is that of the test mean of (d, c) to its own training mean over that to the one of (d′, c).
+    `counts` is N[d′, c] / N[d, c]; `distances` is the distance of the test mean of (d, c) from the training mean of
+    (d, c), divided by its distance from the training mean of (d′, c).
     """
-    train, test = _parts(seen, "train"), _parts(seen, "test")
+    train, test = model.by_pair("train"), model.by_pair("test")
     rows = []
     for (d, c), z in test.items():
-        for e in range(len(seen.domains)):
+        for e in range(len(model.domains)):
             if e != d and (d, c) in train and (e, c) in train:
                 near, far = (np.linalg.norm(z.mean(axis=0) - train[f, c].mean(axis=0)) for f in (d, e))
                 ratio = len(train[e, c]) / len(train[d, c])
-                rows.append((seen.classes[c], seen.domains[d], seen.domains[e], ratio, float(near / far)))
+                rows.append((model.classes[c], model.domains[d], model.domains[e], ratio, float(near / far)))
     return pd.DataFrame(rows, columns=["class", "domain", "other", "counts", "distances"])
 
 
-def bound_table(seen: Sequence[Seen], nus: Sequence[float] = (0.0, 1.0)) -> pd.DataFrame:
-    """One row per model and ν: the BoDA loss of the whole training set per sample, and the least it can be."""
+def bound_table(models: Sequence[ModelFeatures], nus: Sequence[float] = (0.0, 1.0)) -> pd.DataFrame:
+    """One row per model and ν: the BoDA loss of the training set per sample, and its theoretical lower bound."""
     rows = []
-    for one in seen:
-        graph, counts = one.graph, one.graph.counts
+    for model in models:
+        graph, counts = model.graph, model.graph.counts
         if (counts == 0).any() or min(counts.shape) < 2:
             continue
-        z, y, domain = (torch.from_numpy(part["train"]) for part in (one.z, one.y, one.domain))
+        z, y, domain = (torch.from_numpy(part["train"]) for part in (model.z, model.y, model.domain))
         statistics = PairStatistics(counts.shape[0], counts.shape[1], z.shape[1])
         statistics.update(z, y, domain)
         for nu in nus:
             loss = boda_loss(z, y, domain, statistics.mean, torch.from_numpy(counts), nu=nu, reduction="sum")
             least = boda_lower_bound(graph.calibrated_statistics(nu=nu), counts)
-            rows.append((one.name, nu, float(loss) / counts.sum(), least / counts.sum()))
+            rows.append((model.name, nu, float(loss) / counts.sum(), least / counts.sum()))
     return pd.DataFrame(rows, columns=["method", "ν", "empirical", "theoretical"])
 
 
-def feature_figures(seen: Sequence[Seen]) -> list[Figure]:
-    """For each model its matrix, discrepancies and ratios; all graphs side by side."""
-    made = [_graphs(seen)]
-    for i, one in enumerate(seen):
-        made += [_matrix(f"matrix-{i}", one), _discrepancy(f"discrepancy-{i}", one), _ratio(f"ratio-{i}", one)]
+def feature_charts(models: Sequence[ModelFeatures]) -> list[Chart]:
+    """All graphs side by side; for each model its matrix, discrepancies and ratios."""
+    made = [_graphs(models)]
+    for i, model in enumerate(models):
+        made += [_matrix(f"matrix-{i}", model), _discrepancy(f"discrepancy-{i}", model), _ratio(f"ratio-{i}", model)]
     return made
 
 
-def _graphs(seen: Sequence[Seen]) -> Figure:
-    if len(seen) == 2:
-        models = (Model(one.name, one.graph, one.domains, one.classes) for one in seen)
-        return replace(side_by_side(*models), name="graphs")
-    ratios = [one.graph.statistics.alpha / one.graph.statistics.gamma for one in seen]
-    charts = [graph_chart(one.graph.nodes(one.domains, one.classes), one.name) for one in seen]
-    chart = alt.concat(*charts, columns=2).resolve_scale(size="independent") if len(charts) > 1 else charts[0]
-    words = ", ".join(f"{ratio:.2f} ({one.name})" for one, ratio in zip(seen, ratios, strict=True))
+def _graphs(models: Sequence[ModelFeatures]) -> Chart:
+    graphs = [NamedGraph(model.name, model.graph, model.domains, model.classes) for model in models]
+    if len(graphs) == 2:
+        return side_by_side(*graphs)
+    ratios = [f"{g.graph.statistics.alpha / g.graph.statistics.gamma:.2f} ({g.name})" for g in graphs]
+    charts = [graph_chart(g.graph.nodes(g.domains, g.classes), g.name) for g in graphs]
+    drawing = alt.concat(*charts, columns=2).resolve_scale(size="independent") if len(charts) > 1 else charts[0]
     note = (
-        "Each mark is a pair: near marks transfer well. Click a mark to see the links of its class, type to find "
-        "pairs, turn the wheel to zoom."
+        "Each mark is a pair; transfer is good between close ones. Click a mark to show the lines of its class, type "
+        "to find pairs, scroll to zoom."
     )
-    title = f"The same class in two domains is {words} times as far apart as different classes are (α / γ)"
-    return Figure("graphs", title, chart, "Scatter plots: the pairs of each model in two dimensions", note)
+    title = f"Distance between the same class in two domains, relative to different classes: α / γ {', '.join(ratios)}"
+    return Chart("graphs", title, drawing, "Scatter plots: the pairs of each model in two dimensions", note)
 
 
-def matrix_table(seen: Seen) -> pd.DataFrame:
-    """One row per edge; with too many pairs to draw, one per two domains and same or other class, as means."""
-    frame = seen.graph.to_frame(seen.domains, seen.classes)
-    if len(seen.graph.pairs) <= MATRIX:
+def matrix_table(model: ModelFeatures) -> pd.DataFrame:
+    """One row per edge; with too many pairs, means per two domains for the same class and for other classes."""
+    frame = model.graph.to_frame(model.domains, model.classes)
+    if len(model.graph.pairs) <= MATRIX:
         names = [frame[f"{end}_domain"] + " / " + frame[f"{end}_class"] for end in ("from", "to")]
         return pd.DataFrame({"from": names[0], "to": names[1], "distance": frame["transferability"]})
     same = (frame["from_class"] == frame["to_class"]).map({True: ", same class", False: ", other class"})
@@ -166,12 +166,12 @@ def matrix_table(seen: Seen) -> pd.DataFrame:
     return pd.DataFrame(ends).groupby(["from", "to"], sort=False)["distance"].mean().reset_index()
 
 
-def _matrix(name: str, seen: Seen) -> Figure:
-    table = matrix_table(seen)
-    near, far = seen.graph.statistics.alpha, seen.graph.statistics.gamma
+def _matrix(name: str, model: ModelFeatures) -> Chart:
+    table = matrix_table(model)
+    near, far = model.graph.statistics.alpha, model.graph.statistics.gamma
     size = int(np.clip(12 * table["from"].nunique(), 160, 640))
     axis = alt.Axis(labelLimit=110, labelFontSize=8)
-    chart = (
+    drawing = (
         alt.Chart(table.assign(distance=table["distance"].round(3)), width=size, height=size)
         .mark_rect()
         .encode(
@@ -181,13 +181,12 @@ def _matrix(name: str, seen: Seen) -> Figure:
             tooltip=["from:N", "to:N", alt.Tooltip("distance:Q", format=".2f")],
         )
     )
-    title = f"{seen.name}: pairs of the same class are {near:.2f} apart, pairs that share nothing {far:.2f}"
-    return Figure(name, title, chart, "Heat map: transferability between every two pairs")
+    title = f"{model.name}: the same class in two domains is {near:.2f} apart, different classes {far:.2f}"
+    return Chart(name, title, drawing, "Heat map: distance between every two pairs")
 
 
-def _discrepancy(name: str, seen: Seen) -> Figure:
-    table = discrepancy_table(seen)
-    rare = table[table["shot"] == "few"]["mean"].mean() / table[table["shot"] != "few"]["mean"].mean()
+def _discrepancy(name: str, model: ModelFeatures) -> Chart:
+    table = discrepancy_table(model)
     long = table.melt(["domain", "class", "count", "shot"], var_name="distance", value_name="value")
     long["order"] = long["distance"].str.removeprefix("other_")
     sides = ["same pair", "other domains"]
@@ -200,7 +199,7 @@ def _discrepancy(name: str, seen: Seen) -> Figure:
             x=alt.X(
                 "class:N",
                 title="class",
-                sort=list(seen.classes),
+                sort=list(model.classes),
                 axis=alt.Axis(labels=len(classes) <= LABELLED, labelAngle=angle(classes)),
             )
         )
@@ -228,17 +227,21 @@ def _discrepancy(name: str, seen: Seen) -> Figure:
             ),
             tooltip=["domain:N", "class:N", "count:Q", "training:N", alt.Tooltip("value:Q", format=".2f")],
         )
-        rows.append((shade + line).facet(column=alt.Column("domain:N", title=None, sort=list(seen.domains))))
-    title = f"{seen.name}: test features lie {rare:.1f} times as far from training for few-shot pairs as for others"
+        rows.append((shade + line).facet(column=alt.Column("domain:N", title=None, sort=list(model.domains))))
+    few = table["shot"] == "few"
+    title = f"{model.name}: distance of test features from training features, by class and domain"
+    if few.any() and not few.all():
+        ratio = table[few]["mean"].mean() / table[~few]["mean"].mean()
+        title = f"{model.name}: few-shot pairs have test features {ratio:.1f} times as far from training as others"
     alternative = "Lines: distance between training and test features per class and domain, of means and covariances"
-    return Figure(name, title, alt.vconcat(*rows), alternative)
+    return Chart(name, title, alt.vconcat(*rows), alternative)
 
 
-def _ratio(name: str, seen: Seen) -> Figure:
-    table = ratio_table(seen)
+def _ratio(name: str, model: ModelFeatures) -> Chart:
+    table = ratio_table(model)
     r = correlation(np.log(table["counts"]), np.log(table["distances"]))
     scale, axis = alt.Scale(type="log", nice=False, padding=10), alt.Axis(grid=False)
-    chart = (
+    drawing = (
         alt.Chart(table, width="container", height=300)
         .mark_point(filled=True, opacity=0.6, color=PALETTE[0])
         .encode(
@@ -248,8 +251,10 @@ def _ratio(name: str, seen: Seen) -> Figure:
         )
         .interactive()
     )
-    verb = "lies nearer" if r > 0.2 else "does not lie nearer"
-    title = f"{seen.name}: test data {verb} to a domain that has more of the class (r = {r:+.2f} of the logarithms)"
+    verb = "are" if r > 0.2 else "are not"
+    title = (
+        f"{model.name}: test features {verb} closer to domains with more samples of the class (log-log r = {r:+.2f})"
+    )
     if np.isnan(r):
-        title = f"{seen.name}: every class has as many samples in one domain as in another, so nothing can be compared"
-    return Figure(name, title, chart, "Points: ratio of distances against ratio of counts, per class and two domains")
+        title = f"{model.name}: each class is equally frequent in all domains, so there are no ratios to compare"
+    return Chart(name, title, drawing, "Points: ratio of distances against ratio of counts, per class and two domains")

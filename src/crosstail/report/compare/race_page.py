@@ -1,23 +1,22 @@
-"""The leaderboard of a race as a table, two charts and a page."""
+"""The leaderboard of a race: a table, two charts and a page."""
 
-import json
-import math
 import shlex
-from collections.abc import Hashable, Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import altair as alt
 import pandas as pd
 
 from crosstail.report.charts import INK, PALETTE
-from crosstail.report.page import Page
-
-Record = dict[str, Any]
-"""What race.json holds."""
+from crosstail.report.document import html
+from crosstail.report.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
+from crosstail.report.wording import interval, number
+from crosstail.sweep.race import Race, Standing, recommendation
 
 Width = int | Literal["container"]
-# Six colours that colour-blind readers can tell apart; families of one or two algorithms share two of them.
+# Colour-blind readers can tell these colours apart; small families share two of them.
 MARKS = {
     "vanilla": (PALETTE[5], "circle"),
     "imbalance": (PALETTE[0], "circle"),
@@ -30,34 +29,52 @@ MARKS = {
     "transfer": (PALETTE[4], "triangle-up"),
     "own": (PALETTE[4], "diamond"),
 }
-ROW = 22  # pixels
-HEADER = ["validation", "test", "95 % interval", "± seeds", "worst domain", "lead", "95 % interval", "seconds"]
 
 
-def board_table(record: Record) -> pd.DataFrame:
-    """One row per algorithm, in the order of the leaderboard: accuracies in %, the first's lead over it in points."""
+def board_table(board: Sequence[Standing]) -> pd.DataFrame:
+    """One row per method in the order of the leaderboard: accuracies in %, the lead of the first in points."""
     rows = []
-    for place, row in enumerate(record["leaderboard"], 1):
-        lead = row["lead"] or {"estimate": 0.0, "low": 0.0, "high": 0.0}
+    for place, row in enumerate(board, 1):
+        lead = [row.lead.estimate, row.lead.low, row.lead.high] if row.lead else [0.0] * 3
+        values = {name: getattr(row, name) for name in ("validation", "test", "low", "high", "worst_domain")}
+        values |= dict(zip(("lead", "lead_low", "lead_high"), lead, strict=True))
+        values["deviation"] = float("nan") if row.deviation is None else row.deviation
         rows.append(
             {
                 "place": place,
-                "family": row["family"] if row["family"] in MARKS else "own",
-                **{name: row[name] for name in ("algorithm", "level", "seconds")},
-                **{name: 100 * row[name] for name in ("validation", "test", "low", "high", "worst_domain")},
-                "deviation": float("nan") if row["deviation"] is None else 100 * row["deviation"],
-                "lead": 100 * lead["estimate"],
-                "lead_low": 100 * lead["low"],
-                "lead_high": 100 * lead["high"],
+                "method": row.algorithm,
+                "family": row.family if row.family in MARKS else "own",
+                "level": row.level,
+                "seconds": row.seconds,
+                **{name: 100 * value for name, value in values.items()},
             }
         )
     return pd.DataFrame(rows)
 
 
-def board_chart(table: pd.DataFrame, width: Width = "container") -> alt.LayerChart:
-    """Test accuracy with its interval, the best on validation at the top; a grey line is the validation figure.
+def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
+    """The leaderboard as text; `narrow` fits 80 columns. Methods behind by more than the noise are faint."""
+    header = ["method", "val", "test", "95 % interval", "±", "lead of the first", "s", *["worst domain"] * (not narrow)]
+    rows = []
+    for row in board_table(board).to_dict("records"):
+        lead = f"{row['lead']:+z.1f} ({interval(row['lead_low'], row['lead_high'], '+z')})" if row["place"] > 1 else ""
+        deviation = "" if row["deviation"] != row["deviation"] else number(row["deviation"])
+        cells = [row["method"], number(row["validation"]), number(row["test"]), interval(row["low"], row["high"])]
+        cells += [deviation, lead, number(row["seconds"]), number(row["worst_domain"])]
+        rows.append(cells[: len(header)])
+    return Table(
+        header=header,
+        rows=rows,
+        faint={i for i, row in enumerate(board) if not row.level},
+        note="Best on validation first; accuracies in %, ± over the seeds. Lead: by how many points the first is ahead "
+        "on the test set. Seconds: mean of one run, which depends on machine load.",
+    )
 
-    What the first is ahead of by more than the noise is faint.
+
+def board_chart(table: pd.DataFrame, width: Width = "container") -> alt.LayerChart:
+    """Test accuracy with its interval, best on validation at the top; a grey tick is the validation accuracy.
+
+    Methods behind the first by more than the noise are faint.
     """
     base = _base(table, table, width)
     scale = alt.Scale(zero=False, nice=False, padding=8)
@@ -69,16 +86,16 @@ def board_chart(table: pd.DataFrame, width: Width = "container") -> alt.LayerCha
 
 
 def lead_chart(table: pd.DataFrame, width: Width = "container") -> alt.LayerChart:
-    """The first's lead over every other on the same test samples, with its interval; a line is where both are equal."""
+    """Lead of the first over each other method on the same test samples; the dashed line marks a tie."""
     base = _base(table[table["place"] > 1], table, width)
-    title = f"points by which {table['algorithm'][0]} is ahead on the test"
+    title = f"points by which {table['method'][0]} is ahead on the test set"
     x = alt.X("lead_low:Q", title=title, scale=alt.Scale(nice=False, padding=8))
     equal = alt.Chart(pd.DataFrame({"equal": [0]})).mark_rule(strokeDash=[4, 4], color=INK).encode(x="equal:Q")
     return equal + base.mark_rule(strokeWidth=2).encode(x=x, x2="lead_high:Q") + _marks(base, table).encode(x="lead:Q")
 
 
 def _base(shown: pd.DataFrame, table: pd.DataFrame, width: Width) -> alt.Chart:
-    figures = {
+    shown_values = {
         "validation": "validation, %",
         "test": "test, %",
         "low": "95 % interval from",
@@ -88,8 +105,8 @@ def _base(shown: pd.DataFrame, table: pd.DataFrame, width: Width) -> alt.Chart:
         "lead_high": "to ",
     }
     families = _families(table)
-    return alt.Chart(shown, width=width, height=alt.Step(ROW)).encode(
-        y=alt.Y("algorithm:N", title=None, sort=None, axis=alt.Axis(labelLimit=130, labelOverlap=False)),
+    return alt.Chart(shown, width=width, height=alt.Step(22)).encode(
+        y=alt.Y("method:N", title=None, sort=None, axis=alt.Axis(labelLimit=130, labelOverlap=False)),
         color=alt.Color(
             "family:N",
             title=None,
@@ -98,9 +115,9 @@ def _base(shown: pd.DataFrame, table: pd.DataFrame, width: Width) -> alt.Chart:
         ),
         opacity=alt.condition("datum.level", alt.value(1), alt.value(0.35)),
         tooltip=[
-            "algorithm:N",
+            "method:N",
             "family:N",
-            *(alt.Tooltip(f"{name}:Q", title=words, format=".1f") for name, words in figures.items()),
+            *(alt.Tooltip(f"{name}:Q", title=words, format=".1f") for name, words in shown_values.items()),
         ],
     )
 
@@ -112,96 +129,64 @@ def _marks(base: alt.Chart, table: pd.DataFrame) -> alt.Chart:
 
 
 def _families(table: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """The colour and shape of each family that is there."""
+    """Colour and shape of each family that occurs."""
     found = set(table["family"])
     return {family: mark for family, mark in MARKS.items() if family in found}
 
 
-def write_page(out: Path) -> Path:
-    """Make OUT/report.html from OUT/race.json, and say where it is."""
-    record: Record = json.loads((out / "race.json").read_text(encoding="utf-8"))
-    table = board_table(record)
-    page = Page(f"Which algorithm for {Path(record['dataset']).name}?")
-    page.text(record["recommendation"])
-    page.heading("The leaderboard")
-    page.text(
-        "From the best on validation (grey line) to the worst. Marks are the accuracy on the test, the mean over all "
-        "pairs of domain and class, with 95 % intervals. Faint ones are behind the first by more than the noise."
-    )
-    page.chart(board_chart(table), "Dots with intervals: test accuracy of every algorithm, by place")
-    if len(table) > 1:
-        page.heading("Which differences are more than noise")
-        page.text(
-            f"{table['algorithm'][0]} beside each of the others on the same {record['samples']:,} test samples: what "
-            "is hard for both cancels. An interval that reaches the dashed line may be no difference at all."
-        )
-        page.chart(lead_chart(table), "Dots with intervals: lead of the first over every other algorithm")
-    page.heading("All figures")
-    page.table(["", *HEADER], [[row["algorithm"], *cells(row)] for row in table.to_dict("records")])
-    page.text(
-        "Accuracies in %. Lead: by how many points the first is ahead on the test. Seconds: of one run, on average, "
-        "with whatever else the machine did.",
-        dim=True,
-    )
-    _missing(page, record)
-    _method(page, record)
-    page.heading("How to go on")
-    run = out / "runs" / record["leaderboard"][0]["runs"]["0"]
-    page.text("The first's model is there to be used, and any of them can be trained again with what was chosen here:")
-    page.code(
-        f"{shlex.join(['crosstail', 'predict', str(run)])} FILES\n"
-        f"{shlex.join(['crosstail', 'fit', record['dataset'], '--hparams', str(out / 'selected.json')])} "
-        "--algorithm NAME --out run"
-    )
-    page.save(out / "report.html")
+def write_page(race: Race, out: Path) -> Path:
+    """Write OUT/report.html."""
+    title = f"Which method for {Path(race.plan.shared.dataset).name}?"
+    html.save(Document(title, list(_blocks(race, out))), out / "report.html")
     return out / "report.html"
 
 
-def cells(row: Mapping[Hashable, Any]) -> list[str]:
-    """The figures of a row of the table, as they are shown under `HEADER`."""
-    deviation = "" if math.isnan(row["deviation"]) else f"{row['deviation']:.1f}"
-    lead = (
-        [f"{row['lead']:+z.1f}", f"{row['lead_low']:+z.1f} to {row['lead_high']:+z.1f}"]
-        if row["place"] > 1
-        else ["", ""]
+def _blocks(race: Race, out: Path) -> Iterator[Block]:
+    table = board_table(race.board)
+    yield Text(recommendation(race.board, race.samples))
+    note = (
+        "Best on validation (grey tick) first. Marks are test accuracies, averaged over all pairs, with 95 % "
+        "intervals; they are faint for methods behind the first by more than the noise."
     )
-    return [
-        f"{row['validation']:.1f}",
-        f"{row['test']:.1f}",
-        f"{row['low']:.1f} to {row['high']:.1f}",
-        deviation,
-        f"{row['worst_domain']:.1f}",
-        *lead,
-        f"{row['seconds']:.1f}",
-    ]
+    alternative = "Dots with intervals: test accuracy of each method, by rank"
+    yield Chart("leaderboard", "Leaderboard", board_chart(table), alternative, note)
+    if len(table) > 1:
+        note = (
+            f"{table['method'][0]} against each other method on the same {race.samples:,} test samples: samples that "
+            "are hard for both cancel out. An interval that reaches the dashed line is compatible with a tie."
+        )
+        alternative = "Dots with intervals: lead of the first over each other method"
+        yield Chart("lead", "Which differences are more than noise", lead_chart(table), alternative, note)
+    yield replace(leaderboard(race.board), title="All metrics")
+    if race.left_out:
+        yield Heading("Left out")
+        yield bullets(race.left_out.values())
+    if race.failed:
+        yield Table(title="Failed runs", header=["method", "run", "error"], rows=race.failed, words_last=True)
+    yield Heading("Method")
+    yield from _method(race)
+    yield Heading("Next steps")
+    yield Text("Use the model of the first method, or train any of them again with the chosen hyperparameters:")
+    predict = shlex.join(["crosstail", "predict", str(out / "runs" / race.board[0].runs[0])])
+    fit = shlex.join(["crosstail", "fit", race.plan.shared.dataset, "--hparams", str(out / "selected.json")])
+    yield Code(f"{predict} FILES\n{fit} --algorithm NAME --out run")
 
 
-def _missing(page: Page, record: Record) -> None:
-    if record["left_out"]:
-        page.heading("Left out")
-        for why in record["left_out"].values():
-            page.text(why)
-    if record["failed"]:
-        page.heading("Runs that failed")
-        rows = [[failed["algorithm"], failed["run"], failed["error"]] for failed in record["failed"]]
-        page.table(["", "run", "error"], rows, words_last=True)
-
-
-def _method(page: Page, record: Record) -> None:
-    page.heading("How it was done")
-    seen = f"Every image was embedded once by {record['backbone']}. " if record["freeze"] else ""
-    page.text(
-        f"{seen}Each algorithm trained the same two-layer network on the vectors, {record['trials']} times for "
-        f"{record['steps']:,} steps with {record['batch_size']} samples per domain: once with its default "
-        "hyperparameters, then with random ones. The trial that is best on validation was chosen"
-        + (f" and run from {record['seeds']} seeds; figures are means over them. " if record["seeds"] > 1 else ". ")
-        + "The order is that of validation, of equals the cheapest first: fewest passes over a batch in a step, then "
-        "fewest stages, then fewest hyperparameters to search. The test had no say in any of this."
+def _method(race: Race) -> Iterator[Text]:
+    plan, shared = race.plan, race.plan.shared
+    embedded = f"Each image was embedded once by {shared.backbone}. " if shared.freeze else ""
+    seeds = f" and run with {plan.seeds} seeds, whose accuracies are averaged" if plan.seeds > 1 else ""
+    yield Text(
+        f"{embedded}Each method trained the same two-layer network on the vectors, {plan.trials} times for "
+        f"{shared.steps:,} steps with {shared.batch_size} samples per domain: once with its default hyperparameters, "
+        f"then with random ones. The trial that is best on validation was chosen{seeds}. Methods are ranked by "
+        "validation accuracy; ties go to the cheapest: fewest passes over a batch per step, then fewest stages, then "
+        "fewest hyperparameters to search. The test set has no influence on the ranking."
     )
-    page.text(
+    yield Text(
         "Intervals come from a bootstrap over the test samples"
-        + (" and cover those of every seed. " if record["seeds"] > 1 else ". ")
-        + "They are not widened for the number of comparisons: of twenty algorithms that are just as good, about one "
-        "will seem to be behind. A lead within the noise does not say that there is none, but that these test samples "
-        "cannot show it."
+        + (" and cover those of all seeds. " if plan.seeds > 1 else ". ")
+        + "They are not corrected for multiple comparisons: of twenty methods that are equally good, about one will "
+        "appear to be behind. A lead within the noise does not mean that there is no difference, only that the test "
+        "set is too small to show it."
     )

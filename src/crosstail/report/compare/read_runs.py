@@ -1,66 +1,79 @@
 """Finished runs from any folders, as one table with a row per run."""
 
-import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from crosstail.metrics import PairAccuracy
-from crosstail.report.tables import Result
-from crosstail.sweep.select import choices
+from crosstail.sweep.index import Summary
+from crosstail.sweep.select import SELECTED_ON, choices
 from crosstail.sweep.store import Store
-from crosstail.training import RunSpec
+from crosstail.training.folder import RunFolder
+from crosstail.training.result import DataFacts, Transferability
+from crosstail.training.spec import RunSpec, key_of
 
-# What two runs must have in common to be compared, beside data, label profiles and protocol.
-SETTINGS = ("backbone", "freeze", "width", "augment", "precision", "steps", "batch_size", "data_seed", "skip_broken")
+OF_METHOD = ("algorithm", "second_stage", "average", "hparams", "seed", "unseen")
+"""Fields that vary within a setting. All other identifying fields must be equal for runs to share a table."""
+
 UNFINISHED = "not finished"
+Setting = tuple[tuple[str, str], ...]
 
 
-class Skipped(NamedTuple):
+class SkippedFolder(NamedTuple):
     """A folder that is not read as a result, and why."""
 
     path: Path
     why: str
 
 
-class Found(NamedTuple):
-    """A finished run, whether its hyperparameters are the chosen ones, and of how many trials."""
+@dataclass(frozen=True, eq=False)
+class ComparedRun:
+    """What a comparison needs of a finished run. Thousands may be in memory, so the tables are small integer arrays."""
 
     folder: Path
-    result: Result
-    chosen: bool = True
-    trials: int | None = None
+    spec: RunSpec
+    domains: list[str]
+    classes: list[str]
+    counts: NDArray[np.int32]  # (D, C)
+    hits: NDArray[np.int32]  # (D, C), on the test set
+    totals: NDArray[np.int32]
+    shots: dict[str, float | None]
+    validation: float | None  # pair average
+    transferability: Transferability
+    data: DataFacts
+    chosen: bool = True  # whether its hyperparameters are those of the best trial
+    trials: int | None = None  # that it was chosen from
 
 
 @dataclass(frozen=True)
 class Runs:
-    """`table` has the columns data, method, algorithm, decouple, average, hparams, seed, unseen, chosen, trials,
-    folder and result; `skipped` is what was found beside them.
-    """
+    """`table` has the columns data, method, algorithm, hparams, seed, unseen, chosen, trials and run."""
 
     table: pd.DataFrame
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedFolder, ...]
 
     @property
     def chosen(self) -> pd.DataFrame:
-        """The runs that results are reported of: all but the trials of a sweep that were not chosen."""
+        """The runs to report: all except the trials of a sweep that were not chosen."""
         return self.table[self.table["chosen"]]
 
 
 def read_runs(places: Sequence[Path]) -> Runs:
-    """Read run folders, sweeps, and folders that hold such, at any depth."""
-    found: list[Found] = []
-    skipped: list[Skipped] = []
+    """Read run folders, sweeps, and folders that contain them at any depth."""
+    found: list[ComparedRun] = []
+    skipped: list[SkippedFolder] = []
     for place in places:
         if not place.is_dir():
             raise FileNotFoundError(f"{place}: there is no such folder")
         for one in _under(place):
-            (found if isinstance(one, Found) else skipped).append(one)  # type: ignore[arg-type]
+            (found if isinstance(one, ComparedRun) else skipped).append(one)  # type: ignore[arg-type]
     table, repeated = _table(found)
     if table.empty:
         reasons = "".join(f"; {path}: {why}" for path, why in skipped[:1])
@@ -68,30 +81,41 @@ def read_runs(places: Sequence[Path]) -> Runs:
     return Runs(table, (*skipped, *repeated))
 
 
-def read_result(folder: Path) -> Result | str:
-    """A whole result, its tables as arrays, or why there is none."""
-    file = folder / "result.json"
-    if not file.exists():
-        return UNFINISHED
+def read_result(folder: Path) -> ComparedRun | SkippedFolder:
+    """A finished run, or why there is none."""
     try:
-        result: Result = json.loads(file.read_bytes())
-        RunSpec.from_json(result["spec"])
-        shape = len(result["domains"]), len(result["classes"])
-        result["counts"] = np.asarray(result["counts"], np.int32)
-        for split in ("validation", "test"):
-            accuracy = PairAccuracy.from_json(result[split])
-            if accuracy.totals.shape != shape or result["counts"].shape != shape:
-                return f"result.json has tables that are not {shape[0]} domains by {shape[1]} classes"
-            result[split] |= {"hits": accuracy.hits.astype(np.int32), "totals": accuracy.totals.astype(np.int32)}
-        float(result["transferability"]["alpha"] or 0), result["data"]["checksum"]
-    except KeyError as error:
-        return f"result.json has no {error}"
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        return f"result.json cannot be read ({error})"
-    return result
+        result = RunFolder(folder).result()
+        if result is None:
+            return SkippedFolder(folder, UNFINISHED)
+        counts, shape = np.asarray(result.counts, np.int32), (len(result.domains), len(result.classes))
+        validation, test = result.validation.pairs(), result.test.pairs()
+        if {counts.shape, validation.totals.shape, test.totals.shape} != {shape}:
+            return SkippedFolder(
+                folder, f"result.json has tables that are not {shape[0]} domains by {shape[1]} classes"
+            )
+    except (OSError, ValueError) as error:
+        return SkippedFolder(folder, str(error).removeprefix(f"{folder}/"))
+    return ComparedRun(
+        folder=folder,
+        spec=result.spec,
+        domains=result.domains,
+        classes=result.classes,
+        counts=counts,
+        hits=test.hits.astype(np.int32),
+        totals=test.totals.astype(np.int32),
+        shots=result.test.shots,
+        validation=result.validation.pair_average,
+        transferability=result.transferability,
+        data=result.data,
+    )
 
 
-def _under(place: Path) -> Iterator[Found | Skipped]:
+def tested(runs: Sequence[ComparedRun]) -> PairAccuracy:
+    """Test hits and totals of every pair, summed over the folds."""
+    return PairAccuracy(np.sum([run.hits for run in runs], axis=0), np.sum([run.totals for run in runs], axis=0))
+
+
+def _under(place: Path) -> Iterator[ComparedRun | SkippedFolder]:
     for parent, folders, files in os.walk(place):
         folder = Path(parent)
         if "plans" in folders:
@@ -99,97 +123,128 @@ def _under(place: Path) -> Iterator[Found | Skipped]:
             yield from _of_sweep(folder)
         elif "spec.json" in files or "result.json" in files:
             folders.clear()
-            result = read_result(folder)
-            yield Skipped(folder, result) if isinstance(result, str) else Found(folder, result)
+            yield read_result(folder)
         folders.sort()
 
 
-def _of_sweep(folder: Path) -> Iterator[Found | Skipped]:
-    """The finished runs of a sweep; chosen are the seeds of each algorithm's best trial."""
+def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
+    """The finished runs of a sweep; the seeds of each method's best trial are chosen."""
     store = Store.existing(folder)
-    results: dict[str, Result] = {}
-    for run in sorted((folder / "runs").glob("*")):
-        result = read_result(run)
-        if not isinstance(result, str) and RunSpec.from_json(result["spec"]).key != run.name:
-            result = "result.json is that of another run"
-        if isinstance(result, str):
-            yield Skipped(run, result)
+    runs: dict[str, ComparedRun] = {}
+    for place in sorted((folder / "runs").glob("*")):
+        run = read_result(place)
+        if isinstance(run, SkippedFolder):
+            yield run
+        elif run.spec.key != place.name:
+            yield SkippedFolder(place, "result.json belongs to another run")
         else:
-            results[run.name] = result
+            runs[place.name] = run
     failures = store.failures()
     for key, folders in store.unfinished().items():
-        if key not in results:
+        if key not in runs:
             failure = failures.get(key)
             why = ": ".join([failure.kind, *failure.error[-1:]]) if failure else UNFINISHED
-            yield Skipped(folders[0], why)
+            yield SkippedFolder(folders[0], why)
     trials: dict[str, int] = {}
-    for choice in choices(store, results):
+    for choice in choices(store, {key: Summary(0.0, {SELECTED_ON: run.validation}, {}) for key, run in runs.items()}):
         keys = [key for seed in choice.finals() for key in seed]
         trials |= dict.fromkeys(keys, choice.finished)
         for key in keys:
-            if key not in results and key not in store.unfinished():
-                yield Skipped(folder / "runs" / key, "not begun")
-    for key, result in results.items():
-        yield Found(folder / "runs" / key, result, key in trials, trials.get(key))
+            if key not in runs and key not in store.unfinished():
+                yield SkippedFolder(folder / "runs" / key, "not started")
+    for key, run in runs.items():
+        yield replace(run, chosen=key in trials, trials=trials.get(key))
 
 
-def _table(found: Sequence[Found]) -> tuple[pd.DataFrame, list[Skipped]]:
-    """One row per run; a run that is there twice counts once."""
-    rows: dict[Any, dict[str, Any]] = {}
+def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFolder]]:
+    """One row per run; duplicates of a run count once."""
+    unique: dict[tuple[str, str], ComparedRun] = {}
     repeated = []
-    for folder, result, chosen, trials in found:
-        spec = result["spec"]
-        words = json.dumps(spec["hparams"], sort_keys=True)
-        row = {name: spec[name] for name in ("algorithm", "decouple", "average", "seed", "unseen")}
-        identity = _setting(result), *row.values(), words
-        if identity in rows:
-            repeated.append(Skipped(folder, f"the same run as {rows[identity]['folder']}"))
-            rows[identity]["chosen"] |= chosen
-            continue
-        row |= {"hparams": words, "setting": identity[0], "chosen": chosen, "trials": trials}
-        rows[identity] = {**row, "folder": folder, "result": result}
-    table = pd.DataFrame(list(rows.values()))
-    if table.empty:
-        return table, repeated
-    table["data"] = table["setting"].map(_data_names(list(dict.fromkeys(table["setting"]))))
-    table["method"] = _method_names(table)
-    return table.drop(columns="setting"), repeated
+    for run in found:
+        identity = key_of({**run.spec.identity(), "dataset": _data_name(run)}), _content(run)
+        same = unique.setdefault(identity, run)
+        if same is not run:
+            repeated.append(SkippedFolder(run.folder, f"the same run as {same.folder}"))
+            unique[identity] = replace(same, chosen=same.chosen or run.chosen)
+    runs = list(unique.values())
+    settings = [_setting(run) for run in runs]
+    names = _setting_names(list(dict.fromkeys(settings)))
+    data = [names[setting] for setting in settings]
+    columns = {
+        "data": data,
+        "method": _method_names(data, runs),
+        "algorithm": [run.spec.algorithm for run in runs],
+        "hparams": [msgspec.json.encode(run.spec.hparams, order="sorted").decode() for run in runs],
+        "seed": [run.spec.seed for run in runs],
+        "unseen": [run.spec.unseen for run in runs],
+        "chosen": [run.chosen for run in runs],
+        "trials": [run.trials for run in runs],
+        "run": runs,
+    }
+    return pd.DataFrame(columns), repeated
 
 
-def _setting(result: Result) -> tuple[tuple[str, Any], ...]:
-    """What runs must share to stand in one table; under dg the checksum follows the unseen domain and is left out."""
-    spec = result["spec"]
-    labels = "" if spec["labels"] is None else " ".join(spec["labels"])
-    content = result["data"]["checksum"][:8] if spec["unseen"] is None else str(result["data"]["samples"])
-    base = ("name", spec["dataset"].rstrip("/").split("/")[-1]), ("labels", labels), ("protocol", spec["protocol"])
-    return (*base, *((name, spec[name]) for name in SETTINGS), ("content", content))
+def _data_name(run: ComparedRun) -> str:
+    return run.spec.dataset.rstrip("/").split("/")[-1]
 
 
-def _data_names(settings: list[Any]) -> dict[Any, str]:
-    """A name for each setting: data set, labels, protocol, and else only what tells it from its namesakes."""
-    found = {}
+def _content(run: ComparedRun) -> str:
+    """What tells apart data of the same name; under dg the checksum depends on the unseen domain."""
+    return run.data.checksum[:8] if run.spec.unseen is None else str(run.data.samples)
+
+
+def _setting(run: ComparedRun) -> Setting:
+    """Everything that runs must have in common to be compared, as text."""
+    fields = {name: value for name, value in run.spec.identity().items() if name not in OF_METHOD}
+    fields |= {"dataset": _data_name(run), "content": _content(run)}
+    return tuple((name, _text(value)) for name, value in fields.items())
+
+
+def _text(value: Any) -> str:
+    """A value of a field for display.
+
+    >>> _text(None), _text(True), _text(("a", "b")), _text({"domain": "site"})
+    ('default', 'yes', 'a b', 'domain=site')
+    """
+    if isinstance(value, dict):
+        return " ".join(f"{key}={value[key]}" for key in sorted(value)) or "default"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "default" if value is None else " ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:
+    """Data set, label profile and protocol of each setting, and the fields that tell it from its namesakes."""
+    shown = {setting: _always_shown(dict(setting)) for setting in settings}
+    names = {}
     for setting in settings:
-        known = dict(setting)
-        same = [other for other in settings if other[:3] == setting[:3]]
-        differing = [i for i in range(3, len(setting)) if len({other[i] for other in same}) > 1]
-        parts = [known["name"], known["labels"], "" if known["protocol"] == "mdlt" else known["protocol"]]
-        parts += [f"{setting[i][0].replace('_', ' ')} {setting[i][1]}" for i in differing]
-        found[setting] = ", ".join(part for part in parts if part)
-    return found
+        same = [other for other in settings if shown[other] == shown[setting]]
+        differing = [part for i, part in enumerate(setting) if len({other[i] for other in same}) > 1]
+        names[setting] = ", ".join([*shown[setting], *(f"{name.replace('_', ' ')} {text}" for name, text in differing)])
+    return names
 
 
-def _method_names(table: pd.DataFrame) -> list[str]:
-    """Algorithm, second stage, averaged weights, and the hyperparameters that tell it from others on the same data."""
-    hparams = [json.loads(words) for words in table["hparams"]]
-    keys = list(zip(table["data"], table["algorithm"], table["decouple"], table["average"], strict=True))
-    values: dict[Any, dict[str, set[str]]] = {}  # by key and word, the values of the chosen runs
-    for key in {key for key, chosen in zip(keys, table["chosen"], strict=True) if chosen}:
-        same = [given for k, given, chosen in zip(keys, hparams, table["chosen"], strict=True) if chosen and k == key]
-        words = dict.fromkeys(word for given in same for word in given)
-        values[key] = {word: {json.dumps(given.get(word)) for given in same} for word in words}
+def _always_shown(fields: dict[str, str]) -> list[str]:
+    labels, protocol = fields["labels"], fields["protocol"]
+    return [fields["dataset"], *[labels] * (labels != "default"), *[protocol] * (protocol != "mdlt")]
+
+
+def _method_names(data: Sequence[str], runs: Sequence[ComparedRun]) -> list[str]:
+    """Method, averaged weights, and the hyperparameters that tell chosen runs on the same data apart."""
+    keys = [(name, run.spec.method, run.spec.average) for name, run in zip(data, runs, strict=True)]
+    chosen: dict[Any, list[dict[str, Any]]] = {}
+    for key, run in zip(keys, runs, strict=True):
+        if run.chosen:
+            chosen.setdefault(key, []).append(run.spec.hparams)
+    differing = {
+        key: [
+            name for name in dict.fromkeys(n for own in same for n in own) if len({repr(o.get(name)) for o in same}) > 1
+        ]
+        for key, same in chosen.items()
+    }
     names = []
-    for key, given in zip(keys, hparams, strict=True):
-        name = key[1] + ", decoupled" * key[2] + ", averaged" * key[3]
-        told = [word for word, found in values.get(key, {}).items() if len(found) > 1 and word in given]
-        names.append(name + "".join(f", {word} {given[word]}" for word in told))
+    for key, run in zip(keys, runs, strict=True):
+        own = run.spec.hparams
+        told = [f"{name} {own[name]}" for name in differing.get(key, ()) if name in own]
+        names.append(", ".join([key[1], *["averaged"] * key[2], *told]))
     return names

@@ -1,0 +1,124 @@
+"""The tables of a report as text: rounded, with the best values emphasised and the unrounded numbers attached."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from crosstail.report.compare.tables import (
+    METRICS,
+    alignment_table,
+    hparams_table,
+    nu_table,
+    of_metric,
+    overall_table,
+    second_stage_table,
+)
+from crosstail.report.document.model import Table
+from crosstail.report.wording import number, several
+
+SEARCHABLE = 8  # more rows than this get a search field
+
+
+def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
+    """The results on one data set, best pair average first: mean ± standard deviation; a dot marks BoDA."""
+    of_data = summary[summary["data"] == data]
+    ranked = of_metric(summary, "pair average", data)
+    rank = ranked.set_index("method")["mean"]
+    of_data = of_data.sort_values("method", key=lambda names: -names.map(rank), kind="stable")
+    cells = {(row["method"], row["kind"], row["metric"]): row for row in of_data.to_dict("records")}
+    present = dict.fromkeys(zip(of_data["kind"], of_data["metric"], strict=True))
+    columns = [("metric", metric) for metric in METRICS if ("metric", metric) in present]
+    columns += [key for key in present if key[0] == "domain"]
+    rows, best = [], set()
+    for i, (method, own) in enumerate(of_data.groupby("method", sort=False)):
+        rows.append(["• " * bool(own["boda"].any()) + str(method), str(own["n"].max())])
+        for j, key in enumerate(columns):
+            cell = cells.get((method, *key), {"mean": None, "std": np.nan, "best": False})
+            rows[i].append(number(cell["mean"]) + ("" if np.isnan(cell["std"]) else f" ± {number(cell['std'])}"))
+            if cell["best"]:
+                best.add((i, j + 2))
+    title = f"{data}: there are no test samples"
+    if len(ranked):
+        title = f"{data}: {ranked['method'].iloc[0]} has the best pair average, {number(ranked['mean'].iloc[0])} %"
+    return Table(
+        name=name,
+        title=title,
+        header=["method", "seeds", *(metric for _, metric in columns)],
+        rows=rows,
+        numbers=of_data,
+        emphasised=best,
+        searchable=len(rows) > SEARCHABLE,
+    )
+
+
+def overall(summary: pd.DataFrame) -> Table:
+    """The average accuracy of each method on all data sets side by side."""
+    table = overall_table(summary)
+    boda = set(summary[summary["boda"]]["method"])
+    best = {
+        (i, j + 1)
+        for j, column in enumerate(table.columns)
+        for i, value in enumerate(table[column])
+        if value == table[column].max() and table[column].nunique() > 1
+    }
+    title = "Average accuracy on all data sets"
+    if table["mean"].notna().any():
+        title = f"{table['mean'].idxmax()} has the highest average accuracy over all data sets"
+    flat = table.reset_index()
+    return Table(
+        name="overall",
+        title=title,
+        header=list(flat.columns),
+        rows=[["• " * (row[0] in boda) + row[0], *map(number, row[1:])] for row in flat.to_numpy()],
+        numbers=flat,
+        emphasised=best,
+        note="Mean over the domains of each data set; the last column is for methods that were run on all of them.",
+        searchable=len(flat) > SEARCHABLE,
+    )
+
+
+def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFrame) -> list[Table]:
+    """Second stage, DA against BoDA, ν, significance and hyperparameters, as far as there are runs for them."""
+    found = []
+    for name, what, table in (
+        ("second-stage", "The second stage", second_stage_table(summary)),
+        ("da-boda", "Balancing the distance (BoDA against DA)", alignment_table(summary)),
+    ):
+        if len(table):
+            title = f"{what} changes the pair average by {table['gain'].mean():+.1f} points on average"
+            found.append(plain_table(name, title, table, gain=lambda v: number(v, 1, "+")))
+    nu = nu_table(chosen)
+    if len(nu):
+        best = nu.iloc[int(nu["mean"].argmax())]
+        title = f"The best calibration exponent is ν = {best['nu']:g}, with a pair average of {best['mean']:.1f} %"
+        found.append(plain_table("nu", title, nu.rename(columns={"nu": "ν"}), **{"ν": "{:g}".format}))
+    if len(tests):
+        sure = int((tests["p"] < 0.05).sum())
+        title = (
+            f"The best method is significantly better than the second on {sure} of {several(len(tests), 'data set')}"
+        )
+        found.append(plain_table("significance", title, tests, p=lambda v: number(v, 3)))
+    title = "Hyperparameters of the reported runs, and the validation pair average they were chosen by"
+    table = hparams_table(chosen)
+    found.append(plain_table("hyperparameters", title, table, hparams=_hparams, trials=lambda v: number(v, 0)))
+    return found
+
+
+def plain_table(name: str, title: str, table: pd.DataFrame, **formats: Callable[[Any], str]) -> Table:
+    """A table as it is, floats with one digit unless a column has its own format."""
+
+    def cell(column: str, value: Any) -> str:
+        default = number if isinstance(value, float) else str
+        return formats.get(column, default)(value)
+
+    rows = [[cell(column, row[column]) for column in table.columns] for row in table.to_dict("records")]
+    searchable = len(rows) > SEARCHABLE
+    return Table(name=name, title=title, header=list(table.columns), rows=rows, numbers=table, searchable=searchable)
+
+
+def _hparams(text: str) -> str:
+    found = msgspec.json.decode(text).items()
+    return ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in found) or "defaults"
