@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from crosstail import discovery
-from crosstail.data.benchmarks._report import Finding, Report, plural
+from crosstail.data.benchmarks._check_result import CheckFinding, CheckResult, plural
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
 
 WIDTH = 80
@@ -54,7 +54,7 @@ def show(sheet: DataSheet, root: Path | None) -> None:
     _print([f"  crosstail fit {sheet.name}:{folder} --out run"])
 
 
-def show_report(report: Report, quick: bool) -> None:
+def show_report(report: CheckResult, quick: bool) -> None:
     """What a check found, and the verdict last."""
     for word, findings in (("problem", report.problems), ("note", report.notes)):
         for finding in findings:
@@ -95,7 +95,7 @@ def _file(archive: Archive) -> Iterator[str]:
     yield _filled(f"holds {archive.unpacks_to}", 4)
 
 
-def _finding(word: str, finding: Finding) -> Iterator[str]:
+def _finding(word: str, finding: CheckFinding) -> Iterator[str]:
     yield _row(word, finding.message)
     yield from (_filled(path, INDENT + 2) for path in finding.paths)
 

@@ -13,6 +13,16 @@ from numpy.typing import NDArray
 from crosstail.data.images.files import ImageFiles
 
 SPLITS = ("train", "val", "test")
+SPLIT_NAMES = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "dev": "val",
+    "test": "test",
+    "testing": "test",
+}  # names in use elsewhere → ours
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import pytest
 
 from crosstail import discovery
 from crosstail.data.benchmarks import domain_net, office_home, pacs, terra_incognita, vlcs
-from crosstail.data.benchmarks._layout import read_split_file
+from crosstail.data.benchmarks._image_folders import read_split_file
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
 from crosstail.data.splits.paper import paper_split
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from crosstail.data.benchmarks import _digit_images as draw
+from crosstail.data.benchmarks import _draw_digits as draw
 from crosstail.data.benchmarks._sheet import DataSheet
 from crosstail.data.dataset import DomainDataset
 

@@ -31,9 +31,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.data.benchmarks._digit_pools import Pool, mnist_m, svhn
-from crosstail.data.benchmarks._layout import existing_root
-from crosstail.data.benchmarks._report import Report
+from crosstail.data.benchmarks._check_result import CheckResult
+from crosstail.data.benchmarks._image_folders import existing_root
+from crosstail.data.benchmarks._mnist_m_svhn import Pool, mnist_m, svhn
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.sources.arrays import load_arrays
@@ -123,19 +123,19 @@ def _draw(pool: Pool, d: int, c: int, split: str, seed: int) -> tuple[NDArray[np
     return pool.images(np.sort(shuffled[first:last])), d, c, split
 
 
-def check(root: Path) -> Report:
+def check(root: Path) -> CheckResult:
     """Read everything and say what each pair has."""
-    report = Report(SHEET.name, str(root))
+    result = CheckResult(SHEET.name, str(root))
     try:
         dataset = load(root)
     except (ValueError, FileNotFoundError) as error:
-        report.problem("missing", str(error))
-        return report
-    report.images = len(dataset)
+        result.problem("missing", str(error))
+        return result
+    result.images = len(dataset)
     for split, expected in (("train", TRAIN), ("val", VALIDATION), ("test", TEST)):
         counts = dataset.counts(split)
         if counts.min() < expected:
             d, c = np.unravel_index(counts.argmin(), counts.shape)
             pair = f"{dataset.domains[d]} / {dataset.classes[c]}"
-            report.note("count", f"{pair} has {counts.min()} images for {split}, the paper has {expected} of each pair")
-    return report
+            result.note("count", f"{pair} has {counts.min()} images for {split}, the paper has {expected} of each pair")
+    return result

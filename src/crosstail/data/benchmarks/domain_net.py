@@ -24,11 +24,10 @@ Licence: the authors' fair-use notice: non-commercial research. Citation: Peng e
 Multi-Source Domain Adaptation, ICCV.
 """
 
-from pathlib import Path
+from functools import partial
 
 from crosstail.data.benchmarks._load import load_images
 from crosstail.data.benchmarks._sheet import Archive, DataSheet, Release
-from crosstail.data.dataset import DomainDataset
 
 CLASSES = """
 aircraft_carrier airplane alarm_clock ambulance angel animal_migration ant anvil apple arm asparagus axe backpack
@@ -124,7 +123,4 @@ SHEET = DataSheet(
     clean_up="only the images that the authors' lists name are kept, where the lists are in the root",
 )
 
-
-def load(root: Path | str | None = None, seed: int = 0, split_file: Path | str | None = None) -> DomainDataset:
-    """The listed images below `root` in the paper's split, made anew unless there is a `DomainNet.csv`."""
-    return load_images(SHEET, root, seed=seed, split_file=split_file)
+load = partial(load_images, SHEET)

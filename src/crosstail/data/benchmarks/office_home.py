@@ -18,11 +18,10 @@ Licence: the authors' fair-use notice: non-commercial research and education. Ci
 Chakraborty & Panchanathan (2017), Deep Hashing Network for Unsupervised Domain Adaptation, CVPR.
 """
 
-from pathlib import Path
+from functools import partial
 
 from crosstail.data.benchmarks._load import load_images
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
-from crosstail.data.dataset import DomainDataset
 
 CLASSES = """
 Alarm_Clock Backpack Batteries Bed Bike Bottle Bucket Calculator Calendar Candles Chair Clipboards Computer Couch
@@ -85,7 +84,4 @@ SHEET = DataSheet(
     split_file="OfficeHome.csv",
 )
 
-
-def load(root: Path | str | None = None, seed: int = 0, split_file: Path | str | None = None) -> DomainDataset:
-    """The images below `root` in the paper's split, read from `OfficeHome.csv` where there is one."""
-    return load_images(SHEET, root, seed=seed, split_file=split_file)
+load = partial(load_images, SHEET)

@@ -20,11 +20,10 @@ Licence: none stated by the authors; research use. Citation: Li, Yang, Song & Ho
 Broader and Artier Domain Generalization, ICCV.
 """
 
-from pathlib import Path
+from functools import partial
 
 from crosstail.data.benchmarks._load import load_images
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
-from crosstail.data.dataset import DomainDataset
 
 SHEET = DataSheet(
     name="pacs",
@@ -62,7 +61,4 @@ SHEET = DataSheet(
     split_file="PACS.csv",
 )
 
-
-def load(root: Path | str | None = None, seed: int = 0, split_file: Path | str | None = None) -> DomainDataset:
-    """The images below `root` in the paper's split, read from `PACS.csv` where there is one."""
-    return load_images(SHEET, root, seed=seed, split_file=split_file)
+load = partial(load_images, SHEET)

@@ -32,12 +32,12 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from crosstail.data.benchmarks._load import load_images
 from crosstail.data.benchmarks._sheet import Archive, DataSheet, Release
-from crosstail.data.dataset import DomainDataset
 
 IMAGES = "eccv_18_all_images_sm"
 # The first that is there; the older ones are only there if somebody wanted them.
@@ -106,10 +106,7 @@ SHEET = DataSheet(
     clean_up="of the 20 places 4 and of the classes 10 are kept, as links into folders by place and class",
 )
 
-
-def load(root: Path | str | None = None, seed: int = 0, split_file: Path | str | None = None) -> DomainDataset:
-    """The images below `root` in the paper's split, read from `TerraIncognita.csv` where there is one."""
-    return load_images(SHEET, root, seed=seed, split_file=split_file)
+load = partial(load_images, SHEET)
 
 
 def prepare(root: Path) -> int:
