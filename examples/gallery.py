@@ -1,4 +1,4 @@
-"""Train small models on the made digits and draw the pictures of docs/gallery.md from them.
+"""Train small models on the synthetic digits and draw the charts of docs/gallery.md from them.
 
 About five minutes on one core; finished runs are not run again:
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from crosstail.cli import app
+from crosstail.cli import main
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "images" / "gallery"
 NETWORK = "--backbone efficientnet_lite0 --freeze --steps 300"
@@ -27,8 +27,8 @@ COMMANDS = [
         for name, labels in LABELS.items()
         for algorithm in ("erm", "boda")
     ),
-    f"sweep --dataset digits {NETWORK} --algorithm erm --algorithm coral --algorithm bsoftmax --algorithm boda "
-    "--algorithm boda:decouple --trials 4 --seeds 2 --launcher inline --out sweep",
+    f"sweep digits {NETWORK} --algorithm erm --algorithm coral --algorithm bsoftmax --algorithm boda "
+    "--algorithm boda:retrain --trials 4 --seeds 2 --launcher inline --out sweep",
     "report labels --graphs labels/opposite-erm --graphs labels/opposite-boda --out report-labels",
     "report sweep --out report-sweep",
 ]
@@ -53,7 +53,7 @@ out.mkdir(parents=True, exist_ok=True)
 os.chdir(out)
 for words in COMMANDS:
     print(f"crosstail {words}", flush=True)
-    app(shlex.split(words), standalone_mode=False)
+    main(shlex.split(words))
 PICTURES.mkdir(parents=True, exist_ok=True)
 for name, file in KEPT.items():
     # In 256 colours, and so in few bytes.

@@ -21,11 +21,12 @@ parser.add_argument("--trials", type=int, default=20)
 arguments = parser.parse_args()
 
 chosen = {}
-for method, (algorithm, _) in demo.METHODS.items():
+for method in demo.METHODS:
     trials = []
     for trial in range(arguments.trials):
-        hparams = algorithms.draw(algorithms.find(algorithm).Hparams, trial)
-        spec = replace(demo.spec(method, seed=0), hparams=hparams)
+        spec = demo.spec(method, seed=0)
+        hparams = algorithms.draw(algorithms.find(spec.algorithm).Hparams, trial)
+        spec = replace(spec, hparams=hparams)
         result = fit(spec, arguments.out / spec.key)
         trials.append((result["validation"]["pair_average"], -trial, hparams))
         print(f"{method} trial {trial}: validation {result['validation']['pair_average']:.3f} {hparams}", flush=True)

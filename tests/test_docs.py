@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
+from cyclopts import UNSET
 
 import crosstail
 from crosstail import cli
@@ -24,7 +24,6 @@ ONE_LINER = re.compile(r"python3? -c ")
 ANSWERED = re.compile(r"""^\$ python -c "(?P<code>.+)"\n(?P<answer>(?:(?!```).+\n)+)""", re.MULTILINE)
 INLINE = re.compile(r"`(crosstail [^`]+)`")
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
-COMMANDS = typer.main.get_command(cli.app).commands
 
 
 def name(page):
@@ -97,16 +96,19 @@ def mistakes(words):
     """What is wrong with a command, in words, without running it."""
     if words[0].startswith("-"):
         return [] if words[0] == "--help" else [f"crosstail has no {words[0]}"]
-    if words[0] not in COMMANDS:
+    if words[0] not in cli.VERBS:
         return [f"there is no crosstail {words[0]}"]
-    known = {option: param for param in COMMANDS[words[0]].params for option in (*param.opts, *param.secondary_opts)}
+    arguments = cli.app[words[0]].assemble_argument_collection()
     wrong = []
     for word, following in zip(words, [*words[1:], "--"], strict=True):
         if not word.startswith("--"):
             continue
-        if word not in known:
+        try:
+            *_, implied = arguments.match(word)
+        except ValueError:
             wrong.append(f"crosstail {words[0]} has no {word}")
-        elif following.startswith("--") and not getattr(known[word], "is_flag", False):
+            continue
+        if following.startswith("--") and implied is UNSET:
             wrong.append(f"{word} of crosstail {words[0]} lacks a value")
     return wrong
 
@@ -122,7 +124,7 @@ def test_the_commands_of_a_page_exist(page):
 def test_the_checker_of_commands_finds_mistakes():
     text = """
     A=1 crosstail fit photos/ --algoritm boda \\
-        --decouple --out
+        --second-stage retrain --out
     crosstail fitt x   # crosstail fit --nothing
     pip install x
     crosstail sweep … --launcher ray | crosstail nonsense

@@ -66,10 +66,10 @@ def test_domains_may_be_any_labels(samples):
 def test_a_share_of_each_pair_selects(samples):
     x, y, domain = samples
     model = CrosstailClassifier(**SHORT, validation=0.2).fit(x, y, domain=domain)
-    assert model.result_["validation"]["totals"] == [[4, 2, 1], [1, 2, 4]]
-    assert model.result_["counts"] == [[16, 9, 5], [4, 10, 17]]
+    assert model.result_.validation.totals == [[4, 2, 1], [1, 2, 4]]
+    assert model.result_.counts == [[16, 9, 5], [4, 10, 17]]
     most = CrosstailClassifier(**SHORT, validation=0.99).fit(x, y, domain=domain)
-    assert most.result_["counts"] == [[1, 1, 1], [1, 1, 1]]
+    assert most.result_.counts == [[1, 1, 1], [1, 1, 1]]
     with pytest.raises(ValueError, match=r"validation is 1\.0, expected a share"):
         CrosstailClassifier(validation=1.0).fit(x, y, domain=domain)
 

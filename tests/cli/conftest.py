@@ -1,7 +1,6 @@
-"""The command line in this process, as `crosstail` runs it: with its exit code and its messages."""
+"""Run the command line in this process, with its exit code and its messages."""
 
 import shlex
-import sys
 from typing import NamedTuple
 
 import pytest
@@ -20,15 +19,14 @@ class Outcome(NamedTuple):
 
 @pytest.fixture
 def crosstail(monkeypatch, capsys, tmp_path):
-    """Run a command line in an empty folder, on a terminal of 80 columns."""
+    """Run a command in an empty folder, on a terminal of 80 columns; return its exit code and what it printed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
 
     def run(words):
-        monkeypatch.setattr(sys, "argv", ["crosstail", *shlex.split(words)])
         capsys.readouterr()
         try:
-            cli.main()
+            cli.main(shlex.split(words))
             code = 0
         except SystemExit as ended:
             code = int(ended.code or 0)

@@ -12,7 +12,7 @@ PACKAGES = {
     "backbones": "crosstail.backbones",
 }
 MORE = {"backbones": ["timm:NAME"]}
-VERBS = [command.name for command in cli.app.registered_commands]
+VERBS = cli.VERBS
 
 
 @pytest.mark.parametrize("kind", PACKAGES)

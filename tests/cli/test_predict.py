@@ -119,7 +119,7 @@ def test_a_broken_photo_is_named_or_left_out(crosstail, photo_run, photos):
     done = crosstail(f"predict {photo_run} {good} broken.jpg")
     assert done.code == 2 and "broken.jpg" in done.err and len(done.err.splitlines()) <= 2
     done = crosstail(f"predict {photo_run} {good} broken.jpg --skip-broken")
-    assert done.code == 0 and "left out: broken.jpg" in done.err
+    assert done.code == 0 and "skipped: broken.jpg" in done.err
     assert len(done.out.splitlines()) == 2
 
 

@@ -1,20 +1,66 @@
-"""Hand-made runs in folders."""
+"""Hand-made runs, in memory and in folders."""
 
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 
 from crosstail.metrics import PairAccuracy
+from crosstail.report.run.reported import Predictions, ReportedRun
+from crosstail.storage import write_json
 from crosstail.training import RunSpec
+from crosstail.training.result import DataFacts, Evaluation, RunResult, SplitAccuracy, Transferability
 
 COUNTS = [[150, 40], [7, 0]]
 TOTALS = [[10, 10], [10, 10]]
+SPEC = {"algorithm": "erm", "backbone": "small_cnn", "freeze": False, "augment": False, "steps": 10, "batch_size": 24}
+
+
+@pytest.fixture(scope="session")
+def make_result() -> Callable[..., RunResult]:
+    """A result with these hits of the tested samples per pair; other words go to the spec."""
+
+    def make(
+        hits: Any, *, totals: Any = TOTALS, counts: Any = COUNTS, alpha: float | None = 2.0, **spec: Any
+    ) -> RunResult:
+        counts = np.asarray(counts)
+        accuracy = SplitAccuracy.of(PairAccuracy(np.asarray(hits), np.asarray(totals)), counts)
+        return RunResult(
+            spec=RunSpec(**{"dataset": "photos", **SPEC, **spec}),
+            versions={"crosstail": "0.0.7", "torch": "2.0"},
+            hparams={"lr": 0.01, "weight_decay": 0.0},
+            selected_step=5,
+            selected_steps=[5],
+            seconds=1.5,
+            domains=[f"d{d}" for d in range(len(counts))],
+            classes=[f"c{c}" for c in range(counts.shape[1])],
+            counts=counts.tolist(),
+            validation=accuracy,
+            test=accuracy,
+            transferability=Transferability(alpha=alpha, beta=3.0, gamma=4.0),
+            input_shape=[4],
+            weights=None,
+            data=DataFacts(checksum="a" * 64, samples=20, notes=[]),
+        )
+
+    return make
+
+
+@pytest.fixture
+def finished(make_result: Callable[..., RunResult], tmp_path: Path) -> Callable[..., ReportedRun]:
+    """A finished run in memory, without data."""
+
+    def make(hits: Any, **spec: Any) -> ReportedRun:
+        result = make_result(hits, **spec)
+        told = Predictions(**{name: values.numpy() for name, values in predictions(result).items()})
+        return ReportedRun(tmp_path, result, evaluations(result), told)
+
+    return make
 
 
 @pytest.fixture
@@ -24,57 +70,37 @@ def make_run(make_run_in: Callable[..., Path], tmp_path: Path) -> Callable[..., 
 
 
 @pytest.fixture(scope="session")
-def make_run_in() -> Callable[..., Path]:
+def make_run_in(make_result: Callable[..., RunResult]) -> Callable[..., Path]:
     """The same in any folder."""
 
-    def make(
-        root: Path,
-        place: str,
-        hits: Any,
-        *,
-        totals: Any = TOTALS,
-        counts: Any = COUNTS,
-        alpha: float = 2.0,
-        **spec: Any,
-    ) -> Path:
+    def make(root: Path, place: str, hits: Any, **spec: Any) -> Path:
         folder = root / place
         folder.mkdir(parents=True)
-        counts = np.asarray(counts)
-        planned = RunSpec(**{"dataset": "photos", "steps": 10, **spec})
-        accuracy = PairAccuracy(np.asarray(hits), np.asarray(totals))
-        result = {
-            "spec": planned.to_json(),
-            "hparams": {"lr": 0.01, "weight_decay": 0.0},
-            "selected_step": 5,
-            "seconds": 1.5,
-            "domains": [f"d{d}" for d in range(len(counts))],
-            "classes": [f"c{c}" for c in range(counts.shape[1])],
-            "counts": counts.tolist(),
-            "validation": accuracy.to_json(counts),
-            "test": accuracy.to_json(counts),
-            "transferability": {"alpha": alpha, "beta": 3.0, "gamma": 4.0},
-            "input_shape": [4],
-            "data": {"checksum": "a" * 64, "samples": 20, "notes": []},
-        }
-        (folder / "spec.json").write_text(json.dumps(planned.to_json()), encoding="utf-8")
-        (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
-        record = {"stage": 1, "seconds": 0.1, "validation": result["validation"], "test": result["test"]}
-        lines = [
-            json.dumps({**record, "step": step, "losses": {"cross_entropy": 1.0 / step} if step else {}}) + "\n"
-            for step in (0, 5, 10)
-        ]
-        (folder / "records.jsonl").write_text("".join(lines), encoding="utf-8")
-        # Of each pair the first `hits` are right; a wrong answer is the next class.
-        y, domain, predicted = [], [], []
-        for d, c in np.ndindex(counts.shape):
-            for i in range(accuracy.totals[d, c]):
-                y.append(c)
-                domain.append(d)
-                predicted.append(c if i < accuracy.hits[d, c] else (c + 1) % counts.shape[1])
-        torch.save(
-            {"y": torch.tensor(y), "domain": torch.tensor(domain), "predicted": torch.tensor(predicted)},
-            folder / "predictions.pt",
-        )
+        result = make_result(hits, **spec)
+        write_json(folder / "spec.json", result.spec)
+        write_json(folder / "result.json", result)
+        lines = (msgspec.json.encode(record) + b"\n" for record in evaluations(result))
+        (folder / "records.jsonl").write_bytes(b"".join(lines))
+        torch.save(predictions(result), folder / "predictions.pt")
         return folder
 
     return make
+
+
+def evaluations(result: RunResult) -> list[Evaluation]:
+    """Three with the accuracies of the result."""
+    accuracies = {"validation": result.validation, "test": result.test}
+    losses = {0: {}, 5: {"cross_entropy": 0.2}, 10: {"cross_entropy": 0.1}}
+    return [Evaluation(stage=1, step=step, seconds=0.1, losses=terms, **accuracies) for step, terms in losses.items()]
+
+
+def predictions(result: RunResult) -> dict[str, torch.Tensor]:
+    """The first `hits` of each pair are right; a wrong answer is the next class."""
+    accuracy = result.test.pairs()
+    rows = [
+        (c, d, c if i < accuracy.hits[d, c] else (c + 1) % len(result.classes))
+        for d, c in np.ndindex(accuracy.totals.shape)
+        for i in range(accuracy.totals[d, c])
+    ]
+    y, domain, predicted = torch.tensor(rows, dtype=torch.int64).reshape(-1, 3).T
+    return {"y": y, "domain": domain, "predicted": predicted}

@@ -29,7 +29,7 @@ def shared(data):
 @pytest.fixture(scope="session")
 def small(shared):
     """Two algorithms, one of them with a second stage; 3 trials and 2 seeds of each, so 8 runs."""
-    return plan.make(shared, ["erm", "boda:decouple"], trials=3, seeds=2)
+    return plan.make(shared, ["erm", "boda:retrain"], trials=3, seeds=2)
 
 
 @pytest.fixture(scope="session")

@@ -240,7 +240,7 @@ def test_a_full_disk(small, tmp_path, run, undisturbed, outcome_of):
 
 def command(plan, out):
     """The program that does `small`."""
-    words = f"sweep --dataset {plan.shared.dataset} --algorithm erm --algorithm boda:decouple --trials 3 --seeds 2 "
+    words = f"sweep --dataset {plan.shared.dataset} --algorithm erm --algorithm boda:retrain --trials 3 --seeds 2 "
     words += f"--width 8 --steps 12 --batch-size 4 --evaluations 3 --workers 2 --out {out}"
     return [str(Path(sys.executable).parent / "crosstail"), *words.split()]
 

@@ -32,9 +32,9 @@ class Fixed(Algorithm):
 
 
 def test_trial_0_is_the_defaults_and_the_others_are_those_of_the_random_search(shared):
-    plan = make(shared, ["erm", "boda:decouple"], trials=4, seeds=2)
-    assert plan.algorithms == ("erm", "boda:decouple")
-    for entry, name in (("erm", "erm"), ("boda:decouple", "boda")):
+    plan = make(shared, ["erm", "boda:retrain"], trials=4, seeds=2)
+    assert plan.algorithms == ("erm", "boda:retrain")
+    for entry, name in (("erm", "erm"), ("boda:retrain", "boda")):
         assert plan.drawn[entry][0] == {}
         for trial in (1, 2, 3):
             exact = algorithms.draw(algorithms.find(name).Hparams, trial)
@@ -42,11 +42,11 @@ def test_trial_0_is_the_defaults_and_the_others_are_those_of_the_random_search(s
 
 
 def test_a_run_has_the_words_of_the_plan_and_its_own(shared):
-    plan = make(shared, ["boda:decouple"], trials=2, seeds=3)
-    words = plan.drawn["boda:decouple"][1]
+    plan = make(shared, ["boda:retrain"], trials=2, seeds=3)
+    words = plan.drawn["boda:retrain"][1]
     own = {"algorithm": "boda", "decouple": True, "hparams": words}
-    assert plan.runs("boda:decouple", words) == [replace(shared, **own)]
-    assert plan.finals("boda:decouple", words) == [[replace(shared, **own, seed=seed)] for seed in (0, 1, 2)]
+    assert plan.runs("boda:retrain", words) == [replace(shared, **own)]
+    assert plan.finals("boda:retrain", words) == [[replace(shared, **own, seed=seed)] for seed in (0, 1, 2)]
     assert plan.runs_per_algorithm == 4  # two trials, and two more seeds of one of them
 
 
@@ -129,7 +129,7 @@ def test_several_plans_are_one_sweep_of_the_largest(shared):
     ("words", "message"),
     [
         ({"entries": ["bodda"]}, "unknown algorithm 'bodda': did you mean 'boda'"),
-        ({"entries": ["boda:decuple"]}, "'boda:decuple': after boda only ':decouple' may follow, not 'decuple'"),
+        ({"entries": ["boda:decuple"]}, "'boda:decuple': after boda only ':retrain' may follow, not 'decuple'"),
         ({"entries": []}, "a sweep needs algorithms"),
         ({"trials": 0}, "trials is 0, expected 1 or more"),
         ({"seeds": 0}, "seeds is 0, expected 1 or more"),

@@ -169,7 +169,7 @@ def test_what_an_algorithm_costs() -> None:
     found = {name: cost(algorithms.find(name)) for name in ("erm", "bsoftmax", "focal", "crt", "boda", "mldg")}
     assert sorted(found, key=lambda name: found[name]) == ["erm", "bsoftmax", "focal", "boda", "crt", "mldg"]
     assert found["erm"] == found["bsoftmax"] == (1, 1, 0)
-    assert cost(algorithms.find("erm"), decouple=True) == found["crt"]
+    assert cost(algorithms.find("erm"), second_stage="retrain") == found["crt"]
 
 
 @pytest.fixture
@@ -225,14 +225,14 @@ def test_a_race_selects_on_validation_and_compares_the_answers_of_the_chosen_mod
     found, _ = entrants(ended.plan, store, protocols.inputs(shared))
     for one in found:
         trials = [results[ended.plan.runs(one.algorithm, h)[0].key] for h in ended.plan.drawn[one.algorithm]]
-        validation = [result["validation"]["pair_average"] for result in trials]
+        validation = [result.validation.pair_average for result in trials]
         assert one.trial == validation.index(max(validation))
-        assert [results[key]["spec"]["seed"] for key in one.runs.values()] == [0, 1]
+        assert [results[key].spec["seed"] for key in one.runs.values()] == [0, 1]
         for seed, key in one.runs.items():
-            assert one.correct[seed].sum() == np.sum(results[key]["test"]["hits"])
-            assert one.validation[seed] == results[key]["validation"]["pair_average"]
+            assert one.correct[seed].sum() == np.sum(results[key].test.hits)
+            assert one.validation[seed] == results[key].validation.pair_average
     for line in ended.board:
-        averages = [results[key]["test"]["pair_average"] for key in line.runs.values()]
+        averages = [results[key].test.pair_average for key in line.runs.values()]
         assert line.test == pytest.approx(mean(averages))
     record = json.loads(json.dumps(ended.to_json()))
     assert [line["algorithm"] for line in record["leaderboard"]] == [line.algorithm for line in ended.board]

@@ -118,7 +118,7 @@ def test_ctrl_c_ends_what_it_started_and_another_launcher_goes_on(small, shared,
     options = {"dataset": shared.dataset, "out": store.path, "backbone": "mlp", "width": 8, "trials": 3, "seeds": 2}
     options |= {"steps": 12, "batch-size": 4, "evaluations": 3, "launcher": "ray", "workers": 2}
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    words += ["--algorithm", "erm", "--algorithm", "boda:decouple"]
+    words += ["--algorithm", "erm", "--algorithm", "boda:retrain"]
     command = [sys.executable, "-c", "from crosstail.cli import main; main()", "sweep", *words]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert in_time(lambda: any((store.path / "runs").glob("*")))

@@ -71,11 +71,11 @@ def test_proposals_depend_on_validation_and_not_on_test(plan, whole, monkeypatch
     expected = search.propose(plan, "erm", store, 10)
     results = Store(store.path).results()
     for summary in results.values():
-        summary["test"] = None
+        summary.test = None
     monkeypatch.setattr(Store, "results", lambda self: results)
     assert search.propose(plan, "erm", store, 10) == expected == store.proposals("erm")[10:]
     for summary in results.values():
-        summary["validation"]["pair_average"] = 1 - summary["validation"]["pair_average"]
+        summary.validation.pair_average = 1 - summary.validation.pair_average
     assert search.propose(plan, "erm", store, 10) != expected
 
 
@@ -87,7 +87,7 @@ def test_the_limits_are_medians_of_the_best_so_far_of_the_finished(plan, whole):
     for words in store.trials(plan, "erm")[:6]:
         folder = store.path / "runs" / plan.runs("erm", words)[0].key
         if folder.exists():
-            figures = [record["validation"]["pair_average"] for record in RunFolder(folder).records()]
+            figures = [record.validation.pair_average for record in RunFolder(folder).records()]
             curves.append(np.maximum.accumulate(figures))
     assert len(curves) >= 5
     expected = {(1, 8 * i): median(curve[i] for curve in curves) for i in (1, 2, 3, 4)}
@@ -129,7 +129,7 @@ def test_the_search_finds_what_is_good(shared, tmp_path):
                 folder = store.path / "runs" / spec.key
                 folder.mkdir(parents=True)
                 figures = dict.fromkeys(("average", "worst_domain", "pair_average", "worst_pair", "shots"))
-                figures["pair_average"] = 1 - distance(proposal)
+                figures.pair_average = 1 - distance(proposal)
                 parts = {"validation": figures, "test": figures, "selected_step": 0, "seconds": 0.0}
                 result = {"spec": spec.to_json(), "transferability": {}, **parts}
                 (folder / "result.json").write_text(json.dumps(result))

@@ -34,7 +34,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def plan(shared, store):
-    plan = make(shared, ["erm", "boda:decouple"], trials=5, seeds=3)
+    plan = make(shared, ["erm", "boda:retrain"], trials=5, seeds=3)
     store.add(plan)
     return plan
 
@@ -63,7 +63,7 @@ def test_no_test_figure_is_looked_at(plan, store):
     results = store.results()
     expected = choices(store, results)[0]
     for summary in results.values():
-        summary["test"] = None
+        summary.test = None
     assert choices(store, results)[0] == expected
     assert expected.trial == max(range(5), key=lambda number: figures[number])
 
@@ -97,7 +97,7 @@ def test_the_table_is_mean_and_deviation_over_the_finished_seeds(plan, store):
 
 def test_one_seed_has_no_deviation(plan, store):
     finish(store, trial(plan, "erm", 0), 0.9, 0.5)
-    assert table(choices(store, store.results()), store.results())[0].figures["average"] == (0.5, None)
+    assert table(choices(store, store.results()), store.results())[0].figures.average == (0.5, None)
 
 
 def test_dg_is_averaged_over_the_unseen_domains_first(shared, store):
@@ -115,7 +115,7 @@ def test_dg_is_averaged_over_the_unseen_domains_first(shared, store):
         finish(store, spec, figure, 1 - figure)
     (row,) = table([choice], store.results())
     seeds = [1 - sum(figures[best, seed]) / 2 for seed in range(2)]
-    assert row.figures["average"] == pytest.approx((sum(seeds) / 2, abs(seeds[0] - seeds[1]) / 2**0.5))
+    assert row.figures.average == pytest.approx((sum(seeds) / 2, abs(seeds[0] - seeds[1]) / 2**0.5))
 
 
 def test_a_trial_with_one_fold_missing_is_not_finished(shared, store):
@@ -142,7 +142,7 @@ def test_algorithms_that_were_added_later_are_selected_too(plan, store, shared):
     store.add(make(shared, ["coral"], trials=2))
     finish(store, trial(plan, "erm", 0), 0.5)
     found = {choice.entry: (choice.plan.trials, choice.missing) for choice in choices(store, store.results())}
-    assert found == {"erm": (5, 4), "boda:decouple": (5, 5), "coral": (2, 2)}
+    assert found == {"erm": (5, 4), "boda:retrain": (5, 5), "coral": (2, 2)}
 
 
 def test_status_counts_runs_and_the_time_that_is_left(plan, store):
@@ -150,7 +150,7 @@ def test_status_counts_runs_and_the_time_that_is_left(plan, store):
     assert rows["erm"].planned == 7 and rows["erm"].done == 0 and rows["erm"].remaining is None
     finish(store, trial(plan, "erm", 0), 0.9, seconds=10)
     finish(store, trial(plan, "erm", 1), 0.5, seconds=30)
-    leases = [store.claim(trial(plan, "erm", 2)), store.claim(trial(plan, "boda:decouple", 2))]
+    leases = [store.claim(trial(plan, "erm", 2)), store.claim(trial(plan, "boda:retrain", 2))]
     fail(store, trial(plan, "erm", 3))
     fail(store, trial(plan, "erm", 4), "pruned")
     erm, boda = status(Store(store.path))

@@ -198,7 +198,7 @@ def test_a_run_that_is_finished_twice_counts_once(store):
     place.mkdir(parents=True)
     (place / "result.json").write_text(json.dumps(result(SPEC, 0.1)))
     store.publish(late, SPEC.key)
-    assert store.results()[SPEC.key]["test"]["average"] == 0.1 and store.unfinished() == {}
+    assert store.results()[SPEC.key].test.average == 0.1 and store.unfinished() == {}
 
 
 def test_failures_are_counted_and_gone_with_success(store):
@@ -247,7 +247,7 @@ def test_what_is_no_result_is_put_aside_and_done_again(store, content):
     (aside,) = (store.path / "damaged").iterdir()
     assert (aside / "result.json").read_bytes() == content
     finish(store, SPEC, 0.7)
-    assert Store(store.path).results()[SPEC.key]["validation"]["pair_average"] == 0.7
+    assert Store(store.path).results()[SPEC.key].validation.pair_average == 0.7
 
 
 def test_a_disk_that_cannot_be_read_puts_nothing_aside(store, monkeypatch):
@@ -292,7 +292,7 @@ def test_the_index_is_read_instead_of_the_results_and_made_again_when_it_is_lost
     for spec in specs:
         finish(store, spec, spec.seed / 100)
     expected = store.results()
-    assert [expected[spec.key]["test"]["average"] for spec in specs] == [spec.seed / 100 for spec in specs]
+    assert [expected[spec.key].test.average for spec in specs] == [spec.seed / 100 for spec in specs]
     assert "counts" not in expected[specs[0].key]
     index = store.path / "index.jsonl"
     read = []
@@ -348,11 +348,11 @@ def test_a_damaged_plan_is_named(store, shared, garbage):
 
 def test_of_two_who_propose_the_first_wins(store):
     first, second = ([Proposal({"lr": lr}, {"lr": lr / 10})] * 2 for lr in (1.0, 2.0))
-    store.propose("boda:decouple", 0, first)
-    Store(store.path).propose("boda:decouple", 0, second)
-    assert store.proposals("boda:decouple") == first
-    store.propose("boda:decouple", 2, second)
-    assert store.proposals("boda:decouple") == [*first, *second] and store.proposals("boda") == []
+    store.propose("boda:retrain", 0, first)
+    Store(store.path).propose("boda:retrain", 0, second)
+    assert store.proposals("boda:retrain") == first
+    store.propose("boda:retrain", 2, second)
+    assert store.proposals("boda:retrain") == [*first, *second] and store.proposals("boda") == []
     assert not list((store.path / "proposals").glob(".*"))
 
 

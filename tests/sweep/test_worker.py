@@ -21,7 +21,7 @@ def store(tmp_path):
 
 @pytest.fixture(scope="module")
 def spec(shared):
-    return replace(shared, algorithm="boda", decouple=True)
+    return replace(shared, algorithm="boda", second_stage="retrain")
 
 
 def content(folder):
@@ -184,8 +184,8 @@ def test_data_are_read_once_for_runs_that_share_them(store, shared, monkeypatch)
 def test_a_poor_run_is_pruned_by_its_validation_figures_only(store, spec):
     execute(store, Job(replace(spec, seed=1)))
     records = RunFolder(store.path / "runs" / replace(spec, seed=1).key).records()
-    best = np.maximum.accumulate([r["validation"]["pair_average"] for r in records if r["stage"] == 1])
-    points = [r["step"] for r in records if r["stage"] == 1]
+    best = np.maximum.accumulate([r.validation.pair_average for r in records if r.stage == 1])
+    points = [r.step for r in records if r.stage == 1]
     assert points == [0, 4, 8, 12]
     again = replace(spec, seed=1)
     other = Store(store.path.with_name("other"))
@@ -194,7 +194,7 @@ def test_a_poor_run_is_pruned_by_its_validation_figures_only(store, spec):
     outcome = execute(third, Job(again, at_least={(1, 4): best[1], (1, 8): best[2] + 1e-9}))
     assert outcome.how == "pruned" and "stage 1, step 8" in outcome.error[0]
     assert third.failures()[again.key].kind == "pruned"
-    assert RunFolder(third.unfinished()[again.key][0]).records()[-1]["step"] == 8
+    assert RunFolder(third.unfinished()[again.key][0]).records()[-1].step == 8
 
 
 def test_signs_of_life_go_on_while_it_trains(shared, own, tmp_path):

@@ -15,8 +15,8 @@ import torch
 from crosstail import algorithms, backbones, discovery, testing
 from crosstail.data import DomainBatch, DomainBatches, load
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
 from crosstail.training.devices import Devices
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 
 SHARED = [n for n in discovery.names("crosstail.algorithms") if not algorithms.find(n).unshared]
@@ -40,7 +40,7 @@ def spec(tmp_path):
 def figures(folder: Path):
     """Losses and accuracies of all evaluations, and the weights."""
     records = RunFolder(folder).records()
-    return [(r["stage"], r["step"], r["losses"], r["validation"], r["test"]) for r in records]
+    return [(r.stage, r.step, r.losses, r.validation, r.test) for r in records]
 
 
 TWO = """
@@ -74,7 +74,7 @@ def run_by_two(tmp_path):
 def test_two_processes_give_the_losses_and_figures_of_one(spec, tmp_path, run_by_two):
     specs = [replace(spec, algorithm=name) for name in SHARED]
     specs += [
-        replace(spec, decouple=True, average=True),
+        replace(spec, second_stage="retrain", average=True),
         replace(spec, algorithm="boda+coral"),
         replace(spec, algorithm="boda_m", hparams={"lr": 0.01, "refresh": 3}),
     ]
@@ -136,7 +136,7 @@ def test_a_compiled_network_gives_the_same_figures_and_a_plain_model(spec, tmp_p
 
 def test_bfloat16_is_part_of_the_spec_and_close(spec, tmp_path):
     full, mixed = fit(spec, tmp_path / "full"), fit(replace(spec, precision="bf16"), tmp_path / "mixed")
-    assert full["spec"]["precision"] == "32" and mixed["spec"]["precision"] == "bf16"
+    assert full.spec["precision"] == "32" and mixed.spec["precision"] == "bf16"
     a, b = (figures(tmp_path / name)[1][2]["cross_entropy"] for name in ("full", "mixed"))
     assert a != b and b == pytest.approx(a, rel=0.05)
     state = RunFolder(tmp_path / "mixed").load("model.pt")

@@ -1,31 +1,37 @@
 """A run's folder: whole files or none, what a kill leaves behind, and what is damaged is named."""
 
 import errno
-import json
 import os
+from dataclasses import replace
 
+import msgspec
+import numpy as np
 import pytest
 import torch
 
+from crosstail.metrics import PairAccuracy
 from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
+from crosstail.training.result import DataFacts, Evaluation, SplitAccuracy
 
 SPEC = RunSpec(dataset="digits", algorithm="boda", hparams={"lr": 0.1})
+FACTS = DataFacts(checksum="a" * 64, samples=100, notes=[])
 
 
 @pytest.fixture
 def folder(tmp_path):
     folder = RunFolder(tmp_path / "some" / "run")
-    folder.open(SPEC)
+    folder.open(SPEC, FACTS)
     return folder
 
 
 def record(stage, step):
-    return {"stage": stage, "step": step, "seconds": 0.1}
+    accuracy = SplitAccuracy.of(PairAccuracy(np.array([[1]]), np.array([[2]])))
+    return Evaluation(stage=stage, step=step, seconds=0.1, losses={}, validation=accuracy, test=accuracy)
 
 
 def test_a_new_folder_holds_its_spec_only(folder):
-    assert [path.name for path in folder.path.iterdir()] == ["spec.json"]
+    assert sorted(path.name for path in folder.path.iterdir()) == ["data.json", "spec.json"]
     assert folder.spec() == SPEC and folder.holds(SPEC)
     assert folder.result() is None and folder.records() == [] and folder.load("checkpoint.pt") is None
 
@@ -37,21 +43,19 @@ def test_asking_does_not_create_the_folder(tmp_path):
 
 def test_opening_the_same_run_again_changes_nothing(folder):
     before = (folder.path / "spec.json").stat()
-    folder.open(RunSpec.from_json(SPEC.to_json()))
+    folder.open(replace(SPEC), FACTS)
     assert (folder.path / "spec.json").stat().st_mtime_ns == before.st_mtime_ns
 
 
 def test_another_run_in_the_folder_is_refused(folder):
     other = RunSpec(dataset="digits", algorithm="erm", seed=3, hparams={"lr": 0.1})
-    for act in (folder.open, folder.holds):
-        with pytest.raises(ValueError, match=r"run holds another run: its algorithm, seed differs\. Choose another"):
-            act(other)
+    for act in (lambda: folder.open(other, FACTS), lambda: folder.holds(other)):
+        with pytest.raises(ValueError, match=r"its algorithm is 'boda', not 'erm', seed is 0, not 3"):
+            act()
     assert folder.spec() == SPEC
 
 
 def test_what_is_written_is_read_back(folder):
-    folder.write_json("result.json", {"a": [1, None, "é"]})
-    assert folder.result() == {"a": [1, None, "é"]}
     state = {"step": 3, "weights": {"w": torch.arange(4.0)}, "list": [1, 2.5]}
     folder.save("checkpoint.pt", state)
     found = folder.load("checkpoint.pt")
@@ -65,7 +69,7 @@ def test_what_a_kill_left_half_written_is_ignored_and_cleaned_in_the_end(folder)
     assert folder.load("checkpoint.pt") == {"step": 1}
     assert folder.result() is None and folder.spec() == SPEC and folder.records() == []
     folder.clean()
-    assert [path.name for path in folder.path.iterdir()] == ["spec.json"]
+    assert sorted(path.name for path in folder.path.iterdir()) == ["data.json", "spec.json"]
 
 
 @pytest.mark.parametrize("name", ["checkpoint.pt", "result.json", "records.jsonl"])
@@ -95,12 +99,11 @@ def test_damaged_json_is_named(folder, name, content):
     (folder.path / name).write_bytes(content)
     with pytest.raises(ValueError) as caught:
         folder.spec() if name == "spec.json" else folder.result()
-    expected = f"{folder.path / name} is damaged: it is not JSON. Remove it and run the same command again"
-    assert str(caught.value) == expected
+    assert str(caught.value).startswith(f"{folder.path / name}: ")
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"is no run: it has no spec\.json"):
+    with pytest.raises(ValueError, match=r"is not a run: it has no spec\.json"):
         RunFolder(tmp_path).spec()
 
 
@@ -139,13 +142,29 @@ def test_a_last_record_that_was_cut_short_does_not_count(folder):
     for step in (0, 5):
         folder.append_record(record(1, step))
     whole = (folder.path / "records.jsonl").read_bytes()
-    line = json.dumps(record(1, 10)).encode()
+    line = msgspec.json.encode(record(1, 10))
     for length in (1, len(line) // 2, len(line) - 1):
         (folder.path / "records.jsonl").write_bytes(whole + line[:length])
-        assert folder.records() == [record(1, 0), record(1, 5)]
+        assert RunFolder(folder.path).records() == [record(1, 0), record(1, 5)]
     folder.keep_records(1, 5)
     folder.append_record(record(1, 10))
-    assert folder.records() == [record(1, 0), record(1, 5), record(1, 10)]
+    for found in (folder, RunFolder(folder.path)):
+        assert found.records() == [record(1, 0), record(1, 5), record(1, 10)]
+
+
+def test_a_record_of_the_wrong_shape_is_named(folder):
+    folder.append_record(record(1, 0))
+    with (folder.path / "records.jsonl").open("ab") as file:
+        file.write(b'{"stage": 1, "step": "five"}\n')
+    with pytest.raises(ValueError, match=r"records\.jsonl, line 2: .*\$\.step"):
+        RunFolder(folder.path).records()
+
+
+def test_changed_data_are_refused(folder):
+    changed = DataFacts(checksum="b" * 64, samples=94, notes=[])
+    for act in (lambda: folder.open(SPEC, changed), lambda: folder.check_data(changed)):
+        with pytest.raises(ValueError, match=r"data have changed since .*run was started: 100 samples .* 94 "):
+            act()
 
 
 def test_records_after_the_point_of_return_are_dropped(folder):
@@ -154,7 +173,7 @@ def test_records_after_the_point_of_return_are_dropped(folder):
         folder.append_record(record(*point))
     for end in ((2, 5), (2, 0), (2, -1), (1, 5), (1, -1)):
         folder.keep_records(*end)
-        assert [(r["stage"], r["step"]) for r in folder.records()] == [point for point in points if point <= end]
+        assert [(r.stage, r.step) for r in folder.records()] == [point for point in points if point <= end]
 
 
 def test_records_are_on_disk_before_a_checkpoint_can_be(folder, monkeypatch):

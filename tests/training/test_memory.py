@@ -22,7 +22,7 @@ def test_a_run_on_a_mapped_file_takes_a_fraction_of_it(tmp_path, monkeypatch, ba
     np.savez(tmp_path / "v.npz", x=x, y=pair % 3, domain=pair // 3, split=split)
     size = x.nbytes
     del x
-    short = {"algorithm": "boda", "width": 8, "decouple": True, "steps": 4, "evaluations": 1}
+    short = {"algorithm": "boda", "width": 8, "second_stage": "retrain", "steps": 4, "evaluations": 1}
     spec = RunSpec(dataset=str(tmp_path / "v.npz"), backbone=backbone, **short)
     tracemalloc.start()
     try:

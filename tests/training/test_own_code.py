@@ -55,7 +55,7 @@ def test_a_run_predicts_elsewhere_when_its_code_is_trusted(spec, tmp_path, term)
 
 
 def test_after_a_second_stage_no_code_is_needed(spec, tmp_path):
-    fit(replace(spec, decouple=True), tmp_path / "run")
+    fit(replace(spec, second_stage="retrain"), tmp_path / "run")
     (tmp_path / "run/algorithm.py").write_text("raise SystemExit")
     assert Predictor(tmp_path / "run").probabilities(np.zeros((2, 6), np.float32)).shape == (2, 3)
 

@@ -1,7 +1,6 @@
 """A run that is stopped anywhere, by anything, any number of times, ends as one that was never stopped, to the bit."""
 
 import contextlib
-import json
 import math
 import os
 import random
@@ -12,17 +11,22 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 
-from crosstail import algorithms, cli
+from crosstail import algorithms, cli, storage
 from crosstail.losses import PairStatistics
 from crosstail.testing import save_separable
-from crosstail.training import RunSpec, run
-from crosstail.training.loop import Diverged
+from crosstail.training import RunSpec
+from crosstail.training import folder as folder_module
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
+from crosstail.training.loop import Diverged
+from crosstail.training.result import RunResult
+
+fit_module = sys.modules[fit.__module__]
 
 STEPS = 12
 FOR_READERS = {"report.html", "model_card.md", "audit.json"}
@@ -32,13 +36,13 @@ def outcome(folder):
     """All that a finished run leaves, but the time that it took and what the command makes of it for readers."""
 
     def timeless(record):
-        return {key: value for key, value in record.items() if key != "seconds"}
+        return {key: value for key, value in msgspec.to_builtins(record).items() if key != "seconds"}
 
     here = RunFolder(folder)
     return {
         "files": sorted(path.name for path in folder.iterdir() if path.name not in FOR_READERS),
-        "spec": here.read_json("spec.json"),
-        "result": timeless(here.read_json("result.json")),
+        "spec": here.spec(),
+        "result": timeless(here.result()),
         "records": [timeless(record) for record in here.records()],
         "weights": {name: value.numpy().tobytes() for name, value in here.load("model.pt").items()},
     }
@@ -56,7 +60,7 @@ def stopping_at(*point):
 
 def stop(spec, folder, *point):
     with pytest.raises(KeyboardInterrupt):
-        fit(spec, folder, stopping_at(*point))
+        fit(spec, folder, progress=stopping_at(*point))
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +84,10 @@ def vectors(place, **changes):
 
 
 VARIANTS = {
-    "boda": {"decouple": True},
-    "boda with full passes": {"decouple": True, "hparams": {"refresh": 5, "warmup": 2, "weight_decay": 0.01}},
-    "boda_m": {"algorithm": "boda_m", "decouple": True},
-    "evaluations at odd steps": {"decouple": True, "evaluations": 5, "steps": 13},
+    "boda": {"second_stage": "retrain"},
+    "boda with full passes": {"second_stage": "retrain", "hparams": {"refresh": 5, "warmup": 2, "weight_decay": 0.01}},
+    "boda_m": {"algorithm": "boda_m", "second_stage": "retrain"},
+    "evaluations at odd steps": {"second_stage": "retrain", "evaluations": 5, "steps": 13},
 }
 
 
@@ -124,10 +128,10 @@ def test_stopped_again_and_again(place, tmp_path, whole, variant):
     assert outcome(tmp_path) == whole(spec)
 
 
-@pytest.mark.parametrize("decouple", [False, True])
-def test_small_cnn_on_images(place, tmp_path, whole, decouple):
-    spec = vectors(place, dataset=str(place / "images.npz"), backbone="small_cnn", decouple=decouple)
-    for point in [("stage 1", 5), ("stage 1", 10)] + [("stage 2", 4)] * decouple:
+@pytest.mark.parametrize("stage", [None, "retrain"])
+def test_small_cnn_on_images(place, tmp_path, whole, stage):
+    spec = vectors(place, dataset=str(place / "images.npz"), backbone="small_cnn", second_stage=stage)
+    for point in [("stage 1", 5), ("stage 1", 10)] + [("stage 2", 4)] * (stage is not None):
         stop(spec, tmp_path, *point)
     fit(spec, tmp_path)
     assert outcome(tmp_path) == whole(spec)
@@ -166,30 +170,35 @@ class Disk:
 
     def __init__(self, monkeypatch, at=None, when="after"):
         self.writes, self.at, self.when = 0, at, when
-        for name in ("write", "append_record"):
-            monkeypatch.setattr(RunFolder, name, self.watched(name, getattr(RunFolder, name)))
+        for module in (folder_module, storage):
+            monkeypatch.setattr(module, "write_whole", self.watched(storage.write_whole, self.half_whole))
+        append = self.watched(RunFolder.append_record, self.half_record)
+        monkeypatch.setattr(RunFolder, "append_record", append)
 
-    def watched(self, name, real):
-        def write(folder, *args):
+    def watched(self, real, half):
+        def write(*args):
             crash = self.writes == self.at
             self.writes += 1
             if crash and self.when == "half-way":
-                if name == "append_record":
-                    with (folder.path / "records.jsonl").open("a") as file:
-                        file.write(json.dumps(args[0])[:50])
-                else:
-                    (folder.path / f".{args[0]}.1.part").write_bytes(bytes(args[1])[:50])
+                half(*args)
                 raise Crash
-            real(folder, *args)
+            real(*args)
             if crash:
                 raise Crash
 
         return write
 
+    def half_whole(self, path, content):
+        path.with_name(f".{path.name}.1.part").write_bytes(bytes(content)[:50])
+
+    def half_record(self, folder, record):
+        with (folder.path / "records.jsonl").open("ab") as file:
+            file.write(msgspec.json.encode(record)[:50])
+
 
 @pytest.mark.parametrize("when", ["half-way", "after"])
 def test_a_crash_at_any_write(place, tmp_path, whole, monkeypatch, when):
-    spec = vectors(place, decouple=True, evaluations=1)
+    spec = vectors(place, second_stage="retrain", evaluations=1)
     expected = whole(spec)
     with monkeypatch.context() as patch:
         disk = Disk(patch)
@@ -209,27 +218,27 @@ def test_a_crash_at_any_write(place, tmp_path, whole, monkeypatch, when):
 
 
 def test_a_finished_run_returns_at_once(place, tmp_path, monkeypatch):
-    spec = vectors(place, decouple=True)
-    result = fit(spec, tmp_path)
+    spec = vectors(place, second_stage="retrain")
+    result = fit(spec, tmp_path).result
     before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()}
-    for name in ("load_inputs", "build_algorithm", "train"):
-        monkeypatch.setattr(run, name, None)
-    assert fit(spec, tmp_path, lambda *report: pytest.fail("trains again")) == result
+    for name in ("build_algorithm", "train"):
+        monkeypatch.setattr(fit_module, name, None)
+    assert fit(spec, tmp_path, progress=lambda *report: pytest.fail("trains again")).result == result
     assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()} == before
 
 
 def test_a_resumed_run_does_not_repeat_what_is_done(place, tmp_path):
-    spec = vectors(place, decouple=True)  # evaluations at 0, 3, 6, 9 and 12
+    spec = vectors(place, second_stage="retrain")  # evaluations at 0, 3, 6, 9 and 12
     stop(spec, tmp_path, "stage 2", 8)
     reports = []
-    fit(spec, tmp_path, lambda *report: reports.append(report))
+    fit(spec, tmp_path, progress=lambda *report: reports.append(report))
     assert reports == [("stage 2", step, STEPS) for step in range(7, 13)]
 
 
 def test_another_spec_in_the_folder_of_an_unfinished_run_is_refused(place, tmp_path):
     spec = vectors(place)
     stop(spec, tmp_path, "stage 1", 5)
-    with pytest.raises(ValueError, match="holds another run: its seed differs"):
+    with pytest.raises(ValueError, match="holds another run: its seed is 3, not 4"):
         fit(replace(spec, seed=4), tmp_path)
 
 
@@ -251,7 +260,7 @@ def test_a_mistake_leaves_no_folder_that_refuses_its_correction(place, tmp_path,
 
 
 def test_damaged_files_are_named_and_removing_them_is_enough(place, tmp_path, whole):
-    spec = vectors(place, decouple=True)
+    spec = vectors(place, second_stage="retrain")
     for name, point in (
         ("checkpoint.pt", ("stage 1", 8)),
         ("checkpoint.pt", ("stage 2", 8)),
@@ -281,11 +290,11 @@ def test_lost_records_are_named(place, tmp_path):
 
 @pytest.mark.parametrize("evaluations", [1, 4])
 @pytest.mark.parametrize("algorithm", ["erm", "boda", "boda_m"])
-@pytest.mark.parametrize("decouple", [False, True])
-def test_a_divergent_run_names_the_loss_term_and_the_steps(place, tmp_path, algorithm, evaluations, decouple):
-    """Also where the features are no numbers any more before the next evaluation."""
+@pytest.mark.parametrize("stage", [None, "retrain"])
+def test_a_divergent_run_names_the_loss_term_and_the_steps(place, tmp_path, algorithm, evaluations, stage):
+    """Also where the features are already NaN before the next evaluation."""
     hparams = {"lr": 1e30}
-    spec = vectors(place, algorithm=algorithm, hparams=hparams, evaluations=evaluations, decouple=decouple)
+    spec = vectors(place, algorithm=algorithm, hparams=hparams, evaluations=evaluations, second_stage=stage)
     message = (
         r"the loss term '(cross_entropy|alignment)' became (nan|inf) between steps \d+ and \d+\. Try a smaller learning"
     )
@@ -329,14 +338,14 @@ def mounted(path, size):
 def test_a_full_disk_is_one_clear_line_and_the_same_command_goes_on_when_there_is_room(
     place, tmp_path, whole, monkeypatch, capfd
 ):
-    spec = vectors(place, decouple=True, width=128, seed=0, algorithm="boda")
+    spec = vectors(place, second_stage="retrain", width=128, seed=0, algorithm="boda")
     expected = whole(spec)
     disk = tmp_path / "disk"
     problem = mounted(disk, "4m")
     if problem:
         pytest.skip(f"cannot mount a small file system here: {problem}")
     words = f"fit {spec.dataset} --algorithm boda --backbone mlp --width 128 --steps {STEPS} --batch-size 4"
-    words += f" --evaluations 4 --decouple --out {disk / 'run'}"
+    words += f" --evaluations 4 --second-stage retrain --out {disk / 'run'}"
     monkeypatch.setattr(sys, "argv", ["crosstail", *words.split()])
     monkeypatch.setenv("COLUMNS", "300")
     try:
@@ -379,6 +388,6 @@ def test_kill_9_at_random_moments_of_the_command(tmp_path):
         known = records.read_bytes()
     assert not (folder / "result.json").exists()
     done = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == RunFolder(folder).result()
+    assert msgspec.json.decode(done.stdout, type=RunResult) == RunFolder(folder).result()
     fit(RunFolder(folder).spec(), tmp_path / "whole")
     assert outcome(folder) == outcome(tmp_path / "whole")

@@ -1,79 +1,85 @@
-"""The command line: one file per verb."""
+"""The command line: one file per verb, imported when that verb is used."""
 
 import sys
+from collections.abc import Sequence
+from typing import NoReturn
 
-import typer
+from cyclopts import App, CycloptsError, Parameter
+from cyclopts.exceptions import MissingArgumentError, UnknownCommandError, UnusedCliTokensError
 from rich.console import Console
 from rich.text import Text
 
-from crosstail.cli import (
-    audit,
-    data,
-    demo,
-    embed,
-    evaluate,
-    export,
-    fit,
-    graph,
-    list_,
-    predict,
-    race,
-    report,
-    select,
-    status,
-    sweep,
-)
+from crosstail import discovery
 
-app = typer.Typer(
+VERBS = (
+    *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "graph", "export"),
+    *("sweep", "race", "status", "select", "report", "list"),
+)
+_PLACES = {"list": "list_:list_", "sweep": "sweep:app"}  # where the file's function is not called like its verb
+
+
+def _shown(default: object) -> object:
+    """Hide the default of a flag that is off and of an option that is empty."""
+    return None if default is False or default in ({}, ()) else default
+
+
+app = App(
+    name="crosstail",
     help="Classifiers for data from several domains, each with its own long tail of classes.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
+    help_format="markdown",
+    version_flags=(),
+    suppress_keyboard_interrupt=False,
+    result_action="return_value",
+    default_parameter=Parameter(negative=(), show_default=_shown),
 )
-app.command("demo")(demo.demo)
-app.command("audit")(audit.audit)
-app.command("data")(data.data)
-app.command("fit")(fit.fit)
-app.command("embed")(embed.embed)
-app.command("evaluate")(evaluate.evaluate)
-app.command("predict")(predict.predict)
-app.command("graph")(graph.graph)
-app.command("export")(export.export)
-app.command("sweep")(sweep.sweep)
-app.command("race")(race.race)
-app.command("status")(status.status)
-app.command("select")(select.select)
-app.command("report")(report.report)
-app.command("list")(list_.list_)
+for _order, _verb in enumerate(VERBS):
+    _place = _PLACES.get(_verb, f"{_verb}:{_verb}")
+    app.command(f"crosstail.cli.{_place}", name=_verb, sort_key=_order)  # imported on use
 
 
-def main() -> None:
-    """Run the command line: exit code 0 on success, 1 on a failed job, 2 on wrong input."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line: exit code 0 on success, 1 on a failed job or Ctrl-C, 2 on wrong input."""
+    words = sys.argv[1:] if argv is None else list(argv)
     try:
-        app()
+        if words[:1] in ([], ["--help"], ["-h"]):
+            app.resolved_commands()  # the overview shows the first line of every verb's help
+        app(words, print_error=False, exit_on_error=False)
+    except CycloptsError as error:
+        _fail(2, _message(error, words))
     except (ValueError, FileNotFoundError) as error:
-        _say("error: ", str(error))
-        sys.exit(2)
+        _fail(2, str(error))
     except MemoryError as error:
-        _say("error: ", str(error) or "out of memory")
-        sys.exit(1)
+        _fail(1, str(error) or "out of memory")
     except OSError as error:
-        _say("error: ", f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
-        sys.exit(1)
+        _fail(1, f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+    except KeyboardInterrupt:
+        _fail(1, "the same command resumes from the last checkpoint", "stopped: ")
     except RuntimeError as error:
-        from crosstail.training.loop import Diverged  # here, as importing torch takes seconds
+        from crosstail.training.loop import Diverged  # here, because importing torch takes seconds
 
         if not isinstance(error, Diverged):
             raise
-        _say("error: ", str(error))
-        sys.exit(1)
-    except SystemExit as ended:
-        if ended.code != 130:  # what typer makes of Ctrl-C
-            raise
-        _say("stopped: ", "the same command goes on from the last checkpoint")
-        sys.exit(1)
+        _fail(1, str(error))
+    if not words:  # the help was shown
+        sys.exit(2)
 
 
-def _say(what: str, text: str) -> None:
-    Console(stderr=True).print(Text.assemble((what, "bold red"), text))
+def _message(error: CycloptsError, words: Sequence[str]) -> str:
+    """What is wrong with a command line, in one sentence that names the option."""
+    if isinstance(error, UnknownCommandError):
+        return f"unknown command {words[0]!r}: {discovery.suggestion(words[0], list(VERBS))}"
+    verb = " ".join(["crosstail", *(error.command_chain or ())])
+    if isinstance(error, UnusedCliTokensError):
+        return f"unexpected argument {(error.unused_tokens or words)[0]!r}; see {verb} --help"
+    if isinstance(error, MissingArgumentError):
+        assert error.argument is not None
+        name = error.keyword or error.argument.name
+        given = any(word.partition("=")[0] == name for word in words)
+        return f"{name} needs a value" if given else f"{name} is missing; see {verb} --help"
+    text = str(error)
+    return text[:1].lower() + text[1:]
+
+
+def _fail(code: int, text: str, label: str = "error: ") -> NoReturn:
+    Console(stderr=True).print(Text.assemble((label, "bold red"), text))
+    sys.exit(code)

@@ -1,4 +1,4 @@
-"""A progress bar with the remaining time, for work that reports in steps."""
+"""A progress bar with the time left, for work that reports its steps."""
 
 import time
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-if TYPE_CHECKING:  # importing torch takes seconds, and --help needs none of it
+if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
     from crosstail.training.progress import Progress as Report
 
 
 @contextmanager
 def progress_bar(console: Console, label: str = "") -> "Iterator[Report]":
-    """Give a function to report to; a new word for what is done starts a new bar."""
+    """Yield a function that takes a task's name, steps done and steps in total; a new name starts a new bar."""
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
     with Progress(
         *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
@@ -29,7 +29,7 @@ def progress_bar(console: Console, label: str = "") -> "Iterator[Report]":
                     bars.update(task, visible=False)
                 tasks[what] = bars.add_task(f"{label} {what}".strip(), total=total)
             now = time.monotonic()
-            # A step may take 0.3 ms, and drawing must not be what takes the time.
+            # A step may take 0.3 ms: drawing each one would take longer than the work.
             if now - shown > 0.1 or done == total:
                 bars.update(tasks[what], completed=done)
                 shown = now

@@ -5,8 +5,6 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import typer
-
 from crosstail import discovery
 from crosstail.data.benchmarks._report import Finding, Report, plural
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
@@ -25,7 +23,7 @@ def show_all(package: str, as_json: bool) -> None:
     for sheet in sheets:
         images = f", {sheet.images:,} images" if sheet.images else ""
         size = f"{len(sheet.domains)} domains, {len(sheet.classes)} classes{images}"
-        typer.echo(f"{sheet.name:<17}{size}")
+        print(f"{sheet.name:<17}{size}")
         _print([_filled(sheet.summary, 17)])
     _print(["", "crosstail data NAME shows what it is and how to get it."])
 
@@ -117,4 +115,4 @@ def _shape(sheet: DataSheet) -> dict[str, object]:
 
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
-        typer.echo(line)
+        print(line)

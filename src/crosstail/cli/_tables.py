@@ -1,12 +1,14 @@
 """Results as tables for the terminal."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
 
-from crosstail.metrics import PairAccuracy
+if TYPE_CHECKING:
+    from crosstail.metrics import PairAccuracy
+    from crosstail.training.result import RunResult
 
 
 def percent(value: float | None) -> str:
@@ -18,7 +20,7 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f}"
 
 
-def accuracy_table(title: str, accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str]) -> Table:
+def accuracy_table(title: str, accuracy: "PairAccuracy", domains: Sequence[str], classes: Sequence[str]) -> Table:
     """The figures of one model on one set of samples, within 80 columns."""
     table = Table(title=escape(title), box=None, title_justify="left", show_header=False)
     table.add_column("", no_wrap=True)
@@ -37,16 +39,14 @@ def accuracy_table(title: str, accuracy: PairAccuracy, domains: Sequence[str], c
     return table
 
 
-def result_table(result: dict[str, Any]) -> Table:
+def result_table(result: "RunResult") -> Table:
     """The test figures of one run, within 80 columns."""
-    spec, test, transfer = result["spec"], result["test"], result["transferability"]
-    title = f"{spec['algorithm']} on {spec['dataset']}" + (f", unseen {spec['unseen']}" if spec["unseen"] else "")
-    table = accuracy_table(
-        f"{title}: test accuracy", PairAccuracy.from_json(test), result["domains"], result["classes"]
-    )
-    if "raw" in result:
-        table.add_row("pair average, not averaged", percent(result["raw"]["test"]["pair_average"]), "the raw weights")
-    for shot, value in test["shots"].items():
+    spec, test = result.spec, result.test
+    title = f"{spec.method} on {spec.dataset}" + (f", unseen {spec.unseen}" if spec.unseen else "")
+    table = accuracy_table(f"{title}: test accuracy", test.pairs(), result.domains, result.classes)
+    if result.raw:
+        table.add_row("pair average, not averaged", percent(result.raw.test.pair_average), "the raw weights")
+    for shot, value in test.shots.items():
         if value is not None:
             table.add_row(f"{shot}-shot pairs", percent(value), "")
     for symbol, key, meaning in (
@@ -54,21 +54,18 @@ def result_table(result: dict[str, Any]) -> Table:
         ("β", "beta", "other class, same domain: large is good"),
         ("γ", "gamma", "other class, other domain: large is good"),
     ):
-        value = transfer[key]
+        value = getattr(result.transferability, key)
         table.add_row(f"transferability {symbol}", "–" if value is None else f"{value:.2f}", meaning)
     return table
 
 
-def folds_table(results: Sequence[dict[str, Any]]) -> Table:
+def folds_table(results: Sequence["RunResult"]) -> Table:
     """One row per unseen domain, and their mean."""
     table = Table(title="accuracy on the unseen domain, %", box=None, title_justify="left")
     for name in ("unseen", "accuracy", "pair average", "selected on"):
         table.add_column(name, justify="left" if name == "unseen" else "right")
-    rows = [
-        [r["test"]["average"] or 0.0, r["test"]["pair_average"] or 0.0, r["validation"]["average"] or 0.0]
-        for r in results
-    ]
+    rows = [[r.test.average or 0.0, r.test.pair_average or 0.0, r.validation.average or 0.0] for r in results]
     for result, row in zip(results, rows, strict=True):
-        table.add_row(escape(result["spec"]["unseen"]), *map(percent, row))
+        table.add_row(escape(str(result.spec.unseen)), *map(percent, row))
     table.add_row("mean", *(percent(sum(column) / len(column)) for column in zip(*rows, strict=True)), style="bold")
     return table

@@ -1,4 +1,4 @@
-"""crosstail data: what the benchmarks are, how to get them, and whether a folder holds one."""
+"""crosstail data: describe the benchmarks, download them, and check a folder against the data sheet."""
 
 import json
 import os
@@ -7,41 +7,47 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail import discovery
+from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 
 PACKAGE = "crosstail.data.benchmarks"
 
 
 def data(
-    name: Annotated[str | None, typer.Argument(help="A benchmark; without one they are listed.")] = None,
-    root: Annotated[
-        Path | None, typer.Option(help="Its folder; by default the one of that name in [b]$CROSSTAIL_DATA[/].")
-    ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Compare the folder with the data sheet.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="With --check: names and counts only.")] = False,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch and unpack what is missing; goes on where it stopped.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    name: Annotated[str | None, Parameter(name="NAME")] = None,
+    /,
+    *,
+    root: Path | None = None,
+    check: bool = False,
+    quick: bool = False,
+    download: bool = False,
+    as_json: Json = False,
 ) -> None:
-    """Show a benchmark's data sheet, fetch the data, or check a folder against the sheet.
+    """Show a benchmark's data sheet, download the data, or check a folder against the sheet.
 
-    Example: [b]crosstail data pacs --root pacs --download --check[/]
+    Example: `crosstail data pacs --root pacs --download --check`
+
+    Args:
+        name: A benchmark; without it, all are listed.
+        root: Folder of the data; default: the folder of that name in `$CROSSTAIL_DATA`.
+        check: Compare the folder with the data sheet.
+        quick: With --check: compare names and counts only, without reading the images.
+        download: Download and unpack what is missing; an interrupted download resumes.
     """
     from crosstail.cli import _sheets
 
     if name is None:
         if root or check or quick or download:
-            raise ValueError(f"which benchmark? There are {', '.join(discovery.names(PACKAGE))}.")
+            raise ValueError(f"NAME is missing: {discovery.suggestion('', discovery.names(PACKAGE))}")
         _sheets.show_all(PACKAGE, as_json)
         return
     module = discovery.find(PACKAGE, name, "benchmark")
     if quick and not check:
-        raise ValueError("--quick goes with --check")
+        raise ValueError("--quick needs --check")
     if not check and not download:
         if as_json:
             print(json.dumps(asdict(module.SHEET)))
@@ -49,11 +55,11 @@ def data(
             _sheets.show(module.SHEET, root)
         return
     if not module.SHEET.archives:
-        raise ValueError(f"{name} is {module.SHEET.source}: there is nothing to fetch or to check")
+        raise ValueError(f"{name} is {module.SHEET.source}: there is nothing to download or check")
     from crosstail.data.benchmarks._layout import ENVIRONMENT, find_root
 
     if root is None and not os.environ.get(ENVIRONMENT):
-        raise ValueError(f"which folder? Say it with --root, or set {ENVIRONMENT} to the folder that has {name} in it")
+        raise ValueError(f"the folder is missing: give --root, or set {ENVIRONMENT} to the folder that contains {name}")
     folder = find_root(module.SHEET, root)
     if download:
         _download(module, folder)
@@ -79,9 +85,9 @@ def _download(module: ModuleType, folder: Path) -> None:
     except DownloadError as error:
         messages.print("error:", style="bold red", end=" ")
         messages.print(str(error), markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(1) from None
+        raise SystemExit(1) from None
     if prepare := getattr(module, "prepare", None):
-        messages.print(f"{prepare(folder):,} images are in their folders", markup=False, highlight=False)
+        messages.print(f"{prepare(folder):,} images sorted into folders", markup=False, highlight=False)
 
 
 def _check(module: ModuleType, folder: Path, quick: bool, as_json: bool) -> None:
@@ -91,7 +97,7 @@ def _check(module: ModuleType, folder: Path, quick: bool, as_json: bool) -> None
 
     existing_root(module.SHEET, folder)
     with progress_bar(Console(stderr=True)) as progress:
-        if own := getattr(module, "check", None):  # of a set that is not folders of images
+        if own := getattr(module, "check", None):  # a benchmark that is not folders of images
             report = own(folder)
         else:
             report = check_root(module.SHEET, folder, decode=not quick, duplicates=not quick, progress=progress)
@@ -100,4 +106,4 @@ def _check(module: ModuleType, folder: Path, quick: bool, as_json: bool) -> None
     else:
         _sheets.show_report(report, quick)
     if not report.ok:
-        raise typer.Exit(1)
+        raise SystemExit(1)

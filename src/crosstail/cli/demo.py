@@ -1,33 +1,33 @@
-"""crosstail demo: a first result from nothing, in a few minutes."""
+"""crosstail demo: a first result without any data, in a few minutes."""
 
 import json
 import time
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import Parameter
+from cyclopts.validators import Number
 from rich.console import Console
 from rich.table import Table
 
 from crosstail.cli._progress import progress_bar
 
+if TYPE_CHECKING:
+    from crosstail.training import RunSpec
+
 STEPS = 300
-METHODS = {  # as a report calls them
-    "erm": ("erm", False),
-    "erm, decoupled": ("erm", True),
-    "boda": ("boda", False),
-    "boda, decoupled": ("boda", True),
-}
+METHODS = ("erm", "erm:retrain", "boda", "boda:retrain")
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the runs and report.html.")] = Path("demo"),
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per method.")] = 3,
-) -> None:
-    """Train ERM and BoDA on made digits of three domains and show what differs.
+def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=Number(gte=1))] = 3) -> None:
+    """Train ERM and BoDA on synthetic digits from three domains and compare them.
 
-    Example: [b]crosstail demo --out demo[/], then open demo/report.html in a browser.
+    Example: `crosstail demo --out demo`, then open demo/report.html in a browser.
+
+    Args:
+        out: Folder for the runs and report.html.
+        seeds: Runs per method.
     """
     from crosstail.report.compare.demo_page import write_page
     from crosstail.report.compare.read_runs import read_runs
@@ -36,12 +36,12 @@ def demo(
 
     began = time.monotonic()
     console = Console()
-    console.print("Digits of three domains, with long tails in opposite directions; frozen ImageNet features.")
-    plans = {(name, seed): spec(name, seed) for name in METHODS for seed in range(seeds)}
-    folders = {key: out / "runs" / plan.key for key, plan in plans.items()}
-    for (name, seed), plan in plans.items():
-        with progress_bar(console, f"{name}, seed {seed}:") as progress:
-            fit(plan, folders[name, seed], progress)
+    console.print("Digits from three domains with long tails in opposite directions; frozen ImageNet features.")
+    specs = {(method, seed): spec(method, seed) for method in METHODS for seed in range(seeds)}
+    folders = {key: out / "runs" / run.key for key, run in specs.items()}
+    for (method, seed), run in specs.items():
+        with progress_bar(console, f"{method}, seed {seed}:") as progress:
+            fit(run, folders[method, seed], progress=progress)
     runs = read_runs(list(folders.values()))
     console.print(terminal_table(summary_table(runs.chosen)))
     write_page(out / "report.html", runs, [folders["erm", 0], folders["boda", 0]])
@@ -52,16 +52,16 @@ def demo(
     )
 
 
-def spec(method: str, seed: int) -> Any:
-    """The run of a method: same data, backbone, steps and number of search trials for all."""
-    from crosstail.training import RunSpec
+def spec(method: str, seed: int) -> "RunSpec":
+    """The run of a method: all share data, backbone, steps and number of search trials."""
+    from crosstail.training.spec import RunSpec, split_method
 
-    algorithm, decouple = METHODS[method]
+    algorithm, second_stage = split_method(method)
     tuned = json.loads((resources.files("crosstail.cli") / "demo_hparams.json").read_text(encoding="utf-8"))
     return RunSpec(
         dataset="digits",
         algorithm=algorithm,
-        decouple=decouple,
+        second_stage=second_stage,
         backbone="efficientnet_lite0",
         freeze=True,
         hparams=tuned[method],
@@ -71,7 +71,7 @@ def spec(method: str, seed: int) -> Any:
 
 
 def terminal_table(summary: Any) -> Table:
-    """Figures down, methods across, within 80 columns."""
+    """Metrics down, methods across, within 80 columns."""
     from crosstail.report.compare.tables import FIGURES
 
     table = Table(box=None, padding=(0, 1, 0, 0))

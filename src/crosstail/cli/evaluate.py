@@ -1,36 +1,37 @@
-"""crosstail evaluate: a trained model on any labelled data."""
+"""crosstail evaluate: test a trained model on any labelled data."""
 
 import json
-from pathlib import Path
-from typing import Annotated
+from typing import Literal
 
-import typer
 from rich.console import Console
 
+from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
+from crosstail.cli._run_options import Data, SkipBroken
 from crosstail.cli._tables import accuracy_table
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
-    source: Annotated[str, typer.Argument(help="A folder, a manifest, an .npz file, or a data set's name.")],
-    split: Annotated[str, typer.Option(help="all, train, val or test.")] = "all",
-    weights: Annotated[
-        Path | None, typer.Option(help="Where the weights of the frozen backbone are now, if not where they were.")
-    ] = None,
-    skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")] = False,
-    trust: Annotated[bool, typer.Option("--trust", help="Run the algorithm file that the run brings along.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    run: Run,
+    source: Data,
+    /,
+    *,
+    split: Literal["all", "train", "val", "test"] = "all",
+    weights: MovedWeights = None,
+    skip_broken: SkipBroken = False,
+    trust: Trust = False,
+    as_json: Json = False,
 ) -> None:
-    """Test a run's model on data with known classes; its domains may be new ones.
+    """Test a run's model on labelled data, also from domains that it has not seen.
 
-    Example: [b]crosstail evaluate run new_hospital/[/]
+    Example: `crosstail evaluate run new_hospital/`
+
+    Args:
+        split: Part of the data to test on.
     """
     from crosstail import data
     from crosstail.prediction.predictor import Predictor, evaluate_on
 
-    if split not in ("all", *data.SPLITS):
-        raise ValueError(f"--split is {split!r}, expected all, train, val or test")
     predictor = Predictor(run, weights, trust)
     dataset = data.load(source, labels=(), skip_broken=skip_broken)
     with progress_bar(Console(stderr=True)) as progress:

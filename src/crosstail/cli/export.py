@@ -3,27 +3,24 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Literal
 
-import typer
 from rich.console import Console
 
+from crosstail.cli._parameters import Json, Run, Trust
 from crosstail.cli._progress import progress_bar
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
-    out: Annotated[
-        Path,
-        typer.Option(help="The file; beside it are FILE.json, what it takes and gives, and FILE.md, a model card."),
-    ],
-    format: Annotated[str, typer.Option(help="onnx, or torch: a .pt2 file of torch.export.")] = "onnx",
-    trust: Annotated[bool, typer.Option("--trust", help="Run the algorithm file that the run brings along.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print how it was checked as JSON.")] = False,
+    run: Run, /, *, out: Path, format: Literal["onnx", "torch"] = "onnx", trust: Trust = False, as_json: Json = False
 ) -> None:
-    """Write the whole model, from inputs to probabilities, and check that it says what the run says.
+    """Export the whole model, from inputs to probabilities, and check that it agrees with the run.
 
-    Example: [b]crosstail export run --out model.onnx[/]
+    Example: `crosstail export run --out model.onnx`
+
+    Args:
+        out: File to write; FILE.json beside it describes inputs and outputs, FILE.md is a model card.
+        format: ONNX, or a .pt2 file for torch.export.
     """
     from crosstail import protocols
     from crosstail.prediction.export import Differs
@@ -41,12 +38,12 @@ def export(
             check = write(run, out, format, dataset=dataset, trust=trust, progress=progress)
     except Differs as error:
         console.print(f"error: {error}", markup=False)
-        raise typer.Exit(1) from None
+        raise SystemExit(1) from None
     description = json.loads(out.with_name(f"{out.name}.json").read_text(encoding="utf-8"))
     parts = [exported_part(description), *card_parts(run)]
     write_card(out.with_name(f"{out.name}.md"), title_of(RunFolder(run).spec()), parts)
     if missing:
-        console.print(f"note: the run's own data are not at hand ({missing})", markup=False, soft_wrap=True)
+        console.print(f"note: the run's own data are not available ({missing})", markup=False, soft_wrap=True)
     if as_json:
         print(json.dumps(asdict(check)))
         return

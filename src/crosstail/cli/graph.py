@@ -1,18 +1,18 @@
-"""crosstail graph: how the pairs of a trained model lie to each other."""
+"""crosstail graph: how close the pairs of a trained model are in feature space."""
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-import numpy as np
-import typer
+from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._parameters import Json, Trust
 from crosstail.cli._progress import progress_bar
 
-if TYPE_CHECKING:  # importing torch takes seconds, and --help needs none of it
+if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
     from crosstail.data import DomainDataset
     from crosstail.report.compare.charts import Figure
     from crosstail.transfer import TransferabilityGraph
@@ -25,7 +25,7 @@ MEANINGS = {
 
 
 class Found(NamedTuple):
-    """A graph, the data that it is of, and what to call it."""
+    """A graph, its data set and its title."""
 
     graph: "TransferabilityGraph"
     dataset: "DomainDataset"
@@ -33,27 +33,28 @@ class Found(NamedTuple):
 
 
 def graph(
-    runs: Annotated[list[Path] | None, typer.Argument(help="The folder of a finished run, or of two.")] = None,
-    features: Annotated[
-        Path | None,
-        typer.Option(help="Features of a model of your own instead: an .npz with x (N, F), y and domain."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="An .html, .png, .svg, .pdf or .csv file; by default RUN/graph.html, of two graphs.html."),
-    ] = None,
-    metric: Annotated[str, typer.Option(help="euclidean or mahalanobis.")] = "euclidean",
-    trust: Annotated[bool, typer.Option("--trust", help="Run the algorithm file that the run brings along.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the statistics as JSON.")] = False,
+    runs: Annotated[tuple[Path, ...], Parameter(name="RUN")] = (),
+    /,
+    *,
+    features: Path | None = None,
+    out: Path | None = None,
+    metric: Literal["euclidean", "mahalanobis"] = "euclidean",
+    trust: Trust = False,
+    as_json: Json = False,
 ) -> None:
-    """Draw the transferability graph of a run, of two side by side, or of any features, and print α, β, γ.
+    """Draw the transferability graph of a run, of two runs side by side, or of any features, and print α, β and γ.
 
-    Example: [b]crosstail graph run --out graph.png[/], [b]crosstail graph erm boda[/], or
-    [b]crosstail graph --features mine.npz[/]
+    Example: `crosstail graph run --out graph.png`, `crosstail graph erm boda`, or
+    `crosstail graph --features mine.npz`
+
+    Args:
+        runs: Folder of a finished run, or of two.
+        features: Features of your own model instead of a run: an .npz file with x (N, F), y and domain.
+        out: An .html, .png, .svg, .pdf or .csv file; default: RUN/graph.html, or graphs.html for two runs.
+        metric: Distance between pairs.
     """
-    runs = runs or []
     if (len(runs) not in (1, 2)) if features is None else runs:
-        raise ValueError("expected the folder of a run, of two runs, or --features FILE.npz, one of the three")
+        raise ValueError("expected one of: the folder of a run, the folders of two runs, or --features FILE.npz")
     if features:
         found, path = [_of_features(features, metric)], features.with_suffix(".html")
     else:
@@ -71,15 +72,15 @@ def graph(
     for (symbol, meaning), values in zip(MEANINGS.items(), zip(*statistics, strict=True), strict=True):
         console.print(f"{symbol} {_numbers(values)}  {meaning}")
     separations = _numbers([one.separation for one in statistics])
-    console.print(f"(β + γ) − α = {separations}; picture in {out or path}")
+    console.print(f"(β + γ) − α = {separations}; chart in {out or path}")
 
 
 def _numbers(values: Iterable[float]) -> str:
     return " / ".join("–" if math.isnan(value) else f"{value:.2f}" for value in values)
 
 
-def _draw(found: list[Found], runs: list[Path], metric: str, path: Path) -> None:
-    """One graph, with a slider where the run kept a trace, or the table of it; or two side by side."""
+def _draw(found: list[Found], runs: Sequence[Path], metric: str, path: Path) -> None:
+    """Draw one graph (with a slider if the run has a trace), write its table, or draw two graphs side by side."""
     from crosstail.report.compare.page import titled
     from crosstail.report.graph_chart import graph_chart
     from crosstail.report.page import Page, save_chart
@@ -103,8 +104,8 @@ def _draw(found: list[Found], runs: list[Path], metric: str, path: Path) -> None
         save_chart(titled(figure), path)
 
 
-def _side_by_side(found: list[Found], runs: list[Path]) -> "Figure":
-    """Named by their algorithms, or by their folders where these are the same."""
+def _side_by_side(found: list[Found], runs: Sequence[Path]) -> "Figure":
+    """Name each graph by its algorithm, or by its folder where the algorithms are equal."""
     from crosstail.report.compare.two_graphs import Model, side_by_side
 
     names = [one.title.partition(" on ")[0] for one in found]
@@ -116,7 +117,7 @@ def _side_by_side(found: list[Found], runs: list[Path]) -> "Figure":
 
 
 def _moving(run: Path) -> "Figure | None":
-    """The graph at every evaluation, if the run kept a trace."""
+    """The graph at every evaluation, if the run has a trace."""
     from crosstail.report.run.trace import moving_figure
     from crosstail.training.folder import RunFolder
 
@@ -127,21 +128,23 @@ def _moving(run: Path) -> "Figure | None":
 
 def _of_run(run: Path, metric: Any, trust: bool) -> Found:
     """The graph of a run's training samples."""
-    from crosstail import protocols
-    from crosstail.training.folder import RunFolder
     from crosstail.training.evaluation import graph_of
+    from crosstail.training.folder import RunFolder
+    from crosstail.training.inputs import load_inputs
     from crosstail.training.model import load_model
 
     folder = RunFolder(run)
     spec = folder.spec()
     with progress_bar(Console(stderr=True)) as progress:
-        dataset = protocols.inputs(spec, progress)
+        dataset = load_inputs(spec).seen(progress)
     found = graph_of(load_model(folder, dataset, trust), dataset, metric)
-    return Found(found, dataset, f"{spec.algorithm} on {spec.dataset}")
+    return Found(found, dataset, f"{spec.method} on {spec.dataset}")
 
 
 def _of_features(file: Path, metric: Any) -> Found:
-    """The graph of features from anywhere: of the training samples, or of all where the file knows no split."""
+    """The graph of features in a file: of its training samples, or of all samples if it has no split."""
+    import numpy as np
+
     from crosstail import data
     from crosstail.transfer import TransferabilityGraph
 

@@ -1,37 +1,34 @@
-"""crosstail list: what there is to choose from."""
+"""crosstail list: the names that other verbs take."""
 
 import json
 from dataclasses import fields
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-import typer
+from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
 from crosstail import discovery
-
-
-class Kind(StrEnum):
-    """What can be listed."""
-
-    algorithms = "algorithms"
-    datasets = "datasets"
-    backbones = "backbones"
+from crosstail.cli._parameters import Json
 
 
 def list_(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    kind: Annotated[Literal["algorithms", "datasets", "backbones"], Parameter(name="KIND")],
+    /,
+    *,
+    as_json: Json = False,
 ) -> None:
     """List the algorithms, data sets or backbones.
 
-    Example: [b]crosstail list algorithms[/]
+    Example: `crosstail list algorithms`
+
+    Args:
+        kind: What to list.
     """
-    if kind is Kind.algorithms:
+    if kind == "algorithms":
         _list_algorithms(as_json)
         return
-    rows = {Kind.datasets: _datasets, Kind.backbones: _backbones}[kind]()
+    rows = _datasets() if kind == "datasets" else _backbones()
     if as_json:
         print(json.dumps(rows))
         return
@@ -66,8 +63,8 @@ def _list_algorithms(as_json: bool) -> None:
     console = Console()
     console.print(table)
     console.print(
-        f"cost: passes over the batch in a step, with erm at 1. All have {' and '.join(sorted(common))}. "
-        "Add --decouple or --average to any of them, boda+ before one; --json tells defaults, ranges and meanings.",
+        f"cost: passes over the batch per step, relative to erm. All take {' and '.join(sorted(common))}. Any of them "
+        "combines with --second-stage, --average and boda+NAME; --json has defaults, search ranges and descriptions.",
         style="dim",
         highlight=False,
     )
@@ -84,12 +81,6 @@ def _datasets() -> list[dict[str, Any]]:
 
 def _backbones() -> list[dict[str, Any]]:
     package = "crosstail.backbones"
-    own = [
-        {"name": name, "what": _sentence(discovery.find(package, name, "backbone").__doc__)}
-        for name in discovery.names(package)
-    ]
-    return [*own, {"name": "timm:NAME", "what": "Any image model of timm, such as timm:vit_small_patch14_dinov2."}]
-
-
-def _sentence(text: str | None) -> str:
-    return (text or "").strip().splitlines()[0]
+    found = {name: discovery.find(package, name, "backbone").__doc__ or "" for name in discovery.names(package)}
+    rows = [{"name": name, "what": text.strip().partition("\n")[0]} for name, text in found.items()]
+    return [*rows, {"name": "timm:NAME", "what": "Any image model in timm, such as timm:vit_small_patch14_dinov2."}]

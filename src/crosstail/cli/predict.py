@@ -1,4 +1,4 @@
-"""crosstail predict: classes for files without labels."""
+"""crosstail predict: classes for unlabelled files."""
 
 import csv
 import io
@@ -8,29 +8,35 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
+from crosstail.cli._run_options import SkipBroken
 
 if TYPE_CHECKING:
     from crosstail.prediction.predictor import Prediction
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
-    files: Annotated[list[Path], typer.Argument(help="Images, folders of images, or one .npy or .npz of inputs.")],
-    out: Annotated[Path | None, typer.Option(help="A .csv or .json file; by default CSV is printed.")] = None,
-    weights: Annotated[
-        Path | None, typer.Option(help="Where the weights of the frozen backbone are now, if not where they were.")
-    ] = None,
-    skip_broken: Annotated[bool, typer.Option("--skip-broken", help="Leave out images that cannot be read.")] = False,
-    trust: Annotated[bool, typer.Option("--trust", help="Run the algorithm file that the run brings along.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of CSV.")] = False,
+    run: Run,
+    files: Annotated[list[Path], Parameter(name="FILES")],
+    /,
+    *,
+    out: Path | None = None,
+    weights: MovedWeights = None,
+    skip_broken: SkipBroken = False,
+    trust: Trust = False,
+    as_json: Json = False,
 ) -> None:
-    """Say the class of images or vectors, with the probability of each class; the domain is not needed.
+    """Predict the class of images or vectors, with a probability for each class; no domain is needed.
 
-    Example: [b]crosstail predict run photos/ one_more.jpg --out classes.csv[/]
+    Example: `crosstail predict run photos/ another.jpg --out classes.csv`
+
+    Args:
+        files: Images, folders of images, or one .npy or .npz file of inputs.
+        out: A .csv or .json file; default: CSV on standard output.
     """
     from crosstail.prediction.predictor import Predictor, find_inputs, predict_inputs
 
@@ -39,25 +45,25 @@ def predict(
     names, inputs = find_inputs(files, predictor)
     with progress_bar(console) as progress:
         rows = predict_inputs(predictor, names, inputs, skip_broken=skip_broken, progress=progress)
-    broken = [row for row in rows if row.problem]
-    for row in broken:
-        console.print(f"left out: {row.name}: {row.problem}", markup=False, soft_wrap=True)
-    known = [row for row in rows if not row.problem]
+    for row in rows:
+        if row.problem:
+            console.print(f"skipped: {row.name}: {row.problem}", markup=False, soft_wrap=True)
+    predicted = [row for row in rows if not row.problem]
     as_json = as_json or (out is not None and out.suffix == ".json")
-    text = _json(known, predictor.classes) if as_json else _csv(known, predictor.classes)
+    text = _json(predicted, predictor.classes) if as_json else _csv(predicted, predictor.classes)
     if out is None:
         sys.stdout.write(text)
     else:
         out.write_text(text, encoding="utf-8")
-        console.print(f"{len(known)} predictions in {out}", markup=False)
+        console.print(f"{len(predicted)} predictions in {out}", markup=False)
 
 
 def _json(rows: "list[Prediction]", classes: Sequence[str]) -> str:
-    said = [
+    records = [
         {"input": r.name, "class": r.label, "probabilities": dict(zip(classes, r.probabilities, strict=True))}
         for r in rows
     ]
-    return json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(records, indent=1, ensure_ascii=False) + "\n"
 
 
 def _csv(rows: "list[Prediction]", classes: Sequence[str]) -> str:

@@ -1,75 +1,72 @@
-"""crosstail race: which algorithm to use for one's own data."""
+"""crosstail race: find out which method to use for your data."""
 
 import json
 import math
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from cyclopts import Parameter
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from crosstail.cli import _spec
+from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
+from crosstail.cli._run_options import HIDDEN, Data
+from crosstail.cli.sweep import Methods, Seeds, SweepOptions, Trials, Workers
 
 if TYPE_CHECKING:
     from crosstail.sweep.race import Race
 
 
-def race(
-    dataset: Annotated[str, typer.Argument(metavar="DATA", help=_spec.SOURCES)],
-    out: Annotated[Path, typer.Option(help="The race's folder, also for report.html; the same command again goes on.")],
-    algorithm: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="By default all of [b]crosstail list algorithms[/]; also [b]boda:decouple[/] or your own file."
-        ),
-    ] = None,
-    trials: Annotated[int, typer.Option(help="Per algorithm; the first has the default hyperparameters.")] = 5,
-    seeds: Annotated[int, typer.Option(help="For the trial that is best on validation.")] = 3,
-    steps: Annotated[int, typer.Option(help="Of every run.")] = 300,
-    batch_size: _spec.BatchSize = None,
-    workers: Annotated[int | None, typer.Option(help="Runs at once; by default one per GPU, or per core.")] = None,
-    column: _spec.Column = None,
-    skip_broken: _spec.SkipBroken = False,
-    data_seed: _spec.DataSeed = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the leaderboard as JSON.")] = False,
-) -> None:
-    """Try all algorithms on frozen features of your data, with the same small budget, and say which one to use.
+@dataclass(frozen=True, kw_only=True)
+class RaceOptions(SweepOptions):
+    """The fields of a run that a race leaves open: it trains on frozen features of all domains."""
 
-    Example: [b]crosstail race photos/ --out race[/]
+    protocol: Annotated[Literal["mdlt", "dg"], HIDDEN] = "mdlt"
+    unseen: Annotated[str | None, HIDDEN] = None
+    freeze: Annotated[bool | None, HIDDEN] = None
+    augment: Annotated[bool | None, HIDDEN] = False
+    evaluations: Annotated[int, HIDDEN] = 3
+    steps: int | None = 300
+    """Training steps of every run."""
+
+
+def race(
+    dataset: Data,
+    /,
+    *,
+    out: Path,
+    algorithm: Methods = (),
+    trials: Trials = 5,
+    seeds: Seeds = 3,
+    workers: Workers = None,
+    options: Annotated[RaceOptions, Parameter(name="*")] = RaceOptions(),  # noqa: B008 - immutable
+    as_json: Json = False,
+) -> None:
+    """Try all algorithms on frozen features of your data, with the same small budget, and recommend one.
+
+    Example: `crosstail race photos/ --out race`
+
+    Args:
+        out: Folder of the race and its report.html; the same command again resumes it.
     """
     from crosstail import algorithms, data, protocols
-    from crosstail.cli._options import named_values
     from crosstail.report.compare.race_page import write_page
     from crosstail.sweep.drive import sweep
     from crosstail.sweep.files import write_object
     from crosstail.sweep.launchers._launcher import Resources, launcher
-    from crosstail.sweep.race import EVALUATIONS, enter, outcome
+    from crosstail.sweep.race import enter, outcome
     from crosstail.sweep.store import Store
 
-    shared = _spec.run_spec(
-        dataset,
-        backbone=None,
-        weights=None,
-        freeze=data.kind_of(dataset, named_values("--column", column)) != "vectors",
-        hparams={},
-        labels=None,
-        column=column,
-        skip_broken=skip_broken,
-        augment=False,
-        data_seed=data_seed,
-        steps=steps,
-        batch_size=batch_size,
-        evaluations=EVALUATIONS,
-    )
-    entries = algorithm or [entry.name for entry in algorithms.catalogue()]
+    shared = options.spec(dataset=dataset, freeze=data.kind_of(dataset, options.columns) != "vectors")
+    methods = algorithm or [entry.name for entry in algorithms.catalogue()]
     store = Store(out)
     with progress_bar(Console(stderr=True)) as progress:
         inputs = protocols.inputs(shared, progress)
-        plan, left_out = enter(shared, entries, inputs, trials=trials, seeds=seeds)
+        plan, left_out = enter(shared, methods, inputs, trials=trials, seeds=seeds)
         with launcher("local", store, Resources(workers)) as crew:
             total = len(plan.algorithms) * plan.runs_per_algorithm
             for done, _ in enumerate(sweep(plan, store, crew), 1):
@@ -84,18 +81,18 @@ def race(
     else:
         _show(found, out)
     if not found.complete:
-        raise typer.Exit(1)
+        raise SystemExit(1)
 
 
 def _show(found: "Race", out: Path) -> None:
-    """The leaderboard within 80 columns, what is missing in it, and the recommendation."""
+    """Print the leaderboard within 80 columns, the methods missing from it, and the recommendation."""
     from crosstail.report.compare.race_page import board_table
     from crosstail.sweep.race import recommendation
 
     console = Console(highlight=False)
     if found.board:
-        table = Table(title="the best on validation first, %", box=None, title_justify="left", padding=(0, 1, 0, 0))
-        table.add_column("algorithm", overflow="fold")
+        table = Table(title="best on validation first, %", box=None, title_justify="left", padding=(0, 1, 0, 0))
+        table.add_column("method", overflow="fold")
         for name in ("val", "test", "95 % interval", "±", "lead of the first", "s"):
             table.add_column(name, justify="right", no_wrap=True)
         for row in board_table(found.to_json()).to_dict("records"):

@@ -1,27 +1,35 @@
-"""crosstail report: what many runs found, as tables, figures and one page."""
+"""crosstail report: tables, charts and one page from many runs."""
 
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._parameters import Trust
 from crosstail.cli._progress import progress_bar
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(help="Runs, sweeps, or folders that hold such.")],
-    out: Annotated[Path, typer.Option(help="Folder for index.html, tables/ and figures/.")] = Path("report"),
-    baseline: Annotated[str, typer.Option(help="The method that gains are over.")] = "erm",
-    graphs: Annotated[
-        list[Path] | None, typer.Option(help="A run to draw the graph and feature distances of; repeatable.")
-    ] = None,
-    trust: Annotated[bool, typer.Option("--trust", help="Run the algorithm file that a run brings along.")] = False,
-    figures: Annotated[bool, typer.Option("--figures/--page-only", help="Also write each figure as a file.")] = True,
+    folders: Annotated[list[Path], Parameter(name="FOLDERS")],
+    /,
+    *,
+    out: Path = Path("report"),
+    baseline: str = "erm",
+    graphs: tuple[Path, ...] = (),
+    trust: Trust = False,
+    figures: Annotated[bool, Parameter(negative="--page-only")] = True,
 ) -> None:
-    """Make one offline page, tables (CSV, Markdown, LaTeX) and figures (SVG, PNG, PDF) from finished runs.
+    """Write one offline page, tables (CSV, Markdown, LaTeX) and charts (SVG, PNG, PDF) from finished runs.
 
-    Example: [b]crosstail report sweep --out report[/], then open report/index.html in a browser.
+    Example: `crosstail report sweep --out report`, then open report/index.html in a browser.
+
+    Args:
+        folders: Runs, sweeps, or folders that contain them.
+        out: Folder for index.html, tables/ and figures/.
+        baseline: Method that gains are measured against.
+        graphs: A run whose graph and feature distances to draw; repeatable.
+        figures: Also write each chart to a file.
     """
     from crosstail.report.compare.page import write_report
     from crosstail.report.compare.read_runs import read_runs
@@ -35,10 +43,10 @@ def report(
             seen = [see(run, trust, progress) for run in graphs]
     page = write_report(out, runs, baseline, seen, files=figures)
     console = Console(highlight=False, markup=False)
-    console.print(f"{len(runs.table):,} finished runs, {len(runs.skipped):,} folders left out", soft_wrap=True)
+    console.print(f"{len(runs.table):,} finished runs, {len(runs.skipped):,} folders skipped", soft_wrap=True)
     for path, why in runs.skipped[:5]:
-        console.print(f"left out: {path}: {why}", soft_wrap=True)
+        console.print(f"skipped: {path}: {why}", soft_wrap=True)
     if baseline not in set(runs.chosen["method"]):
         known = ", ".join(dict.fromkeys(runs.chosen["method"]))
-        console.print(f"note: no run of the baseline {baseline!r}, so no gains; --baseline names one of {known}")
+        console.print(f"note: no runs of the baseline {baseline!r}, so no gains; set --baseline to one of {known}")
     console.print(f"Next: open {page}", soft_wrap=True)

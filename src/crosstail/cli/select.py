@@ -3,24 +3,20 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 
+from crosstail.cli._parameters import Json, Sweep
 from crosstail.cli._sweeps import choices_notes, sweep_table
 
 
-def select(
-    folder: Annotated[Path, typer.Argument(help="The folder of a sweep.")],
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write them; by default selected.json in the folder.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Choose each algorithm's best trial on validation, and write its hyperparameters for fit --hparams.
+def select(folder: Sweep, /, *, out: Path | None = None, as_json: Json = False) -> None:
+    """Choose each method's best trial on validation and write its hyperparameters for fit --hparams.
 
-    Example: [b]crosstail select sweep --out best.json[/]
+    Example: `crosstail select sweep --out best.json`
+
+    Args:
+        out: JSON file to write; default: selected.json in the sweep's folder.
     """
     from crosstail.sweep.files import write_object
     from crosstail.sweep.select import as_file, choices, table
@@ -30,9 +26,7 @@ def select(
     results = store.results()
     chosen = choices(store, results)
     if all(choice.trial is None for choice in chosen):
-        raise ValueError(
-            f"{folder} has no finished trial to select from; crosstail status {folder} shows how far it is"
-        )
+        raise ValueError(f"{folder} has no finished trial to select from; crosstail status {folder} shows its progress")
     place = out or folder / "selected.json"
     write_object(place, as_file(chosen))
     if as_json:

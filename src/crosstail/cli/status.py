@@ -1,28 +1,25 @@
-"""crosstail status: how far a sweep is."""
+"""crosstail status: the progress of a sweep."""
 
 import json
 import time
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.live import Live
 
+from crosstail.cli._parameters import Json, Sweep
 from crosstail.cli._sweeps import status_table
 
-EVERY = 2.0  # seconds
+INTERVAL = 2.0  # seconds
 
 
-def status(
-    folder: Annotated[Path, typer.Argument(help="The folder of a sweep.")],
-    watch: Annotated[bool, typer.Option("--watch", help="Show it again every two seconds, until all is done.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Show what is done, running and failed, and how long the rest will take.
+def status(folder: Sweep, /, *, watch: bool = False, as_json: Json = False) -> None:
+    """Show which runs are done, running or failed, and the estimated time left.
 
-    Example: [b]crosstail status sweep --watch[/]
+    Example: `crosstail status sweep --watch`
+
+    Args:
+        watch: Refresh every two seconds until the sweep is complete.
     """
     from crosstail.sweep.status import status
     from crosstail.sweep.store import Store
@@ -41,4 +38,4 @@ def status(
             live.update(status_table(rows), refresh=True)
             if all(row.done + row.failed + row.pruned == row.planned for row in rows):
                 return
-            time.sleep(EVERY)
+            time.sleep(INTERVAL)

@@ -1,4 +1,4 @@
-"""Accuracy per (domain, class) pair, its domain, shot and worst views, and their intervals."""
+"""Accuracy per (domain, class) pair: averages, worst cases, shot groups, and confidence intervals."""
 
 from crosstail.metrics.intervals import Difference, paired_difference, wilson
 from crosstail.metrics.pairs import SHOTS, PairAccuracy, shot_group

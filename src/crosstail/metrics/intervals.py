@@ -1,4 +1,4 @@
-"""How sure an accuracy, or the difference of two models' accuracies, is."""
+"""Confidence intervals for accuracies and for the difference between two models."""
 
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -19,7 +19,7 @@ def wilson(
 def wilson(hits: Any, total: Any, confidence: float = 0.95) -> tuple[Any, Any]:
     """Wilson's score interval for one proportion, elementwise (Wilson, 1927).
 
-    It has a width even at 0 and at `total` hits, where the bootstrap has none; without samples it is (0, 1).
+    Unlike the bootstrap, it has positive width even at 0 or `total` hits. Without samples it is (0, 1).
 
     >>> low, high = wilson(10, 10)
     >>> print(f"{low:.4f} to {high:.4f}")
@@ -27,20 +27,20 @@ def wilson(hits: Any, total: Any, confidence: float = 0.95) -> tuple[Any, Any]:
     """
     hits, total = np.asarray(hits), np.asarray(total)
     if np.any((hits < 0) | (hits > total)):
-        raise ValueError("every number of hits must lie between 0 and its total")
+        raise ValueError("hits must be between 0 and the total")
     z = NormalDist().inv_cdf((1 + _checked(confidence)) / 2)
 
     def lower(k: NDArray[Any]) -> NDArray[np.float64]:
         spread = k * (total - k) / np.maximum(total, 1) + z * z / 4
         return np.asarray((k + z * z / 2 - z * np.sqrt(spread)) / (total + z * z))
 
-    # The upper end by symmetry, so that it is exactly 1 when all samples are hits, as the lower is 0 at none.
+    # The upper bound by symmetry, so that it is exactly 1 when every sample is a hit, as the lower is 0 at none.
     low, high = lower(hits), 1 - lower(total - hits)
     return (low, high) if low.ndim else (float(low), float(high))
 
 
 def percentile_interval(drawn: NDArray[np.float64], confidence: float) -> tuple[float, float]:
-    """The central part of bootstrap draws that holds `confidence` of them."""
+    """Percentile interval: the central `confidence` share of the bootstrap draws."""
     tail = (1 - _checked(confidence)) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail])
     return float(low), float(high)
@@ -48,7 +48,7 @@ def percentile_interval(drawn: NDArray[np.float64], confidence: float) -> tuple[
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two accuracies, its interval, and the two-sided p-value of no difference."""
+    """Difference between two accuracies, its confidence interval, and a two-sided p-value."""
 
     estimate: float
     low: float
@@ -69,12 +69,12 @@ def paired_difference(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Difference:
-    """Model a minus model b on the same test samples, by a bootstrap that resamples them within each pair.
+    """Accuracy of model a minus model b on the same test samples, by a paired bootstrap within each pair.
 
-    `correct_a` and `correct_b` (N,) say for each sample whether that model is right, or (R, N) of R runs, whose mean
-    counts. Both models see the same resample, so what is hard for both cancels. The interval holds the middle of the
-    draws, and the p-value is twice the share of draws on the rarer side of 0. A worst view is a minimum, which
-    resampling pulls down, though for both models: its interval is approximate.
+    `correct_a` and `correct_b` are boolean, (N,) for one run or (R, N) for R runs whose accuracies are averaged. Both
+    models see the same resample, so samples that are hard for both cancel out. The interval is the percentile
+    interval of the draws; the p-value is twice the share of draws on the rarer side of 0. For a worst-case view the
+    interval is approximate, because resampling biases a minimum downwards, if for both models.
 
     >>> y, domain = np.repeat([0, 1], 50), np.zeros(100, int)
     >>> right, wrong = np.ones(100, bool), np.arange(100) % 5 > 0
@@ -91,11 +91,10 @@ def paired_difference(
                 "pass predicted == y"
             )
     if not len(pair):
-        raise ValueError("there are no test samples to compare the models on")
+        raise ValueError("no test samples to compare the models on")
 
-    # A sample's outcome is in how many runs a and b are right (of one run each: neither, only b, only a, both), so
-    # resampling a pair's samples with replacement is exactly a multinomial draw over the outcomes that occur: no
-    # (resamples, N) table of sample numbers is needed.
+    # A sample's outcome is the number of runs in which a and b are right. Resampling a pair with replacement is
+    # therefore a multinomial draw over its outcomes, which avoids a (resamples, N) table of indices.
     a, b = np.atleast_2d(a), np.atleast_2d(b)
     cells, numbers = np.unique(np.stack([pair, a.sum(axis=0), b.sum(axis=0)]), axis=1, return_counts=True)
     pairs = num_domains * num_classes
@@ -105,7 +104,7 @@ def paired_difference(
     for p in np.unique(pair):
         own = cells[0] == p
         outcomes = generator.multinomial(totals[p], numbers[own] / totals[p], size=resamples)  # (resamples, outcomes)
-        outcomes = np.concatenate([numbers[own][None], outcomes])  # first as it is
+        outcomes = np.concatenate([numbers[own][None], outcomes])  # row 0: the observed sample
         drawn_a[:, p], drawn_b[:, p] = outcomes @ cells[1, own], outcomes @ cells[2, own]
     shape = num_domains, num_classes
     views = [
@@ -115,7 +114,7 @@ def paired_difference(
     estimate, *rest = views[0] - views[1]
     drawn = np.asarray(rest)
     low, high = percentile_interval(drawn, confidence)
-    # A draw that is 0 but for rounding counts for both sides.
+    # A draw that is zero up to rounding counts on both sides.
     rarer = int(min(np.sum(drawn <= 1e-12), np.sum(drawn >= -1e-12)))
     return Difference(float(estimate), low, high, min(1.0, 2 * (rarer + 1) / (resamples + 1)))
 

@@ -1,4 +1,4 @@
-"""Accuracy of a classifier on every (domain, class) pair."""
+"""Accuracy of a classifier on each (domain, class) pair."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ SHOTS = ("many", "medium", "few", "zero")
 
 
 def shot_group(counts: ArrayLike, many: int = 100, few: int = 20) -> NDArray[np.str_]:
-    """The shot group of every pair by its training count n.
+    """Shot group of each pair by its training count n.
 
-    many: n > `many`; medium: `few` < n <= `many`; few: 1 <= n <= `few`; zero: n = 0. So a pair with exactly
-    100 training samples is medium, and one with exactly 20 is few.
+    many: n > `many`; medium: `few` < n <= `many`; few: 1 <= n <= `few`; zero: n = 0. With the defaults, a pair with
+    exactly 100 training samples is medium and one with exactly 20 is few.
 
     >>> shot_group([[101, 100, 21], [20, 1, 0]]).tolist()
     [['many', 'medium', 'medium'], ['few', 'few', 'zero']]
@@ -30,10 +30,10 @@ def shot_group(counts: ArrayLike, many: int = 100, few: int = 20) -> NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class PairAccuracy:
-    """How many test samples of each (domain, class) pair there are, and how many the classifier gets right.
+    """Test samples per (domain, class) pair, and how many of them are classified correctly.
 
-    An accuracy is between 0 and 1, or None where there is nothing to average. Pairs without test samples are
-    left out of every mean and minimum.
+    Accuracies are between 0 and 1, or None where there is nothing to average. Pairs without test samples are
+    excluded from every mean and minimum.
 
     >>> accuracy = PairAccuracy(np.array([[9, 0], [1, 0]]), np.array([[10, 10], [1, 0]]))
     >>> accuracy.domains, accuracy.average, accuracy.worst_pair, accuracy.worst_pair_index
@@ -48,7 +48,7 @@ class PairAccuracy:
             table = np.asarray(getattr(self, name))
             if table.ndim != 2 or table.dtype.kind not in "iu":
                 raise ValueError(f"{name} is {table.dtype} of shape {table.shape}, expected integers (D, C)")
-            table = table.astype(np.int64)  # a copy, so that nobody else can change it
+            table = table.astype(np.int64)  # a private copy
             table.setflags(write=False)
             object.__setattr__(self, name, table)
         if self.hits.shape != self.totals.shape:
@@ -65,7 +65,7 @@ class PairAccuracy:
     def from_predictions(
         cls, predicted: ArrayLike, y: ArrayLike, domain: ArrayLike, *, num_domains: int, num_classes: int
     ) -> "PairAccuracy":
-        """Count the hits of predicted classes (N,)."""
+        """Count hits from predicted classes (N,)."""
         pair = pair_index(y, domain, num_domains=num_domains, num_classes=num_classes)
         predicted = np.asarray(predicted)
         if predicted.shape != pair.shape:
@@ -77,49 +77,49 @@ class PairAccuracy:
 
     @property
     def matrix(self) -> NDArray[np.float64]:
-        """Accuracy per pair (D, C), NaN where there are no test samples."""
+        """Accuracy per pair (D, C); NaN without test samples."""
         accuracy = np.full(self.totals.shape, np.nan)
         np.divide(self.hits, self.totals, out=accuracy, where=self.totals > 0)
         return accuracy
 
     @property
     def domains(self) -> list[float | None]:
-        """Accuracy per domain: all its hits over all its samples."""
+        """Accuracy per domain, over all its samples."""
         per_domain = zip(self.hits.sum(axis=1).tolist(), self.totals.sum(axis=1).tolist(), strict=True)
         return [hits / total if total else None for hits, total in per_domain]
 
     @property
     def average(self) -> float | None:
-        """Mean over domains of the domain's accuracy."""
+        """Mean accuracy over domains."""
         return self._view("average")
 
     @property
     def worst_domain(self) -> float | None:
-        """Accuracy of the domain with the lowest."""
+        """Lowest accuracy of any domain."""
         return self._view("worst_domain")
 
     @property
     def pair_average(self) -> float | None:
-        """Mean over pairs of the pair's accuracy."""
+        """Mean accuracy over pairs."""
         return self._view("pair_average")
 
     @property
     def worst_pair(self) -> float | None:
-        """Accuracy of the pair with the lowest."""
+        """Lowest accuracy of any pair."""
         return self._view("worst_pair")
 
     @property
     def worst_pair_index(self) -> tuple[int, int] | None:
-        """Which pair (d, c) is the worst, the first one among equals."""
+        """The pair (d, c) with the lowest accuracy; the first one on ties."""
         if not self.totals.any():
             return None
         d, c = np.unravel_index(np.nanargmin(self.matrix), self.totals.shape)
         return int(d), int(c)
 
     def shots(self, counts: ArrayLike, many: int = 100, few: int = 20) -> dict[str, float | None]:
-        """Mean accuracy of the many-, medium-, few- and zero-shot pairs, by their training counts (D, C).
+        """Mean accuracy of many-, medium-, few- and zero-shot pairs, grouped by training counts (D, C).
 
-        Pairs are grouped as in `shot_group`: `many` itself is medium, `few` itself is few.
+        The thresholds are those of `shot_group`.
         """
         group = shot_group(counts, many, few)
         if group.shape != self.totals.shape:
@@ -135,18 +135,17 @@ class PairAccuracy:
         resamples: int = 2000,
         seed: int = 0,
     ) -> tuple[float, float] | None:
-        """A confidence interval (low, high) for a view, for domain `of=d`, or for pair `of=(d, c)`.
+        """Confidence interval (low, high) for a view, for domain `of=d`, or for pair `of=(d, c)`.
 
-        It covers the chance of which test samples were drawn, their number per pair given. The method follows
-        from what is asked:
+        It reflects the sampling of test samples, given their number per pair. The method depends on `of`:
 
-        - a pair or a domain is one proportion: Wilson's interval;
-        - an average: percentile bootstrap. Resampling right and wrong answers within a pair is exactly
-          hits ~ Binomial(totals, hits / totals). A pair that is all right or all wrong adds no width, so with
-          fewer than about ten test samples per pair the interval is somewhat too narrow;
-        - a worst view: the lowest ends of the groups' Wilson intervals, each at confidence^(1 / groups), so
-          that they all hold at once. The bootstrap would lie too low here: the minimum of noisy accuracies is
-          already below the true one, and resampling adds the noise again.
+        - a pair or a domain is a single proportion: Wilson's interval;
+        - an average: percentile bootstrap. Resampling within a pair is exactly
+          hits ~ Binomial(totals, hits / totals). A pair with only right or only wrong answers contributes no width,
+          so with fewer than about ten test samples per pair the interval is somewhat too narrow;
+        - a worst view: the minimum of the groups' Wilson bounds, each at confidence^(1 / groups), so that all
+          intervals hold simultaneously. The bootstrap would be biased low: the minimum of noisy accuracies is
+          already below the true one, and resampling adds the noise a second time.
 
         >>> PairAccuracy(np.array([[10, 5]]), np.array([[10, 10]])).interval((0, 0))  # doctest: +ELLIPSIS
         (0.722..., 1.0)
@@ -167,7 +166,7 @@ class PairAccuracy:
         return percentile_interval(view(drawn, self.totals, of), confidence)
 
     def to_json(self, counts: ArrayLike | None = None, many: int = 100, few: int = 20) -> dict[str, Any]:
-        """The views and the table as plain values, with the shots if the training counts are given."""
+        """All metrics as plain values, including shot groups if the training counts are given."""
         shots = {} if counts is None else {"shots": self.shots(counts, many, few)}
         return {
             "average": self.average,
@@ -181,7 +180,7 @@ class PairAccuracy:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "PairAccuracy":
-        """Read back what `to_json` wrote; only the hits and totals are needed."""
+        """Restore from `to_json`; only hits and totals are needed."""
         return cls(np.asarray(record["hits"]), np.asarray(record["totals"]))
 
     def _view(self, of: View) -> float | None:

@@ -1,4 +1,4 @@
-"""The one-number views of a table of hits per pair, as pure functions over any number of such tables."""
+"""Averages and worst cases over a table of hits per pair, as pure functions that take a batch of tables."""
 
 from typing import Literal, TypeAlias, get_args
 
@@ -9,7 +9,7 @@ View: TypeAlias = Literal["average", "worst_domain", "pair_average", "worst_pair
 
 
 def groups(hits: NDArray[np.int64], totals: NDArray[np.int64], of: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Hits (..., G) and totals (G,) of the domains or pairs that a view looks at, without the empty ones."""
+    """Hits (..., G) and totals (G,) of the domains or pairs that a view aggregates; empty ones are dropped."""
     if of not in get_args(View):
         raise ValueError(f"unknown view {of!r}, expected one of {', '.join(get_args(View))}")
     if of in ("average", "worst_domain"):
@@ -20,7 +20,7 @@ def groups(hits: NDArray[np.int64], totals: NDArray[np.int64], of: View) -> tupl
 
 
 def view(hits: NDArray[np.int64], totals: NDArray[np.int64], of: View) -> NDArray[np.float64]:
-    """One view of each table in hits (..., D, C), all with the same totals (D, C), of which one is not 0.
+    """One view of each table in hits (..., D, C), all with the same totals (D, C); at least one total is positive.
 
     >>> hits, totals = np.array([[9, 0], [1, 0]]), np.array([[10, 10], [1, 0]])
     >>> [float(view(hits, totals, of)) for of in ("average", "worst_domain", "worst_pair")]
@@ -32,7 +32,7 @@ def view(hits: NDArray[np.int64], totals: NDArray[np.int64], of: View) -> NDArra
 
 
 def pair_index(y: ArrayLike, domain: ArrayLike, *, num_domains: int, num_classes: int) -> NDArray[np.int64]:
-    """The pair of every sample as one number, domain * num_classes + y.
+    """The flat pair index of every sample, domain * num_classes + y.
 
     >>> pair_index([0, 1, 2], [0, 0, 1], num_domains=2, num_classes=3)
     array([0, 1, 5])
@@ -43,9 +43,9 @@ def pair_index(y: ArrayLike, domain: ArrayLike, *, num_domains: int, num_classes
     for name, values, size in (("y", y, num_classes), ("domain", domain, num_domains)):
         if len(values) and values.dtype.kind not in "iu":
             raise ValueError(f"{name} has dtype {values.dtype}, expected integers from 0 to {size - 1}")
-        # Without this check a class that is too large would count for the next domain.
+        # Without this check an out-of-range class would be counted in the next domain.
         wrong = np.flatnonzero((values < 0) | (values >= size))
         if len(wrong):
             raise ValueError(f"{name} of sample {wrong[0]} is {values[wrong[0]]}, expected 0 to {size - 1}")
-    # int64 first: labels are often stored as uint8, in which the product overflows.
+    # Cast first: labels are often uint8, where the product overflows.
     return domain.astype(np.int64) * num_classes + y.astype(np.int64)

@@ -1,4 +1,4 @@
-"""The transferability graph as a picture."""
+"""The transferability graph as a chart."""
 
 import json
 import zlib
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-LINKED = 200  # pairs up to which the lines of every class are drawn at once
+LINKED = 200  # pairs up to which the lines of all classes are drawn
 LISTED = 40  # classes up to which there is a legend
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 
 
 def reach_of(nodes: pd.DataFrame) -> float:
-    """How far from the middle the axes go, so that all places are within."""
+    """Half the length of the axes, so that all points fit."""
     return float(nodes.filter(regex=r"^[xy]\d*$").abs().to_numpy().max()) * 1.1 or 1.0
 
 
@@ -26,13 +26,14 @@ def graph_chart(
     start: int = 0,
     reach: float | None = None,
 ) -> alt.LayerChart:
-    """Nodes (domain, class, count, x, y) in the plane: near pairs transfer well; lines join a class with its middle.
+    """Nodes (domain, class, count, x, y) in the plane: transfer is good between close pairs.
 
-    A click on a mark picks its class; what is typed fades the pairs without it; the wheel zooms. With many pairs only
-    the lines of the picked class are drawn. With `frames`, titles for the places x0, y0, x1, y1, ..., a slider goes
-    through them from `start`. Charts that are to be compared are given one `reach`.
+    Lines join the pairs of a class to their centre. Clicking a mark selects its class, typing fades the pairs that do
+    not match, and the wheel zooms. With many pairs only the lines of the selected class are drawn. With `frames`, the
+    titles of the points x0, y0, x1, y1, ..., a slider steps through them from `start`. Charts to be compared need the
+    same `reach`.
     """
-    # One scale for both axes: what the eye measures must be the distance.
+    # The same scale on both axes, so that what the eye measures is the distance.
     reach = reach or reach_of(nodes)
     scale = alt.Scale(domain=[-reach, reach])
     axis = alt.Axis(labels=False, ticks=False, grid=False, domain=False)
@@ -48,7 +49,8 @@ def graph_chart(
     )
     search = alt.param(name="find_pair", value="", bind=alt.binding(input="search", name="find "))
     found = f"indexof(lower(datum['class'] + ' ' + datum['domain']), lower({search.name})) >= 0"
-    own = zlib.crc32(title.encode() + nodes.filter(regex="^[xy]").to_numpy().tobytes())  # names for this chart
+    # Parameter names must differ between the charts of a page.
+    own = zlib.crc32(title.encode() + nodes.filter(regex="^[xy]").to_numpy().tobytes())
     picked = alt.selection_point(name=f"picked_{own}", fields=["class"], empty=not many)
     base = alt.Chart(nodes)
     heading: str | alt.TitleParams = title

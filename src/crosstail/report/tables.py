@@ -1,13 +1,10 @@
-"""What the tables of all pages are made of."""
+"""What the tables of all reports have in common."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-
-Result = dict[str, Any]
 
 
 def label_table(counts: ArrayLike, domains: Sequence[str], classes: Sequence[str]) -> pd.DataFrame:

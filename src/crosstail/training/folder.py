@@ -136,12 +136,12 @@ class RunFolder:
 
     def append_record(self, record: Evaluation) -> None:
         """Add one evaluation."""
-        file = self.path / "records.jsonl"
+        file, records = self.path / "records.jsonl", self._records
         with naming(file), file.open("ab") as stream:
             stream.write(msgspec.json.encode(record) + b"\n")
             stream.flush()
             os.fsync(stream.fileno())  # a checkpoint must not outlive the records before it
-        self._records.append(record)
+        records.append(record)
 
     def keep_records(self, stage: int, step: int) -> None:
         """Drop the evaluations after the point from which the run continues."""

@@ -44,7 +44,7 @@ def build_second_stage(
     seen = dataset
     if not isinstance(algorithm.backbone.layers, torch.nn.Identity):
         seen = dataset.with_x(features(algorithm, dataset, np.arange(len(dataset))))
-    shared = {name: spec.hparams[name] for name in ("lr", "weight_decay")}
+    shared = {name: value for name, value in spec.hparams.items() if name in ("lr", "weight_decay")}
     torch.manual_seed(spec.seed)
     backbone = backbones.build("identity", input_shape(seen))
     return algorithms.build(stage.algorithm, backbone, algorithm.task, shared), seen, stage.class_balanced

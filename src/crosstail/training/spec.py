@@ -1,6 +1,7 @@
 """A run as a value: every field is declared once, with type, default, help, and whether it identifies the run."""
 
 import hashlib
+import math
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -25,7 +26,7 @@ class RunSpec:
     """
 
     dataset: str
-    """A folder ROOT/<domain>/<class>/<image>, a .csv or .parquet manifest, an .npz file, hf:NAME, or a benchmark."""
+    """A folder `ROOT/<domain>/<class>/<image>`, a .csv or .parquet manifest, an .npz file, hf:NAME, or a benchmark."""
 
     algorithm: str = "boda"
     """A name from `crosstail list algorithms`, two combined as in boda+coral, or a file such as ./mine.py."""
@@ -107,6 +108,9 @@ class RunSpec:
                 raise ValueError(f"{name} is {value}, expected 1 or more")
         if self.views < 0:
             raise ValueError(f"views is {self.views}, expected 0 or more")
+        for name, value in self.hparams.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"hyperparameter {name} is {value}, expected a finite number")
 
     @property
     def method(self) -> str:

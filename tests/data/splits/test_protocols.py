@@ -58,10 +58,10 @@ def test_every_domain_in_turn(spec: RunSpec) -> None:
 
 def test_a_dg_run_trains_without_the_unseen_domain_and_tests_on_it_alone(spec: RunSpec, tmp_path: Path) -> None:
     result = protocols.run(replace(spec, protocol="dg", unseen=data.load(spec.dataset).domains[1]), tmp_path / "run")
-    counts, tested = np.array(result["counts"]), np.array(result["test"]["totals"])
+    counts, tested = np.array(result.counts), np.array(result.test.totals)
     assert counts[1].sum() == 0 and counts[0].sum() > 0
     assert tested[0].sum() == 0 and tested[1].sum() == (data.load(spec.dataset).domain == 1).sum()
-    assert np.array(result["validation"]["totals"])[1].sum() == 0
+    assert np.array(result.validation.totals)[1].sum() == 0
 
 
 def test_the_loop_alone_does_not_ignore_a_protocol(spec: RunSpec, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What to expect of a data set and which algorithm to try: rules of thumb, each with where its numbers are from."""
+"""What to expect of a data set and which method to try first: rules of thumb, each with the source of its numbers."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ import numpy as np
 
 from crosstail import discovery
 from crosstail.report.audit.result import Audit
-from crosstail.report.audit.wording import has
+from crosstail.report.wording import has
 
-CAVEAT = "These are rules of thumb from the counts alone; only training shows how far apart the domains look."
+CAVEAT = "These are rules of thumb based on label counts; only training shows how different the domains look."
 
 THRESHOLD = 0.05
-"""Bits beyond chance from which labels count as imbalanced, or as different between domains.
+"""Bits above chance from which labels count as imbalanced, or as different between domains.
 
-A tail of 5 : 1 over ten classes is 0.04 from uniform, one of 10 : 1 is 0.09. For comparison, the means over domains
-of the paper's sets, by the counts of the reference's split files:
+A 5 : 1 tail over ten classes is 0.04 bits from uniform, a 10 : 1 tail 0.09. For comparison, the paper's data sets, from
+the counts in the reference implementation's split files:
 """
 
-PAPER_SETS = {  # (imbalance, mismatch), bits
+PAPER_SETS = {  # (imbalance, mismatch), bits, mean over domains
     "PACS-MLT": (0.05, 0.11),
     "OfficeHome-MLT": (0.06, 0.10),
     "VLCS-MLT": (0.21, 0.16),
@@ -27,35 +27,44 @@ PAPER_SETS = {  # (imbalance, mismatch), bits
 }
 
 OPPOSITE = 0.5
-"""Bits between domains from which the tails are opposite: 0.72 where class 0 is 100 times class 9 and the reverse."""
+"""Bits between domains from which tails count as opposite: 100 : 1 over ten classes and its reverse are 0.72 apart."""
 
 SCARCE = 100
-"""Training images of the median pair up to which pretrained features are advised: it is not many-shot in the paper."""
+"""Frozen features are advised up to this many training images in the median pair: above it, a pair is many-shot."""
 
 Regime = Literal["empty", "one domain", "balanced", "same tails", "divergent"]
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to try first, as options of `crosstail fit`."""
+    """The method to try first, as options of `crosstail fit`."""
 
     algorithm: str
-    decouple: bool = False
+    second_stage: str | None = None
     freeze: bool = False
 
     @property
-    def options(self) -> str:
-        """As typed on the command line.
+    def method(self) -> str:
+        """The method's name in sweeps and tables.
 
-        >>> Recommendation("boda", decouple=True).options
-        '--algorithm boda --decouple'
+        >>> Recommendation("boda", "retrain").method
+        'boda:retrain'
         """
-        flags = [" --decouple"] * self.decouple + [" --freeze"] * self.freeze
-        return f"--algorithm {self.algorithm}" + "".join(flags)
+        return self.algorithm + (f":{self.second_stage}" if self.second_stage else "")
+
+    @property
+    def options(self) -> str:
+        """The options as typed on the command line.
+
+        >>> Recommendation("boda", "retrain", freeze=True).options
+        '--algorithm boda --second-stage retrain --freeze'
+        """
+        stage = f" --second-stage {self.second_stage}" if self.second_stage else ""
+        return f"--algorithm {self.algorithm}{stage}" + " --freeze" * self.freeze
 
 
 def regime(audit: Audit) -> Regime:
-    """Which of the paper's label configurations the training set is nearest to."""
+    """The paper's label configuration that is closest to the training set."""
     divergence = audit.divergence
     if np.count_nonzero(audit.train.sum(axis=0)) < 2:
         return "empty"
@@ -68,18 +77,16 @@ def regime(audit: Audit) -> Regime:
 
 
 def recommend(audit: Audit) -> Recommendation | None:
-    """What to try first, or None where there is nothing to train on."""
+    """The method to try first, or None without enough training data."""
     found = regime(audit)
     if found == "empty":
         return None
-    freeze = audit.is_image and _median(audit) <= SCARCE
-    if found == "divergent":
-        return Recommendation("boda", decouple=True, freeze=freeze)
-    return Recommendation("erm", decouple=found != "balanced", freeze=freeze)
+    algorithm, second_stage = "boda" if found == "divergent" else "erm", None if found == "balanced" else "retrain"
+    return Recommendation(algorithm, second_stage, freeze=audit.is_image and _median(audit) <= SCARCE)
 
 
 def advice(audit: Audit, algorithms: Collection[str] | None = None) -> list[str]:
-    """Two or three sentences; only algorithms that exist are named."""
+    """One to three sentences that name only algorithms that exist."""
     known = discovery.names("crosstail.algorithms") if algorithms is None else algorithms
     sentences = [_labels(audit, known), _rare(audit), _scarce(audit)]
     return [sentence for sentence in sentences if sentence]
@@ -87,42 +94,36 @@ def advice(audit: Audit, algorithms: Collection[str] | None = None) -> list[str]
 
 def _labels(audit: Audit, known: Collection[str]) -> str:
     found, d = regime(audit), audit.divergence
-    other = " or `bsoftmax`" if "bsoftmax" in known else ""
+    simple = "`erm:retrain`" + " or `bsoftmax`" * ("bsoftmax" in known)
+    uniform = f"{d.imbalance:.2f} bits from uniform"
+    mismatch = f"{d.mismatch:.2f} bits between two domains, {d.chance_mismatch:.2f} expected by chance"
     if found == "empty":
         return "Fewer than two classes have training samples, so there is nothing to learn yet."
     if found == "one domain":
         return (
-            f"Only one domain has training samples, with a long tail ({d.imbalance:.2f} bits from uniform): this is "
-            "plain long-tailed recognition, BoDA's term is zero for want of a second domain, and "
-            f"`erm --decouple`{other} is the method to try."
+            f"Only one domain has training samples, with a long tail ({uniform}). This is single-domain long-tailed "
+            f"recognition, where BoDA's term is zero: try {simple}."
         )
     if found == "balanced":
-        same = f", and much the same in all domains ({_mismatch(audit)})" if np.count_nonzero(d.samples) > 1 else ""
+        same = f" and similar across domains ({mismatch})" if np.count_nonzero(d.samples) > 1 else ""
         return (
-            f"The training labels are nearly balanced ({d.imbalance:.2f} bits from uniform){same}: plain `erm` is a "
-            "fair start, for there is little imbalance that another method could correct."
+            f"The training labels are nearly balanced ({uniform}){same}: plain `erm` is a reasonable start, since "
+            "there is little imbalance to correct."
         )
     if found == "same tails":
         return (
-            f"The domains have long tails ({d.imbalance:.2f} bits from uniform), but much the same ones "
-            f"({_mismatch(audit)}): the paper finds that ERM still aligns the domains then, and that the rare classes "
-            f"suffer, so try `erm --decouple`{other} first (in the paper 79.2 % against 77.6 % for ERM, mean of five "
-            "sets), then `boda --decouple`."
+            f"The domains have long tails ({uniform}), but similar ones ({mismatch}). In the paper, ERM still aligns "
+            f"the domains in this case while rare classes suffer: try {simple} first (79.2 % against 77.6 % for ERM in "
+            "the paper, mean of five data sets), then `boda:retrain`."
         )
     far = d.farthest() if np.count_nonzero(d.samples) > 2 else None
     most = f", most between {audit.domains[far[0]]} and {audit.domains[far[1]]}: {d.between[far]:.2f}" if far else ""
     digits = ", and 9.5 points more on Digits-MLT with opposite tails" if d.mismatch > OPPOSITE else ""
     return (
-        f"The domains differ in which classes are common and which are rare ({_mismatch(audit)}{most}; the paper's "
-        "sets have 0.10 to 0.38): ERM may then tell domains apart instead of classes, so try `boda --decouple` (in the "
-        f"paper 80.2 % against 77.6 % for ERM, mean of five sets{digits}) with `erm --decouple`{other} beside it "
-        "(79.2 %)."
+        f"The domains differ in which classes are common and which are rare ({mismatch}{most}; the paper's data sets "
+        "have 0.10 to 0.38). ERM may then separate domains instead of classes: try `boda:retrain` (80.2 % against "
+        f"77.6 % for ERM in the paper, mean of five data sets{digits}) and compare it with {simple} (79.2 %)."
     )
-
-
-def _mismatch(audit: Audit) -> str:
-    d = audit.divergence
-    return f"{d.mismatch:.2f} bits between two, {d.chance_mismatch:.2f} by chance"
 
 
 def _rare(audit: Audit) -> str:
@@ -130,11 +131,11 @@ def _rare(audit: Audit) -> str:
     if not (zero or few) or regime(audit) == "empty":
         return ""
     none = f"{zero:,} {has(zero)} no training sample"
-    some = f"{few:,} {'' if zero else has(few) + ' '}at most {audit.few}{'' if zero else ' training samples'}"
+    some = f"{few:,} at most {audit.few}" if zero else f"{few:,} {has(few)} at most {audit.few} training samples"
     parts = " and ".join([none] * (zero > 0) + [some] * (few > 0))
-    text = f"Of {audit.train.size:,} pairs {parts}: expect the lowest, least certain figures there"
+    text = f"Of {audit.train.size:,} pairs, {parts}: expect the lowest and least certain accuracies there"
     if zero and np.count_nonzero(audit.divergence.samples) > 1:
-        text += "; what a pair without samples reaches is carried over from the other domains"
+        text += "; accuracy on a pair without samples depends on transfer from the other domains"
     return f"{text}."
 
 
@@ -143,11 +144,12 @@ def _scarce(audit: Audit) -> str:
     if chosen is None or not chosen.freeze:
         return ""
     return (
-        f"With {_median(audit):.0f} training images in the median pair, begin with pretrained features (`--freeze`): "
-        "in our trial on 1,326 made digits ERM reached 38 % that way and 30 % with a network trained from scratch."
+        f"The median pair has {_median(audit):.0f} training images: start with frozen pretrained features "
+        "(`--freeze`). In our trial on 1,326 synthetic digits, ERM reached 38 % that way and 30 % with a network "
+        "trained from scratch."
     )
 
 
 def _median(audit: Audit) -> float:
-    """Training samples of the median pair, of those that have any."""
+    """Training samples in the median pair, empty pairs excluded."""
     return float(np.median(audit.train[audit.train > 0]))

@@ -1,92 +1,105 @@
-"""The tables of an audit as pictures; each title says what there is to see."""
-
-import textwrap
+"""Charts of an audit: each is a table first, and its title states the finding."""
 
 import altair as alt
 import numpy as np
+import pandas as pd
 
 from crosstail.report.audit.result import Audit
-from crosstail.report.audit.tables import between_table, count_table, size_table, uniform_table
-from crosstail.report.audit.wording import has
-from crosstail.report.charts import PALETTE
+from crosstail.report.charts import INK, PALETTE
+from crosstail.report.document.model import Chart
+from crosstail.report.tables import label_table
+from crosstail.report.wording import has
 
-NUMBERED = 40  # classes up to which a cell has room for its number
-DRAWN = 4000  # pairs up to which a heat map is drawn
-LISTED = 40  # domains up to which all are shown
-ZERO = "#D55E00"
+NUMBERED = 40  # up to this many classes, cells have room for a number
+DRAWN = 4000  # up to this many pairs, a heat map is drawn
+LISTED = 40  # up to this many domains are shown
+EDGES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+ZERO = PALETTE[5]
 
 
-def count_chart(audit: Audit) -> alt.LayerChart | None:
-    """Training samples per pair as a heat map, orange where there are none; None if it would be too large."""
-    if audit.train.size > DRAWN:
+def count_table(audit: Audit) -> pd.DataFrame:
+    """One row per pair: domain, class, training count, shot group, and whether its cell is dark on a log scale."""
+    table = label_table(audit.train, audit.domains, audit.classes)
+    table["shot"] = audit.shots.ravel()
+    table["dark"] = np.log(np.maximum(table["count"], 1)) > 0.6 * np.log(max(int(audit.train.max(initial=0)), 2))
+    return table
+
+
+def count_chart(audit: Audit) -> Chart | None:
+    """Heat map of training samples per pair, orange where there are none; None if it would be empty or too large."""
+    if audit.train.size > DRAWN or not audit.train.any():
         return None
-    table, numbered = count_table(audit), len(audit.classes) <= NUMBERED
-    # Many classes are easier to take in from the most to the least frequent.
+    numbered = len(audit.classes) <= NUMBERED
+    # Many classes are easier to read from the most to the least frequent.
     order = None if numbered else [audit.classes[c] for c in (-audit.train.sum(axis=0)).argsort(kind="stable")]
     step = 56 if len(audit.classes) <= 12 else 32 if numbered else 13
-    short = max(map(len, audit.classes)) <= 4
-    axis = alt.Axis(
-        labelAngle=0 if short and numbered else -40 if numbered else -90, labelLimit=120, labelOverlap=False, grid=False
-    )
-    base = alt.Chart(table, width=alt.Step(step), height=alt.Step(34)).encode(
+    angle = -90 if not numbered else 0 if max(map(len, audit.classes)) <= 4 else -40
+    axis = alt.Axis(labelAngle=angle, labelLimit=120, labelOverlap=False, grid=False)
+    base = alt.Chart(count_table(audit), width=alt.Step(step), height=alt.Step(34)).encode(
         x=alt.X("class:N", title="class", sort=order, axis=axis),
         y=alt.Y("domain:N", title="domain", sort=None, axis=alt.Axis(labelLimit=120)),
         tooltip=["domain:N", "class:N", alt.Tooltip("count:Q", title="training samples"), "shot:N"],
     )
+    there, zero = audit.train[audit.train > 0], len(audit.zero_pairs)
     colour = alt.Color(
         "count:Q",
         title="training samples (log scale)",
-        scale=alt.Scale(type="log", scheme="blues", domain=[1, max(2, int(audit.train.max()))]),
+        scale=alt.Scale(type="log", scheme="blues", domain=[1, max(2, int(there.max()))]),
         legend=alt.Legend(orient="top", gradientLength=160, titleLimit=300),
     )
-    layers: list[alt.Chart] = [
-        base.transform_filter("datum.count > 0").mark_rect(stroke="white", strokeWidth=1).encode(color=colour),
-        base.transform_filter("datum.count == 0").mark_rect(stroke="white", strokeWidth=1, color=ZERO),
-    ]
+    cells = {"stroke": "white", "strokeWidth": 1}
+    drawing = base.transform_filter("datum.count > 0").mark_rect(**cells).encode(color=colour) + base.transform_filter(
+        "datum.count == 0"
+    ).mark_rect(**cells, color=ZERO)
     if numbered:
         ink = alt.condition("datum.dark || datum.count == 0", alt.value("white"), alt.value("black"))
-        layers.append(base.mark_text(fontSize=11).encode(text="count:Q", color=ink))
-    return _layers(*layers).properties(title=_title(count_finding(audit)))
-
-
-def count_finding(audit: Audit) -> str:
-    """What the counts show, in a sentence."""
-    there = audit.train[audit.train > 0]
-    if not len(there):
-        return "There is no training sample."
-    zero = len(audit.zero_pairs)
+        drawing += base.mark_text(fontSize=11).encode(text="count:Q", color=ink)
     none = f"; {zero:,} of {audit.train.size:,} {has(zero)} none (orange)" if zero else ""
-    return f"The largest pair has {there.max():,} training samples, the smallest {there.min():,}{none}"
+    title = f"The largest pair has {there.max():,} training samples, the smallest {there.min():,}{none}"
+    return Chart("counts", title, drawing, f"Heat map: training samples per domain and class. {title}.")
 
 
-def size_chart(audit: Audit) -> alt.LayerChart:
-    """How many pairs have so many training samples."""
-    table = size_table(audit)
-    base = alt.Chart(table, width=alt.Step(44), height=180).encode(
-        x=alt.X("samples:N", title="training samples of a pair", sort=None, axis=alt.Axis(labelAngle=-40)),
+def size_table(audit: Audit) -> pd.DataFrame:
+    """One row per range of training counts: how many pairs are in it."""
+    counts = audit.train.ravel()
+    upper = [*EDGES, max(int(counts.max(initial=0)), EDGES[-1] + 1)]
+    rows, low = [], 0
+    for high in upper:
+        inside = (counts >= low) & (counts <= high)
+        name = f"{low:,}" if low == high else f"{low:,}–{high:,}"
+        rows.append((name if high != upper[-1] else f"over {EDGES[-1]:,}", int(inside.sum())))
+        low = high + 1
+    table = pd.DataFrame(rows, columns=["samples", "pairs"])
+    last = int(np.flatnonzero(table["pairs"] > 0).max(initial=0))
+    return table.iloc[: last + 1]
+
+
+def size_chart(audit: Audit) -> Chart:
+    """Histogram of pairs by training samples."""
+    base = alt.Chart(size_table(audit), width=alt.Step(44), height=180).encode(
+        x=alt.X("samples:N", title="training samples in a pair", sort=None, axis=alt.Axis(labelAngle=-40)),
         y=alt.Y("pairs:Q", title="pairs"),
         tooltip=["samples:N", "pairs:Q"],
     )
-    ink = alt.condition("datum.samples == '0'", alt.value(ZERO), alt.value(PALETTE[0]))
-    bars = base.mark_bar().encode(color=ink)
-    return _layers(bars, _numbers(base, "pairs:Q", dy=-7)).properties(title=_title(size_finding(audit)))
+    colour = alt.condition("datum.samples == '0'", alt.value(ZERO), alt.value(PALETTE[0]))
+    drawing = base.mark_bar().encode(color=colour) + base.mark_text(color=INK, fontSize=11, dy=-7).encode(
+        text="pairs:Q"
+    )
+    rare = len(audit.few_pairs) + len(audit.zero_pairs)
+    title = f"{rare:,} of {audit.train.size:,} pairs {has(rare)} at most {audit.few} training samples"
+    return Chart("sizes", title, drawing, f"Bars: pairs by training samples. {title}.")
 
 
-def size_finding(audit: Audit) -> str:
-    """How many pairs are rare, in a sentence."""
-    shots = audit.shot_counts()
-    rare = shots["few"] + shots["zero"]
-    return f"{rare:,} of {audit.train.size:,} pairs {has(rare)} at most {audit.few} training samples"
-
-
-def uniform_chart(audit: Audit) -> alt.LayerChart:
-    """Divergence of each domain from uniform; of more than 40 domains, those that are farthest."""
-    table = uniform_table(audit)
+def uniform_chart(audit: Audit) -> Chart:
+    """Divergence of each domain from uniform; with many domains, the largest ones."""
+    d = audit.divergence
+    columns = {"bits": d.from_uniform, "effective classes": d.effective_classes, "imbalance ratio": d.imbalance_ratio}
+    table = pd.DataFrame({"domain": audit.domains, **columns})[d.samples > 0]
     table = table if len(table) <= LISTED else table.nlargest(LISTED, "bits")
     top = max(0.1, 1.2 * float(table["bits"].max()))
-    plain = alt.Axis(grid=False, tickCount=5)
+    axis = alt.Axis(grid=False, tickCount=5)
     base = alt.Chart(table, width=230, height=alt.Step(26)).encode(
-        x=alt.X("bits:Q", title="divergence from uniform, bits", scale=alt.Scale(domain=[0, top]), axis=plain),
+        x=alt.X("bits:Q", title="divergence from uniform, bits", scale=alt.Scale(domain=[0, top]), axis=axis),
         y=alt.Y("domain:N", title="domain", sort=None, axis=alt.Axis(labelLimit=120)),
         tooltip=[
             "domain:N",
@@ -95,70 +108,39 @@ def uniform_chart(audit: Audit) -> alt.LayerChart:
             alt.Tooltip("imbalance ratio:Q", format=".0f"),
         ],
     )
-    bars = base.mark_bar(color=PALETTE[0], height=16)
-    numbers = _numbers(base, alt.Text("bits:Q", format=".2f"), dx=4, align="left")
-    return _layers(bars, numbers).properties(title=_title(uniform_finding(audit)))
-
-
-def uniform_finding(audit: Audit) -> str:
-    """Which domain is the least balanced, in a sentence."""
-    d = audit.divergence
+    numbers = base.mark_text(color=INK, fontSize=11, dx=4, align="left").encode(text=alt.Text("bits:Q", format=".2f"))
     worst = int(np.nanargmax(d.from_uniform))
-    least = "the least balanced:" if np.count_nonzero(d.samples) > 1 else "away from uniform by"
-    return (
-        f"{audit.domains[worst]} is {least} {d.from_uniform[worst]:.2f} bits, as if it had "
-        f"{d.effective_classes[worst]:.1f} of {len(audit.classes)} classes"
+    least = "is the least balanced domain:" if np.count_nonzero(d.samples) > 1 else "is"
+    title = (
+        f"{audit.domains[worst]} {least} {d.from_uniform[worst]:.2f} bits from uniform, equivalent to "
+        f"{d.effective_classes[worst]:.1f} balanced classes of {len(audit.classes)}"
     )
+    drawing = base.mark_bar(color=PALETTE[0], height=16) + numbers
+    return Chart("uniform", title, drawing, f"Bars: divergence from uniform. {title}.")
 
 
-def between_chart(audit: Audit) -> alt.LayerChart | None:
-    """Divergence between every two domains as a heat map; None with fewer than two domains, or more than 40."""
-    table = between_table(audit)
-    domains = table["domain"].nunique()
-    if not 2 <= domains <= LISTED:
+def between_chart(audit: Audit) -> Chart | None:
+    """Heat map of the divergence between domains; None with fewer than two domains, or too many."""
+    d, far = audit.divergence, audit.divergence.farthest()
+    there = np.flatnonzero(d.samples > 0)
+    if far is None or len(there) > LISTED:
         return None
-    top = max(0.3, float(table["bits"].max()))
+    rows = [(audit.domains[i], audit.domains[j], float(d.between[i, j])) for i in there for j in there]
+    table = pd.DataFrame(rows, columns=["domain", "other", "bits"])
+    top, small = max(0.3, float(table["bits"].max())), len(there) > 12
     table["dark"] = table["bits"] > 0.6 * top
-    step = 52 if domains <= 12 else 18
-    base = alt.Chart(table, width=alt.Step(step), height=alt.Step(34 if domains <= 12 else 18)).encode(
+    base = alt.Chart(table, width=alt.Step(18 if small else 52), height=alt.Step(18 if small else 34)).encode(
         x=alt.X("other:N", title="other domain", sort=None, axis=alt.Axis(labelAngle=-40, labelLimit=120)),
         y=alt.Y("domain:N", title="domain", sort=None, axis=alt.Axis(labelLimit=120)),
         tooltip=["domain:N", "other:N", alt.Tooltip("bits:Q", format=".3f")],
     )
     colour = alt.Color("bits:Q", title="bits", scale=alt.Scale(scheme="purples", domain=[0, top]))
-    layers = [base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour)]
-    if domains <= 12:
+    drawing: alt.Chart | alt.LayerChart = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour)
+    if not small:
         ink = alt.condition("datum.dark", alt.value("white"), alt.value("black"))
-        layers.append(base.mark_text(fontSize=11).encode(text=alt.Text("bits:Q", format=".2f"), color=ink))
-    return _layers(*layers).properties(title=_title(between_finding(audit)))
-
-
-def between_finding(audit: Audit) -> str:
-    """Which domains differ most, in a sentence."""
-    far = audit.divergence.farthest()
-    if far is None:
-        return "There is one domain only."
-    d, (one, other) = audit.divergence, far
-    both, chance = (
-        f"{audit.domains[one]} and {audit.domains[other]}",
-        f"of which {d.chance_mismatch:.2f} would be chance",
-    )
-    if np.count_nonzero(d.samples) == 2:
-        return f"{both} differ by {d.between[far]:.2f} bits, {chance}"
-    return f"{both} differ most: {d.between[far]:.2f} bits; the mean is {d.mismatch:.2f}, {chance}"
-
-
-def _layers(*layers: alt.Chart) -> alt.LayerChart:
-    chart = alt.layer(*layers)
-    assert isinstance(chart, alt.LayerChart)  # a facet only if a layer is one
-    return chart
-
-
-def _numbers(base: alt.Chart, text: object, **mark: object) -> alt.Chart:
-    # Grey that is readable on white and on black: the page may be either.
-    return base.mark_text(color="#8a8a92", fontSize=11, **mark).encode(text=text)  # type: ignore[arg-type]
-
-
-def _title(text: str) -> alt.TitleParams:
-    """Left-aligned and in lines that fit a telephone, for a title is cut off at the chart's edge."""
-    return alt.TitleParams(text=textwrap.wrap(text, 46), anchor="start", fontSize=13)
+        drawing += base.mark_text(fontSize=11).encode(text=alt.Text("bits:Q", format=".2f"), color=ink)
+    both, chance = " and ".join(audit.domains[i] for i in far), f"{d.chance_mismatch:.2f} expected by chance"
+    title = f"{both} differ by {d.between[far]:.2f} bits, {chance}"
+    if len(there) > 2:
+        title = f"{both} differ most: {d.between[far]:.2f} bits; the mean is {d.mismatch:.2f}, {chance}"
+    return Chart("between", title, drawing, f"Heat map: divergence between domains. {title}.")

@@ -1,4 +1,4 @@
-"""The same input twice: in two classes a label is wrong, in two splits the test set leaks into training."""
+"""Duplicate inputs: across classes a label is wrong, across splits the test set leaks into training."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
@@ -12,20 +12,21 @@ from scipy.sparse.csgraph import connected_components
 
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import ImageFiles
-from crosstail.data.images.same_content import equal
-from crosstail.report.audit.inputs import Report, chunks, digest
+from crosstail.data.images.same_content import equal, equal_files
+from crosstail.report.audit.inputs import chunks, digest
+from crosstail.training.loop import Progress
 
-ALIKE = 0.995  # of product photos, the same one recoloured or re-encoded lies above, another object below
-SLACK = 0.005  # how much lower the correlation may be at a quarter of the pixels
+ALIKE = 0.995  # recoloured or re-encoded copies of product photos correlate above this, different objects below
+SLACK = 0.005  # tolerance of the coarse comparison
 BLOCK = 1024
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Which input it is, and what the data set says of it."""
+class AuditedSample:
+    """One input and its place in the data set."""
 
     row: int
-    name: str  # a file's path, or the row
+    name: str  # path of the file, or "row 7"
     domain: str
     class_: str
     split: str
@@ -33,14 +34,14 @@ class Sample:
 
 @dataclass(frozen=True)
 class Duplicate:
-    """Samples with the same content (`exact`), or pictures that look alike."""
+    """Samples with identical content (`exact`), or images that look alike."""
 
-    samples: tuple[Sample, ...]
+    samples: tuple[AuditedSample, ...]
     exact: bool
 
     @property
     def across(self) -> tuple[str, ...]:
-        """In what the samples differ: any of "class", "split" and "domain"."""
+        """How the samples differ: any of "class", "split" and "domain"."""
         values = {
             "class": {sample.class_ for sample in self.samples},
             "split": {sample.split for sample in self.samples},
@@ -49,20 +50,28 @@ class Duplicate:
         return tuple(what for what, found in values.items() if len(found) > 1)
 
 
-def equal_rows(x: Any, progress: Report) -> list[list[int]]:
-    """Groups of rows of an array with the same bytes."""
-    hashes: list[bytes] = []
+def in_files(dataset: DomainDataset) -> bool:
+    """Whether each input is an image file of its own; subclasses of ImageFiles keep images elsewhere."""
+    return type(dataset.x) is ImageFiles
+
+
+def equal_inputs(dataset: DomainDataset, progress: Progress, leave_out: Iterable[str] = ()) -> list[list[int]]:
+    """Groups of rows with identical content: the bytes of files, or the values of anything else."""
+    x, hashes = dataset.x, list[bytes]()
+    if in_files(dataset):
+        ignored = set(leave_out)
+        named = enumerate(row_names(dataset))
+        return equal_files({row: x.root / name for row, name in named if name not in ignored}, progress)
     for rows in chunks(len(x)):
         hashes += map(digest, np.asarray(x[rows]))
         progress("comparing", len(hashes), len(x))
     return equal(enumerate(hashes))
 
 
-def alike(thumbnails: NDArray[np.uint8], progress: Report, threshold: float = ALIKE) -> list[list[int]]:
-    """Groups of images whose grey thumbnails (N, 32, 32) correlate by `threshold` or more, directly or over others.
+def alike(thumbnails: NDArray[np.uint8], progress: Progress, threshold: float = ALIKE) -> list[list[int]]:
+    """Connected groups of images whose grey thumbnails (N, 32, 32) correlate by `threshold` or more.
 
-    All are compared with all at a quarter of the pixels, which alike images pass as well; then those that did.
-    Images of one grey are like nothing.
+    All pairs are compared at a quarter of the pixels, candidates again at full size. Uniform images match nothing.
     """
     n, height, width = thumbnails.shape
     fine = _standardised(thumbnails)
@@ -73,7 +82,7 @@ def alike(thumbnails: NDArray[np.uint8], progress: Report, threshold: float = AL
         pairs = np.stack(np.nonzero(candidates)) + start
         pieces = np.array_split(pairs, len(pairs[0]) // BLOCK + 1, axis=1)
         found += (piece[:, np.einsum("ij,ij->i", *fine[piece]) >= threshold] for piece in pieces)
-        progress("looking for images that are alike", min(start + BLOCK, n), n)
+        progress("searching for near-duplicate images", min(start + BLOCK, n), n)
     one, other = np.concatenate(found, axis=1)
     graph = coo_array((np.ones(len(one), np.bool_), (one, other)), shape=(n, n))
     _, component = connected_components(graph, directed=False)
@@ -81,7 +90,7 @@ def alike(thumbnails: NDArray[np.uint8], progress: Report, threshold: float = AL
 
 
 def _standardised(images: NDArray[Any]) -> NDArray[np.float32]:
-    """Each image (N, H, W) with mean 0 and length 1, (N, H * W); 0 where the contrast is below two grey levels."""
+    """Each image (N, H, W) with zero mean and unit norm, (N, H * W); 0 if its contrast is below two grey levels."""
     z = images.reshape(len(images), images.shape[1] * images.shape[2]).astype(np.float32)
     z -= z.mean(axis=1, keepdims=True)
     norm = np.linalg.norm(z, axis=1, keepdims=True)
@@ -89,13 +98,13 @@ def _standardised(images: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def describe(groups: Iterable[Sequence[int]], dataset: DomainDataset, *, exact: bool) -> list[Duplicate]:
-    """Say what the rows of each group are; groups that differ in class come first, then those in split."""
-    found = [Duplicate(_unlike_first([_sample(dataset, row) for row in group]), exact) for group in groups]
+    """Look up the rows of each group; groups across classes come first, then those across splits."""
+    found = [Duplicate(_one_of_each_first([_sample(dataset, row) for row in group]), exact) for group in groups]
     return sorted(found, key=lambda duplicate: ["class" not in duplicate.across, "split" not in duplicate.across])
 
 
-def _unlike_first(samples: Sequence[Sample]) -> tuple[Sample, ...]:
-    """One of each (domain, class, split) before the second of any, so that the first few show the problem."""
+def _one_of_each_first(samples: Sequence[AuditedSample]) -> tuple[AuditedSample, ...]:
+    """One sample of each (domain, class, split) before the second of any, so that the first few show the problem."""
     seen: dict[Hashable, int] = defaultdict(int)
     ranked = []
     for sample in samples:
@@ -105,8 +114,8 @@ def _unlike_first(samples: Sequence[Sample]) -> tuple[Sample, ...]:
     return tuple(sample for _, sample in sorted(ranked, key=lambda pair: pair[0]))
 
 
-def _sample(dataset: DomainDataset, row: int) -> Sample:
-    return Sample(
+def _sample(dataset: DomainDataset, row: int) -> AuditedSample:
+    return AuditedSample(
         row=row,
         name=row_names(dataset, np.array([row]))[0],
         domain=dataset.domains[dataset.domain[row]],
@@ -115,7 +124,7 @@ def _sample(dataset: DomainDataset, row: int) -> Sample:
     )
 
 
-def row_names(dataset: DomainDataset, rows: NDArray[np.int64]) -> list[str]:
-    """The files' paths as the source has them, or "row 7"."""
-    x = dataset.x
-    return x.paths(rows) if isinstance(x, ImageFiles) else [f"row {row}" for row in rows]
+def row_names(dataset: DomainDataset, rows: NDArray[np.int64] | None = None) -> list[str]:
+    """Paths relative to the source, or "row 7"; by default of every row."""
+    rows = np.arange(len(dataset)) if rows is None else rows
+    return dataset.x.paths(rows) if isinstance(dataset.x, ImageFiles) else [f"row {row}" for row in rows]

@@ -1,162 +1,139 @@
-"""What somebody should look at, in sentences."""
+"""What deserves attention before training, in sentences."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from crosstail.report.audit.duplicates import Duplicate
 from crosstail.report.audit.inputs import EmbeddingInputs
 from crosstail.report.audit.result import Audit, Pair
-from crosstail.report.audit.wording import has, sentence, several
+from crosstail.report.wording import has, sentence, several
 
-SPARSE_TEST = 10  # test samples of a pair below which its accuracy says little
-MUCH = 0.2  # share of images that look alike from which on it is no accident
-MEMBERS = 4  # of a group of duplicates, that are shown
-
-Level = Literal["problem", "note"]
+SPARSE_TEST = 10  # below this many test samples, the accuracy of a pair says little
+COMMON = 0.2  # share of near-duplicates above which they are probably typical of the data
+MEMBERS = 4  # samples shown per group of duplicates
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A problem is to be solved before training, a note to be known; the examples are all there are."""
+class AuditFinding:
+    """A sentence with every example behind it; a problem should be solved before training."""
 
-    level: Level
     text: str
     examples: tuple[str, ...] = ()
+    problem: bool = False
 
 
-def findings(audit: Audit) -> list[Finding]:
-    """Everything worth a look, problems first."""
-    said = [Finding("note", sentence(note)) for note in audit.notes]
-    found = [*_labels(audit), *_tests(audit), *_inputs(audit), *_duplicates(audit), *said]
-    return sorted(found, key=lambda finding: finding.level != "problem")
+def findings(audit: Audit) -> list[AuditFinding]:
+    """Everything worth attention, problems first."""
+    notes = [AuditFinding(sentence(note)) for note in audit.notes]
+    found = [*_labels(audit), *_tests(audit), *_inputs(audit), *_duplicates(audit), *notes]
+    return sorted(found, key=lambda finding: not finding.problem)
 
 
-def _labels(audit: Audit) -> Iterable[Finding]:
-    def pairs(found: list[Pair], *, counted: bool = False) -> tuple[str, ...]:
-        return tuple(audit.pair_name(p) + (f" ({audit.train[p]})" if counted else "") for p in found)
+def _count(examples: Sequence[str], one: str, many: str, text: str, *, problem: bool = False) -> list[AuditFinding]:
+    """How many things have a property, or nothing if none do."""
+    n = len(examples)
+    return [AuditFinding(f"{several(n, one, many)} {has(n)} {text}", tuple(examples), problem)] if n else []
+
+
+def _labels(audit: Audit) -> Iterable[AuditFinding]:
+    def pairs(found: list[Pair], *, counted: bool = False) -> list[str]:
+        return [audit.pair_name(pair) + (f" ({audit.train[pair]})" if counted else "") for pair in found]
 
     missing = [audit.classes[c] for c in audit.missing_classes("train")]
-    if missing:
-        n = len(missing)
-        text = f"{several(n, 'class', 'classes')} {has(n)} no training sample in any domain and cannot be learned."
-        yield Finding("problem", text, tuple(missing))
-    empty = [audit.domains[d] for d in audit.empty_domains]
-    if empty:
-        text = f"{several(len(empty), 'domain')} {has(len(empty))} no training sample."
-        yield Finding("note", text, tuple(empty))
-    lone = [audit.domains[d] for d in np.flatnonzero((audit.train > 0).sum(axis=1) == 1)]
-    if lone and len(audit.classes) > 1:
-        text = (
-            f"{several(len(lone), 'domain')} {has(len(lone))} training samples of one class only: it shows the domain."
-        )
-        yield Finding("note", text, tuple(lone))
-    # What has no training sample because its class or its domain has none is said already.
+    yield from _count(
+        missing, "class", "classes", "no training sample in any domain and cannot be learned.", problem=True
+    )
+    yield from _count([audit.domains[d] for d in audit.empty_domains], "domain", "domains", "no training sample.")
+    if len(audit.classes) > 1:
+        lone = [audit.domains[d] for d in np.flatnonzero((audit.train > 0).sum(axis=1) == 1)]
+        text = "training samples of a single class only, so that the domain gives the class away."
+        yield from _count(lone, "domain", "domains", text)
+    # Pairs of an empty domain or a missing class are reported above.
     apart = [(d, c) for d, c in audit.zero_pairs if audit.train[d].any() and audit.train[:, c].any()]
-    if apart:
-        text = (
-            f"{several(len(apart), 'pair')} of {audit.train.size:,} {has(len(apart))} no training sample, "
-            "though the class has some in another domain."
-        )
-        yield Finding("note", text, pairs(apart))
-    if audit.few_pairs:
-        n = len(audit.few_pairs)
-        text = f"{several(n, 'pair')} of {audit.train.size:,} {has(n)} 1 to {audit.few} training samples (few-shot)."
-        yield Finding("note", text, pairs(audit.few_pairs, counted=True))
-    if audit.single_domain_classes:
-        n = len(audit.single_domain_classes)
-        verb = "lives" if n == 1 else "live"
-        text = f"{several(n, 'class', 'classes')} {verb} in one domain only: there BoDA has nothing to align with."
-        yield Finding("note", text, pairs(audit.single_domain_classes, counted=True))
+    of_all = [f"of {audit.train.size:,} pairs"] * 2
+    yield from _count(pairs(apart), *of_all, "no training sample, though the class has some in another domain.")
+    text = f"1 to {audit.few} training samples (few-shot)."
+    yield from _count(pairs(audit.few_pairs, counted=True), *of_all, text)
+    text = "training samples in one domain only: BoDA has nothing to align there."
+    yield from _count(pairs(audit.single_domain_classes, counted=True), "class", "classes", text)
 
 
-def _tests(audit: Audit) -> Iterable[Finding]:
+def _tests(audit: Audit) -> Iterable[AuditFinding]:
     if not audit.counts["val"].any():
-        yield Finding("problem", "There is no validation sample: nothing says which step or which trial is the best.")
+        yield AuditFinding("There are no validation samples to select a step or a trial on.", problem=True)
     if not audit.counts["test"].any():
-        yield Finding("problem", "There is no test sample: nothing can be reported.")
+        yield AuditFinding("There are no test samples to report accuracy on.", problem=True)
         return
-    untested = audit.untested_pairs
-    if untested:
-        n = len(untested)
-        text = f"{several(n, 'pair')} {has(n)} training samples but no test sample: their accuracy stays unknown."
-        yield Finding("note", text, tuple(audit.pair_name(pair) for pair in untested))
+    untested = [audit.pair_name(pair) for pair in audit.untested_pairs]
+    yield from _count(untested, "pair", "pairs", "training samples but no test sample: its accuracy stays unknown.")
     tested = audit.counts["test"][audit.counts["test"] > 0]
     low, high = int(tested.min()), int(tested.max())
     if low < SPARSE_TEST:
         sizes = several(low, "test sample") if low == high else f"{low:,} to {high:,} test samples"
-        text = f"Tested pairs have {sizes} each: one answer moves the accuracy by up to {100 / low:.0f} points."
-        yield Finding("note", text)
+        yield AuditFinding(
+            f"Tested pairs have {sizes} each: one answer changes a pair's accuracy by up to {100 / low:.0f} points."
+        )
     elif low != high:
-        text = f"The test set is not balanced ({low:,} to {high:,} samples per pair): the mean over pairs is not that"
-        yield Finding("note", f"{text} over domains.")
+        yield AuditFinding(
+            f"The test set is not balanced ({low:,} to {high:,} samples per pair): the mean over pairs differs from "
+            "the mean over domains."
+        )
 
 
-def _inputs(audit: Audit) -> Iterable[Finding]:
+def _inputs(audit: Audit) -> Iterable[AuditFinding]:
     inputs = audit.inputs
     if isinstance(inputs, EmbeddingInputs):
-        if inputs.not_finite:
-            n = len(inputs.not_finite)
-            text = f"{several(n, 'row')} {has(n)} a value that is NaN or infinite."
-            yield Finding("problem", text, tuple(f"row {row}" for row in inputs.not_finite))
-        if inputs.constant:
-            n = len(inputs.constant)
-            text = f"{several(n, 'feature')} of {inputs.width} {has(n)} the same value in every row."
-            yield Finding("note", text, tuple(f"feature {feature}" for feature in inputs.constant))
+        rows = [f"row {row}" for row in inputs.not_finite]
+        yield from _count(rows, "row", "rows", "a NaN or infinite value.", problem=True)
+        constant = [f"feature {feature}" for feature in inputs.constant]
+        yield from _count(constant, "feature", "features", f"the same value in every row, of {inputs.width}.")
         return
     if inputs.broken:
-        n = len(inputs.broken)
-        text = f"{several(n, 'image')} cannot be read."
-        yield Finding("problem", text, tuple(f"{name}: {reason}" for name, reason in inputs.broken))
-    if inputs.blank:
-        n = len(inputs.blank)
-        text = f"{several(n, 'image')} {has(n)} one colour all over."
-        yield Finding("note", text, inputs.blank)
+        text = f"{several(len(inputs.broken), 'image')} cannot be read."
+        yield AuditFinding(text, tuple(f"{name}: {reason}" for name, reason in inputs.broken), problem=True)
+    yield from _count(inputs.blank, "image", "images", "a single colour.")
 
 
-def exact_findings(duplicates: Iterable[Duplicate], thing: str) -> Iterable[Finding]:
-    """What occurs twice, by how bad that is."""
-    kinds: tuple[tuple[str, Level, str], ...] = (
-        ("class", "problem", "in two classes: at least one of the labels is wrong"),
-        ("split", "problem", "in two splits: figures on validation or test would be too good"),
-        ("domain", "note", "in two domains"),
-        ("", "note", "more than once in the same pair and split"),
+def exact_findings(duplicates: Iterable[Duplicate], noun: str) -> Iterable[AuditFinding]:
+    """Exact duplicates, the most harmful kind first; `noun` is "image" or "row"."""
+    kinds = (
+        ("class", True, "across classes: at least one of the labels is wrong."),
+        ("split", True, "across splits: accuracy on validation or test would be inflated."),
+        ("domain", False, "across domains."),
+        ("", False, "within the same pair and split."),
     )
     exact = [duplicate for duplicate in duplicates if duplicate.exact]
-    for what, level, where in kinds:
-        found = [duplicate for duplicate in exact if _is(duplicate, what)]
-        if found:
-            text = f"{several(len(found), thing)} {'occurs' if len(found) == 1 else 'occur'} {where}."
-            yield Finding(level, text, tuple(members(duplicate) for duplicate in found))
+    for what, problem, where in kinds:
+        found = [members(duplicate) for duplicate in exact if _is(duplicate, what)]
+        yield from _count(found, noun, f"{noun}s", f"exact duplicates {where}", problem=problem)
 
 
-def _duplicates(audit: Audit) -> Iterable[Finding]:
+def _duplicates(audit: Audit) -> Iterable[AuditFinding]:
     yield from exact_findings(audit.duplicates, "image" if audit.is_image else "row")
     near = [duplicate for duplicate in audit.duplicates if not duplicate.exact]
-    much = sum(len(duplicate.samples) for duplicate in near) > MUCH * audit.num_samples
+    common = sum(len(duplicate.samples) for duplicate in near) > COMMON * audit.num_samples
     for what, where in (
-        ("class", "but differ in class: look at their labels"),
-        ("split", "and are in two splits: figures on validation or test may be too good"),
+        ("class", "different classes: check their labels."),
+        ("split", "different splits: accuracy on validation or test may be inflated."),
     ):
-        found = [duplicate for duplicate in near if _is(duplicate, what)]
-        if found:
-            text = f"{several(len(found), 'group of images looks', 'groups of images look')} alike {where}."
-            text += " With so many, it may be the nature of these images." if much else ""
-            yield Finding("note", text, tuple(members(duplicate) for duplicate in found))
+        found = [members(duplicate) for duplicate in near if _is(duplicate, what)]
+        where += " With so many, such similarity may be typical of these images." * common
+        nouns = ["group of near-duplicate images", "groups of near-duplicate images"]
+        yield from _count(found, *nouns, f"members in {where}")
     if not audit.alike_searched and audit.is_image:
-        yield Finding("note", "Images that look alike but are not equal were not looked for.")
+        yield AuditFinding("Near-duplicate images were not searched for.")
 
 
 def _is(duplicate: Duplicate, what: str) -> bool:
     if what in ("class", "split"):
         return what in duplicate.across
-    return duplicate.across == ((what,) if what else ())  # what is in two classes or splits is listed there
+    return duplicate.across == ((what,) if what else ())  # duplicates across classes or splits are listed there
 
 
 def members(duplicate: Duplicate) -> str:
-    """The samples of a duplicate with what they differ in, joined by = or ~."""
+    """The samples of a duplicate and how they differ, joined by = (exact) or ~ (near)."""
     shown = []
     for sample in duplicate.samples[:MEMBERS]:
         said = {"class": sample.class_, "split": sample.split, "domain": sample.domain}

@@ -1,10 +1,10 @@
-"""What the inputs are: sizes and modes of images, width and soundness of embeddings."""
+"""Facts about the inputs: sizes and modes of images, width and validity of embeddings."""
 
 import hashlib
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +15,15 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from crosstail.data.images.decode import FORMATS, BrokenImage, read_image
+from crosstail.training.loop import Progress
 
-Report = Callable[[str, int, int], None]
-"""Called with a word for what is done, how much is done, and of how much."""
-
-THUMBNAIL = 32  # pixels each way, grey
+THUMBNAIL = 32  # pixels per side, grey
 CHUNK = 256
 
 
 @dataclass(frozen=True)
 class ImageSummary:
-    """The images of one domain, or of all; sizes are (width, height), of the smallest, median and largest area."""
+    """Images of one domain, or of all; sizes are (width, height), ranked by area."""
 
     images: int
     smallest: tuple[int, int]
@@ -37,22 +35,22 @@ class ImageSummary:
 
 @dataclass(frozen=True, eq=False)
 class ImageInputs:
-    """Facts of images; those that cannot be opened are `broken` and in no summary."""
+    """Facts about images; `broken` ones are excluded from the summaries."""
 
     overall: ImageSummary
     per_domain: tuple[ImageSummary, ...]
     broken: tuple[tuple[str, str], ...]  # name and reason
-    blank: tuple[str, ...]  # names of those of one colour
+    blank: tuple[str, ...]  # images of a single colour
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingInputs:
-    """Facts of embeddings; the norms are those of the rows that are finite."""
+    """Facts about embeddings; norms are of the finite rows."""
 
     width: int
     dtype: str
-    not_finite: tuple[int, ...]  # rows with NaN or an infinite value
-    constant: tuple[int, ...]  # features with one value in all rows
+    not_finite: tuple[int, ...]  # rows with a NaN or infinite value
+    constant: tuple[int, ...]  # features with the same value in every row
     norms: tuple[float, float, float]  # smallest, median, largest
 
 
@@ -72,16 +70,16 @@ def read_image_files(
     num_domains: int,
     *,
     thumbnails: bool,
-    progress: Report,
+    progress: Progress,
 ) -> tuple[ImageInputs, NDArray[np.uint8] | None]:
-    """Read the headers, and grey thumbnails (N, 32, 32) if asked for: those of what is broken are black.
+    """Read headers and, if requested, grey thumbnails (N, 32, 32), black for broken images.
 
-    With thumbnails every image is decoded, in the smallest size that its format has (JPEG: 2 ms a photo), so that
-    those that end too early are found too.
+    With thumbnails every image is decoded, at the smallest size its format offers (JPEG: 2 ms per photo), so that
+    truncated files are found too.
     """
     headers: list[_Header] = []
-    # The filters are the process's, so they hold in the threads too: a library's remark on somebody's EXIF data
-    # is no finding, and what cannot be opened is listed.
+    # Warning filters are global, so they apply to the threads. Decoders warn about EXIF data, which is not a finding;
+    # unreadable files are listed.
     with warnings.catch_warnings(), ThreadPoolExecutor(min(8, 2 * (os.cpu_count() or 1))) as pool:
         warnings.simplefilter("ignore")
         for start in range(0, len(names), CHUNK):
@@ -104,7 +102,7 @@ def read_image_files(
 
 def _header(path: Path, thumbnail: bool) -> _Header:
     try:
-        # Read as for training, so that what is broken here is what is broken there.
+        # Decode as in training, so that both agree on what is broken.
         pixels = read_image(path, at_least=THUMBNAIL) if thumbnail else None
         with Image.open(path, formats=FORMATS) as image:
             grey = None if pixels is None else _grey(Image.fromarray(pixels))
@@ -112,8 +110,8 @@ def _header(path: Path, thumbnail: bool) -> _Header:
     except BrokenImage as error:
         return _Header(broken=error.problem)
     except UnidentifiedImageError:
-        return _Header(broken=f"is none of {', '.join(FORMATS)}")
-    except Exception as error:  # decoders raise anything on a broken file, and one such file must not end the audit
+        return _Header(broken=f"is not one of {', '.join(FORMATS)}")
+    except Exception as error:  # decoders raise anything, and one bad file must not end the audit
         return _Header(broken=getattr(error, "strerror", None) or str(error) or type(error).__name__)
 
 
@@ -122,7 +120,7 @@ def _grey(image: Image.Image) -> NDArray[np.uint8]:
 
 
 def _is_blank(thumbnail: NDArray[np.uint8]) -> bool:
-    return int(thumbnail.max()) - int(thumbnail.min()) <= 2  # JPEG leaves a grey level or two
+    return int(thumbnail.max()) - int(thumbnail.min()) <= 2  # JPEG artefacts are a grey level or two
 
 
 def _summary(headers: Sequence[_Header]) -> ImageSummary:
@@ -139,9 +137,9 @@ def _summary(headers: Sequence[_Header]) -> ImageSummary:
 
 
 def read_image_array(
-    x: Any, names: Sequence[str], domain: NDArray[np.int64], num_domains: int, *, thumbnails: bool, progress: Report
+    x: Any, names: Sequence[str], domain: NDArray[np.int64], num_domains: int, *, thumbnails: bool, progress: Progress
 ) -> tuple[ImageInputs, NDArray[np.uint8] | None, dict[int, bytes]]:
-    """The same of images (N, H, W, 3) in memory, or of what is indexed like them, and a hash of each sound one."""
+    """The same for an array of images (N, H, W, 3) or anything indexed like one, with a hash of each valid image."""
     size = int(x.shape[2]), int(x.shape[1])
     blank: list[str] = []
     broken: dict[int, str] = {}
@@ -170,7 +168,7 @@ def read_image_array(
 
 
 def _each(x: Any, rows: NDArray[np.int64], broken: dict[int, str]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Every image with its row, several at a time as long as none is broken."""
+    """Each image with its row, read in chunks as long as none is broken."""
     try:
         yield from zip(rows.tolist(), np.asarray(x[rows]), strict=True)
     except BrokenImage as error:
@@ -182,12 +180,12 @@ def _each(x: Any, rows: NDArray[np.int64], broken: dict[int, str]) -> Iterator[t
 
 
 def digest(row: NDArray[Any]) -> bytes:
-    """What equal rows have in common, and others not."""
+    """Content hash of a row."""
     return hashlib.blake2b(row.tobytes(), digest_size=16).digest()
 
 
 def read_embeddings(x: Any) -> EmbeddingInputs:
-    """Facts of embeddings (N, F)."""
+    """Facts about embeddings (N, F)."""
     lowest, highest = np.full(x.shape[1], np.inf), np.full(x.shape[1], -np.inf)
     norms, wrong = [np.zeros(0)], [np.zeros(0, np.int64)]
     for rows in chunks(len(x), 4096):
@@ -208,7 +206,7 @@ def read_embeddings(x: Any) -> EmbeddingInputs:
 
 
 def chunks(n: int, size: int = CHUNK) -> list[NDArray[np.int64]]:
-    """The row numbers 0 to n − 1 in pieces.
+    """Row indices 0 to n − 1 in chunks.
 
     >>> [piece.tolist() for piece in chunks(3, 2)]
     [[0, 1], [2]]

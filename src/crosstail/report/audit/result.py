@@ -1,4 +1,4 @@
-"""What is known of a data set before any training."""
+"""What is known about a data set before training."""
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -17,9 +17,9 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Counts, divergences, duplicates and facts of the inputs; pairs are (domain, class) by index.
+    """Counts, label divergence, duplicates and facts about the inputs; a pair is (domain, class) by index.
 
-    A pair with more than `many` training samples is many-shot, one with 1 to `few` is few-shot.
+    Pairs with more than `many` training samples are many-shot, those with 1 to `few` few-shot.
     """
 
     name: str
@@ -29,74 +29,74 @@ class Audit:
     divergence: LabelDivergence  # of the training set
     inputs: ImageInputs | EmbeddingInputs
     duplicates: tuple[Duplicate, ...]
-    alike_searched: bool  # whether pictures that look alike were looked for
+    alike_searched: bool  # whether near-duplicate images were searched for
     many: int = 100
     few: int = 20
-    notes: tuple[str, ...] = ()  # what the source has to say
+    notes: tuple[str, ...] = ()  # from the source
     advice: tuple[str, ...] = ()
 
     @property
     def train(self) -> NDArray[np.int64]:
-        """N[d, c], the training samples per pair."""
+        """Training samples per pair, N[d, c]."""
         return self.counts["train"]
 
     @property
     def num_samples(self) -> int:
-        """Of all splits."""
+        """Samples in all splits."""
         return sum(int(table.sum()) for table in self.counts.values())
 
     @property
     def is_image(self) -> bool:
-        """Whether the inputs are images and not embeddings."""
+        """Whether the inputs are images rather than embeddings."""
         return isinstance(self.inputs, ImageInputs)
 
     @cached_property
     def shots(self) -> NDArray[np.str_]:
-        """The shot group of every pair (D, C)."""
+        """Shot group of each pair (D, C)."""
         return shot_group(self.train, self.many, self.few)
 
     @property
     def zero_pairs(self) -> list[Pair]:
-        """Pairs with no training sample."""
+        """Pairs without training samples."""
         return _pairs(self.train == 0)
 
     @property
     def few_pairs(self) -> list[Pair]:
-        """Few-shot pairs, the smallest first."""
+        """Few-shot pairs, smallest first."""
         return sorted(_pairs(self.shots == "few"), key=lambda pair: int(self.train[pair]))
 
     @property
     def untested_pairs(self) -> list[Pair]:
-        """Pairs that are trained on but have no test sample."""
+        """Pairs with training samples but no test samples."""
         return _pairs((self.train > 0) & (self.counts["test"] == 0))
 
     @property
     def single_domain_classes(self) -> list[Pair]:
-        """The only pair of every class that has training samples in one domain only, of several that have some."""
+        """The only pair of each class that a single domain has training samples of; none with one domain."""
         if np.count_nonzero(self.train.sum(axis=1)) < 2:
             return []
         return _pairs((self.train > 0) & ((self.train > 0).sum(axis=0) == 1)[None, :])
 
     @property
     def empty_domains(self) -> list[int]:
-        """Domains with no training sample."""
+        """Domains without training samples."""
         return [int(d) for d in np.flatnonzero(self.train.sum(axis=1) == 0)]
 
     def missing_classes(self, split: str) -> list[int]:
-        """Classes with no sample in a split, in any domain."""
+        """Classes without samples in a split, in any domain."""
         return [int(c) for c in np.flatnonzero(self.counts[split].sum(axis=0) == 0)]
 
     def shot_counts(self, domain: int | None = None) -> dict[str, int]:
-        """How many pairs of a domain, or of all, are many-, medium-, few- and zero-shot."""
+        """Number of many-, medium-, few- and zero-shot pairs of one domain, or of all."""
         group = self.shots if domain is None else self.shots[domain]
         return {shot: int((group == shot).sum()) for shot in SHOTS}
 
     def pair_name(self, pair: Pair) -> str:
-        """As in "sketch / dog"."""
+        """Such as "sketch / dog"."""
         return f"{self.domains[pair[0]]} / {self.classes[pair[1]]}"
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain values; null stands for what a domain without training samples does not have."""
+        """Everything as plain values; null where a domain has no training samples to measure."""
         divergence = self.divergence
         return {
             "name": self.name,

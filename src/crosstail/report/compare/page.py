@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from crosstail.report.audit.wording import several
+from crosstail.report.wording import several
 from crosstail.report.compare.charts import (
     Figure,
     counts_figure,

@@ -1,25 +1,24 @@
-"""The tables of a run as pictures."""
+"""Charts of a run, drawn from its tables."""
 
 import altair as alt
 import pandas as pd
 
 from crosstail.report.charts import INK, PALETTE
-from crosstail.report.page import Chart
 
-NUMBERED = 40  # classes, or domains, up to which a cell has room for its number
+NUMBERED = 40  # classes or domains up to which cells have room for a number
 PANEL = 60  # rows of smaller cells in one panel
 
 
 def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.ConcatChart:
-    """Test accuracy per pair as a heat map, with the more of domains and classes downwards, in panels if many.
+    """Heat map of the test accuracy per pair; the longer of domains and classes runs downwards, in panels if long.
 
-    Few-shot pairs have a triangle and zero-shot pairs a cross; a grey cell has no test samples.
+    Few-shot pairs have a triangle, zero-shot pairs a cross; grey cells have no test samples.
     """
     across, down = "domain", "class"
     if pairs["domain"].nunique() > pairs["class"].nunique():
         across, down = down, across
     numbered = pairs[down].nunique() <= NUMBERED
-    if not numbered:  # so many are easier to take in from the worst to the best
+    if not numbered:  # long lists are easier to read from worst to best
         mean = pairs.groupby(down)["accuracy"].transform("mean")
         pairs = pairs.assign(mean=mean).sort_values(["mean", down], kind="stable")
     rank = pairs[down].map({name: i for i, name in enumerate(dict.fromkeys(pairs[down]))})
@@ -37,7 +36,7 @@ def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, number
             "class:N",
             alt.Tooltip("count:Q", title=count_title),
             alt.Tooltip("accuracy:Q", title="test accuracy, %", format=".1f"),
-            alt.Tooltip("hits:Q", title="right"),
+            alt.Tooltip("hits:Q", title="correct"),
             alt.Tooltip("tested:Q", title="of test samples"),
             alt.Tooltip("low:Q", title="95 % interval from", format=".1f"),
             alt.Tooltip("high:Q", title="to", format=".1f"),
@@ -70,8 +69,8 @@ def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, number
     return chart
 
 
-def accuracy_chart(table: pd.DataFrame, stage_one: int) -> Chart:
-    """Pair average per step on validation and test; a ring is around the evaluation that is reported."""
+def accuracy_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart:
+    """Pair average per step on validation and test, with a ring around the reported evaluation."""
     base = _curve(table, "split:N", ["validation", "test"]).encode(
         y=alt.Y("accuracy:Q", title="pair average, %", scale=alt.Scale(zero=False)),
         tooltip=["stage:O", "step:Q", "split:N", alt.Tooltip("accuracy:Q", format=".1f")],
@@ -80,7 +79,7 @@ def accuracy_chart(table: pd.DataFrame, stage_one: int) -> Chart:
     return alt.layer(base.mark_line(point=True), ring, *_second_stage(table, stage_one))
 
 
-def loss_chart(table: pd.DataFrame, stage_one: int) -> Chart:
+def loss_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart:
     """Each loss term per step."""
     base = _curve(table, "term:N", list(dict.fromkeys(table["term"]))).encode(
         y=alt.Y("loss:Q", title="loss"),
@@ -97,7 +96,7 @@ def transfer_chart(table: pd.DataFrame) -> alt.Chart:
         .mark_line(point=True)
         .encode(
             y=alt.Y("distance:Q", title="mean distance in feature space"),
-            strokeDash=alt.StrokeDash("statistic:N", sort=order, legend=None),  # β and γ often lie on each other
+            strokeDash=alt.StrokeDash("statistic:N", sort=order, legend=None),  # β and γ often coincide
             tooltip=["step:Q", "statistic:N", alt.Tooltip("distance:Q", format=".2f")],
         )
     )
@@ -113,7 +112,7 @@ def _curve(table: pd.DataFrame, colour: str, order: list[str]) -> alt.Chart:
 
 
 def _second_stage(table: pd.DataFrame, stage_one: int) -> list[alt.Chart]:
-    """A line where stage two begins, if there is one."""
+    """A vertical line where stage two begins, if there is one."""
     if not (table["stage"] == 2).any():
         return []
     base = alt.Chart(pd.DataFrame({"at": [stage_one], "what": "stage two"})).encode(x="at:Q")

@@ -33,4 +33,5 @@ def _option(name: str, value: Any) -> Iterator[str]:
         return
     values = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
     for one in values if isinstance(values, list | tuple) else [] if value is None else [value]:
-        yield from (option, str(one))
+        text = str(one)
+        yield from (f"{option}={text}",) if text.startswith("-") else (option, text)

@@ -1,10 +1,10 @@
-"""Data first: what the page of a finished run shows, as tables.
+"""The data behind the page of a run, as tables.
 
-A page is over one run, or over the folds of a protocol that leaves each domain out in turn: every fold is tested on its
-own domain, so that together they test every pair once, as one run over all domains does.
+A page covers one run, or the folds of a protocol that leaves out each domain in turn. Each fold is tested on the domain
+it leaves out, so that together the folds test every pair once, as one run over all domains does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,30 +13,30 @@ import pandas as pd
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, PairAccuracy, shot_group, wilson
 from crosstail.metrics.views import View
-from crosstail.report.tables import Result, label_table
+from crosstail.report.tables import label_table
+from crosstail.training.result import Evaluation, RunResult
 
-Record = Mapping[str, Any]
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
 
 
-def tested(results: Sequence[Result]) -> PairAccuracy:
-    """Hits and totals of every pair, over all folds."""
-    parts = [PairAccuracy.from_json(result["test"]) for result in results]
+def tested(results: Sequence[RunResult]) -> PairAccuracy:
+    """Test hits and totals of every pair, summed over the folds."""
+    parts = [result.test.pairs() for result in results]
     return PairAccuracy(np.sum([part.hits for part in parts], axis=0), np.sum([part.totals for part in parts], axis=0))
 
 
-def pair_table(results: Sequence[Result]) -> pd.DataFrame:
-    """One row per pair: training count and shot group, hits of so many tested, accuracy in % with Wilson's interval.
+def pair_table(results: Sequence[RunResult]) -> pd.DataFrame:
+    """One row per pair: training count, shots, hits, test samples, accuracy in % with Wilson's interval.
 
-    Where domains are unseen, only they have rows, and the count is that of the class in the domains trained on.
+    With unseen domains, only these have rows, and the count is that of the class in the other domains.
     """
     first, accuracy = results[0], tested(results)
-    counts = np.array(first["counts"])
-    unseen = {r["spec"]["unseen"]: np.sum(r["counts"], axis=0) for r in results if r["spec"]["unseen"] is not None}
+    counts = np.array(first.counts)
+    unseen = {r.spec.unseen: np.sum(r.counts, axis=0) for r in results if r.spec.unseen is not None}
     for domain, of_class in unseen.items():
-        counts[first["domains"].index(domain)] = of_class
-    table = label_table(counts, first["domains"], first["classes"])
-    table["shot"] = shot_group(table["count"], *shot_thresholds(first["spec"]["dataset"]))
+        counts[first.domains.index(domain)] = of_class
+    table = label_table(counts, first.domains, first.classes)
+    table["shot"] = shot_group(table["count"], *shot_thresholds(first.spec.dataset))
     table["hits"], table["tested"] = accuracy.hits.ravel(), accuracy.totals.ravel()
     low, high = wilson(accuracy.hits.ravel(), accuracy.totals.ravel())
     table["accuracy"], table["low"], table["high"] = 100 * accuracy.matrix.ravel(), 100 * low, 100 * high
@@ -44,30 +44,30 @@ def pair_table(results: Sequence[Result]) -> pd.DataFrame:
 
 
 def worst_table(pairs: pd.DataFrame, number: int = 10) -> pd.DataFrame:
-    """The pairs with the lowest accuracy; of equal ones, those with the lowest interval first."""
+    """The pairs with the lowest accuracy; ties are broken by the lower interval."""
     return pairs[pairs["tested"] > 0].sort_values(["accuracy", "high", "low"], kind="stable").head(number)
 
 
-def headline_table(results: Sequence[Result]) -> pd.DataFrame:
-    """One row per figure: its value in % with a 95 % interval, and what it is of; none without test samples."""
+def headline_table(results: Sequence[RunResult]) -> pd.DataFrame:
+    """One row per metric: its value in % with a 95 % interval, and what it covers; empty without test samples."""
     first, accuracy, pairs = results[0], tested(results), pair_table(results)
     pairs = pairs[pairs["tested"] > 0]
     rows: list[tuple[str, Any, Any, str]] = []
     if len(pairs):
         worst = worst_table(pairs, 1).iloc[0]
-        share = {n: value for n, value in zip(first["domains"], accuracy.domains, strict=True) if value is not None}
+        share = {n: value for n, value in zip(first.domains, accuracy.domains, strict=True) if value is not None}
         views: dict[str, tuple[View, str]] = {
-            "pair average": ("pair_average", f"{len(pairs):,} pairs, all counting alike"),
+            "pair average": ("pair_average", f"{len(pairs):,} pairs, equally weighted"),
             "worst pair": ("worst_pair", f"{worst['domain']} / {worst['class']}"),
         }
         if len(share) > 1:
-            views["average over domains"] = "average", f"{len(share):,} domains, all counting alike"
+            views["average over domains"] = "average", f"{len(share):,} domains, equally weighted"
             views["worst domain"] = "worst_domain", min(share, key=share.__getitem__)
         else:
             views["all samples"] = "average", next(iter(share))
         rows += [(name, getattr(accuracy, of), accuracy.interval(of), what) for name, (of, what) in views.items()]
-    if first["spec"]["unseen"] is None:  # of an unseen domain every pair is zero-shot
-        many, few = shot_thresholds(first["spec"]["dataset"])
+    if first.spec.unseen is None:  # in an unseen domain every pair is zero-shot
+        many, few = shot_thresholds(first.spec.dataset)
         sizes = {"many": f"over {many}", "medium": f"{few + 1} to {many}", "few": f"1 to {few}", "zero": "no"}
         for shot in SHOTS:
             group = pairs[pairs["shot"] == shot]
@@ -76,58 +76,65 @@ def headline_table(results: Sequence[Result]) -> pd.DataFrame:
                 own = PairAccuracy(group[["hits"]].to_numpy(), group[["tested"]].to_numpy())
                 rows.append((f"{shot}-shot pairs", own.pair_average, own.interval("pair_average"), what))
     scaled = [(name, *(100 * value for value in (of, *ends)), what) for name, of, ends, what in rows]
-    return pd.DataFrame(scaled, columns=["figure", "value", "low", "high", "what"])
+    return pd.DataFrame(scaled, columns=["metric", "value", "low", "high", "what"])
 
 
-def fold_table(results: Sequence[Result]) -> pd.DataFrame:
-    """One row per unseen domain, and their mean: accuracies in %, of the first a 95 % interval, and α, β, γ."""
+def fold_table(results: Sequence[RunResult]) -> pd.DataFrame:
+    """One row per unseen domain, and their mean: accuracies in %, a 95 % interval of the first, and α, β, γ."""
     rows = []
     for result in results:
-        accuracy, unseen = tested([result]), result["spec"]["unseen"]
-        ends = accuracy.interval(result["domains"].index(unseen)) or (None, None)
-        parts = [accuracy.average, *ends, accuracy.pair_average, result["validation"]["average"]]
-        transfer = [result["transferability"][name] for name in ("alpha", "beta", "gamma")]
+        accuracy, unseen = tested([result]), result.spec.unseen
+        assert unseen is not None
+        ends = accuracy.interval(result.domains.index(unseen)) or (None, None)
+        parts = [accuracy.average, *ends, accuracy.pair_average, result.validation.average]
+        transfer = [getattr(result.transferability, name) for name in STATISTICS]
         rows.append([unseen, *(None if part is None else 100 * part for part in parts), *transfer])
-    figures = ["accuracy", "low", "high", "pair average", "validation", "α", "β", "γ"]
-    table = pd.DataFrame(rows, columns=["unseen", *figures]).astype(dict.fromkeys(figures, float))
-    mean = table[figures].mean()
+    metrics = ["accuracy", "low", "high", "pair average", "validation", *STATISTICS.values()]
+    table = pd.DataFrame(rows, columns=["unseen", *metrics]).astype(dict.fromkeys(metrics, float))
+    mean = table[metrics].mean()
     mean["low"], mean["high"] = (100 * end for end in tested(results).interval("average") or (np.nan, np.nan))
     return pd.concat([table, pd.DataFrame([{"unseen": "mean", **mean}])], ignore_index=True)
 
 
-def accuracy_curve(result: Result, records: Sequence[Record]) -> pd.DataFrame:
-    """One row per evaluation and split: the pair average in %, and whether it is the one that is reported.
+def accuracy_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataFrame:
+    """One row per evaluation and split: the pair average in %, and whether it is the one reported.
 
-    `at` counts the steps of both stages. A stage's start, before any step, is left out.
+    With `--average` these are the accuracies of the averaged weights, which are selected and reported. `at` counts the
+    steps of both stages. The start of a stage, before any step, is left out.
     """
-    rows = [
-        (r["stage"], r["step"], _at(result, r), split, 100 * r[split]["pair_average"])
-        for r in records
-        for split in ("validation", "test")
-        if r["step"] > 0 and r[split]["pair_average"] is not None
-    ]
+    rows = []
+    for r in records:
+        for split, accuracy in _splits(r):
+            if r.step > 0 and accuracy.pair_average is not None:
+                rows.append((r.stage, r.step, _at(result, r), split, 100 * accuracy.pair_average))
     table = pd.DataFrame(rows, columns=["stage", "step", "at", "split", "accuracy"])
-    last = max(record["stage"] for record in records)
-    table["reported"] = (table["stage"] == last) & (table["step"] == result["selected_step"])
+    last = max(record.stage for record in records)
+    table["reported"] = (table["stage"] == last) & (table["step"] == result.selected_step)
     return table
 
 
-def loss_curve(result: Result, records: Sequence[Record]) -> pd.DataFrame:
-    """One row per evaluation and loss term: its mean over the steps since the evaluation before."""
-    rows = [(r["stage"], r["step"], _at(result, r), *term) for r in records for term in r["losses"].items()]
+def _splits(record: Evaluation) -> list[tuple[str, Any]]:
+    weights = record.averaged or record
+    return [("validation", weights.validation), ("test", weights.test)]
+
+
+def loss_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataFrame:
+    """One row per evaluation and loss term: its mean over the steps since the previous evaluation."""
+    rows = [(r.stage, r.step, _at(result, r), *term) for r in records for term in r.losses.items()]
     return pd.DataFrame(rows, columns=["stage", "step", "at", "term", "loss"])
 
 
-def transfer_curve(result: Result, records: Sequence[Record]) -> pd.DataFrame:
-    """One row per evaluation that kept a trace and per statistic that is known: the mean distance of such pairs."""
+def transfer_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataFrame:
+    """One row per traced evaluation and statistic that is defined: the mean distance of such pairs."""
     rows = [
-        (r["stage"], r["step"], _at(result, r), symbol, r["trace"][name])
+        (r.stage, r.step, _at(result, r), symbol, value)
         for r in records
         for name, symbol in STATISTICS.items()
-        if "trace" in r and r["trace"][name] is not None
+        if (value := getattr(r.trace, name, None)) is not None
     ]
     return pd.DataFrame(rows, columns=["stage", "step", "at", "statistic", "distance"])
 
 
-def _at(result: Result, record: Record) -> int:
-    return int(record["step"] + (record["stage"] - 1) * result["spec"]["steps"])
+def _at(result: RunResult, record: Evaluation) -> int:
+    assert result.spec.steps is not None
+    return record.step + (record.stage - 1) * result.spec.steps

@@ -1,8 +1,9 @@
-"""From a spec to a result: two stages, selection on validation, and figures that are those of the model."""
+"""From a spec to a result: two stages, selection on validation, and accuracies that are those of the model."""
 
 from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -12,12 +13,13 @@ from crosstail.data import DomainBatches
 from crosstail.metrics import PairAccuracy
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec, loop
+from crosstail.training.evaluation import graph_of, pair_accuracy
 from crosstail.training.fit import fit
-from crosstail.training.evaluation import pair_accuracy
 from crosstail.training.folder import RunFolder
-from crosstail.training.evaluation import graph_of
 from crosstail.training.inputs import input_shape, load_inputs
 from crosstail.training.model import build_algorithm, load_model
+from crosstail.training.resolve import resolve
+from crosstail.training.result import SplitAccuracy
 from crosstail.transfer import TransferabilityGraph
 
 COUNTS = [[150, 8, 2], [0, 60, 25]]
@@ -35,29 +37,29 @@ def make(dataset, **changes):
     return RunSpec(**{"dataset": dataset, "algorithm": "boda", **common, **changes})
 
 
-@pytest.mark.parametrize("decouple", [False, True])
-def test_the_figures_are_those_of_the_model(dataset, tmp_path, decouple):
-    spec = make(dataset, decouple=decouple)
-    result = fit(spec, tmp_path)
-    inputs = load_inputs(spec)
+@pytest.mark.parametrize("stage", [None, "retrain"])
+def test_the_accuracies_are_those_of_the_model(dataset, tmp_path, stage):
+    spec = make(dataset, second_stage=stage)
+    result = fit(spec, tmp_path).result
+    inputs = load_inputs(resolve(spec)).seen()
     model = load_model(RunFolder(tmp_path), inputs)
     for name, split in (("validation", "val"), ("test", "test")):
         found = pair_accuracy(model, inputs, split)
-        assert result[name] == found.to_json(COUNTS)
-    accuracy = np.array(result["test"]["hits"]) / np.array(result["test"]["totals"])
+        assert getattr(result, name) == SplitAccuracy.of(found, COUNTS)
+    accuracy = np.array(result.test.hits) / np.array(result.test.totals)
     expected = {"many": accuracy[0, 0], "zero": accuracy[1, 0], "few": np.mean([accuracy[0, 1], accuracy[0, 2]])}
     expected["medium"] = np.mean([accuracy[1, 1], accuracy[1, 2]])
-    assert result["test"]["shots"] == pytest.approx(expected)
-    assert result["counts"] == COUNTS and result["spec"] == spec.to_json()
-    assert result["transferability"] == pytest.approx(graph_of(model, inputs).statistics._asdict())
+    assert result.test.shots == pytest.approx(expected)
+    assert result.counts == COUNTS and result.spec == resolve(spec)
+    assert msgspec.to_builtins(result.transferability) == pytest.approx(graph_of(model, inputs).statistics._asdict())
     said = {name: values.numpy() for name, values in RunFolder(tmp_path).load("predictions.pt").items()}
     by_sample = PairAccuracy.from_predictions(**said, num_domains=2, num_classes=3)
-    assert by_sample.hits.tolist() == result["test"]["hits"] and by_sample.totals.tolist() == result["test"]["totals"]
+    assert by_sample.hits.tolist() == result.test.hits and by_sample.totals.tolist() == result.test.totals
 
 
 def test_the_graph_is_that_of_the_training_features(dataset, tmp_path):
-    spec = make(dataset)
-    inputs = load_inputs(spec)
+    spec = resolve(make(dataset))
+    inputs = load_inputs(spec).seen()
     model = build_algorithm(spec, input_shape(inputs), inputs.counts("train"))
     train = inputs.split == "train"
     with torch.no_grad():
@@ -68,37 +70,37 @@ def test_the_graph_is_that_of_the_training_features(dataset, tmp_path):
     np.testing.assert_allclose(graph_of(model, inputs).matrix, expected.matrix, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("decouple", [False, True])
+@pytest.mark.parametrize("stage", [None, "retrain"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_first_of_the_best_evaluations_on_validation_is_selected(dataset, tmp_path, seed, decouple):
-    spec = make(dataset, seed=seed, decouple=decouple, hparams={"lr": 0.02})
-    result = fit(spec, tmp_path)
-    records = [r for r in RunFolder(tmp_path).records() if r["stage"] == 1 + decouple]
-    assert [r["step"] for r in records] == [0, 4, 8, 12, 16, 20]
-    scores = [r["validation"]["pair_average"] for r in records]
+def test_the_first_of_the_best_evaluations_on_validation_is_selected(dataset, tmp_path, seed, stage):
+    spec = make(dataset, seed=seed, second_stage=stage, hparams={"lr": 0.02})
+    result = fit(spec, tmp_path).result
+    records = [r for r in RunFolder(tmp_path).records() if r.stage == 1 + (stage is not None)]
+    assert [r.step for r in records] == [0, 4, 8, 12, 16, 20]
+    scores = [r.validation.pair_average for r in records]
     best = records[scores.index(max(scores))]
-    assert result["selected_step"] == best["step"]
-    assert result["test"]["hits"] == best["test"]["hits"] and result["validation"]["hits"] == best["validation"]["hits"]
+    assert result.selected_step == best.step
+    assert result.test.hits == best.test.hits and result.validation.hits == best.validation.hits
 
 
-@pytest.mark.parametrize("decouple", [False, True])
-def test_a_result_names_all_hyperparameters_of_its_algorithm(dataset, tmp_path, decouple):
-    spec = make(dataset, decouple=decouple, hparams={"lr": 0.02, "weight": 0.3})
-    hparams = fit(spec, tmp_path)["hparams"]
-    assert hparams == RunFolder(tmp_path).result()["hparams"]
+@pytest.mark.parametrize("stage", [None, "retrain"])
+def test_a_result_names_all_hyperparameters_of_its_algorithm(dataset, tmp_path, stage):
+    spec = make(dataset, second_stage=stage, hparams={"lr": 0.02, "weight": 0.3})
+    hparams = fit(spec, tmp_path).result.hparams
+    assert hparams == RunFolder(tmp_path).result().hparams
     assert hparams == asdict(algorithms.find("boda").Hparams(lr=0.02, weight=0.3))
 
 
 def test_stage_two_keeps_the_representation_and_trains_a_new_classifier(dataset, tmp_path):
     fit(make(dataset), tmp_path / "once")
-    fit(make(dataset, decouple=True), tmp_path / "twice")
+    fit(make(dataset, second_stage="retrain"), tmp_path / "twice")
     once, twice = (RunFolder(tmp_path / name).load("model.pt") for name in ("once", "twice"))
     assert set(twice) == {key for key in once if key.startswith(("backbone.", "head."))}
     assert all(torch.equal(once[key], twice[key]) for key in once if key.startswith("backbone."))
     assert not torch.equal(once["head.weight"], twice["head.weight"])
-    first = [r for r in RunFolder(tmp_path / "twice").records() if r["stage"] == 1]
+    first = [r for r in RunFolder(tmp_path / "twice").records() if r.stage == 1]
     alone = RunFolder(tmp_path / "once").records()
-    assert [r["losses"] for r in first] == [r["losses"] for r in alone]
+    assert [r.losses for r in first] == [r.losses for r in alone]
 
 
 def test_only_stage_two_has_class_balanced_batches(dataset, tmp_path, monkeypatch):
@@ -115,7 +117,7 @@ def test_only_stage_two_has_class_balanced_batches(dataset, tmp_path, monkeypatc
             drawn.append([])
 
     monkeypatch.setattr(loop, "DomainBatches", Spied)
-    fit(make(dataset, decouple=True, steps=60), tmp_path)
+    fit(make(dataset, second_stage="retrain", steps=60), tmp_path)
     assert [len(batches) for batches in drawn] == [60, 60]
     shares = []
     for batches in drawn:
@@ -141,8 +143,8 @@ def test_an_algorithm_may_ask_for_class_balanced_batches(dataset, tmp_path, monk
 
 def test_the_seed_alone_decides_the_start(dataset):
     """Whatever was drawn before."""
-    spec = make(dataset)
-    inputs = load_inputs(spec)
+    spec = resolve(make(dataset))
+    inputs = load_inputs(spec).seen()
 
     def start(spec):
         torch.rand(3)
@@ -161,7 +163,7 @@ def test_evaluations_are_spread_evenly_and_include_start_and_end(dataset, tmp_pa
     for evaluations, expected in ((1, [0, 7]), (2, [0, 4, 7]), (7, list(range(8))), (50, list(range(8)))):
         folder = tmp_path / str(evaluations)
         fit(make(dataset, steps=7, evaluations=evaluations), folder)
-        assert [r["step"] for r in RunFolder(folder).records()] == expected
+        assert [r.step for r in RunFolder(folder).records()] == expected
 
 
 def test_without_validation_samples_the_last_evaluation_counts(tmp_path):
@@ -171,8 +173,8 @@ def test_without_validation_samples_the_last_evaluation_counts(tmp_path):
         arrays = dict(file)
     keep = arrays["split"] != "val"
     np.savez(tmp_path / "v.npz", **{name: values[keep] for name, values in arrays.items()})
-    result = fit(make(str(tmp_path / "v.npz")), tmp_path / "run")
-    assert result["validation"]["pair_average"] is None and result["selected_step"] == 20
+    result = fit(make(str(tmp_path / "v.npz")), tmp_path / "run").result
+    assert result.validation.pair_average is None and result.selected_step == 20
 
 
 def test_a_run_without_a_model_says_what_to_do(dataset, tmp_path):
@@ -180,4 +182,4 @@ def test_a_run_without_a_model_says_what_to_do(dataset, tmp_path):
     fit(spec, tmp_path)
     Path(tmp_path / "model.pt").unlink()
     with pytest.raises(ValueError, match=r"has no model\.pt: remove its result\.json, if any, and run its"):
-        load_model(RunFolder(tmp_path), load_inputs(spec))
+        load_model(RunFolder(tmp_path), load_inputs(resolve(spec)).seen())

@@ -1,0 +1,61 @@
+"""Options of a run: the fields of RunSpec with the names that they have on the command line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any
+
+from cyclopts import Parameter, Token
+from docstring_parser import parse_from_object
+
+from crosstail.training.spec import RunSpec
+
+
+def _named_values(_: Any, tokens: Sequence[Token]) -> dict[str, str]:
+    """Convert repeated name=value tokens into a dictionary."""
+    values = {}
+    for token in tokens:
+        name, _, value = token.value.partition("=")
+        if not name or not value:
+            raise ValueError(f"expected name=value, got {token.value!r}")
+        values[name] = value
+    return values
+
+
+HIDDEN = Parameter(parse=False)
+NAMED_VALUES = Parameter(converter=_named_values, accepts_keys=False, n_tokens=-1, metavar="NAME=VALUE")
+"""A dictionary as a repeatable option, such as `--hp lr=0.1 --hp nu=1`."""
+_HELP = {
+    declared.arg_name: declared.description
+    for kind in reversed(RunSpec.mro()[:-1])
+    for declared in parse_from_object(kind).params
+}
+
+
+def option(field_name: str, **kwargs: Any) -> Parameter:
+    """The option for a field of RunSpec, with the help text of that field."""
+    return Parameter(help=_HELP[field_name], **kwargs)
+
+
+Data = Annotated[str, option("dataset", name="DATA")]
+Columns = Annotated[dict[str, str], NAMED_VALUES, option("columns", name="--column")]
+Labels = Annotated[tuple[str, ...] | None, option("labels")]
+SkipBroken = Annotated[bool, option("skip_broken")]
+DataSeed = Annotated[int, option("data_seed")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(RunSpec):
+    """Every field of a RunSpec as an option. Only the fields with a special spelling are repeated here."""
+
+    dataset: Annotated[str, HIDDEN] = ""  # the argument DATA
+    columns: Columns = field(default_factory=dict)
+    hparams: Annotated[dict[str, Any], NAMED_VALUES, Parameter(name="--hp")] = field(default_factory=dict)
+    freeze: Annotated[bool | None, Parameter(negative="--finetune")] = None
+    augment: Annotated[bool | None, Parameter(negative="--no-augment")] = None
+
+    def __post_init__(self) -> None:
+        """Leave validation to the RunSpec, which has all fields."""
+
+    def spec(self, **changes: Any) -> RunSpec:
+        """The RunSpec that was typed, with some fields replaced."""
+        return RunSpec(**{f.name: getattr(self, f.name) for f in fields(RunSpec)} | changes)

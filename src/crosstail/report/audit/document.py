@@ -1,0 +1,224 @@
+"""An audit as a page, and in short for the terminal."""
+
+from collections.abc import Iterator, Sequence
+from math import log, nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crosstail.data.dataset import DomainDataset
+from crosstail.metrics import SHOTS
+from crosstail.report.audit import charts
+from crosstail.report.audit.advice import CAVEAT, PAPER_SETS
+from crosstail.report.audit.duplicates import Duplicate
+from crosstail.report.audit.findings import findings, members
+from crosstail.report.audit.inputs import EmbeddingInputs, ImageSummary
+from crosstail.report.audit.result import Audit
+from crosstail.report.document.model import (
+    Block,
+    Document,
+    Gallery,
+    Heading,
+    Item,
+    Items,
+    Picture,
+    Table,
+    Text,
+    bullets,
+)
+from crosstail.report.document.terminal import cut
+from crosstail.report.wording import number, several
+
+GROUPS = 12  # groups of duplicates shown with images
+SIDE = 96  # pixels of an image
+CLASSES, DOMAINS = 12, 8  # the largest tables of pairs and of domains that fit the terminal
+ROWS = 20  # domains listed in the terminal
+
+
+def page(audit: Audit, dataset: DomainDataset) -> Document:
+    """Everything the audit found; `dataset` is where images of duplicates come from."""
+    samples = [f"{int(table.sum()):,} for {split}" for split, table in zip(_SPLITS, audit.counts.values(), strict=True)]
+    size = f"{_size(audit)}, {several(audit.train.size, 'pair')}: {', '.join(samples)}."
+    blocks: list[Block | None] = [
+        Text(size),
+        *_advice(audit),
+        *_findings(audit, examples=6),
+        charts.count_chart(audit),
+        charts.size_chart(audit) if len(audit.classes) > charts.NUMBERED else None,
+        _domains(audit),
+        Text(
+            f"Pairs are many-shot with more than {audit.many} training samples, medium-shot with more than "
+            f"{audit.few}, few-shot with at least 1, zero-shot with none.",
+            dim=True,
+        ),
+        *_divergence(audit),
+        *_duplicates(audit, dataset),
+        *_inputs(audit),
+    ]
+    return Document(f"{audit.name}: data audit", [block for block in blocks if block is not None])
+
+
+_SPLITS = ("training", "validation", "test")
+
+
+def summary(audit: Audit) -> list[Block]:
+    """The parts that fit the terminal."""
+    small = len(audit.classes) <= CLASSES and len(audit.domains) <= DOMAINS
+    return [
+        _cropped(_domains(audit, f"{audit.name}: {_size(audit)}")),
+        *[_counts(audit)] * small,
+        _cropped(_distances(audit)),
+        *(_cropped(block) if isinstance(block, Table) else block for block in _inputs(audit)),
+        *_findings(audit, examples=3),
+        *_advice(audit),
+    ]
+
+
+def _size(audit: Audit) -> str:
+    return ", ".join(
+        [
+            several(audit.num_samples, "image" if audit.is_image else "embedding"),
+            several(len(audit.domains), "domain"),
+            several(len(audit.classes), "class", "classes"),
+        ]
+    )
+
+
+def _advice(audit: Audit) -> list[Block]:
+    return [Heading("What to expect"), bullets(audit.advice), Text(CAVEAT, dim=True)]
+
+
+def _findings(audit: Audit, examples: int) -> list[Block]:
+    items = []
+    for finding in findings(audit):
+        rest = len(finding.examples) - examples
+        shown = [*finding.examples[:examples], *[f"and {rest:,} more"] * (rest > 0)]
+        items.append(Item(finding.text, "; ".join(shown), finding.problem))
+    nothing = "Nothing stands out: no duplicates, no broken inputs, no rare or untested pairs."
+    return [Heading("What to check"), Items(items) if items else Text(nothing)]
+
+
+def _domains(audit: Audit, title: str = "") -> Table:
+    """Samples per split, smallest and largest pair, and pairs per shot group of every domain."""
+    rows = []
+    for d, domain in enumerate(audit.domains):
+        sizes = audit.train[d][audit.train[d] > 0]
+        span = f"{sizes.min():,}–{sizes.max():,}" if len(sizes) else "–"
+        samples = [f"{int(table[d].sum()):,}" for table in audit.counts.values()]
+        rows.append([domain, *samples, span, *(str(n) for n in audit.shot_counts(d).values())])
+    return Table(title=title, header=["domain", "train", "val", "test", "per pair", *SHOTS], rows=rows)
+
+
+def _counts(audit: Audit) -> Table:
+    """Training samples per pair, shaded by the logarithm of the count."""
+    width = max(5, min(10, 56 // len(audit.domains) - 1))
+    largest = log(max(int(audit.train.max(initial=0)), 2))
+    return Table(
+        title="Training samples per pair",
+        header=["class", *(cut(domain, width) for domain in audit.domains)],
+        rows=[[cut(name, 20), *(f"{n:>{width}}" for n in audit.train[:, c])] for c, name in enumerate(audit.classes)],
+        shades={(c, d + 1): log(n) / largest if n else nan for (d, c), n in np.ndenumerate(audit.train)},
+    )
+
+
+def _distances(audit: Audit) -> Table:
+    """Divergence of every domain from uniform and from the others, or from their mean if there are many."""
+    d, others = audit.divergence, audit.domains
+    between = d.between
+    if len(others) > DOMAINS:
+        others = ("other domains, mean",)
+        apart = np.ma.masked_invalid(np.where(np.eye(len(between), dtype=np.bool_), np.nan, between))
+        between = np.ma.filled(apart.mean(axis=1, keepdims=True), np.nan)
+    width = max(5, min(10, 48 // len(others) - 1)) if len(others) > 1 else 20
+    rows = zip(audit.domains, d.from_uniform, between, strict=True)
+    return Table(
+        title="Label divergence of the training set in bits: 0 identical, 1 no class in common",
+        header=["domain", "uniform", *(cut(domain, width) for domain in others)],
+        rows=[[name, number(own, 2), *(number(value, 2) for value in row)] for name, own, row in rows],
+        note=f"mean {d.imbalance:.2f} from uniform, {d.mismatch:.2f} between domains; "
+        f"{d.chance_mismatch:.2f} expected by chance",
+    )
+
+
+def _cropped(table: Table) -> Table:
+    """The first rows, with names that fit the terminal."""
+    rows: list[Sequence[str]] = [[cut(row[0], 18), *row[1:]] for row in table.rows[:ROWS]]
+    rest = len(table.rows) - ROWS
+    if rest > 0:
+        rows.append([f"and {rest:,} more", *[""] * (len(table.header) - 1)])
+    return Table(title=table.title, header=table.header, rows=rows, note=table.note)
+
+
+def _divergence(audit: Audit) -> Iterator[Block | None]:
+    if not audit.train.any():
+        return
+    d = audit.divergence
+    yield charts.uniform_chart(audit)
+    yield charts.between_chart(audit)
+    rows = [[name, f"{one:.2f}", f"{two:.2f}"] for name, (one, two) in PAPER_SETS.items()]
+    yield Table(
+        title="Label divergence compared with the paper's data sets",
+        header=["", "from uniform", "between domains"],
+        rows=[[audit.name, f"{d.imbalance:.2f}", f"{d.mismatch:.2f}"], *rows],
+        note="The two terms of the paper's appendix for the training labels, as Jensen–Shannon divergence in bits (0 "
+        "for identical distributions, 1 for no class in common), averaged over domains and over pairs of domains. Any "
+        "long tail gives rise to the first; the second arises between domains and is what BoDA addresses. "
+        f"Summed as in the paper, Σ div(p_d ‖ U) + Σ div(p_d ‖ p_d'), they are {d.total:.2f}.",
+    )
+
+
+def _duplicates(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
+    suspicious = [duplicate for duplicate in audit.duplicates if duplicate.across]
+    if not audit.is_image or not suspicious:
+        return
+    yield Heading("Duplicate images")
+    yield Text(
+        "= joins exact duplicates, ~ images that look alike (grey thumbnails with a correlation of 0.995 or more); "
+        "differences are in brackets."
+    )
+    for duplicate in suspicious[:GROUPS]:
+        yield Gallery(members(duplicate), _pictures(dataset, duplicate), SIDE)
+    rest = len(suspicious) - GROUPS
+    if rest > 0:
+        yield Text(f"and {several(rest, 'more group')}; `crosstail audit --json` lists all.", dim=True)
+
+
+def _pictures(dataset: DomainDataset, duplicate: Duplicate) -> list[Picture]:
+    samples = duplicate.samples[:4]
+    try:
+        images: NDArray[Any] = np.asarray(dataset.x[np.array([sample.row for sample in samples])])
+    except (OSError, ValueError):  # a file that cannot be decoded is named in the caption only
+        return []
+    return [Picture(image, "", sample.name) for image, sample in zip(images, samples, strict=True)]
+
+
+def _inputs(audit: Audit) -> list[Block]:
+    inputs = audit.inputs
+    if isinstance(inputs, EmbeddingInputs):
+        low, median, high = inputs.norms
+        size = f"{several(inputs.width, 'feature')} in {inputs.dtype}"
+        return [
+            Heading("Embeddings"),
+            Text(f"{size}, with norms from {low:.3g} to {high:.3g} (median {median:.3g})."),
+        ]
+    table = Table(
+        title="Images: width × height by area, modes and formats",
+        header=["domain", "images", "smallest", "median", "largest", "modes", "formats"],
+        rows=[[d, *_image_cells(s)] for d, s in zip(audit.domains, inputs.per_domain, strict=True)],
+    )
+    return [table]
+
+
+def _image_cells(summary: ImageSummary) -> list[str]:
+    sizes = [f"{w}×{h}" if w else "–" for w, h in (summary.smallest, summary.median, summary.largest)]
+    return [f"{summary.images:,}", *sizes, _tally(summary.modes), _tally(summary.formats)]
+
+
+def _tally(found: dict[str, int]) -> str:
+    """The names, with counts if there are several.
+
+    >>> _tally({"RGB": 9}), _tally({"RGB": 9, "L": 1})
+    ('RGB', 'RGB 9, L 1')
+    """
+    return ", ".join(f"{name} {n:,}" if len(found) > 1 else name for name, n in found.items()) or "–"

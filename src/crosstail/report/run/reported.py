@@ -1,0 +1,80 @@
+"""What a report shows of a finished run, all in memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crosstail.data import DomainDataset
+from crosstail.report.audit.duplicates import describe, equal_inputs
+from crosstail.report.audit.findings import exact_findings
+from crosstail.storage import read_json, write_json
+from crosstail.training.fit import Run
+from crosstail.training.folder import RunFolder
+from crosstail.training.inputs import load_inputs
+from crosstail.training.result import Evaluation, RunResult
+
+AUDIT = "audit.json"
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The predicted class of every test sample beside its true class and its domain, in the order of the data."""
+
+    predicted: NDArray[np.int64]
+    y: NDArray[np.int64]
+    domain: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ReportedRun:
+    """A result with what led to it."""
+
+    folder: Path
+    result: RunResult
+    records: Sequence[Evaluation] = ()
+    predictions: Predictions | None = None
+    dataset: DomainDataset | None = None
+    """As loaded and split, before any embedding; None if it is gone or has changed since."""
+
+    def duplicates(self) -> list[str]:
+        """Sentences on duplicate samples; the search is stored in the folder, for when the data are gone."""
+        file = self.folder / AUDIT
+        if file.exists():
+            return read_json(file, dict[str, list[str]])["duplicates"]
+        if self.dataset is None:
+            return []
+        dataset = self.dataset.plain()
+        try:
+            groups = equal_inputs(dataset, lambda what, done, total: None)
+        except (ValueError, OSError):  # an image that cannot be read
+            return []
+        found = exact_findings(describe(groups, dataset, exact=True), "image" if dataset.is_image else "row")
+        sentences = [finding.text for finding in found]
+        write_json(file, {"duplicates": sentences})
+        return sentences
+
+
+def reported(run: Run) -> ReportedRun:
+    """A run that was just trained, or found finished, with its data in memory."""
+    return _assemble(run.folder, run.result, run.inputs.raw)
+
+
+def read_run(path: Path) -> ReportedRun:
+    """Read a finished run from its folder, and its data if they are there and unchanged."""
+    folder = RunFolder(path)
+    result = folder.finished_result()
+    try:
+        dataset = load_inputs(result.spec).raw
+        unchanged = dataset.checksum == result.data.checksum
+    except (OSError, ValueError):
+        unchanged = False
+    return _assemble(folder, result, dataset if unchanged else None)
+
+
+def _assemble(folder: RunFolder, result: RunResult, dataset: DomainDataset | None) -> ReportedRun:
+    stored = folder.load("predictions.pt")
+    predictions = None if stored is None else Predictions(**{name: values.numpy() for name, values in stored.items()})
+    return ReportedRun(folder.path, result, folder.records(), predictions, dataset)

@@ -1,0 +1,62 @@
+"""Numbers and names in sentences and cells."""
+
+from collections.abc import Sequence
+
+
+def several(n: int, one: str, many: str = "") -> str:
+    """A number with its noun.
+
+    >>> several(1, "pair"), several(2000, "pair"), several(2, "class", "classes")
+    ('1 pair', '2,000 pairs', '2 classes')
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def has(n: int) -> str:
+    """The verb that agrees with a number."""
+    return "has" if n == 1 else "have"
+
+
+def sentence(text: str) -> str:
+    """Capitalise, and end with a full stop.
+
+    >>> sentence("2 files were left out"), sentence("they are broken.")
+    ('2 files were left out.', 'They are broken.')
+    """
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def number(value: float | None, digits: int = 1, sign: str = "") -> str:
+    """A number, or a dash for None and NaN.
+
+    >>> number(1.26), number(1.26, 1, "+"), number(None)
+    ('1.3', '+1.3', '–')
+    """
+    return "–" if value is None or value != value else f"{value:{sign}.{digits}f}"
+
+
+def percent(value: float | None) -> str:
+    """A share as a percentage, or a dash.
+
+    >>> percent(0.4567), percent(None)
+    ('45.7', '–')
+    """
+    return number(None if value is None else 100 * value)
+
+
+def interval(low: float, high: float, sign: str = "") -> str:
+    """Both ends, or nothing where they are unknown.
+
+    >>> interval(1.26, 2), interval(float("nan"), 2)
+    ('1.3 to 2.0', '')
+    """
+    return "" if low != low else f"{number(low, 1, sign)} to {number(high, 1, sign)}"
+
+
+def listing(names: Sequence[str], most: int = 10) -> str:
+    """The first names, and how many more there are.
+
+    >>> listing(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

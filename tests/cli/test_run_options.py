@@ -1,0 +1,114 @@
+"""The options of a run are the fields of RunSpec: in the help, in a plan, and in the command that repeats a run."""
+
+import importlib
+import shlex
+import sys
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import crosstail
+from crosstail import cli
+from crosstail.report.run.command import command
+from crosstail.training import spec as spec_module
+from crosstail.training.spec import RunSpec
+
+WORD = st.text(st.characters(codec="utf-8", exclude_categories=("C",)), min_size=1, max_size=8)
+NAME = WORD.filter(lambda text: "=" not in text)
+COUNT = st.integers(1, 10**6)
+SPECS = st.builds(
+    RunSpec,
+    dataset=WORD.filter(lambda text: not text.startswith("-")),
+    algorithm=WORD,
+    second_stage=st.none() | WORD,
+    average=st.booleans(),
+    protocol=st.sampled_from(["mdlt", "dg"]),
+    unseen=st.none() | WORD,
+    labels=st.none() | st.lists(WORD, min_size=1, max_size=3).map(tuple),
+    columns=st.dictionaries(NAME, WORD, max_size=2),
+    skip_broken=st.booleans(),
+    data_seed=st.integers(),
+    backbone=st.none() | WORD,
+    weights=st.none() | WORD,
+    resolution=st.none() | COUNT,
+    freeze=st.none() | st.booleans(),
+    head=st.sampled_from(["mlp", "linear"]),
+    views=st.integers(0, 9),
+    width=st.none() | COUNT,
+    augment=st.none() | st.booleans(),
+    hparams=st.dictionaries(NAME, WORD, max_size=2),
+    seed=st.integers(),
+    steps=st.none() | COUNT,
+    batch_size=st.none() | COUNT,
+    evaluations=COUNT,
+    precision=st.sampled_from(["32", "bf16"]),
+    trace=st.booleans(),
+)
+
+
+def parsed(line: str) -> RunSpec:
+    """The spec that a command line of fit describes, before data-dependent defaults."""
+    _, bound, _ = cli.app.parse_args(shlex.split(line)[1:], exit_on_error=False, print_error=False)
+    (dataset,) = bound.args
+    return bound.kwargs["options"].spec(dataset=dataset) if "options" in bound.kwargs else RunSpec(dataset=dataset)
+
+
+@settings(deadline=None, max_examples=50)  # parsing reads the help from the source, which takes 50 ms
+@given(spec=SPECS)
+def test_the_repeat_command_is_parsed_to_the_same_spec(spec):
+    assert parsed(command(spec, Path("run"))) == spec
+
+
+def test_every_field_is_varied():
+    example = SPECS.wrapped_strategy if hasattr(SPECS, "wrapped_strategy") else SPECS
+    assert {f.name for f in fields(RunSpec)} <= set(example.kwargs)
+
+
+@pytest.fixture
+def wider(monkeypatch):
+    """The command line with one more field in RunSpec."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class WiderSpec(RunSpec):
+        """A run with a temperature."""
+
+        flavour: str = "plain"
+        """How the batches taste."""
+
+    monkeypatch.setattr(spec_module, "RunSpec", WiderSpec)
+    for name in [name for name in sys.modules if name.startswith("crosstail.cli")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(crosstail, "cli", cli)  # importing sets it, and it must be as before afterwards
+    monkeypatch.setattr(sys.modules[__name__], "cli", importlib.import_module("crosstail.cli"))
+    return WiderSpec
+
+
+def test_a_new_field_is_one_line(wider, tmp_path, monkeypatch, capsys):
+    """It has an option with help, a key in a plan, a part in the identity and a place in the repeat command."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for verb in ("fit", "sweep", "race"):
+        cli.main([verb, "--help"])
+        shown = capsys.readouterr().out
+        assert "--flavour" in shown and "How the batches taste." in shown
+    (tmp_path / "plan.toml").write_text('dataset = "d"\nalgorithm = "erm"\nout = "s"\nflavour = "sour"\n')
+    _, bound, _ = cli.app.parse_args(["sweep", "--plan", str(tmp_path / "plan.toml")], exit_on_error=False)
+    assert bound.kwargs["options"].flavour == "sour"
+    spec = wider(dataset="d", flavour="sweet")
+    assert "--flavour sweet" in command(spec, Path("run")) and parsed(command(spec, Path("run"))) == spec
+    assert spec.key != wider(dataset="d").key
+
+
+def test_a_plan_fills_in_what_was_not_typed(tmp_path):
+    file = tmp_path / "plan.toml"
+    file.write_text(
+        'dataset = "d"\nalgorithm = ["erm", "boda:retrain"]\nout = "s"\nbatch-size = 4\ntrials = 9\nfreeze = false\n'
+        'labels = "uniform"\ntime_limit = 2.5\n[columns]\ndomain = "site"\n'
+    )
+    _, bound, _ = cli.app.parse_args(["sweep", "--plan", str(file), "--trials", "2"], exit_on_error=False)
+    options = bound.kwargs["options"]
+    assert bound.args == ("d",) and bound.kwargs["algorithm"] == ("erm", "boda:retrain")
+    assert (bound.kwargs["trials"], bound.kwargs["time_limit"], options.batch_size) == (2, 2.5, 4)
+    assert (options.freeze, options.labels, options.columns) == (False, ("uniform",), {"domain": "site"})

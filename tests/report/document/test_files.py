@@ -1,0 +1,34 @@
+"""Charts and tables as files of their own."""
+
+import altair as alt
+import pandas as pd
+import pytest
+
+from crosstail.report.document.files import save_chart, save_table
+from crosstail.report.document.model import Chart, Table
+
+CHART = Chart("one", "One point", alt.Chart(pd.DataFrame({"x": [1]})).mark_point().encode(x="x:Q"), "Points: one")
+
+
+@pytest.mark.parametrize("suffix", ["html", "png", "svg", "pdf"])
+def test_one_chart_can_be_saved_in_each_format(tmp_path, suffix):
+    path = tmp_path / f"chart.{suffix}"
+    save_chart(CHART, path)
+    content = path.read_bytes()
+    assert {"html": b"<!doctype html>", "png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF"}[suffix] in content[:200]
+    assert suffix in ("png", "pdf") or b"One point" in content
+
+
+def test_an_unknown_format_is_refused_with_the_known_ones(tmp_path):
+    with pytest.raises(ValueError, match=r"chart\.jpeg.*\.html, \.png, \.svg or \.pdf"):
+        save_chart(CHART, tmp_path / "chart.jpeg")
+
+
+def test_a_table_is_saved_as_csv_with_all_digits_markdown_and_latex(tmp_path):
+    numbers = pd.DataFrame({"method": ["a_b"], "accuracy": [45.678]})
+    table = Table(header=["method", "accuracy"], rows=[["a_b", "45.7"]], name="t", numbers=numbers, emphasised={(0, 1)})
+    save_table(table, tmp_path / "tables")
+    text = {path.suffix: path.read_text() for path in (tmp_path / "tables").iterdir()}
+    assert text[".csv"] == "method,accuracy\na_b,45.678\n"
+    assert text[".md"] == "| method | accuracy |\n|---|---|\n| a\\_b | **45.7** |\n"
+    assert "a\\_b & \\textbf{45.7} \\\\" in text[".tex"] and "\\begin{tabular}{lr}" in text[".tex"]
