@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from crosstail.data.benchmarks._report import CheckResult
+from crosstail.data.benchmarks._check_result import CheckResult
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
 from crosstail.report.document.model import Block, Code, Document, Heading, Item, Items, Table, Text
 from crosstail.report.wording import several
