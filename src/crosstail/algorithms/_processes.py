@@ -1,10 +1,11 @@
 """Several processes, one batch: each has a part of the inputs, all of them have the features of the whole."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 from crosstail.data import DomainBatch
 from crosstail.losses import PairStatistics
@@ -42,6 +43,16 @@ def joined(z: Tensor, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
         return by_domain.flatten(0, 2)
 
     return whole(z), DomainBatch(batch.x, whole(batch.y), whole(batch.domain))
+
+
+def backward_of(module: nn.Module, backward: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
+    """A device's `backward`, followed by the mean of the gradients over all processes where there are several."""
+
+    def both(loss: Tensor) -> None:
+        backward(loss)
+        average_gradients(list(module.parameters()))
+
+    return both if dist.is_initialized() else backward
 
 
 def average_gradients(parameters: list[Tensor]) -> None:

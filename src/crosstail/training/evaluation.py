@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,9 +14,10 @@ from crosstail.losses import PairStatistics
 from crosstail.metrics import PairAccuracy
 from crosstail.training.result import Trace, Transferability
 from crosstail.transfer import TransferabilityGraph
-from crosstail.transfer.graph import Metric
+from crosstail.transfer.graph import GraphBuilder, Metric
 
 BATCH = 256
+CHUNK = 8192  # samples whose features are in memory at once for the graph
 
 
 def _map(
@@ -61,22 +61,6 @@ def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int6
     return found
 
 
-class FeaturesOnDemand:
-    """The features (N, F) of these rows as an array that computes what is asked for, and keeps nothing."""
-
-    ndim = 2
-
-    def __init__(self, algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> None:
-        self.algorithm, self.dataset, self.rows = algorithm, dataset, rows
-        self.shape = len(rows), algorithm.backbone.num_features
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, part: slice) -> NDArray[np.float32]:
-        return features(self.algorithm, self.dataset, self.rows[part])
-
-
 def stream_statistics(
     algorithm: Algorithm, dataset: DomainDataset, into: PairStatistics, share: tuple[int, int] = (0, 1)
 ) -> PairStatistics:
@@ -92,16 +76,22 @@ def stream_statistics(
 def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euclidean") -> TransferabilityGraph:
     """The transferability graph of a model on the training samples."""
     rows = dataset.rows("train")
-    # The graph passes over the features twice: images are embedded once for both, vectors are cheap to embed again.
-    z: Any = features(algorithm, dataset, rows) if dataset.is_image else FeaturesOnDemand(algorithm, dataset, rows)
-    return TransferabilityGraph.from_features(
-        z,
-        dataset.y[rows],
-        dataset.domain[rows],
-        num_domains=dataset.num_domains,
-        num_classes=dataset.num_classes,
-        metric=metric,
-    )
+    # The graph needs the features twice. Images are embedded once and kept; vectors are cheap to embed again.
+    kept = features(algorithm, dataset, rows) if dataset.is_image else None
+
+    def chunks() -> Iterator[tuple[NDArray[np.float32], Tensor, Tensor]]:
+        for i in range(0, len(rows), CHUNK):
+            part = rows[i : i + CHUNK]
+            z = features(algorithm, dataset, part) if kept is None else kept[i : i + CHUNK]
+            yield z, torch.from_numpy(dataset.y[part]), torch.from_numpy(dataset.domain[part])
+
+    width = algorithm.backbone.num_features
+    builder = GraphBuilder(dataset.num_domains, dataset.num_classes, width, metric)
+    for chunk in chunks():
+        builder.add_to_means(*chunk)
+    for chunk in chunks():
+        builder.add_edges(*chunk)
+    return builder.graph()
 
 
 def transferability(graph: TransferabilityGraph) -> Transferability:

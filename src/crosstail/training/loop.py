@@ -13,7 +13,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from crosstail.algorithms import Algorithm
-from crosstail.algorithms._processes import average_gradients, merged
+from crosstail.algorithms._processes import backward_of, merged
 from crosstail.data import Augment, DomainBatches, DomainDataset
 from crosstail.losses.distances import NotFinite
 from crosstail.metrics import PairAccuracy
@@ -81,12 +81,7 @@ def train(
     wrapped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in optimizers]
     several, main = fabric.world_size > 1, fabric.is_global_zero
     share = fabric.global_rank, fabric.world_size
-
-    def backward(loss: Tensor) -> None:
-        fabric.backward(loss)
-        if several:
-            average_gradients(list(algorithm.parameters()))
-
+    backward = backward_of(algorithm, fabric.backward)
     batches = DomainBatches(
         dataset,
         batch_size=batch_size,

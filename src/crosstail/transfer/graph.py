@@ -60,43 +60,21 @@ class TransferabilityGraph:
     ) -> "TransferabilityGraph":
         """Two passes over features (N, F), `chunk` rows at a time: memory is O(P·F + P² + chunk·(F + P)).
 
-        The Mahalanobis metric uses each column pair's own shrunk diagonal covariance.
+        The Mahalanobis metric uses each column pair's own shrunk diagonal covariance. `GraphBuilder` takes features
+        that are computed chunk by chunk.
         """
-        if metric not in get_args(Metric):
-            raise ValueError(f"metric {metric!r} is none of {', '.join(get_args(Metric))}")
         if len(z) == 0:
             raise ValueError("no features: a transferability graph needs at least one sample")
         if z.ndim != 2:
             raise ValueError(f"features have the shape {tuple(z.shape)}, expected (N, F)")
         y, domain = _indices("y", y, len(z), num_classes), _indices("domain", domain, len(z), num_domains)
-        statistics = PairStatistics(
-            num_domains, num_classes, z.shape[1], covariance="none" if metric == "euclidean" else "diagonal"
-        )
+        builder = GraphBuilder(num_domains, num_classes, z.shape[1], metric)
         chunks = [slice(i, i + chunk) for i in range(0, len(z), chunk)]
         for rows in chunks:
-            part = _tensor(z[rows], torch.float32)
-            if not bool(torch.isfinite(part).all()):
-                wrong = rows.start + int((~torch.isfinite(part)).any(1).nonzero()[0])
-                raise ValueError(f"features of sample {wrong} are NaN or infinite")
-            statistics.update(part, y[rows], domain[rows])
-        present = statistics.counts.view(-1) > 0
-        centroids = statistics.mean.view(-1, z.shape[1])[present]
-        precision: Precision | None = None
-        if metric == "mahalanobis":
-            precision = statistics.precision()
-            assert not isinstance(precision, LowRankPrecision)
-            precision = precision.view(-1, z.shape[1])[present]
-        column = (present.cumsum(0) - 1).view(num_domains, num_classes)
-        num_pairs = len(centroids)
-        total = torch.zeros(num_pairs, num_pairs, dtype=torch.float64)
+            builder.add_to_means(z[rows], y[rows], domain[rows])
         for rows in chunks:
-            distances = pair_distances(_tensor(z[rows], torch.float32), centroids, precision)
-            # Sums of one chunk are short enough for float32; the sum over chunks is kept in float64.
-            part_sum = torch.zeros(num_pairs, num_pairs).index_add_(0, column[domain[rows], y[rows]], distances)
-            total += part_sum
-        matrix = total / statistics.counts.view(-1)[present][:, None]
-        pairs = present.view(num_domains, num_classes).nonzero()
-        return cls(matrix.numpy(), pairs.numpy(), statistics.counts.numpy())
+            builder.add_edges(z[rows], y[rows], domain[rows])
+        return builder.graph()
 
     @property
     def statistics(self) -> TransferStatistics:
@@ -157,6 +135,58 @@ class TransferabilityGraph:
         sizes = self.counts.shape
         known = [names or [str(i) for i in range(n)] for names, n in zip((domains, classes), sizes, strict=True)]
         return [np.asarray(names)[index] for names, index in zip(known, self.pairs.T, strict=True)]
+
+
+class GraphBuilder:
+    """Builds a graph from two passes over the features: the means of all pairs first, then the distances to them."""
+
+    def __init__(self, num_domains: int, num_classes: int, num_features: int, metric: Metric = "euclidean") -> None:
+        if metric not in get_args(Metric):
+            raise ValueError(f"metric {metric!r} is none of {', '.join(get_args(Metric))}")
+        self._metric, self._seen = metric, 0
+        self._statistics = PairStatistics(
+            num_domains, num_classes, num_features, covariance="none" if metric == "euclidean" else "diagonal"
+        )
+        self._total: Tensor | None = None  # (P, P) sums of distances
+
+    def add_to_means(self, z: Tensor | NDArray[Any], y: Tensor, domain: Tensor) -> None:
+        """First pass: features (B, F) of some samples, with their classes and domains (B,)."""
+        part = _tensor(z, torch.float32)
+        if not bool(torch.isfinite(part).all()):
+            wrong = self._seen + int((~torch.isfinite(part)).any(1).nonzero()[0])
+            raise ValueError(f"features of sample {wrong} are NaN or infinite")
+        self._statistics.update(part, y, domain)
+        self._seen += len(part)
+
+    def add_edges(self, z: Tensor | NDArray[Any], y: Tensor, domain: Tensor) -> None:
+        """Second pass over the same samples."""
+        if self._total is None:
+            self._fix_means()
+            assert self._total is not None
+        distances = pair_distances(_tensor(z, torch.float32), self._centroids, self._precision)
+        # Sums of one chunk are short enough for float32; the sum over chunks is kept in float64.
+        self._total += torch.zeros(self._total.shape).index_add_(0, self._column[domain, y], distances)
+
+    def _fix_means(self) -> None:
+        statistics = self._statistics
+        self._present = statistics.counts.view(-1) > 0
+        self._centroids = statistics.mean.view(len(self._present), -1)[self._present]
+        self._precision: Precision | None = None
+        if self._metric == "mahalanobis":
+            precision = statistics.precision()
+            assert not isinstance(precision, LowRankPrecision)
+            self._precision = precision.view(len(self._present), -1)[self._present]
+        self._column = (self._present.cumsum(0) - 1).view(statistics.counts.shape)
+        num_pairs = len(self._centroids)
+        self._total = torch.zeros(num_pairs, num_pairs, dtype=torch.float64)
+
+    def graph(self) -> TransferabilityGraph:
+        """The graph of all samples of both passes."""
+        assert self._total is not None, "add_edges comes first"
+        counts = self._statistics.counts
+        matrix = self._total / counts.view(-1)[self._present][:, None]
+        pairs = self._present.view(counts.shape).nonzero()
+        return TransferabilityGraph(matrix.numpy(), pairs.numpy(), counts.numpy())
 
 
 def _tensor(values: Tensor | NDArray[Any], dtype: torch.dtype) -> Tensor:
