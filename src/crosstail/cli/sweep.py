@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class SweepOptions(RunOptions):
     """The fields that all runs of a sweep share; the sweep sets the others."""
 
-    algorithm: Annotated[str, HIDDEN] = ""
+    algorithm: Annotated[str, HIDDEN] = "erm"
     second_stage: Annotated[str | None, HIDDEN] = None
     hparams: Annotated[dict[str, Any], HIDDEN] = field(default_factory=dict)
     seed: Annotated[int, HIDDEN] = 0
