@@ -1,4 +1,4 @@
-"""The pages in a real browser: they draw without errors, their fields work, and they ask nobody for anything."""
+"""The pages in a real browser: they draw without errors, their fields work, and they make no requests."""
 
 import json
 import re
@@ -14,10 +14,11 @@ from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
 from crosstail.report.compare import demo_page as demo
-from crosstail.report.compare.feature_charts import Seen
+from crosstail.report.compare.feature_charts import ModelFeatures
 from crosstail.report.compare.page import write_report
 from crosstail.report.compare.read_runs import read_runs
 from crosstail.report.run import page as run_page
+from crosstail.report.run.reported import read_run
 from crosstail.transfer import TransferabilityGraph
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -42,18 +43,18 @@ def browser() -> Iterator[Any]:
     driver.quit()
 
 
-def seen() -> Seen:
+def features() -> ModelFeatures:
     """Four samples of each of four pairs."""
     rng = np.random.default_rng(0)
     domain, y = np.repeat([[0, 0, 1, 1], [0, 1, 0, 1]], 4, axis=1)
     z = {split: (rng.normal(size=(16, 3)) + 3 * y[:, None]).astype(np.float32) for split in ("train", "test")}
     graph = TransferabilityGraph.from_features(z["train"], y, domain, num_domains=2, num_classes=2)
     both = dict.fromkeys(z, y), dict.fromkeys(z, domain)
-    return Seen("boda", z, *both, (EVIL, "d1"), ("c0", "c1"), (100, 2), graph)
+    return ModelFeatures("boda", z, *both, (EVIL, "d1"), ("c0", "c1"), (100, 2), graph)
 
 
 def add_traces(run: Path) -> None:
-    """The three pairs with training samples, at other places in each evaluation."""
+    """The three pairs with training samples, with other points in each evaluation."""
     file, rng = run / "records.jsonl", np.random.default_rng(0)
     records = [json.loads(line) for line in file.read_text().splitlines()]
     for record in records:
@@ -70,19 +71,13 @@ def pages(make_run_in: Callable[..., Path], tmp_path_factory: pytest.TempPathFac
         hits = [[9, 1 + i], [i, 0]]
         run = make_run_in(many, algorithm, hits, algorithm=algorithm, alpha=1.0 + i, dataset=EVIL)
     add_traces(run)
-    run_page.write_page(run, [run])
+    run_page.write_page(read_run(run))
     for algorithm in ("erm", "boda"):
-        for decouple in (False, True):
-            make_run_in(
-                few,
-                f"{algorithm}{decouple}",
-                [[9, 5], [3, 0]],
-                algorithm=algorithm,
-                decouple=decouple,
-                dataset="digits",
-            )
+        for stage in (None, "retrain"):
+            spec = {"algorithm": algorithm, "second_stage": stage, "dataset": "digits"}
+            make_run_in(few, f"{algorithm}{stage}", [[9, 5], [3, 0]], **spec)
     demo.write_page(root / "demo.html", read_runs([few]), [])
-    report = write_report(root / "out", read_runs([many]), "erm", [seen()], files=False)
+    report = write_report(root / "out", read_runs([many]), "erm", [features()], files=False)
     return {"report": report, "run": run / "report.html", "demo": root / "demo.html"}
 
 
