@@ -116,10 +116,10 @@ def test_domains_reach_it_through_pipelines_and_searches(samples):
     assert search.predict(x).shape == y.shape
 
 
-@pytest.mark.parametrize(("algorithm", "decouple"), [("boda+coral", False), ("mtl", False), ("ldam", True)])
-def test_clones_and_pickles(samples, tmp_path, algorithm, decouple):
+@pytest.mark.parametrize(("algorithm", "stage"), [("boda+coral", None), ("mtl", None), ("ldam", "retrain")])
+def test_clones_and_pickles(samples, tmp_path, algorithm, stage):
     x, y, domain = samples
-    model = CrosstailClassifier(algorithm, **SHORT, decouple=decouple).fit(x, y, domain=domain)
+    model = CrosstailClassifier(algorithm, **SHORT, second_stage=stage).fit(x, y, domain=domain)
     expected = model.predict_proba(x)
     joblib.dump(model, tmp_path / "model")
     for again in (joblib.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):

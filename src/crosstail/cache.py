@@ -1,4 +1,4 @@
-"""Where what can be made again is kept: indexes of folders, decoded images, embeddings."""
+"""The cache folder, for what can be recomputed: folder listings, decoded images, embeddings."""
 
 import os
 from collections.abc import Callable
@@ -14,7 +14,7 @@ def cache_folder() -> Path:
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file whole or not at all; a cache that cannot be written (a full or read-only disk) is done without."""
+    """Write a cache file atomically; on a full or read-only disk, do without it."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -118,15 +118,15 @@ def test_file_put_there_by_hand_is_unpacked_and_checked(run, small, tmp_path):
             file.write(path, f"kfold/{path.relative_to(tmp_path / 'made')}")
     code, out, err = run("pacs", "--root", tmp_path / "root", "--download", "--check")
     assert code == 0 and "56 images" in " ".join(out.split())
-    assert "PACS.zip: was there, its checksum is unknown, so it was not verified" in err
+    assert "PACS.zip: already there, not verified" in err
     code, out, err = run("pacs", "--root", tmp_path / "root", "--download")
-    assert code == 0 and "unpacked before" in err and out.startswith("Next: crosstail data pacs --root")
+    assert code == 0 and "already unpacked" in err and out.startswith("Next: crosstail data pacs --root")
 
 
 def test_file_that_cannot_be_fetched(run, small, tmp_path):
     code, out, err = run("pacs", "--root", tmp_path, "--download")
     assert code == 1 and out == ""
-    assert "PACS.zip could not be fetched" in err and f"put it in {tmp_path}" in err and "Traceback" not in err
+    assert "PACS.zip" in err and str(tmp_path) in err and "Traceback" not in err
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from crosstail import data, discovery
+from crosstail.data.benchmarks._load import BENCHMARKS
 
 # What a user must know of every data set; the rest of a sheet depends on where the data come from.
 REQUIRED = ("name", "title", "summary", "made_by", "domains", "classes", "licence", "citation", "source")
-NAMES = discovery.names(data.BENCHMARKS)
+NAMES = discovery.names(BENCHMARKS)
 
 
 def module_of(name):
-    return discovery.find(data.BENCHMARKS, name, "data set")
+    return discovery.find(BENCHMARKS, name, "data set")
 
 
 # Those with archives must be fetched first: their loading is tested in tests/data/benchmarks on small copies.

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from crosstail.data import DomainBatches, load, read_image
-from crosstail.data.images.files import BrokenImage, ImageFiles
+from crosstail.data.images import BrokenImage, ImageFiles
 
 
 def refused(error, *parts):
@@ -73,12 +73,12 @@ BROKEN = {
     "PostScript": (lambda path: path.write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n"), "is none of", ""),
     "floats": (
         lambda path: Image.fromarray(np.ones((8, 8), np.float32)).save(path, "TIFF"),
-        "has pixels in floating point, expected whole numbers of 8 or 16 bits",
+        "has floating-point pixels, expected 8-bit",
         "",
     ),
     "32 bits": (
         lambda path: Image.fromarray(np.full((8, 8), 1 << 20, np.int32)).save(path, "TIFF"),
-        "has pixels of 32 bits, expected 8 or 16 bits",
+        "has 32-bit pixels, expected 8-bit",
         "",
     ),
     "225 megapixels": (header_of_a_png(15_000, 15_000), "expected at most 200 megapixels", ""),
@@ -306,7 +306,7 @@ def test_rows_of_parquet_are_numbered_from_0(tmp_path):
     table.to_parquet(tmp_path / "m.parquet")
     with pytest.raises(ValueError) as error:
         load(tmp_path / "m.parquet")
-    refused(error, "m.parquet: row 1 has no label (nan)")
+    refused(error, "m.parquet: row 1 has no label")
     pd.DataFrame({"domain": ["p"], "label": [[1, 2]], "path": ["a.png"]}).to_parquet(tmp_path / "m.parquet")
     with pytest.raises(ValueError) as error:
         load(tmp_path / "m.parquet")
@@ -316,14 +316,14 @@ def test_rows_of_parquet_are_numbered_from_0(tmp_path):
 def test_duplicate_rows_are_left_out(manifest):
     dataset = load(manifest(HEADER + GOOD + GOOD + "q,x,c.png,test\nq,y,d.png,train\np,x,./a.png,train\n"))
     assert dataset.x.paths() == ["a.png", "b.png", "c.png", "d.png"]
-    assert dataset.notes[0] == "left out: 2 rows that are there twice (first line 4, 'a.png')"
-    assert dataset.notes[1] == "left out: 1 row that is there twice (first line 8, 'a.png')"
+    assert dataset.notes[0] == "left out: 2 duplicate rows (first line 4, 'a.png')"
+    assert dataset.notes[1] == "left out: 1 duplicate row (first line 8, 'a.png')"
 
 
 def test_numbers_and_words_as_labels(manifest):
     dataset = load(manifest(HEADER + "p,10,a.png,train\np,9,b.png,train\np,cat,c.png,train\n"))
     assert dataset.classes == ("9", "10", "cat")
-    assert dataset.notes[0] == "the column 'label' mixes numbers and words (9, cat); all are taken as names"
+    assert dataset.notes[0] == "the column 'label' mixes numbers and words (9, cat); all are used as names"
 
 
 def test_numeric_domains(manifest):
@@ -358,8 +358,8 @@ def test_embeddings_that_are_no_numbers(manifest, tmp_path, value):
     [
         ("p,a,0\np,b,7\n", "m.csv: line 3 has x = 7, expected a row of m.npy, 0 to 3"),
         ("p,a,-1\np,b,1\n", "m.csv: line 2 has x = -1, expected a row of m.npy, 0 to 3"),
-        ("p,a,0\np,b,1.5\n", "m.csv: line 3 has x = '1.5', expected the number of a row"),
-        ("p,a,0\np,b,one\n", "m.csv: line 3 has x = 'one', expected the number of a row"),
+        ("p,a,0\np,b,1.5\n", "m.csv: line 3 has x = '1.5', expected a row number"),
+        ("p,a,0\np,b,one\n", "m.csv: line 3 has x = 'one', expected a row number"),
         ("p,a,0\np,b,0\n", "m.csv: line 3 has the x 0 of line 2 again, with another label"),
     ],
 )

@@ -52,7 +52,7 @@ def runs(tmp_path_factory):
     save_images(root / "images.npz", 12)
     for name, source, words in (
         ("vectors", "vectors", {"algorithm": "dann", "backbone": "mlp", "width": 8}),
-        ("images", "images", {"algorithm": "boda", "backbone": "small_cnn", "width": 8, "decouple": True}),
+        ("images", "images", {"algorithm": "boda", "backbone": "small_cnn", "width": 8, "second_stage": "retrain"}),
         ("frozen", "images", {"algorithm": "mtl", "backbone": "efficientnet_lite0", "freeze": True, "width": 8}),
     ):
         fit(RunSpec(dataset=str(root / f"{source}.npz"), **words, **SHORT), root / name)

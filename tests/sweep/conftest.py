@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, replace
 
+import msgspec
 import pytest
 
 from crosstail.sweep import drive, plan, select
@@ -10,6 +11,8 @@ from crosstail.sweep.store import Store
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
+from crosstail.training.resolve import resolve
+from crosstail.training.result import DataFacts, RunResult, SplitAccuracy, Transferability
 
 
 @pytest.fixture(scope="session")
@@ -23,12 +26,12 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="session")
 def shared(data):
     """What the runs have in common."""
-    return RunSpec(dataset=str(data), backbone="mlp", width=8, steps=12, batch_size=4, evaluations=3)
+    return resolve(RunSpec(dataset=str(data), algorithm="erm", width=8, steps=12, batch_size=4, evaluations=3))
 
 
 @pytest.fixture(scope="session")
 def small(shared):
-    """Two algorithms, one of them with a second stage; 3 trials and 2 seeds of each, so 8 runs."""
+    """Two methods, one of them with a second stage; 3 trials and 2 seeds of each, so 8 runs."""
     return plan.make(shared, ["erm", "boda:retrain"], trials=3, seeds=2)
 
 
@@ -54,7 +57,7 @@ def run():
 
 @pytest.fixture(scope="session")
 def outcome_of():
-    """The choices, the table and the figures of every run of a store, to the digit."""
+    """The choices, the table and the result of every run of a store, to the digit."""
 
     def outcome_of(store):
         results = Store(store.path).results()
@@ -63,10 +66,40 @@ def outcome_of():
         return {
             "choices": [asdict(replace(choice, failed={})) for choice in chosen],
             "table": [asdict(row) for row in select.table(chosen, results)],
-            "runs": {key: {k: v for k, v in result.items() if k != "seconds"} for key, result in whole.items()},
+            "runs": {key: msgspec.structs.replace(result, seconds=0.0) for key, result in whole.items()},
         }
 
     return outcome_of
+
+
+@pytest.fixture(scope="session")
+def fake_result():
+    """The result of a run that was never trained, with the same accuracy for every metric of a split."""
+
+    def fake_result(spec, validation=0.5, test=0.0, seconds=1.0):
+        def split(accuracy):
+            metrics = dict.fromkeys(("average", "worst_domain", "pair_average", "worst_pair"), accuracy)
+            return SplitAccuracy(**metrics, hits=[[1]], totals=[[2]])
+
+        return RunResult(
+            spec=spec,
+            versions={},
+            selected_step=1,
+            selected_steps=[1],
+            seconds=seconds,
+            domains=["d"],
+            classes=["c"],
+            counts=[[1]],
+            validation=split(validation),
+            test=split(test),
+            transferability=Transferability(alpha=None, beta=None, gamma=None),
+            hparams=spec.hparams,
+            input_shape=[2],
+            weights=None,
+            data=DataFacts(checksum="0", samples=1, notes=[]),
+        )
+
+    return fake_result
 
 
 OWN = '''

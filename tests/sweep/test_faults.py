@@ -1,4 +1,4 @@
-"""Whatever goes wrong: nothing that is finished is lost or counted twice, and the tables end as if nothing had been."""
+"""Faults: no finished run is lost or counted twice, and the tables end up the same."""
 
 import os
 import random
@@ -27,7 +27,7 @@ def store(tmp_path):
 
 
 def progress_of(store):
-    """How much there is on disk: grows when any run gets on."""
+    """How much there is on disk: grows when any run makes progress."""
     size = len(list((store.path / "runs").glob("*"))) * 10**6
     for file in (store.path / "work").glob("*/records.jsonl"):
         try:
@@ -38,7 +38,7 @@ def progress_of(store):
 
 
 class Killer(threading.Thread):
-    """Kills workers of a launcher at random moments, about every time that something got on."""
+    """Kills workers of a launcher at random moments, about every time that a run made progress."""
 
     def __init__(self, crew, store, chance, most=10**9):
         super().__init__(daemon=True)
@@ -102,15 +102,16 @@ def test_a_run_that_kills_every_worker_fails_and_the_others_do_not(shared, own, 
     deadly = own("deadly", "os.kill(os.getpid(), signal.SIGKILL)")
     plan = make(shared, ["erm", deadly], trials=1, seeds=2)
     outcomes = run(plan, store, "local", workers=2)
-    (dead,) = [spec.key for spec in plan.runs(deadly, {})]
+    (dead,) = [spec.key for spec in plan.runs(deadly, plan.drawn[deadly][0])]
     assert outcomes.pop(dead) == "failed" and set(outcomes.values()) == {"done"} and len(outcomes) == 2
-    assert store.failures()[dead] == ("died", ["its worker died 3 times; out of memory?"], 1)
+    failure = store.failures()[dead]
+    assert (failure.kind, failure.attempts) == ("died", 1) and "3 times" in failure.error[0]
 
 
 def test_workers_that_cannot_start_are_an_error_and_not_an_endless_loop(small, store, run, monkeypatch):
     monkeypatch.setattr(local, "work", os._exit)  # which takes no such arguments: it ends at once
     monkeypatch.setattr(local, "DEATHS", 3)
-    with pytest.raises(OSError, match="3 worker processes have died without a job: --launcher inline shows why"):
+    with pytest.raises(OSError, match="3 worker processes.*--launcher inline"):
         run(small, store, "local", workers=1)
 
 
@@ -120,16 +121,17 @@ def test_a_run_that_hangs_is_ended_by_the_time_limit(shared, own, store, run):
     began = time.monotonic()
     outcomes = run(plan, store, "local", workers=2, time_limit=4.0)
     assert time.monotonic() - began < 60
-    (key,) = [spec.key for spec in plan.runs(hang, {})]
+    (key,) = [spec.key for spec in plan.runs(hang, plan.drawn[hang][0])]
     assert outcomes.pop(key) == "failed" and set(outcomes.values()) == {"done"} and len(outcomes) == 2
-    assert store.failures()[key] == ("time limit", ["took longer than 4 s"], 1)
+    failure = store.failures()[key]
+    assert (failure.kind, failure.attempts) == ("time limit", 1) and "4 s" in failure.error[0]
     (store.path / "wake").touch()
     assert sorted(run(plan, store, "local", workers=1).values()) == ["done", "done", "kept", "kept"]
 
 
 def test_runs_that_raise_or_give_nan_leave_the_others_alone(shared, own, store, run, outcome_of):
-    entries = [own("bad", "raise RuntimeError('bad')"), "erm", own("nan", "loss = loss * float('nan')")]
-    plan = make(shared, entries, trials=2, seeds=2)
+    methods = [own("bad", "raise RuntimeError('bad')"), "erm", own("nan", "loss = loss * float('nan')")]
+    plan = make(shared, methods, trials=2, seeds=2)
     outcomes = run(plan, store, "local", workers=2)
     assert sorted(outcomes.values()) == ["done"] * 3 + ["failed"] * 4
     bad, erm, nan = outcome_of(store)["choices"]
@@ -163,11 +165,9 @@ def test_two_drivers_on_one_folder_do_each_run_once(shared, own, tmp_path, run, 
     assert outcome_of(alone) == outcome_of(stores[0])
 
 
-def test_a_driver_waits_for_what_others_work_on_and_takes_over_when_they_fall_silent(
-    small, tmp_path, run, undisturbed, outcome_of
-):
+def test_a_driver_waits_for_others_and_takes_over_when_they_fall_silent(small, tmp_path, run, undisturbed, outcome_of):
     store = Store(tmp_path, patience=2.0)
-    spec = small.runs("erm", {})[0]
+    spec = small.runs("erm", small.drawn["erm"][0])[0]
     place = store.path / "work" / f"{spec.key}.elsewhere"
     place.mkdir(parents=True)
     (place / "lease.elsewhere").write_bytes(b"another/1 17 12345 000000000001\n")
@@ -179,7 +179,7 @@ def test_a_driver_waits_for_what_others_work_on_and_takes_over_when_they_fall_si
 
 def test_a_failure_of_another_driver_is_not_tried_again_at_once(small, tmp_path, run):
     store = Store(tmp_path)
-    spec = small.runs("erm", {})[0]
+    spec = small.runs("erm", small.drawn["erm"][0])[0]
     lease = Store(tmp_path).claim(spec)
     timer = threading.Timer(1.5, lambda: Store(tmp_path).fail(lease, "error", ["elsewhere"]))
     timer.start()
@@ -202,7 +202,7 @@ def test_a_clock_that_jumps(small, store, run, undisturbed, outcome_of, monkeypa
 
 
 def test_garbage_in_any_file_of_a_sweep(small, store, run, undisturbed, outcome_of):
-    """Half of the files of a sweep that was stopped are cut or filled with noise: it ends the same all the same."""
+    """Half of the files of a stopped sweep are truncated or filled with noise: its results are the same."""
     chance = random.Random(3)
     for number in range(4):
         with launcher("inline", store, Resources()) as crew:
@@ -240,9 +240,9 @@ def test_a_full_disk(small, tmp_path, run, undisturbed, outcome_of):
 
 def command(plan, out):
     """The program that does `small`."""
-    words = f"sweep --dataset {plan.shared.dataset} --algorithm erm --algorithm boda:retrain --trials 3 --seeds 2 "
-    words += f"--width 8 --steps 12 --batch-size 4 --evaluations 3 --workers 2 --out {out}"
-    return [str(Path(sys.executable).parent / "crosstail"), *words.split()]
+    options = f"sweep {plan.shared.dataset} --algorithm erm --algorithm boda:retrain --trials 3 --seeds 2 "
+    options += f"--width 8 --steps 12 --batch-size 4 --evaluations 3 --workers 2 --out {out}"
+    return [str(Path(sys.executable).parent / "crosstail"), *options.split()]
 
 
 def started(plan, store, finished):
@@ -329,10 +329,10 @@ def test_a_worker_gets_its_share_of_threads_and_gpus(store, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "resources", "message"),
     [
-        ("locl", {}, "unknown launcher 'locl': did you mean 'local'"),
+        ("locl", {}, "'locl'.*'local'"),
         ("local", {"workers": 0}, "--workers is 0, expected 1 or more"),
-        ("inline", {"workers": 2}, "the launcher inline takes no --workers"),
-        ("inline", {"time_limit": 2}, "the launcher inline takes no --time-limit"),
+        ("inline", {"workers": 2}, "inline.*--workers"),
+        ("inline", {"time_limit": 2}, "inline.*--time-limit"),
     ],
 )
 def test_a_mistake_is_named(store, name, resources, message):
@@ -340,9 +340,9 @@ def test_a_mistake_is_named(store, name, resources, message):
         launcher(name, store, Resources(**resources))
 
 
-def test_a_plan_that_cannot_work_on_the_data_is_told_before_any_run(shared, store, run):
+def test_a_plan_that_cannot_work_on_the_data_is_refused_before_any_run(shared, store, run):
     for changes, message in (
-        ({"backbone": "small_cnn"}, "backbone 'small_cnn' takes images"),
+        ({"backbone": "small_cnn"}, "small_cnn"),
         ({"width": 0}, "width is 0"),
     ):
         with pytest.raises(ValueError, match=message):

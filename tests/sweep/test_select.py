@@ -1,26 +1,29 @@
-"""Selection and status: on made results, against loops over them."""
+"""Selection and status: on fake results, against loops over them."""
 
-import json
 import random
 from dataclasses import replace
 from statistics import mean, stdev
 
+import msgspec
 import pytest
 
+from crosstail.storage import write_json
 from crosstail.sweep.plan import make
 from crosstail.sweep.select import METRICS, as_file, choices, table
 from crosstail.sweep.status import status
 from crosstail.sweep.store import Store
 
 
-def finish(store, spec, validation, test=0.0, seconds=1.0):
-    """A finished run that nobody has trained."""
-    parts = {"validation": validation, "test": test}
-    accuracies = {part: {**dict.fromkeys(METRICS, figure), "shots": {}} for part, figure in parts.items()}
-    common = {"selected_step": 1, "seconds": seconds, "transferability": {}}
-    folder = store.path / "runs" / spec.key
-    folder.mkdir(parents=True)
-    (folder / "result.json").write_text(json.dumps({"spec": spec.to_json(), **common, **accuracies}))
+@pytest.fixture
+def finish(fake_result):
+    """Record a run as finished that was never trained."""
+
+    def finish(store, spec, validation, test=0.0, seconds=1.0):
+        folder = store.path / "runs" / spec.key
+        folder.mkdir(parents=True)
+        write_json(folder / "result.json", fake_result(spec, validation, test, seconds))
+
+    return finish
 
 
 def fail(store, spec, kind="error"):
@@ -39,12 +42,12 @@ def plan(shared, store):
     return plan
 
 
-def trial(plan, entry, number):
-    (spec,) = plan.runs(entry, plan.drawn[entry][number])
+def trial(plan, method, number):
+    (spec,) = plan.runs(method, plan.drawn[method][number])
     return spec
 
 
-def test_the_best_on_validation_is_chosen_whatever_the_test_figures_are(plan, store):
+def test_the_best_on_validation_is_chosen_whatever_the_test_accuracy(plan, store, finish):
     for number, (validation, test) in enumerate([(0.5, 0.9), (0.7, 0.1), (0.6, 0.8), (0.7, 0.9), (0.2, 1.0)]):
         finish(store, trial(plan, "erm", number), validation, test)
     erm, boda = choices(store, store.results())
@@ -54,74 +57,72 @@ def test_the_best_on_validation_is_chosen_whatever_the_test_figures_are(plan, st
     assert as_file([erm, boda]) == {"erm": plan.drawn["erm"][1]}
 
 
-def test_no_test_figure_is_looked_at(plan, store):
-    """Selection is the same, to the digit, whatever is in the test half of the results."""
+def test_selection_does_not_depend_on_test_accuracy(plan, store, finish):
     chance = random.Random(0)
-    figures = [chance.random() for _ in range(5)]
-    for number, figure in enumerate(figures):
-        finish(store, trial(plan, "erm", number), figure)
+    accuracies = [chance.random() for _ in range(5)]
+    for number, accuracy in enumerate(accuracies):
+        finish(store, trial(plan, "erm", number), accuracy)
     results = store.results()
     expected = choices(store, results)[0]
-    for summary in results.values():
-        summary.test = None
-    assert choices(store, results)[0] == expected
-    assert expected.trial == max(range(5), key=lambda number: figures[number])
+    blind = {key: msgspec.structs.replace(summary, test={}) for key, summary in results.items()}
+    assert choices(store, blind)[0] == expected
+    assert expected.trial == max(range(5), key=lambda number: accuracies[number])
 
 
-def test_only_finished_runs_count_and_the_others_are_told(plan, store):
+def test_only_finished_runs_count_and_the_others_are_reported(plan, store, finish):
     finish(store, trial(plan, "erm", 1), 0.4)
     fail(store, trial(plan, "erm", 2))
     fail(store, trial(plan, "erm", 3), "pruned")
     erm, _ = choices(store, store.results())
     assert (erm.trial, erm.finished, erm.pruned, erm.missing) == (1, 1, 1, 2)
     assert {number: failure.error for number, failure in erm.failed.items()} == {2: ["first", "last"]}
-    finish(store, trial(plan, "erm", 2), 0.9)  # a failure that was mended counts no more
+    finish(store, trial(plan, "erm", 2), 0.9)  # a failure that was followed by success does not count
     erm, _ = choices(store, store.results())
     assert (erm.trial, erm.failed) == (2, {})
 
 
-def test_the_table_is_mean_and_deviation_over_the_finished_seeds(plan, store):
-    words = plan.drawn["erm"][3]
+def test_the_table_is_mean_and_deviation_over_the_finished_seeds(plan, store, finish):
+    hparams = plan.drawn["erm"][3]
     tests = {0: 0.5, 1: 0.75, 2: 0.25}
     finish(store, trial(plan, "erm", 3), 0.9, tests[0])
     for seed in (1, 2):
         before = table(choices(store, store.results()), store.results())[0]
         assert (before.seeds, before.planned) == (seed, 3)
-        finish(store, plan.runs("erm", words, seed)[0], 0.1, tests[seed])
+        finish(store, plan.runs("erm", hparams, seed)[0], 0.1, tests[seed])
     erm, boda = table(choices(store, store.results()), store.results())
     assert erm.seeds == 3
     for metric in METRICS:
-        assert erm.figures[metric] == (mean(tests.values()), stdev(tests.values()))
-        assert boda.figures[metric] == (None, None)
+        assert erm.accuracy[metric] == (mean(tests.values()), stdev(tests.values()))
+        assert boda.accuracy[metric] == (None, None)
 
 
-def test_one_seed_has_no_deviation(plan, store):
+def test_one_seed_has_no_deviation(plan, store, finish):
     finish(store, trial(plan, "erm", 0), 0.9, 0.5)
-    assert table(choices(store, store.results()), store.results())[0].figures.average == (0.5, None)
+    assert table(choices(store, store.results()), store.results())[0].accuracy["average"] == (0.5, None)
 
 
-def test_dg_is_averaged_over_the_unseen_domains_first(shared, store):
+def test_dg_is_averaged_over_the_unseen_domains_first(shared, store, finish):
     plan = make(replace(shared, protocol="dg"), ["erm"], trials=3, seeds=2)
     store.add(plan)
     chance = random.Random(1)
-    figures = {(number, seed): [chance.random(), chance.random()] for number in range(3) for seed in range(2)}
+    accuracies = {(number, seed): [chance.random(), chance.random()] for number in range(3) for seed in range(2)}
     for number in range(3):
-        for spec, figure in zip(plan.runs("erm", plan.drawn["erm"][number]), figures[number, 0], strict=True):
-            finish(store, spec, figure, 1 - figure)
-    best = max(range(3), key=lambda number: sum(figures[number, 0]) / 2)
+        for spec, accuracy in zip(plan.runs("erm", plan.drawn["erm"][number]), accuracies[number, 0], strict=True):
+            finish(store, spec, accuracy, 1 - accuracy)
+    best = max(range(3), key=lambda number: sum(accuracies[number, 0]) / 2)
     (choice,) = choices(store, store.results())
-    assert choice.trial == best and choice.validation == pytest.approx(sum(figures[best, 0]) / 2)
-    for spec, figure in zip(plan.runs("erm", choice.hparams, 1), figures[best, 1], strict=True):
-        finish(store, spec, figure, 1 - figure)
+    assert choice.trial == best and choice.validation == pytest.approx(sum(accuracies[best, 0]) / 2)
+    for spec, accuracy in zip(plan.runs("erm", choice.hparams, 1), accuracies[best, 1], strict=True):
+        finish(store, spec, accuracy, 1 - accuracy)
     (row,) = table([choice], store.results())
-    seeds = [1 - sum(figures[best, seed]) / 2 for seed in range(2)]
-    assert row.figures.average == pytest.approx((sum(seeds) / 2, abs(seeds[0] - seeds[1]) / 2**0.5))
+    seeds = [1 - sum(accuracies[best, seed]) / 2 for seed in range(2)]
+    assert row.accuracy["average"] == pytest.approx((sum(seeds) / 2, abs(seeds[0] - seeds[1]) / 2**0.5))
 
 
-def test_a_trial_with_one_fold_missing_is_not_finished(shared, store):
+def test_a_trial_with_one_fold_missing_is_not_finished(shared, store, finish):
     plan = make(replace(shared, protocol="dg"), ["erm"], trials=2)
     store.add(plan)
-    first, second = (plan.runs("erm", words) for words in plan.drawn["erm"])
+    first, second = (plan.runs("erm", hparams) for hparams in plan.drawn["erm"])
     finish(store, first[0], 0.9)
     for spec in second:
         finish(store, spec, 0.1)
@@ -132,21 +133,21 @@ def test_a_trial_with_one_fold_missing_is_not_finished(shared, store):
     assert (choice.finished, list(choice.failed), choice.missing) == (1, [0], 0)
 
 
-def test_data_without_validation_samples_are_told(plan, store):
+def test_data_without_validation_samples_are_an_error(plan, store, finish):
     finish(store, trial(plan, "erm", 0), None)
-    with pytest.raises(ValueError, match="no validation samples: there is nothing to select on"):
+    with pytest.raises(ValueError, match="no validation samples"):
         choices(store, store.results())
 
 
-def test_algorithms_that_were_added_later_are_selected_too(plan, store, shared):
+def test_methods_that_were_added_later_are_selected_too(plan, store, shared, finish):
     store.add(make(shared, ["coral"], trials=2))
     finish(store, trial(plan, "erm", 0), 0.5)
-    found = {choice.entry: (choice.plan.trials, choice.missing) for choice in choices(store, store.results())}
+    found = {choice.method: (choice.plan.trials, choice.missing) for choice in choices(store, store.results())}
     assert found == {"erm": (5, 4), "boda:retrain": (5, 5), "coral": (2, 2)}
 
 
-def test_status_counts_runs_and_the_time_that_is_left(plan, store):
-    rows = {row.entry: row for row in status(store)}
+def test_status_counts_runs_and_estimates_the_remaining_time(plan, store, finish):
+    rows = {row.method: row for row in status(store)}
     assert rows["erm"].planned == 7 and rows["erm"].done == 0 and rows["erm"].remaining is None
     finish(store, trial(plan, "erm", 0), 0.9, seconds=10)
     finish(store, trial(plan, "erm", 1), 0.5, seconds=30)
@@ -155,7 +156,7 @@ def test_status_counts_runs_and_the_time_that_is_left(plan, store):
     fail(store, trial(plan, "erm", 4), "pruned")
     erm, boda = status(Store(store.path))
     assert (erm.done, erm.running, erm.failed, erm.pruned) == (2, 1, 1, 1)
-    assert erm.remaining == (7 - 2 - 2) * 20 / 2  # by two workers, one of which is busy with the other algorithm
+    assert erm.remaining == (7 - 2 - 2) * 20 / 2  # by two workers, one of them busy with the other method
     assert (boda.done, boda.running, boda.remaining) == (0, 1, None)
     for lease in leases:
         lease.give_back()

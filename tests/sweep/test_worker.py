@@ -1,17 +1,19 @@
-"""One run of a sweep: the same as `fit`, resumed from what others left, and what becomes of it when it fails."""
+"""One run of a sweep: the same as `fit`, resumed where another process stopped, and recorded when it fails."""
 
 import time
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
-from crosstail import protocols
 from crosstail.sweep import worker
 from crosstail.sweep.lease import sign_of
-from crosstail.sweep.store import Store
+from crosstail.sweep.store import Failure, Store
 from crosstail.sweep.worker import Job, Outcome, Stopped, execute
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
+from crosstail.training.resolve import resolve
 
 
 @pytest.fixture
@@ -21,24 +23,22 @@ def store(tmp_path):
 
 @pytest.fixture(scope="module")
 def spec(shared):
-    return replace(shared, algorithm="boda", second_stage="retrain")
+    return resolve(replace(shared, algorithm="boda", second_stage="retrain", hparams={}))
 
 
 def content(folder):
-    """All that a run leaves, but the time that it took."""
+    """All that a run leaves, except how long it took."""
     here = RunFolder(folder)
-    result, records = here.result(), here.records()
-    for record in (result, *records):
-        record.pop("seconds")
+    result, *records = (msgspec.structs.replace(value, seconds=0.0) for value in (here.result(), *here.records()))
     weights = {name: value.numpy().tobytes() for name, value in here.load("model.pt").items()}
     return sorted(path.name for path in folder.iterdir()), result, records, weights
 
 
 @pytest.fixture(scope="module")
 def whole(spec, tmp_path_factory):
-    """What `crosstail fit` gives."""
+    """The same run by `crosstail fit`."""
     folder = tmp_path_factory.mktemp("whole")
-    protocols.run(spec, folder)
+    fit(spec, folder)
     return content(folder)
 
 
@@ -56,7 +56,7 @@ def test_a_run_is_what_fit_gives(store, spec, whole):
 
 
 @pytest.mark.parametrize("steps", [0, 5, 11, 17])
-def test_one_that_is_stopped_goes_on_elsewhere(store, spec, whole, steps):
+def test_a_stopped_run_goes_on_in_another_process(store, spec, whole, steps):
     stop_after(store, Job(spec), steps)
     (folder,) = store.unfinished()[spec.key]
     assert not sign_of(folder).exists()  # it was given back
@@ -64,7 +64,7 @@ def test_one_that_is_stopped_goes_on_elsewhere(store, spec, whole, steps):
     assert content(store.path / "runs" / spec.key) == whole
 
 
-def test_a_run_that_somebody_else_works_on_is_left_alone(store, spec):
+def test_a_run_that_another_process_works_on_is_left_alone(store, spec):
     lease = store.claim(spec)
     assert execute(Store(store.path), Job(spec)) == Outcome(spec.key, "busy")
     assert list(lease.folder.iterdir()) == [sign_of(lease.folder)]
@@ -72,7 +72,7 @@ def test_a_run_that_somebody_else_works_on_is_left_alone(store, spec):
 
 
 def test_a_run_that_is_taken_away_ends_without_a_trace(store, spec, whole):
-    """As after a sleep: the other one is through when this one wakes up."""
+    """As after a suspension: another process has finished the run when this one wakes up."""
     taken = []
 
     def wake_up():
@@ -104,22 +104,22 @@ FAILING = {
     ],
 )
 def test_a_run_that_fails_says_why(store, shared, own, what, last):
-    spec = replace(shared, algorithm=own(what, FAILING[what]))
+    spec = resolve(replace(shared, algorithm=own(what, FAILING[what])))
     for attempt in (1, 2):
         outcome = execute(store, Job(spec))
         assert outcome.how == "failed" and outcome.error[-1].startswith(last) and len(outcome.error) <= worker.LINES
         failure = store.failures()[spec.key]
-        assert failure == ("error", outcome.error, attempt)
+        assert failure == Failure("error", outcome.error, attempt)
     assert not store.has(spec.key) and store.results() == {}
 
 
-def test_a_failure_on_a_full_disk_is_told_all_the_same(store, spec, monkeypatch):
+def test_a_failure_on_a_full_disk_is_reported(store, spec, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "write", full)
-        patch.setattr("crosstail.sweep.store.write_object", full)
+        patch.setattr("crosstail.training.folder.write_json", full)
+        patch.setattr("crosstail.sweep.store.write_json", full)
         outcome = execute(store, Job(spec))
     assert outcome.how == "failed" and "No space left" in outcome.error[-1]
     with monkeypatch.context() as patch:
@@ -141,7 +141,7 @@ DAMAGE = {
 @pytest.mark.parametrize(
     ("name", "garbage"), [(name, garbage) for name, contents in DAMAGE.items() for garbage in contents]
 )
-def test_what_is_damaged_is_put_aside_and_the_run_begins_anew(store, spec, whole, name, garbage):
+def test_a_damaged_folder_is_put_aside_and_the_run_starts_over(store, spec, whole, name, garbage):
     """None: the second half is missing."""
     stop_after(store, Job(spec), 17)
     (folder,) = store.unfinished()[spec.key]
@@ -166,13 +166,13 @@ def test_a_last_record_that_a_kill_cut_short_is_no_damage(store, spec, whole):
     assert content(store.path / "runs" / spec.key) == whole and not (store.path / "damaged").exists()
 
 
-def test_data_are_read_once_for_runs_that_share_them(store, shared, monkeypatch):
+def test_data_are_loaded_once_for_runs_that_share_them(store, shared, monkeypatch):
     worker._load.cache_clear()
     read = []
-    real = protocols.load
-    monkeypatch.setattr(protocols, "load", lambda spec, *rest: read.append(spec.unseen) or real(spec, *rest))
+    real = worker.load_inputs
+    monkeypatch.setattr(worker, "load_inputs", lambda spec: read.append(spec.unseen) or real(spec))
     for changes in ({}, {"seed": 1}, {"algorithm": "boda", "hparams": {"nu": 0.5}, "steps": 5, "width": 4}):
-        assert execute(store, Job(replace(shared, **changes))).how == "done"
+        assert execute(store, Job(resolve(replace(shared, **changes)))).how == "done"
     assert read == [None]
     for unseen in ("0", "1", "0"):
         execute(store, Job(replace(shared, protocol="dg", unseen=unseen, seed=len(read))))
@@ -181,7 +181,7 @@ def test_data_are_read_once_for_runs_that_share_them(store, shared, monkeypatch)
     assert len(read) == 4
 
 
-def test_a_poor_run_is_pruned_by_its_validation_figures_only(store, spec):
+def test_a_poor_run_is_pruned_by_its_validation_accuracy_only(store, spec):
     execute(store, Job(replace(spec, seed=1)))
     records = RunFolder(store.path / "runs" / replace(spec, seed=1).key).records()
     best = np.maximum.accumulate([r.validation.pair_average for r in records if r.stage == 1])
@@ -189,9 +189,9 @@ def test_a_poor_run_is_pruned_by_its_validation_figures_only(store, spec):
     assert points == [0, 4, 8, 12]
     again = replace(spec, seed=1)
     other = Store(store.path.with_name("other"))
-    assert execute(other, Job(again, at_least={(1, 4): best[1], (1, 8): best[2]})).how == "done"
+    assert execute(other, Job(again, limits={(1, 4): best[1], (1, 8): best[2]})).how == "done"
     third = Store(store.path.with_name("third"))
-    outcome = execute(third, Job(again, at_least={(1, 4): best[1], (1, 8): best[2] + 1e-9}))
+    outcome = execute(third, Job(again, limits={(1, 4): best[1], (1, 8): best[2] + 1e-9}))
     assert outcome.how == "pruned" and "stage 1, step 8" in outcome.error[0]
     assert third.failures()[again.key].kind == "pruned"
     assert RunFolder(third.unfinished()[again.key][0]).records()[-1].step == 8
@@ -199,7 +199,7 @@ def test_a_poor_run_is_pruned_by_its_validation_figures_only(store, spec):
 
 def test_signs_of_life_go_on_while_it_trains(shared, own, tmp_path):
     store = Store(tmp_path / "sweep", patience=1.0)
-    spec = replace(shared, algorithm=own("slow", "time.sleep(0.15)"))
+    spec = resolve(replace(shared, algorithm=own("slow", "time.sleep(0.15)")))
     observer, seen = Store(store.path, patience=1.2), []
 
     def watch():

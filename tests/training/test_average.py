@@ -9,7 +9,7 @@ from torch import nn
 
 from crosstail import testing
 from crosstail.training import RunSpec
-from crosstail.training.average import WeightAverage
+from crosstail.training.average import averaged_copy
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 
@@ -17,7 +17,7 @@ from crosstail.training.folder import RunFolder
 def test_the_average_is_that_of_polynomial_decay():
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)).double()
-    average = WeightAverage(module)
+    averaged = averaged_copy(module)
     expected = {}
     for t in range(1, 40):
         for name, value in module.state_dict().items():
@@ -26,22 +26,21 @@ def test_the_average_is_that_of_polynomial_decay():
             if name in expected and value.is_floating_point():
                 new = (1 - 10 / (t + 9)) * expected[name] + 10 / (t + 9) * new
             expected[name] = new
-        average.update(t)
+        averaged.update_parameters(module)
     for name, value in expected.items():
-        torch.testing.assert_close(average.state[name], value)
+        torch.testing.assert_close(averaged.module.state_dict()[name], value)
 
 
-def test_the_average_is_applied_and_taken_back():
-    module = nn.Linear(2, 2)
-    average = WeightAverage(module)
-    before = module.weight.detach().clone()
-    average.state["weight"] = before + 1
-    with average.applied():
-        assert torch.equal(module.weight, before + 1)
-    assert torch.equal(module.weight, before)
-    with pytest.raises(KeyError), average.applied():
-        raise KeyError
-    assert torch.equal(module.weight, before)
+@pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter")
+def test_the_average_stays_on_the_device_of_the_module_also_after_a_resume():
+    state = averaged_copy(nn.BatchNorm1d(2)).state_dict()  # checkpoints are read to the CPU
+    module = nn.BatchNorm1d(2).to("meta")
+    averaged = averaged_copy(module)
+    averaged.load_state_dict(state)
+    for _ in range(3):
+        averaged.update_parameters(module)
+    assert {value.device.type for value in averaged.module.state_dict().values()} == {"meta"}
+    assert int(averaged.n_averaged) == 3  # counted on the host: reading it does not wait for the device
 
 
 @pytest.fixture
@@ -60,19 +59,19 @@ def spec(tmp_path):
     )
 
 
-@pytest.mark.parametrize("stage", [None, "retrain"])
-def test_a_run_keeps_the_average_and_shows_the_raw_weights_beside_it(spec, tmp_path, stage):
-    averaged = replace(spec, second_stage=stage)
-    plain = replace(averaged, average=False)
-    found, raw = fit(averaged, tmp_path / "averaged").result, fit(plain, tmp_path / "plain").result
+@pytest.mark.parametrize("second_stage", [None, "retrain"])
+def test_a_run_keeps_the_average_and_shows_the_raw_weights_beside_it(spec, tmp_path, second_stage):
+    averaged = replace(spec, second_stage=second_stage)
+    found = fit(averaged, tmp_path / "averaged").result
+    raw = fit(replace(averaged, average=False), tmp_path / "plain").result
     records, raws = RunFolder(tmp_path / "averaged").records(), RunFolder(tmp_path / "plain").records()
-    if stage is None:  # a second stage starts from what the first selected
+    if not second_stage:  # a second stage starts from what the first selected
         assert found.raw.test == raw.test and found.raw.selected_step == raw.selected_step
         assert [r.validation for r in records] == [r.validation for r in raws]
-    last = [r for r in records if r.stage == 1 + (stage is not None)]
+    last = [r for r in records if r.stage == len(found.selected_steps)]
     chosen = next(r for r in last if r.step == found.selected_step)
     assert chosen.averaged.test.hits == found.test.hits
-    mean, own = (RunFolder(tmp_path / name).load("model.pt")["head.weight"] for name in ("averaged", "plain"))
+    mean, own = (RunFolder(tmp_path / name).weights()["head.weight"] for name in ("averaged", "plain"))
     assert not torch.equal(mean, own)
 
 
@@ -89,6 +88,6 @@ def test_it_resumes_identically(spec, tmp_path):
         fit(spec, tmp_path / "run", progress=stop)
     torch.rand(5)
     found = fit(spec, tmp_path / "run").result
-    assert msgspec.structs.replace(found, seconds=0.0) == msgspec.structs.replace(expected, seconds=0.0)
-    whole, resumed = (RunFolder(tmp_path / name).load("model.pt") for name in ("whole", "run"))
+    assert msgspec.structs.replace(found, seconds=0) == msgspec.structs.replace(expected, seconds=0)
+    whole, resumed = (RunFolder(tmp_path / name).weights() for name in ("whole", "run"))
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)

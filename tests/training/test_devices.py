@@ -1,6 +1,5 @@
 """Two processes that share every batch end as one with the whole of it; chunks, bfloat16 and compilation."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -8,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -37,21 +37,21 @@ def spec(tmp_path):
     )
 
 
-def figures(folder: Path):
+def accuracies(folder: Path):
     """Losses and accuracies of all evaluations, and the weights."""
     records = RunFolder(folder).records()
     return [(r.stage, r.step, r.losses, r.validation, r.test) for r in records]
 
 
 TWO = """
-import json, sys
+import msgspec, sys
 from pathlib import Path
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.devices import Devices
 
 for line in Path(sys.argv[1]).read_text().splitlines():
-    spec = RunSpec.from_json(json.loads(line))
+    spec = msgspec.json.decode(line, type=RunSpec)
     fit(spec, Path(sys.argv[2]) / spec.key, devices=Devices("cpu", 2))
 """
 
@@ -60,7 +60,7 @@ for line in Path(sys.argv[1]).read_text().splitlines():
 def run_by_two(tmp_path):
     def run(specs):
         (tmp_path / "two.py").write_text(TWO)
-        (tmp_path / "specs.jsonl").write_text("".join(json.dumps(s.to_json()) + "\n" for s in specs))
+        (tmp_path / "specs.jsonl").write_bytes(b"".join(msgspec.json.encode(s) + b"\n" for s in specs))
         command = [sys.executable, str(tmp_path / "two.py"), str(tmp_path / "specs.jsonl"), str(tmp_path / "two")]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=300, env=os.environ | {"OMP_NUM_THREADS": "1"}
@@ -71,7 +71,7 @@ def run_by_two(tmp_path):
     return run
 
 
-def test_two_processes_give_the_losses_and_figures_of_one(spec, tmp_path, run_by_two):
+def test_two_processes_give_the_losses_and_accuracies_of_one(spec, tmp_path, run_by_two):
     specs = [replace(spec, algorithm=name) for name in SHARED]
     specs += [
         replace(spec, second_stage="retrain", average=True),
@@ -80,7 +80,7 @@ def test_two_processes_give_the_losses_and_figures_of_one(spec, tmp_path, run_by
     ]
     for one, folder in zip(specs, run_by_two(specs), strict=True):
         fit(one, tmp_path / "one" / one.key)
-        for expected, found in zip(figures(tmp_path / "one" / one.key), figures(folder), strict=True):
+        for expected, found in zip(accuracies(tmp_path / "one" / one.key), accuracies(folder), strict=True):
             assert found[:2] == expected[:2] and found[3:] == expected[3:], one.algorithm
             assert found[2] == pytest.approx(expected[2], rel=1e-5, abs=1e-6), one.algorithm
         whole, shared = (RunFolder(f).load("model.pt") for f in (tmp_path / "one" / one.key, folder))
@@ -89,7 +89,7 @@ def test_two_processes_give_the_losses_and_figures_of_one(spec, tmp_path, run_by
 
 
 @pytest.mark.parametrize("name", [n for n in discovery.names("crosstail.algorithms") if n not in SHARED])
-def test_what_cannot_be_shared_says_so_before_anything_starts(spec, tmp_path, name):
+def test_an_algorithm_that_cannot_be_shared_is_refused_before_anything_starts(spec, tmp_path, name):
     with pytest.raises(ValueError, match=f"{name} cannot be trained by several processes: "):
         fit(replace(spec, algorithm=name), tmp_path / "run", devices=Devices("cpu", 2))
     assert not (tmp_path / "run").exists()
@@ -101,11 +101,11 @@ def test_a_batch_that_cannot_be_shared_is_refused(spec, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["erm", "boda", "coral"])
-def test_chunks_change_the_memory_and_not_the_figures(spec, tmp_path, name):
+def test_chunks_change_the_memory_and_not_the_accuracies(spec, tmp_path, name):
     spec = replace(spec, algorithm=name)
     fit(spec, tmp_path / "whole")
     fit(spec, tmp_path / "chunks", devices=Devices(chunks=3))
-    for expected, found in zip(figures(tmp_path / "whole"), figures(tmp_path / "chunks"), strict=True):
+    for expected, found in zip(accuracies(tmp_path / "whole"), accuracies(tmp_path / "chunks"), strict=True):
         assert found[3:] == expected[3:] and found[2] == pytest.approx(expected[2], rel=1e-5)
 
 
@@ -125,21 +125,21 @@ def test_chunks_keep_the_activations_of_one_part_only():
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 @pytest.mark.filterwarnings("default")  # of the compiler's own modules
-def test_a_compiled_network_gives_the_same_figures_and_a_plain_model(spec, tmp_path):
+def test_a_compiled_network_gives_the_same_accuracies_and_a_plain_model(spec, tmp_path):
     fit(spec, tmp_path / "plain")
     fit(spec, tmp_path / "compiled", devices=Devices(compile=True))
-    for expected, found in zip(figures(tmp_path / "plain"), figures(tmp_path / "compiled"), strict=True):
+    for expected, found in zip(accuracies(tmp_path / "plain"), accuracies(tmp_path / "compiled"), strict=True):
         assert found[3:] == expected[3:] and found[2] == pytest.approx(expected[2], rel=1e-4)
     plain, compiled = (RunFolder(tmp_path / name).load("model.pt") for name in ("plain", "compiled"))
     assert list(plain) == list(compiled)
 
 
 def test_bfloat16_is_part_of_the_spec_and_close(spec, tmp_path):
-    full, mixed = fit(spec, tmp_path / "full"), fit(replace(spec, precision="bf16"), tmp_path / "mixed")
-    assert full.spec["precision"] == "32" and mixed.spec["precision"] == "bf16"
-    a, b = (figures(tmp_path / name)[1][2]["cross_entropy"] for name in ("full", "mixed"))
+    full, mixed = (fit(replace(spec, precision=p), tmp_path / p).result for p in ("32", "bf16"))
+    assert full.spec.precision == "32" and mixed.spec.precision == "bf16"
+    a, b = (accuracies(tmp_path / name)[1][2]["cross_entropy"] for name in ("32", "bf16"))
     assert a != b and b == pytest.approx(a, rel=0.05)
-    state = RunFolder(tmp_path / "mixed").load("model.pt")
+    state = RunFolder(tmp_path / "bf16").load("model.pt")
     assert {v.dtype for v in state.values() if v.is_floating_point()} == {torch.float32}
 
 

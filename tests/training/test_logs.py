@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 from mlflow import MlflowClient
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -24,8 +25,8 @@ from crosstail.training.logs.csv import CSV
 def read_csv(out):
     with (out / "log.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    points = [(row["name"], int(row.step), float(row["value"])) for row in rows if row.step]
-    return points, {row["name"]: row["value"] for row in rows if not row.step}
+    points = [(row["name"], int(row["step"]), float(row["value"])) for row in rows if row["step"]]
+    return points, {row["name"]: row["value"] for row in rows if not row["step"]}
 
 
 def read_tensorboard(out):
@@ -61,7 +62,7 @@ def spec(tmp_path, monkeypatch):
 
 def run(kind, spec, out, progress=lambda *about: None):
     with logged(kind, spec, out, progress) as report:
-        return fit(spec, out, report)
+        return fit(spec, out, progress=report).result
 
 
 def expected(out):
@@ -69,23 +70,23 @@ def expected(out):
     points = {}
     views = ("average", "worst_domain", "pair_average", "worst_pair")
     for record in RunFolder(out).records():
-        stage, step = f"stage_{record['stage']}", record.step
+        stage, step = f"stage_{record.stage}", record.step
         points[f"{stage}/seconds", step] = record.seconds
         for name, value in record.losses.items():
             points[f"{stage}/loss/{name}", step] = value
         for view in views:
-            points[f"{stage}/validation/{view}", step] = record.validation[view]
-            points[f"{stage}/averaged/validation/{view}", step] = record.averaged.validation[view]
+            points[f"{stage}/validation/{view}", step] = getattr(record.validation, view)
+            points[f"{stage}/averaged/validation/{view}", step] = getattr(record.averaged.validation, view)
     result = RunFolder(out).result()
     step = result.selected_step
     for split in ("validation", "test"):
         for view in views:
-            points[f"final/{split}/{view}", step] = result[split][view]
-        for shot, value in result[split].shots.items():
+            points[f"final/{split}/{view}", step] = getattr(getattr(result, split), view)
+        for shot, value in getattr(result, split).shots.items():
             if value is not None:
                 points[f"final/{split}/shots/{shot}", step] = value
     for name in "alpha", "beta", "gamma":
-        points[f"final/transferability/{name}", step] = result.transferability[name]
+        points[f"final/transferability/{name}", step] = getattr(result.transferability, name)
     points["final/seconds", step] = result.seconds
     return points
 
@@ -101,13 +102,13 @@ def assert_logged_once(kind, out):
 
 
 def timeless(record):
-    return {k: timeless(v) for k, v in record.items() if k != "seconds"} if isinstance(record, dict) else record
+    return msgspec.structs.replace(record, seconds=0)
 
 
 @pytest.mark.parametrize("kind", READ)
 def test_a_log_has_the_whole_run_and_does_not_change_it(spec, kind):
     out = Path("run")
-    assert timeless(run(kind, spec, out)) == timeless(fit(spec, Path("plain")))
+    assert timeless(run(kind, spec, out)) == timeless(fit(spec, Path("plain")).result)
     assert [*map(timeless, RunFolder(out).records())] == [*map(timeless, RunFolder(Path("plain")).records())]
     points = assert_logged_once(kind, out)
     assert {name for name, _, _ in points} >= {
@@ -168,10 +169,10 @@ def test_an_evaluation_whose_checkpoint_was_lost_is_logged_once(spec, kind):
     with pytest.raises(KeyboardInterrupt):
         run(kind, spec, out, progress)
     last = RunFolder(out).records()[-1]
-    RunFolder(out).append_record(last | {"step": 6, "losses": {"cross_entropy": 1e9}})
+    RunFolder(out).append_record(msgspec.structs.replace(last, step=6, losses={"cross_entropy": 1e9}))
     with logged(kind, spec, out, lambda *about: None) as report:
         report("embedding", 1, 1)  # which comes before the run drops that record
-        fit(spec, out, report)
+        fit(spec, out, progress=report)
     assert_logged_once(kind, out)
 
 
@@ -181,7 +182,7 @@ def test_a_log_that_fails_does_not_stop_the_run(spec, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(CSV, "write", fail)
-        with pytest.raises(OSError, match=r"the run is finished, its csv log is not: no room\. The same command again"):
+        with pytest.raises(OSError, match=r"csv log .*no room"):
             run("csv", spec, Path("run"))
     assert RunFolder(Path("run")).result() is not None
     run("csv", spec, Path("run"))

@@ -22,7 +22,7 @@ def test_a_run_on_a_mapped_file_takes_a_fraction_of_it(tmp_path, monkeypatch, ba
     np.savez(tmp_path / "v.npz", x=x, y=pair % 3, domain=pair // 3, split=split)
     size = x.nbytes
     del x
-    short = {"algorithm": "boda", "width": 8, "decouple": True, "steps": 4, "evaluations": 1}
+    short = {"algorithm": "boda", "width": 8, "second_stage": "retrain", "steps": 4, "evaluations": 1}
     spec = RunSpec(dataset=str(tmp_path / "v.npz"), backbone=backbone, **short)
     tracemalloc.start()
     try:
@@ -43,14 +43,14 @@ def test_a_run_on_a_mapped_file_takes_a_fraction_of_it(tmp_path, monkeypatch, ba
 )
 def test_a_lack_of_memory_says_what_to_lower(error):
     with (
-        pytest.raises(MemoryError, match=r"there is not enough memory: lower --batch-size"),
+        pytest.raises(MemoryError, match="--batch-size"),
         lower_if_short("--batch-size"),
     ):
         raise error
 
 
 def test_a_real_allocation_that_fails():
-    with pytest.raises(MemoryError, match="lower --width"), lower_if_short("--width"):
+    with pytest.raises(MemoryError, match="--width"), lower_if_short("--width"):
         torch.empty(1 << 50)
 
 

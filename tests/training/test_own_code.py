@@ -48,7 +48,7 @@ def test_a_run_predicts_elsewhere_when_its_code_is_trusted(spec, tmp_path, term)
     fit(replace(spec, algorithm=term + spec.algorithm), tmp_path / "run")
     shutil.move(tmp_path / "run", tmp_path / "moved")
     (tmp_path / "mine.py").unlink()
-    with pytest.raises(ValueError, match=r"read .*moved/algorithm\.py, which would be run, and add --trust"):
+    with pytest.raises(ValueError, match=r"moved/algorithm\.py.*--trust"):
         Predictor(tmp_path / "moved")
     found = Predictor(tmp_path / "moved", trust=True).probabilities(np.zeros((2, 6), np.float32))
     np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
@@ -63,7 +63,7 @@ def test_after_a_second_stage_no_code_is_needed(spec, tmp_path):
 def test_a_file_that_changed_is_refused(spec, tmp_path):
     fit(spec, tmp_path / "run")
     (tmp_path / "mine.py").write_text(SOURCE.replace("0.1", "0.2"))
-    with pytest.raises(ValueError, match=r"mine\.py has changed since .*run was begun"):
+    with pytest.raises(ValueError, match=r"mine\.py has changed since .*run"):
         fit(spec, tmp_path / "run")
 
 

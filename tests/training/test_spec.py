@@ -22,7 +22,9 @@ specs = st.builds(
     data_seed=st.integers(0, 99),
     freeze=st.booleans(),
     width=st.none() | st.integers(1, 512),
-    hparams=st.dictionaries(words, st.floats(allow_nan=False, allow_infinity=False) | st.integers() | words | st.booleans(), max_size=4),
+    hparams=st.dictionaries(
+        words, st.floats(allow_nan=False, allow_infinity=False) | st.integers() | words | st.booleans(), max_size=4
+    ),
     second_stage=st.none() | words,
     steps=st.integers(1, 9999),
 )

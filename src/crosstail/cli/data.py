@@ -66,7 +66,7 @@ def data(
         return
     if not module.SHEET.archives:
         raise ValueError(f"{name} is {module.SHEET.source}: there is nothing to download or check")
-    from crosstail.data.benchmarks._layout import ENVIRONMENT, find_root
+    from crosstail.data.benchmarks._image_folders import ENVIRONMENT, find_root
 
     if root is None and not os.environ.get(ENVIRONMENT):
         raise ValueError(f"the folder is missing: give --root, or set {ENVIRONMENT} to the folder that contains {name}")
@@ -81,7 +81,7 @@ def data(
 
 def _download(module: ModuleType, folder: Path) -> None:
     from crosstail.data.benchmarks._download import DownloadError
-    from crosstail.data.benchmarks._fetch import fetch
+    from crosstail.data.benchmarks._fetch_archives import fetch
 
     messages = Console(stderr=True)
     try:
@@ -101,8 +101,8 @@ def _download(module: ModuleType, folder: Path) -> None:
 
 
 def _check(module: ModuleType, folder: Path, quick: bool, as_json: bool) -> None:
-    from crosstail.data.benchmarks._check import check_root
-    from crosstail.data.benchmarks._layout import existing_root
+    from crosstail.data.benchmarks._check_folder import check_folder
+    from crosstail.data.benchmarks._image_folders import existing_root
     from crosstail.report.data_sheet import check_blocks
     from crosstail.report.document import terminal
 
@@ -111,7 +111,7 @@ def _check(module: ModuleType, folder: Path, quick: bool, as_json: bool) -> None
         if own := getattr(module, "check", None):  # a benchmark that is not folders of images
             report = own(folder)
         else:
-            report = check_root(module.SHEET, folder, decode=not quick, duplicates=not quick, progress=progress)
+            report = check_folder(module.SHEET, folder, decode=not quick, duplicates=not quick, progress=progress)
     if as_json:
         print(json.dumps(report.to_json()))
     else:

@@ -1,4 +1,4 @@
-"""What every source becomes: samples with a class, a domain and a split."""
+"""DomainDataset: samples with a class, a domain and a split."""
 
 import hashlib
 import json
@@ -13,15 +13,25 @@ from numpy.typing import NDArray
 from crosstail.data.images.files import ImageFiles
 
 SPLITS = ("train", "val", "test")
+SPLIT_NAMES = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "dev": "val",
+    "test": "test",
+    "testing": "test",
+}  # names in use elsewhere → ours
 
 
 @dataclass(frozen=True, eq=False)
 class DomainDataset:
-    """Samples of several domains, in memory or in image files.
+    """Samples from several domains, in memory or in image files.
 
     `x` is images (N, H, W, 3) in uint8, embeddings (N, F) in floating point, or embeddings of several views of each
-    sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` says "train",
-    "val" or "test"; `notes` tell a user about the data, such as which files were left out, and `gaps` are those of them
+    sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` is "train",
+    "val" or "test". `notes` tell a user about the data, such as which files were left out; `gaps` are those of them
     that depend on the split (see `with_gaps_noted`).
     """
 
@@ -85,27 +95,27 @@ class DomainDataset:
         return np.bincount(flat, minlength=self.num_domains * self.num_classes).reshape(self.num_domains, -1)
 
     def keep(self, rows: NDArray[Any]) -> "DomainDataset":
-        """The same data set with these rows only (row numbers or a mask)."""
+        """A subset, by row numbers or a mask."""
         x = self.x.take(rows) if isinstance(self.x, ImageFiles) else self.x[rows]
         return replace(self, x=x, y=self.y[rows], domain=self.domain[rows], split=self.split[rows])
 
     def with_x(self, x: NDArray[Any] | ImageFiles) -> "DomainDataset":
-        """The same samples seen through other inputs, for example their embeddings."""
+        """The same samples with other inputs, for example their embeddings."""
         return replace(self, x=x)
 
     def plain(self) -> "DomainDataset":
-        """The same samples in their plain view alone."""
+        """The same samples, with the plain view only."""
         return self.with_x(self.x[:, 0]) if isinstance(self.x, np.ndarray) and self.x.ndim == 3 else self
 
     def with_notes(self, *notes: str) -> "DomainDataset":
-        """The same data set with something more to say of it."""
+        """The same data set with more notes."""
         return replace(self, notes=(*self.notes, *notes))
 
     @cached_property
     def checksum(self) -> str:
-        """SHA-256 of everything that is trained and tested on; of image files, their paths and sizes.
+        """SHA-256 of samples, labels and split; of image files, their paths and sizes.
 
-        It is the same for a copy on another machine, and changes with the split.
+        It is the same for a copy on another machine.
         """
         digest = hashlib.sha256(json.dumps([self.domains, self.classes, self.x.shape, str(self.x.dtype)]).encode())
         split = np.argmax([self.split == name for name in SPLITS], axis=0)
@@ -114,7 +124,7 @@ class DomainDataset:
         if isinstance(self.x, ImageFiles):
             digest.update(self.x.checksum.encode())
         else:
-            for start in range(0, len(self.x), 4096):  # in parts: a memory map is not read into memory at once
+            for start in range(0, len(self.x), 4096):  # in parts, so that a memory map is never read as a whole
                 digest.update(np.ascontiguousarray(self.x[start : start + 4096]).data)
         return digest.hexdigest()
 

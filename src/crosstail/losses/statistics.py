@@ -61,7 +61,8 @@ class PairStatistics(nn.Module):
             self.register_buffer("factor", torch.zeros(*shape, self.rank))
         if covariance == "full":
             self.register_buffer("full", torch.zeros(*shape, num_features))
-        memory = torch.as_tensor(torch.inf if momentum is None else momentum, dtype=torch.float32)
+        unlimited = torch.finfo(torch.float32).max  # not infinity: an average of two infinities is NaN
+        memory = torch.as_tensor(unlimited if momentum is None else momentum, dtype=torch.float32)
         if momentum is not None:
             if not bool(((memory >= 0) & (memory < 1)).all()):
                 raise ValueError(f"momentum is {momentum}, expected at least 0 and below 1")

@@ -1,8 +1,7 @@
-"""A run's model as one file that needs none of our code: from inputs to probabilities, and checked against the run."""
+"""Export a run's model as one file, from inputs to probabilities, that works without Crosstail."""
 
 import copy
 import importlib.util
-import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -18,7 +17,7 @@ from torch.export import Dim, ExportedProgram
 from crosstail import __version__
 from crosstail.data import DomainDataset, ImageFiles
 from crosstail.prediction.predictor import Predictor
-from crosstail.training.folder import RunFolder
+from crosstail.storage import write_json
 from crosstail.training.progress import Progress
 
 TOLERANCE = 1e-4
@@ -28,12 +27,12 @@ Function = Callable[[NDArray[Any]], NDArray[np.float32]]
 
 
 class Differs(Exception):
-    """An exported file that does not say what the run says."""
+    """An exported file whose predictions are not those of the run."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """How the file was compared with the run."""
+    """How the exported file was compared with the run."""
 
     inputs: str
     samples: int
@@ -41,7 +40,7 @@ class Check:
 
 
 class _Whole(nn.Module):
-    """Scaling, the frozen backbone if there is one, the trained model, and its probabilities."""
+    """Scaling, the frozen backbone if there is one, the trained model, and the softmax."""
 
     def __init__(self, predictor: Predictor) -> None:
         super().__init__()
@@ -65,14 +64,14 @@ def export(
     trust: bool = False,
     progress: Progress | None = None,
 ) -> Check:
-    """Write the model of a run to `out` and its card to `out`.json, once the file agrees with the run.
+    """Write the model of a run to `out` and its card to `out`.json, if the file predicts what the run does.
 
-    They are compared on the test samples of a data set, the run's own if it is at hand, or else on random inputs.
+    The two are compared on the test samples of a data set, or without one on random inputs.
     """
     if format not in WRITERS:
         raise ValueError(f"unknown format {format!r}: there are {', '.join(WRITERS)}")
     if format == "onnx" and not all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
-        raise ValueError("the format onnx needs more packages: pip install 'crosstail[export]'")
+        raise ValueError("--format onnx needs more packages: pip install 'crosstail[export]'")
     _require_apart(run, out)
     predictor = Predictor(run, trust=trust)
     whole = _Whole(predictor).eval().to(memory_format=torch.contiguous_format)
@@ -87,8 +86,7 @@ def export(
         partial.replace(out)
     finally:
         partial.unlink(missing_ok=True)
-    card = json.dumps(_card(run, predictor, format, check), indent=1, ensure_ascii=False)
-    out.with_name(f"{out.name}.json").write_text(card + "\n", encoding="utf-8")
+    write_json(out.with_name(f"{out.name}.json"), _card(predictor, format, check))
     return check
 
 
@@ -107,7 +105,7 @@ def _traced(whole: nn.Module, example: Tensor) -> ExportedProgram:
 
 
 def _drop_unused(whole: nn.Module, program: ExportedProgram) -> None:
-    """What only training needs, such as a discriminator or statistics of the training data, stays out of the file."""
+    """Remove what only training needs, such as a discriminator or statistics of the training data."""
     signature = program.graph_signature
     tensors = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
     for node in program.graph.nodes:
@@ -149,7 +147,7 @@ def _random_inputs(predictor: Predictor, number: int) -> NDArray[Any]:
 
 
 def _compare(predictor: Predictor, said: Function, dataset: DomainDataset | None, progress: Progress | None) -> Check:
-    """The same class for every sample, and the same probabilities to TOLERANCE."""
+    """Require the same class for every sample, and the same probabilities up to TOLERANCE."""
     inputs: NDArray[Any] | ImageFiles
     what, inputs = "random inputs", _random_inputs(predictor, BATCH + 1)
     if dataset is not None and len(dataset.rows("test")):
@@ -170,26 +168,26 @@ def _compare(predictor: Predictor, said: Function, dataset: DomainDataset | None
     return Check(what, number, largest)
 
 
-def _card(run: Path, predictor: Predictor, format: str, check: Check) -> dict[str, Any]:
-    """What a user of the file should know: what goes in and comes out, what it was trained on, how good it is."""
-    result = RunFolder(run).result() or {}
+def _card(predictor: Predictor, format: str, check: Check) -> dict[str, Any]:
+    """What a user of the file should know: its input and output, training data, and accuracy."""
+    result = predictor.result
     if len(predictor.input_shape) == 3:
         size, kind, shape = predictor.input_shape[1], "uint8", [*predictor.input_shape[1:], 3]
         made = (
-            "From an image file: decode to 8-bit RGB, upright (EXIF orientation), transparency on white; cut out the "
-            f"middle square of 7/8 of the shorter side; resize it to {size} by {size} pixels, bilinear with "
+            "From an image file: decode to 8-bit RGB, upright (EXIF orientation), transparency on white; crop the "
+            f"central square of 7/8 of the shorter side; resize it to {size} by {size} pixels, bilinear with "
             "antialiasing. Pixels are 0 to 255: scaling is part of the model."
         )
     else:
         kind, shape = "float32", list(predictor.input_shape)
-        made = "The vectors as they were trained on; nothing is scaled."
+        made = "Vectors as in the training data; nothing is scaled."
     return {
         "format": format,
         "input": {"name": "x", "type": kind, "shape": ["batch", *shape], "how": made},
         "output": {"name": "probabilities", "type": "float32", "shape": ["batch", len(predictor.classes)]},
         "classes": list(predictor.classes),
         "compared": asdict(check),
-        "trained": {"domains": result["domains"], "counts": result["counts"], "spec": result["spec"]},
-        "test": result["test"],
+        "trained": {"domains": result.domains, "counts": result.counts, "spec": result.spec},
+        "test": result.test,
         "crosstail": __version__,
     }

@@ -24,10 +24,10 @@ from crosstail.training.progress import Progress
 
 
 class Predictor:
-    """The model of a run, behind its frozen backbone if it has one; the domain of an input is not needed.
+    """The model of a run with its frozen backbone, if it has one; the domain of an input is not needed.
 
-    Everything it needs is in the run's folder, but for the weights of a frozen backbone, which are where training
-    found them, or in the file `weights`.
+    Everything is in the run's folder except the weights of a frozen backbone: they are where training found them, or
+    in the file `weights`.
     """
 
     def __init__(self, run: Path, weights: Path | None = None, trust: bool = False) -> None:
@@ -35,34 +35,33 @@ class Predictor:
         result, state = folder.result(), folder.load("model.pt")
         if result is None or state is None:
             raise ValueError(f"{run} is not finished: run its `crosstail fit` command to the end first")
-        self.spec = folder.spec()
-        self.classes: tuple[str, ...] = tuple(result["classes"])
-        self.domains: tuple[str, ...] = tuple(result["domains"])
-        self.counts = np.array(result["counts"])
-        self.input_shape: tuple[int, ...] = tuple(result["input_shape"])
-        frozen = self._frozen(str(weights) if weights else None, result["weights"])
+        self.result = result
+        self.classes = tuple(result.classes)
+        self.input_shape = tuple(result.input_shape)
+        frozen = self._frozen(str(weights) if weights else None)
         self.embedder = FrozenNetwork(frozen) if frozen else None
         seen = (frozen.num_features,) if frozen else self.input_shape
-        self.algorithm = build_final_model(own_code.from_copy(self.spec, folder, trust), seen, self.counts)
+        spec = own_code.from_copy(result.spec, folder, trust)
+        self.algorithm = build_final_model(spec, seen, np.array(result.counts))
         self.algorithm.load_state_dict(state)
         self.algorithm.eval()
 
-    def _frozen(self, weights: str | None, checksum: str | None) -> Backbone | None:
-        """The backbone that embedded the training data, and no other."""
-        if weights and not self.spec.freeze:
-            raise ValueError("the model was trained whole, and has all of its weights: leave --weights out")
+    def _frozen(self, weights: str | None) -> Backbone | None:
+        """The backbone that embedded the training data, checked by its weights."""
+        spec, checksum = self.result.spec, self.result.weights
+        if weights and not spec.freeze:
+            raise ValueError("the run contains all weights of its model, which was trained whole: leave --weights out")
         try:
-            backbone = frozen_backbone(self.spec, self.input_shape, weights)
+            backbone = frozen_backbone(spec, self.input_shape, weights)
         except FileNotFoundError:
-            where = weights or self.spec.weights
             raise FileNotFoundError(
-                f"{where}: there is no such file. The model needs these weights of {self.spec.backbone} (checksum "
-                f"{checksum}); --weights FILE says where they are now"
+                f"{weights or spec.weights}: there is no such file. The model needs these weights of {spec.backbone} "
+                f"(checksum {checksum}): say where they are with --weights FILE"
             ) from None
         if backbone is not None and backbone.weights != checksum:
             raise ValueError(
-                f"{weights or self.spec.weights or self.spec.backbone}: holds other weights (checksum "
-                f"{backbone.weights}) than the model was trained on (checksum {checksum}); --weights FILE names those"
+                f"{weights or spec.weights or spec.backbone}: the weights have checksum {backbone.weights}, but the "
+                f"model was trained on those with {checksum}: name their file with --weights FILE"
             )
         return backbone
 
@@ -71,7 +70,7 @@ class Predictor:
         found = (3, *x.shape[1:3]) if x.ndim == 4 else tuple(x.shape[-1:])
         if found != self.input_shape:
             how = ": embed them with the backbone that embedded the training data" if len(found) == 1 else ""
-            raise ValueError(f"the inputs are {found}, but the model was trained on {self.input_shape}{how}")
+            raise ValueError(f"inputs have the shape {found}, but the model was trained on {self.input_shape}{how}")
         with torch.inference_mode():
             inputs = to_input(x)
             if self.embedder is not None:
@@ -81,7 +80,7 @@ class Predictor:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says of one input, or why it could not be read."""
+    """The predicted class of one input, or why the input could not be read."""
 
     name: str
     label: str = ""
@@ -90,14 +89,14 @@ class Prediction:
 
 
 def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str], NDArray[Any] | ImageFiles]:
-    """Names and inputs: images given as files or in folders, or the rows of one .npy or .npz file."""
+    """Names and inputs: image files, the images in folders, or the rows of one .npy or .npz file."""
     if any(file.suffix.lower() in (".npy", ".npz") for file in files):
         if len(files) > 1:
             raise ValueError(f"{files[0]}: give one .npy or .npz file, or images, not both")
         return _rows_of(files[0])
     if len(predictor.input_shape) == 1:
         raise ValueError(
-            f"{files[0]}: the model takes vectors of {predictor.input_shape[0]} numbers: give an .npz file"
+            f"{files[0]}: the model takes vectors of {predictor.input_shape[0]} numbers: give an .npy or .npz file"
         )
     found: list[Path] = []
     for file in files:
@@ -108,7 +107,7 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
         else:
             raise FileNotFoundError(f"{file}: there is no such file or folder")
     if not found:
-        raise ValueError(f"{files[0]}: holds no images ({', '.join(sorted(IMAGE_SUFFIXES))})")
+        raise ValueError(f"{files[0]}: contains no images ({', '.join(sorted(IMAGE_SUFFIXES))})")
     names = [str(path) for path in found]
     absolute = [str(path.absolute()).lstrip("/") for path in found]
     return names, ImageFiles("/", absolute, resolution=predictor.input_shape[1])
@@ -144,7 +143,7 @@ def predict_inputs(
     progress: Progress | None = None,
     batch_size: int = 64,
 ) -> list[Prediction]:
-    """Predict in batches; a broken image ends it, or is named in its place."""
+    """Predict in batches; a broken image is an error, or with `skip_broken` a prediction with a `problem`."""
     predictions: list[Prediction] = []
     for start in range(0, len(names), batch_size):
         rows = np.arange(start, min(start + batch_size, len(names)))
@@ -155,19 +154,19 @@ def predict_inputs(
             broken = {int(row): problem for row in rows if (problem := _problem(inputs, int(row)))}
             if not skip_broken:
                 row, problem = next(iter(broken.items()))
-                raise ValueError(f"{names[row]}: {problem} (--skip-broken goes on without it)") from None
+                raise ValueError(f"{names[row]}: {problem} (--skip-broken leaves it out)") from None
             rows = np.array([row for row in rows if row not in broken], np.int64)
             x = inputs[rows]
         if not np.isfinite(x).all():
             wrong = int(rows[~np.isfinite(x).all(axis=tuple(range(1, x.ndim)))][0])
-            raise ValueError(f"input {names[wrong]} holds NaN or infinite numbers")
+            raise ValueError(f"input {names[wrong]} has NaN or infinite values")
         scores = predictor.probabilities(x) if len(rows) else np.zeros((0, len(predictor.classes)), np.float32)
-        said = {
+        made = {
             int(row): Prediction(names[int(row)], predictor.classes[int(p.argmax())], tuple(p.tolist()))
             for row, p in zip(rows, scores, strict=True)
         }
-        said |= {row: Prediction(names[row], problem=problem) for row, problem in broken.items()}
-        predictions += [said[row] for row in sorted(said)]
+        made |= {row: Prediction(names[row], problem=problem) for row, problem in broken.items()}
+        predictions += [made[row] for row in sorted(made)]
         if progress:
             progress("predicting", min(start + batch_size, len(names)), len(names))
     return predictions
@@ -184,12 +183,11 @@ def _problem(inputs: NDArray[Any] | ImageFiles, row: int) -> str:
 def evaluate_on(
     predictor: Predictor, dataset: DomainDataset, split: str = "all", progress: Progress | None = None
 ) -> PairAccuracy:
-    """Hits and totals per pair of the data set's own domains and the model's classes, which are matched by name."""
+    """Hits and totals per pair of the data set's own domains and the model's classes, matched by name."""
     unknown = [name for name in dataset.classes if name not in predictor.classes]
     if unknown:
         raise ValueError(
-            f"{dataset.name} has the class {unknown[0]!r}, which the model does not know: it was trained on "
-            f"{', '.join(predictor.classes)}"
+            f"{dataset.name} has the class {unknown[0]!r}, but the model was trained on {', '.join(predictor.classes)}"
         )
     rows = np.arange(len(dataset)) if split == "all" else dataset.rows(split)
     if not len(rows):
@@ -200,9 +198,9 @@ def evaluate_on(
     if isinstance(inputs, ImageFiles):
         inputs = inputs.at_resolution(predictor.input_shape[1])
     number = {name: c for c, name in enumerate(predictor.classes)}
-    said = predict_inputs(predictor, names, inputs, progress=progress)
+    predictions = predict_inputs(predictor, names, inputs, progress=progress)
     return PairAccuracy.from_predictions(
-        np.array([number[prediction.label] for prediction in said]),
+        np.array([number[prediction.label] for prediction in predictions]),
         np.array([number[name] for name in dataset.classes])[chosen.y],
         chosen.domain,
         num_domains=dataset.num_domains,

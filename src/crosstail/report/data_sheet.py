@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from crosstail.data.benchmarks._report import Report
+from crosstail.data.benchmarks._check_result import CheckResult
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
 from crosstail.report.document.model import Block, Code, Document, Heading, Item, Items, Table, Text
 from crosstail.report.wording import several
@@ -36,7 +36,7 @@ def sheet_document(sheet: DataSheet, root: Path | None) -> Document:
     return Document(sheet.title, blocks)
 
 
-def check_blocks(report: Report, quick: bool) -> list[Block]:
+def check_blocks(report: CheckResult, quick: bool) -> list[Block]:
     """What a check found, and the verdict last."""
     found = [(finding, True) for finding in report.problems] + [(finding, False) for finding in report.notes]
     items = [Item(finding.message, "\n".join(finding.paths), problem) for finding, problem in found]

@@ -1,45 +1,26 @@
 """A moving average of the weights, evaluated beside the weights themselves."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+
+ETA = 9
 
 
-class WeightAverage:
-    """Polynomial-decay averaging with η = 9 (Shamir and Zhang, 2013): about the last tenth of the steps so far.
+def averaged_copy(module: nn.Module) -> AveragedModel:
+    """A copy of a module, on its device, for polynomial-decay averaging with η = 9 (Shamir and Zhang, 2013).
 
-    θ̄_t = θ̄_{t−1} + (η + 1) / (t + η) · (θ_t − θ̄_{t−1}), so that θ̄_1 = θ_1 and no decay has to be tuned to the
-    number of steps.
+    After step t, θ̄_t = θ̄_{t−1} + (η + 1) / (t + η) · (θ_t − θ̄_{t−1}): about the last tenth of the steps so far, so no
+    decay has to be tuned to the number of steps. Float buffers are averaged too, others are copied.
     """
 
-    ETA = 9
+    def average(means: tuple[Tensor, ...] | list[Tensor], values: tuple[Tensor, ...] | list[Tensor], _: object) -> None:
+        # The last argument is the same count on the device, where reading it would wait for all work before it.
+        t = int(copy.n_averaged) + 1
+        if means[0].is_floating_point():
+            torch._foreach_lerp_(means, values, (ETA + 1) / (t + ETA))
+        else:
+            torch._foreach_copy_(means, values)
 
-    def __init__(self, module: nn.Module) -> None:
-        self.module = module
-        self.state = {name: value.detach().clone() for name, value in module.state_dict().items()}
-
-    def update(self, step: int) -> None:
-        """Take in the weights after step 1, 2, …; what is no decimal number is taken as it is."""
-        share = (self.ETA + 1) / (step + self.ETA)
-        with torch.no_grad():
-            averages: list[Tensor] = []
-            values: list[Tensor] = []
-            for name, value in self.module.state_dict().items():
-                if value.is_floating_point():
-                    averages.append(self.state[name])
-                    values.append(value)
-                else:
-                    self.state[name].copy_(value)
-            torch._foreach_lerp_(averages, values, share)
-
-    @contextmanager
-    def applied(self) -> Iterator[None]:
-        """Within, the module has the averaged weights."""
-        own = {name: value.detach().clone() for name, value in self.module.state_dict().items()}
-        self.module.load_state_dict(self.state)
-        try:
-            yield
-        finally:
-            self.module.load_state_dict(own)
+    copy = AveragedModel(module, multi_avg_fn=average, use_buffers=True)
+    return copy

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +16,7 @@ from crosstail.algorithms._processes import backward_of, merged
 from crosstail.data import Augment, DomainBatches, DomainDataset
 from crosstail.losses.distances import NotFinite
 from crosstail.metrics import PairAccuracy
-from crosstail.training.average import WeightAverage
+from crosstail.training.average import averaged_copy
 from crosstail.training.evaluation import pair_accuracy, stream_statistics
 from crosstail.training.folder import RunFolder
 from crosstail.training.progress import Progress
@@ -90,7 +89,8 @@ def train(
         augment=augment,
         share=share,
     )
-    averaged = WeightAverage(algorithm) if average else None
+    averaged = averaged_copy(algorithm) if average else None
+    evaluated: Any = averaged.module if averaged else algorithm  # what is selected and traced
     selected, start, seconds = Selected(), 0, 0.0
     checkpoint = folder.load("checkpoint.pt")
     resumed = checkpoint is not None and checkpoint["stage"] == stage
@@ -100,7 +100,7 @@ def train(
         for optimizer, state in zip(optimizers, checkpoint["optimizers"], strict=True):
             optimizer.load_state_dict(state)
         if averaged:
-            averaged.state = checkpoint["averaged"]
+            averaged.load_state_dict(checkpoint["averaged"])
         torch.set_rng_state(checkpoint["random"])
         torch.cuda.set_rng_state_all(checkpoint["random_cuda"])
         selected = Selected(**checkpoint["selected"])
@@ -121,10 +121,9 @@ def train(
             accuracies = _evaluate(algorithm, dataset, fabric)
             passed = seconds + time.perf_counter() - began
             raw = {split: SplitAccuracy.of(accuracy) for split, accuracy in accuracies.items()}
-            with averaged.applied() if averaged else nullcontext():
-                if averaged:
-                    accuracies = _evaluate(algorithm, dataset, fabric)
-                traced = trace(algorithm, dataset) if trace and main else None
+            if averaged:
+                accuracies = _evaluate(evaluated, dataset, fabric)
+            traced = trace(evaluated, dataset) if trace and main else None
             if main:
                 smooth = {split: SplitAccuracy.of(accuracy) for split, accuracy in accuracies.items()}
                 folder.append_record(
@@ -140,8 +139,7 @@ def train(
                 )
             score = accuracies["validation"].pair_average
             if score is None or score > selected.score:  # without validation samples the last evaluation counts
-                best = averaged.state if averaged else algorithm.state_dict()
-                weights = {k: v.detach().cpu().clone() for k, v in best.items()}
+                weights = {k: v.detach().cpu().clone() for k, v in evaluated.state_dict().items()}
                 selected = Selected(-1.0 if score is None else score, step, weights)
             sums, since = {}, step
             state = {
@@ -149,7 +147,7 @@ def train(
                 "step": step,
                 "seconds": passed,
                 "algorithm": algorithm.state_dict(),
-                "averaged": averaged.state if averaged else None,
+                "averaged": averaged.state_dict() if averaged else None,
                 "optimizers": [optimizer.state_dict() for optimizer in optimizers],
                 "random": torch.get_rng_state(),
                 "random_cuda": torch.cuda.get_rng_state_all(),
@@ -172,7 +170,7 @@ def train(
             _means(sums, since, step)  # a term that is already NaN is the better explanation
             raise Diverged(f"step {step}: {error}. {SMALLER}") from error
         if averaged:
-            averaged.update(step + 1)
+            averaged.update_parameters(algorithm)
         for name, value in losses.items():
             total, number = sums.get(name, (0.0, 0))
             sums[name] = total + value.detach(), number + 1

@@ -123,8 +123,8 @@ class RunSpec:
 
     def identity(self) -> dict[str, Any]:
         """The identifying fields as plain values."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return {name: plain[name] for name in identifying_fields(type(self))}
+        # One by one: msgspec leaves out the fields that a decoded file did not mention.
+        return {name: msgspec.to_builtins(getattr(self, name)) for name in identifying_fields(type(self))}
 
     @property
     def key(self) -> str:

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from crosstail.data.benchmarks import pacs
-from crosstail.data.benchmarks._check import check_root, probable
+from crosstail.data.benchmarks._check_folder import check_folder, probable
 from crosstail.data.benchmarks._sheet import DataSheet, Release
 
 WORDS = dict.fromkeys(("title", "summary", "licence", "citation", "source"), "w")
@@ -58,16 +58,16 @@ def messages(findings):
 
 
 def problems(root, sheet=SHEET, **options):
-    return messages(check_root(sheet, root, **options).problems)
+    return messages(check_folder(sheet, root, **options).problems)
 
 
 def notes(root, sheet=SHEET, **options):
-    return messages(check_root(sheet, root, **options).notes)
+    return messages(check_folder(sheet, root, **options).notes)
 
 
 def test_right_root(root):
     seen = []
-    report = check_root(SHEET, root, progress=lambda *now: seen.append(now))
+    report = check_folder(SHEET, root, progress=lambda *now: seen.append(now))
     assert report.ok and report.problems == report.notes == [] and report.images == 15
     assert ("reading images", 15, 15) in seen
     assert report.to_json() == {
@@ -76,7 +76,7 @@ def test_right_root(root):
 
 
 def test_no_root(tmp_path):
-    report = check_root(SHEET, tmp_path / "nowhere")
+    report = check_folder(SHEET, tmp_path / "nowhere")
     assert not report.ok and messages(report.problems) == ["missing: there is no such folder"]
 
 
@@ -88,13 +88,13 @@ def test_files_that_are_no_images_do_not_count(root):
     (root / "photo/cat/Thumbs.db").write_bytes(b"x")
     (root / "photo/cat/.hidden.jpg").write_bytes(b"x")
     (root / "photo/notes.txt").write_text("x")
-    assert check_root(SHEET, root).ok
+    assert check_folder(SHEET, root).ok
 
 
 def test_folder_of_an_archive_around_it(root, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     root.rename(outside / "kfold")
-    report = check_root(SHEET, outside)
+    report = check_folder(SHEET, outside)
     assert report.ok and messages(report.notes) == ["folder: the images are in kfold"]
 
 
@@ -105,7 +105,7 @@ def test_wrong_domain_name(root):
 
 def test_known_alias_is_read(root):
     (root / "photo").rename(root / "Photos")
-    report = check_root(SHEET, root)
+    report = check_folder(SHEET, root)
     assert report.ok and report.images == 15
     assert messages(report.notes) == ["folder: the folder 'Photos' is read as the domain 'photo'"]
 
@@ -132,11 +132,11 @@ def test_folders_that_are_no_domain_or_class(root):
     save(root / "photo/zebra/1.jpg", 77)
     save(root / "sculpture/cat/1.jpg", 78)
     (root / "archives").mkdir()
-    report = check_root(SHEET, root)
+    report = check_folder(SHEET, root)
     assert report.ok and report.images == 15
     assert messages(report.notes) == [
-        "folder: the folder 'sculpture' is no domain of pets and is left out",
-        "folder: photo: the folder 'zebra' is no class of pets and is left out",
+        "folder: the folder 'sculpture' is not a domain of pets and is left out",
+        "folder: photo: the folder 'zebra' is not a class of pets and is left out",
     ]
 
 
@@ -185,7 +185,7 @@ def test_another_release(root):
 
 
 def test_lists_leave_the_duplicates_out(root):
-    report = check_root(PER_DOMAIN, root)
+    report = check_folder(PER_DOMAIN, root)
     assert report.ok
     names = [str(path.relative_to(root)) for path in root.rglob("*.jpg")]
     save(root / "art_painting/dog/8.jpg", 98)
@@ -195,11 +195,11 @@ def test_lists_leave_the_duplicates_out(root):
         "count: art_painting: images 8, expected 7",
     ]
     (root / "art_test.txt").write_text("".join(f"{name} 0\n" for name in names[9:]))
-    report = check_root(PER_DOMAIN, root)
+    report = check_folder(PER_DOMAIN, root)
     assert report.ok and report.images == 15
     assert messages(report.notes) == ["list: images that the lists do not name (duplicates), left out: 1"]
     (root / names[0]).unlink()
-    found = check_root(PER_DOMAIN, root).problems
+    found = check_folder(PER_DOMAIN, root).problems
     assert messages(found)[0] == "list: listed images that are not there: 1 of 15" and found[0].paths == (names[0],)
 
 
@@ -209,11 +209,11 @@ def test_broken_images(root, what):
     content = path.read_bytes()
     broken = {"empty": b"", "text": b"<html>", "cut": content[: len(content) // 2], "no image data": content[:20]}
     path.write_bytes(broken[what])
-    report = check_root(SHEET, root)
+    report = check_folder(SHEET, root)
     (finding,) = report.problems
     assert (finding.kind, finding.message) == ("broken", "1 image cannot be read")
     assert finding.paths[0].startswith("photo/cat/0.jpg: ")
-    assert check_root(SHEET, root, decode=False).ok
+    assert check_folder(SHEET, root, decode=False).ok
 
 
 def copy(root, source, target):
@@ -223,12 +223,12 @@ def copy(root, source, target):
 def test_duplicates_are_noted(root):
     copy(root, "photo/cat/0.jpg", "photo/dog/0.jpg")
     copy(root, "photo/cat/1.jpg", "art_painting/cat/1.jpg")
-    report = check_root(SHEET, root)
+    report = check_folder(SHEET, root)
     assert report.ok
     found = {finding.message: finding.paths for finding in report.notes}
     assert found["1 image in two classes, byte for byte"] == ("photo/cat/0.jpg = photo/dog/0.jpg",)
     assert found["1 image in two domains, byte for byte"] == ("art_painting/cat/1.jpg = photo/cat/1.jpg",)
-    assert check_root(SHEET, root, duplicates=False).notes == []
+    assert check_folder(SHEET, root, duplicates=False).notes == []
 
 
 def write_split(root, splits, name="Pets.csv"):
@@ -240,17 +240,17 @@ def test_duplicates_across_the_splits_of_a_split_file(root):
     names = sorted(str(path.relative_to(root)) for path in root.rglob("*.jpg"))
     copy(root, "photo/cat/0.jpg", "photo/cat/1.jpg")
     write_split(root, dict.fromkeys(names, "train"))
-    found = {finding.message for finding in check_root(SHEET, root).notes}
+    found = {finding.message for finding in check_folder(SHEET, root).notes}
     assert found == {"Pets.csv names the split of every image", "1 image twice in a pair, byte for byte"}
     write_split(root, dict.fromkeys(names, "train") | {"photo/cat/1.jpg": "test"})
-    found = {finding.message: finding.paths for finding in check_root(SHEET, root).notes}
+    found = {finding.message: finding.paths for finding in check_folder(SHEET, root).notes}
     assert found["1 image in two splits, byte for byte"] == ("photo/cat/0.jpg = photo/cat/1.jpg",)
 
 
 def test_split_file_that_does_not_fit(root):
     names = sorted(str(path.relative_to(root)) for path in root.rglob("*.jpg"))
     write_split(root, dict.fromkeys(names[1:], "train") | {"photo/cat/nowhere.jpg": "test"}, "pets.csv")
-    report = check_root(SHEET, root)
+    report = check_folder(SHEET, root)
     assert messages(report.problems) == ["split: images that pets.csv names and that are not there: 1"]
     assert report.problems[0].paths == ("photo/cat/nowhere.jpg",)
     assert messages(report.notes) == ["split: images that pets.csv does not name, left out: 1"]
@@ -260,8 +260,8 @@ def test_split_file_that_does_not_fit(root):
     ("env,label,path\n", "has no column 'split', expected env, label, path and split"),
     ("env,label,path,split\nphoto,0,photo/cat/0.jpg,dev\n", "line 2: split is 'dev', expected one of train, val, test"),
     ("env,label,path,split\nphoto,0,0.jpg,val\n", "line 2: path is '0.jpg', expected <domain>/<class>/<image>"),
-    ("env,label,path,split\nx,0,x/cat/0.jpg,val\n", "line 2: 'x' is no domain of pets"),
-    ("env,label,path,split\nx,0,photo/cow/0.jpg,val\n", "line 2: 'cow' is no class of pets"),
+    ("env,label,path,split\nx,0,x/cat/0.jpg,val\n", "line 2: 'x' is not a domain of pets"),
+    ("env,label,path,split\nx,0,photo/cow/0.jpg,val\n", "line 2: 'cow' is not a class of pets"),
 ])  # fmt: skip
 def test_wrong_split_file(root, text, message):
     (root / "Pets.csv").write_text(text)
@@ -274,4 +274,4 @@ def test_quick_check_reads_no_image(root, monkeypatch):
         raise AssertionError("an image was read")
 
     monkeypatch.setattr(Image, "open", fail)
-    assert check_root(SHEET, root, decode=False, duplicates=False).ok
+    assert check_folder(SHEET, root, decode=False, duplicates=False).ok

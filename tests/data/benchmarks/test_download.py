@@ -132,7 +132,7 @@ def test_a_later_call_goes_on(server, tmp_path, known):
     with pytest.raises(DownloadError) as error:
         get(archive(server.url, **known), tmp_path)
     assert "100,000 bytes are kept in set.zip.part" in str(error.value)
-    assert "Fetch it by hand and put it in" in str(error.value)
+    assert str(tmp_path) in str(error.value)
     assert get(archive(server.url, **known), tmp_path).read_bytes() == CONTENT
     assert server.asked[-1] == "bytes=100000-" and not list(tmp_path.glob("*.part*"))
 
@@ -197,7 +197,7 @@ def test_part_of_another_file_is_not_gone_on_with(server, tmp_path):
 def test_wrong_checksum(server, tmp_path):
     with pytest.raises(DownloadError) as error:
         get(archive(server.url, sha256="0" * 64), tmp_path)
-    assert f"what came has the sha256 {SHA256}, expected {'0' * 64}" in str(error.value)
+    assert f"has the sha256 {SHA256}, expected {'0' * 64}" in str(error.value)
     assert server.url in str(error.value) and not list(tmp_path.iterdir())
     assert len(server.asked) == 1  # the same bytes would come again
 
@@ -243,7 +243,7 @@ def test_all_mirrors_fail(server, tmp_path):
     message = str(error.value)
     assert "answered 403 Forbidden" in message and "answered 404 Not Found" in message
     assert "is neither http nor https" in message
-    with pytest.raises(DownloadError, match="no address of it is known"):
+    with pytest.raises(DownloadError, match=r"set\.zip"):
         get(archive(), tmp_path)
 
 

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from crosstail.data.benchmarks._fetch import fetch
+from crosstail.data.benchmarks._fetch_archives import fetch
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
 from crosstail.data.benchmarks._unpack import unpack
 
@@ -66,7 +66,7 @@ def test_into_folders_that_are_there(tmp_path, name):
 @pytest.mark.parametrize("outside", ["../evil", "a/../../evil", "/evil", "C:/evil", "a\\..\\..\\evil"])
 def test_nothing_lands_outside(tmp_path, name, outside):
     path = MAKE[name](tmp_path / name, {"fine": b"1", outside: b"2"})
-    with pytest.raises(ValueError, match=r"would be unpacked outside of its folder, refused"):
+    with pytest.raises(ValueError, match=r"evil.*refused"):
         unpack(path, tmp_path / "in/out")
     assert not list((tmp_path / "in/out").iterdir()) and not list(tmp_path.rglob("*evil*"))
 
@@ -92,21 +92,21 @@ def test_links_in_a_zip(tmp_path):
 def test_cut_short(tmp_path, name):
     path = MAKE[name](tmp_path / name, {"a": bytes(range(256)) * 400, "b": b"2"})
     path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(ValueError, match="is no zip or tar file, or is cut short"):
+    with pytest.raises(ValueError, match=rf"{name}: .*truncated"):
         unpack(path, tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
 
 
 def test_no_archive_at_all(tmp_path):
     (tmp_path / "a.zip").write_bytes(b"<html>quota exceeded</html>")
-    with pytest.raises(ValueError, match="is no zip or tar file"):
+    with pytest.raises(ValueError, match=r"a\.zip: "):
         unpack(tmp_path / "a.zip", tmp_path / "out")
 
 
 def test_damaged_content(tmp_path):
     path = make_zip(tmp_path / "a.zip", {"a": b"some content that is long enough"})
     path.write_bytes(path.read_bytes().replace(b"long enough", b"long, alas!"))
-    with pytest.raises(ValueError, match="cut short"):
+    with pytest.raises(ValueError, match=r"a\.zip: "):
         unpack(path, tmp_path / "out")
 
 
@@ -126,11 +126,9 @@ def test_fetch_takes_what_was_put_there_by_hand(tmp_path):
     )
     with pytest.raises(OSError, match=r"list\.txt: has the md5 .*; delete it and start again"):
         fetch(made, tmp_path, say=said.append)
-    assert said == [
-        "set.zip: was there, its checksum is unknown, so it was not verified",
-        "set.zip: unpacked; it may be deleted",
-    ]
+    assert [line.split(",")[0] for line in said] == ["set.zip: already there", "set.zip: unpacked; it may be deleted"]
+    assert "not verified" in said[0]
     (tmp_path / "set.zip").unlink()
     said.clear()
     fetch(sheet(Archive(file="set.zip", mirrors=())), tmp_path, say=said.append)
-    assert said == ["set.zip: unpacked before"] and (tmp_path / "a/b/1.jpg").read_bytes() == b"1"
+    assert said == ["set.zip: already unpacked"] and (tmp_path / "a/b/1.jpg").read_bytes() == b"1"

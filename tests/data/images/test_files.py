@@ -1,8 +1,10 @@
 """Image files as an array: what each format becomes, the view that is evaluated, indexing, checksums, memory."""
 
+import errno
 import os
 import pickle
 import shutil
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -13,8 +15,8 @@ from PIL import Image, ImageOps
 from torchvision.transforms import v2
 
 from crosstail.data.dataset import DomainDataset
+from crosstail.data.images import BrokenImage, ImageFiles, check_images
 from crosstail.data.images.decode import base_size, evaluation_view, read_image
-from crosstail.data.images.files import BrokenImage, ImageFiles, check_images
 
 
 def saved(path, image, **options):
@@ -200,11 +202,28 @@ def test_check_finds_what_cannot_be_decoded_and_remembers_it(files, monkeypatch)
     assert [path for path, _ in found] == [paths[2], paths[9], paths[20]]
     assert [problem.split(",")[0] for _, problem in found] == ["is empty", "is none of JPEG", "there is no such file"]
     assert seen == [(24, 24)]
-    monkeypatch.setattr("crosstail.data.images.files.read_image", lambda *_, **__: pytest.fail("read again"))
+    monkeypatch.setattr("crosstail.data.images.broken.read_image", lambda *_, **__: pytest.fail("read again"))
     assert check_images(files) == found
     monkeypatch.undo()
     shutil.copy(files.root / paths[0], files.root / paths[2])
     assert [path for path, _ in check_images(files)] == [paths[9], paths[20]]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "I/O error"), OSError(errno.EMFILE, "open files"), MemoryError()])
+def test_a_passing_error_does_not_make_an_image_broken(files, monkeypatch, error):
+    path, opened = files.paths()[3], Path.open
+
+    def fail(self, *args, **kwargs):
+        if self.as_posix().endswith(path):
+            raise error
+        return opened(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", fail)
+    for read in (lambda: files[3], lambda: check_images(files)):
+        with pytest.raises(type(error), match=path):
+            read()
+    monkeypatch.setattr(Path, "open", opened)
+    assert check_images(files) == []
 
 
 def test_real_photos_are_whole(shared_data):

@@ -10,7 +10,7 @@ import pytest
 from crosstail.data import ImageFiles, load
 from crosstail.data.sources import folder as folder_module
 from crosstail.data.sources.folder import load_folder, scan
-from crosstail.data.sources.folder_index import LOOKED_AT, index_path, read_index
+from crosstail.data.sources.folder_index import CHECKED, index_path, read_index
 
 
 def touch(root, *paths, age=10):
@@ -64,8 +64,8 @@ def test_hidden_files_are_passed_over_and_others_are_named(tmp_path):
     assert paths_of(dataset) == ["p/x/a.jpg", "p/y/b.jpg"]
     assert dataset.domains == ("p",) and dataset.classes == ("x", "y")
     assert dataset.notes == (
-        "6 files (p/stray.jpg, p/notes.md, p/x/Thumbs.db, …) passed over: not an image in a class's folder",
-        "1 folder (p/x/deeper) passed over: inside a class's folder",
+        "6 files (p/stray.jpg, p/notes.md, p/x/Thumbs.db, …) ignored: not an image in a class folder",
+        "1 folder (p/x/deeper) ignored: inside a class folder",
         "1 folder (q/z) without images",
         "2 domains (q, r) without images, left out",
         "1 class (z) without images in any domain, left out",
@@ -85,8 +85,8 @@ def test_links_are_followed(tmp_path, photos):
 WRONG = {
     "no folder": ((), "nowhere", r"nowhere: there is no such file or folder"),
     "a file": (("a.txt",), "a.txt", r"a\.txt: is not a folder"),
-    "nothing": ((), ".", r"holds no images where they should be; expected ROOT/<domain>/<class>/<image>"),
-    "no images": (("p/x/a.txt",), ".", r"holds no images where they should be"),
+    "nothing": ((), ".", r"has no images where they are expected; expected ROOT/<domain>/<class>/<image>"),
+    "no images": (("p/x/a.txt",), ".", r"has no images where they are expected"),
     "images only": (("a.jpg",), ".", r"holds images such as a\.jpg, which looks like ROOT/<image>; expected ROOT/<d"),
     "no domains": (
         ("cat/a.jpg", "dog/b.jpg"),
@@ -108,6 +108,11 @@ WRONG = {
         ".",
         r"its folders test, train, val are splits, not domains; expected ROOT/<domain>/<class>/<image>, or a manifest",
     ),
+    "splits beside another folder": (
+        ("Train/x/a.jpg", "testing/x/b.jpg", "masks/x/c.jpg"),
+        ".",
+        r"its folders testing, Train are splits|its folders Train, testing are splits",
+    ),
 }
 
 
@@ -118,6 +123,11 @@ def test_other_layouts_are_refused_with_what_was_found(tmp_path, what):
     with pytest.raises(ValueError, match=message) as error:
         load_folder(tmp_path / source)
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_domain_may_have_the_name_of_one_split(tmp_path):
+    touch(tmp_path, "train/x/a.jpg", "bus/x/b.jpg")
+    assert load_folder(tmp_path).domains == ("bus", "train")
 
 
 def test_a_name_that_is_not_text(tmp_path):
@@ -197,7 +207,7 @@ def test_twenty_thousand_files_are_listed_in_no_time(tmp_path):
     scanned = time.process_time() - start
     assert len(dataset) == 20_000 and (dataset.counts("test") > 0).all()
     assert scanned < 2
-    assert LOOKED_AT >= 20_000 and read_index(tmp_path) is not None
+    assert CHECKED >= 20_000 and read_index(tmp_path) is not None
     start = time.process_time()
     again = load_folder(tmp_path)
     assert time.process_time() - start < scanned + 0.5 and (again.split == dataset.split).all()
@@ -213,7 +223,7 @@ def test_load_takes_a_folder(photos, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"^no/where: there is no such file or folder$"):
         load("no/where")
     (tmp_path / "a.txt").write_text("")
-    with pytest.raises(ValueError, match=r"a\.txt: is a file of a kind that is not known here\. Also taken: a folder"):
+    with pytest.raises(ValueError, match=r"a\.txt: .*a folder"):
         load("a.txt")
 
 

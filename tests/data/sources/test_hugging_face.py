@@ -1,9 +1,12 @@
 """Data sets of the Hugging Face library, made here."""
 
+import shutil
 import sys
+from io import BytesIO
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from crosstail.data import check_images, load, load_hf
 
@@ -57,6 +60,32 @@ def test_in_parts(datasets, made, tmp_path):
     assert load(f"hf:{tmp_path / 'saved'}").checksum == dataset.checksum
     cached = dataset.x.cached()
     assert (cached[:4] == dataset.x[:4]).all() and (cached[:4] == dataset.x[:4]).all()
+
+
+def test_saved_again_in_another_order_shows_the_new_pictures(datasets, tmp_path):
+    """Same folder, same sizes: only the content tells."""
+    colours = ["red", "lime"]
+
+    def bitmap(colour):
+        stream = BytesIO()
+        Image.new("RGB", (8, 8), colour).save(stream, "BMP")
+        return {"bytes": stream.getvalue(), "path": None}
+
+    def save(order, folder):
+        rows = {"image": [bitmap(colours[i]) for i in order], "label": order, "domain": ["a", "b"]}
+        features = datasets.Features(
+            {"image": datasets.Image(), "label": datasets.ClassLabel(names=colours), "domain": datasets.Value("string")}
+        )
+        datasets.Dataset.from_dict(rows, features=features).save_to_disk(folder)
+        return load_hf(folder, resolution=8)
+
+    first, new = save([0, 1], tmp_path / "saved"), save([1, 0], tmp_path / "new")
+    sizes = [len(first.x.content(i)[0]) for i in (0, 1)]
+    assert sizes[0] == sizes[1] and (first.x.cached()[0] == [255, 0, 0]).all()
+    shutil.rmtree(tmp_path / "saved")
+    (tmp_path / "new").rename(tmp_path / "saved")
+    again = load_hf(tmp_path / "saved", resolution=8).x.cached()
+    assert (again[0] == [0, 255, 0]).all() and (again[1] == [255, 0, 0]).all() and len(new) == 2
 
 
 def test_in_one_part_and_another_order(made, tmp_path):

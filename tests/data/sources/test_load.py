@@ -132,7 +132,7 @@ WRONG = {
     "no rows": ({"x": np.zeros((0, 8), np.float32)}, "x has no rows"),
     "short y": ({"y": np.zeros(39, np.int64)}, "y has the shape (39,), expected (40,) as x has 40 rows"),
     "y in columns": ({"y": np.zeros((40, 2), np.int64)}, "y has the shape (40, 2), expected (40,)"),
-    "float y": ({"y": np.zeros(40)}, "y is float64, expected whole numbers that count from 0"),
+    "float y": ({"y": np.zeros(40)}, "y is float64, expected integers from 0"),
     "y above": (with_value("y", 12, 2), "y of row 12 is 2, expected 0 to 1"),
     "domain below": (with_value("domain", 5, -1), "domain of row 5 is -1, expected 0 to 1"),
     "negative without names": (
@@ -182,10 +182,8 @@ def test_unknown_source():
     with pytest.raises(ValueError) as error:
         load("digit")
     message = str(error.value)
-    assert message == (
-        "unknown data set 'digit': did you mean 'digits'? "
-        "Also taken: a folder, a .csv or .parquet manifest, an .npz file, hf:NAME."
-    )
+    assert message.startswith("unknown data set 'digit': did you mean 'digits'?")
+    assert all(kind in message for kind in ("folder", ".csv", ".parquet", ".npz", "hf:NAME"))
 
 
 def test_machinery_is_no_data_set():

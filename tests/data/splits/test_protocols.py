@@ -1,4 +1,4 @@
-"""What each protocol trains on, selects on and tests on, and that runs follow it."""
+"""Which samples each protocol trains on, selects on and tests on, and that runs follow it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,11 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosstail import data, protocols
-from crosstail.protocols import dg
+from crosstail import data
+from crosstail.data.splits.protocols import split_by_protocol
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
+from crosstail.training.inputs import folds, load_inputs, load_source
+from crosstail.training.resolve import resolve
+
+
+def prepared(**fields) -> data.DomainDataset:
+    """The digits as a run with these fields sees them."""
+    return load_inputs(resolve(RunSpec(dataset="digits", **fields))).raw
 
 
 @pytest.fixture
@@ -22,14 +29,14 @@ def spec(tmp_path: Path) -> RunSpec:
 
 
 def test_mdlt_keeps_the_split_and_the_profiles_of_the_sheet() -> None:
-    found = protocols.prepare(RunSpec(dataset="digits"))
+    found = prepared()
     expected = data.load("digits")
     assert (found.counts("train") == expected.counts("train")).all() and found.checksum == expected.checksum
 
 
 def test_dg_leaves_one_domain_out_whole_and_splits_the_others_80_to_20() -> None:
     whole = data.load("digits", labels=["uniform"])
-    found = protocols.prepare(RunSpec(dataset="digits", protocol="dg", unseen="signs"))
+    found = prepared(protocol="dg", unseen="signs")
     assert len(found) == len(whole)
     for d, name in enumerate(found.domains):
         size = int((whole.domain == d).sum())
@@ -39,37 +46,32 @@ def test_dg_leaves_one_domain_out_whole_and_splits_the_others_80_to_20() -> None
 
 def test_dg_split_depends_on_the_data_seed_alone() -> None:
     dataset = data.load("digits", labels=["uniform"])
-    first, same, other = (dg.split(dataset, "signs", seed).split for seed in (3, 3, 4))
+    splits = [split_by_protocol(dataset, "dg", unseen="signs", labels=None, seed=seed).split for seed in (3, 3, 4)]
+    first, same, other = splits
     assert (first == same).all() and (first != other).any()
 
 
 def test_dg_applies_profiles_that_the_run_names_to_its_training_part() -> None:
-    spec = RunSpec(dataset="digits", protocol="dg", unseen="signs", labels=("forward:10", "uniform", "uniform"))
-    counts = protocols.prepare(spec).counts("train")
+    counts = prepared(protocol="dg", unseen="signs", labels=("forward:10", "uniform", "uniform")).counts("train")
     assert counts[0, 0] >= 9 * counts[0, 9] > 0
     assert counts[1].min() > 50
 
 
 def test_every_domain_in_turn(spec: RunSpec) -> None:
-    domains = data.load(spec.dataset).domains
-    assert [s.unseen for s in protocols.folds(replace(spec, protocol="dg"))] == list(domains)
-    assert protocols.folds(spec) == [spec]
+    source = load_source(spec)
+    assert [s.unseen for s in folds(replace(spec, protocol="dg"), source)] == list(source.domains)
+    assert folds(spec, source) == [spec]
 
 
 def test_a_dg_run_trains_without_the_unseen_domain_and_tests_on_it_alone(spec: RunSpec, tmp_path: Path) -> None:
-    result = protocols.run(replace(spec, protocol="dg", unseen=data.load(spec.dataset).domains[1]), tmp_path / "run")
+    result = fit(replace(spec, protocol="dg", unseen=data.load(spec.dataset).domains[1]), tmp_path / "run").result
     counts, tested = np.array(result.counts), np.array(result.test.totals)
     assert counts[1].sum() == 0 and counts[0].sum() > 0
     assert tested[0].sum() == 0 and tested[1].sum() == (data.load(spec.dataset).domain == 1).sum()
     assert np.array(result.validation.totals)[1].sum() == 0
 
 
-def test_the_loop_alone_does_not_ignore_a_protocol(spec: RunSpec, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"protocol 'dg' splits the data anew: use crosstail\.protocols\.run"):
-        fit(replace(spec, protocol="dg", unseen="a"), tmp_path / "run")
-
-
 def test_one_domain_cannot_be_left_out(tmp_path: Path) -> None:
     np.savez(tmp_path / "one.npz", x=np.zeros((6, 2), np.float32), y=[0, 1] * 3, domain=[0] * 6, domains=["only"])
-    with pytest.raises(ValueError, match="has one domain"):
-        protocols.prepare(RunSpec(dataset=str(tmp_path / "one.npz"), protocol="dg", unseen="only"))
+    with pytest.raises(ValueError, match="one domain"):
+        load_inputs(resolve(RunSpec(dataset=str(tmp_path / "one.npz"), protocol="dg", unseen="only")))

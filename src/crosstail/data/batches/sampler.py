@@ -1,4 +1,4 @@
-"""Every pair equally often, for a DataLoader of torch."""
+"""A pair-balanced sampler for torch's DataLoader."""
 
 from collections.abc import Iterator
 
@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch.utils.data import Sampler
 
-from crosstail.data.batches.domain_batches import class_balanced_stream
+from crosstail.data.batches.row_streams import class_balanced_stream
 
 
 class PairBalancedSampler(Sampler[int]):
-    """Row numbers in which every (domain, class) pair that is there is equally frequent.
+    """Row numbers in which every (domain, class) pair present is equally frequent.
 
-    It goes through all pairs in a new random order, again and again, and each pair through all of its samples. Epochs
-    of `num_samples` rows, by default as many as there are, follow each other without a gap; `set_epoch` goes to one.
+    It cycles through the pairs, in a new random order each time, and each pair through its samples. An epoch has
+    `num_samples` rows, by default as many as the data set; epochs continue each other, and `set_epoch` jumps to one.
 
     >>> sampler = PairBalancedSampler([0, 0, 0, 1], ["p", "p", "q", "q"], num_samples=6)
     >>> sorted(sampler)
@@ -39,5 +39,5 @@ class PairBalancedSampler(Sampler[int]):
         return iter(self._stream.take(start, self.num_samples).tolist())
 
     def set_epoch(self, epoch: int) -> None:
-        """The next epoch is this one, counted from 0."""
+        """Continue with this epoch, counted from 0."""
         self.epoch = epoch

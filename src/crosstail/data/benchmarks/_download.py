@@ -1,4 +1,4 @@
-"""Fetching the files of a data sheet: mirrors in turn, resumable, verified."""
+"""Downloading a file from several mirrors: resumable and verified."""
 
 import errno
 import hashlib
@@ -12,15 +12,15 @@ from urllib.request import Request, urlopen
 
 from crosstail.data.benchmarks._sheet import Archive
 
-Progress = Callable[[str, int, int | None], None]  # file, bytes that are there, bytes in all where known
+BytesProgress = Callable[[str, int, int | None], None]  # file, bytes done, bytes in total if known
 CHUNK = 1 << 18
-# Answers that may be different a moment later; any other error answer is the mirror's last word.
-PASSING = (408, 425, 429, 500, 502, 503, 504)
+# HTTP errors that are worth a retry; any other one rules the mirror out.
+TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 _DRIVE = re.compile(r"https://drive\.google\.com/uc\?(id=[\w-]+(?:&resourcekey=[\w-]+)?)")
 
 
 class DownloadError(OSError):
-    """A file that could not be had; the message names every mirror that was tried and what it said."""
+    """A file that could not be downloaded; the message names every mirror tried and its answer."""
 
     def __init__(self, message: str) -> None:
         super().__init__(errno.EIO, message)
@@ -30,22 +30,22 @@ class DownloadError(OSError):
 
 
 class _MirrorError(Exception):
-    """This mirror will not do, for the reason given."""
+    """A mirror that cannot be used, and why."""
 
 
 def download(
     archive: Archive,
     folder: Path,
     *,
-    progress: Progress | None = None,
+    progress: BytesProgress | None = None,
     attempts: int = 3,
     timeout: float = 30,
     pause: float = 2,
 ) -> Path:
-    """Fetch a file into a folder and verify it; what an earlier call left unfinished (`.part`) is gone on with.
+    """Download a file into a folder and verify it, continuing an unfinished download (`.part`).
 
-    The mirrors are tried in turn. A broken connection is taken up again where it broke, `attempts` times per
-    mirror, with pauses that double. A file that is there already is verified, not fetched.
+    The mirrors are tried in turn, each up to `attempts` times with exponential backoff; a broken connection is resumed
+    where it broke. An existing file is verified, not downloaded.
     """
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / archive.file
@@ -65,12 +65,12 @@ def download(
         part.replace(target)
         _origin(part).unlink(missing_ok=True)
         return target
-    tried = "\n".join(failures) or "  no address of it is known"
-    raise DownloadError(f"{archive.file} could not be fetched:\n{tried}\nFetch it by hand and put it in {folder}.")
+    tried = "\n".join(failures) or "  no mirror is known"
+    raise DownloadError(f"{archive.file} could not be downloaded:\n{tried}\nDownload it by hand into {folder}.")
 
 
 def verify(archive: Archive, path: Path) -> str:
-    """What is wrong with a file, or nothing; only what the data sheet knows is compared."""
+    """What is wrong with a file, or ""; a size or checksum that the data sheet lacks is not checked."""
     size = path.stat().st_size
     if archive.size is not None and size != archive.size:
         return f"has {size:,} bytes, expected {archive.size:,}"
@@ -87,13 +87,13 @@ def _from_mirror(
     archive: Archive,
     url: str,
     part: Path,
-    progress: Progress | None,
+    progress: BytesProgress | None,
     attempts: int,
     timeout: float,
     pause: float,
 ) -> None:
-    """Fill `part` from one mirror, or say why not."""
-    _forget_another_file(archive, url, part)
+    """Complete `part` from one mirror, or raise _MirrorError."""
+    _discard_other_file(archive, url, part)
     resumed = part.exists()
     for attempt in range(attempts):
         if attempt:
@@ -103,27 +103,27 @@ def _from_mirror(
         except HTTPError as error:
             error.close()
             problem = f"answered {error.code} {error.reason}"
-            if error.code not in PASSING:
+            if error.code not in TRANSIENT:
                 raise _MirrorError(problem) from None
         except (URLError, HTTPException, OSError) as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES):
-                raise  # of this machine, not of the mirror
+                raise  # a problem of this machine, not of the mirror
             problem = f"broke off ({getattr(error, 'reason', None) or error or type(error).__name__})"
         else:
             wrong = verify(archive, part)
             if not wrong:
                 return
             _discard(part)
-            problem = f"what came {wrong}"
+            problem = f"the downloaded file {wrong}"
             if not resumed:
                 raise _MirrorError(problem)
-            resumed = False  # the part of an earlier call may have been to blame: once more from the start
+            resumed = False  # the part of an earlier call may have been wrong: start over once
     kept = f"; {part.stat().st_size:,} bytes are kept in {part.name}" if part.exists() else ""
     raise _MirrorError(f"{problem}, {attempts} attempts{kept}")
 
 
-def _receive(archive: Archive, url: str, part: Path, progress: Progress | None, timeout: float) -> None:
-    """One connection: append to `part` what it does not have yet."""
+def _receive(archive: Archive, url: str, part: Path, progress: BytesProgress | None, timeout: float) -> None:
+    """Append the rest of the file to `part`, over one connection."""
     if not url.startswith(("https://", "http://")):
         raise _MirrorError("is neither http nor https")
     have = part.stat().st_size if part.exists() else 0
@@ -137,16 +137,16 @@ def _receive(archive: Archive, url: str, part: Path, progress: Progress | None, 
     except HTTPError as error:
         if error.code != 416:
             raise
-        error.close()  # nothing follows what we have: all of it is there, or it is of another file
+        error.close()  # nothing follows our bytes: they are the whole file, or part of another one
         if error.headers["Content-Range"] == f"bytes */{have}":
             return
         _discard(part)
         raise ConnectionError(f"has fewer than {have:,} bytes") from None
     with response:
         if response.status != 206:
-            have = 0  # a server that does not know ranges sends all of it
+            have = 0  # a server without range support sends the whole file
         elif not (response.headers["Content-Range"] or "").startswith(f"bytes {have}-"):
-            raise _MirrorError(f"was asked for the bytes from {have:,} on and sent others")
+            raise _MirrorError(f"was asked for the bytes from {have:,} and sent others")
         total = _total(response, have)
         _refuse(archive, response, total)
         _origin(part).write_text(url)
@@ -172,8 +172,8 @@ def _total(response: HTTPResponse, have: int) -> int | None:
     return have + int(length) if length and length.isdecimal() else None
 
 
-def _forget_another_file(archive: Archive, url: str, part: Path) -> None:
-    """Where no checksum would tell, a part is only gone on with from the mirror that it came from."""
+def _discard_other_file(archive: Archive, url: str, part: Path) -> None:
+    """Without a checksum, a part is only continued from the mirror that it came from."""
     origin = _origin(part)
     if part.exists() and not archive.checksum and (not origin.exists() or origin.read_text() != url):
         _discard(part)
@@ -189,7 +189,7 @@ def _origin(part: Path) -> Path:
 
 
 def _direct(url: str) -> str:
-    """The address behind a Google Drive link, which would first ask whether one really wants a large file.
+    """The direct address of a Google Drive link, which would first ask to confirm a large file.
 
     >>> _direct("https://drive.google.com/uc?id=abc")
     'https://drive.usercontent.google.com/download?id=abc&export=download&confirm=t'

@@ -1,17 +1,18 @@
-"""From the name of a benchmark, or its name and folder, to a DomainDataset."""
+"""Benchmarks by name, or by name and folder, to a DomainDataset."""
 
 import inspect
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
 from crosstail import discovery
-from crosstail.data.benchmarks import _layout
+from crosstail.data.benchmarks import _image_folders as folders
 from crosstail.data.benchmarks._sheet import DataSheet
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import ImageFiles
 
-PACKAGE = "crosstail.data.benchmarks"
+BENCHMARKS = "crosstail.data.benchmarks"
 
 
 def split_source(source: str) -> tuple[str, str | None]:
@@ -31,16 +32,28 @@ def sheet_of(source: str) -> DataSheet | None:
     (100, None)
     """
     name, _ = split_source(source)
-    if name not in discovery.names(PACKAGE):
+    if name not in discovery.names(BENCHMARKS):
         return None
-    sheet: DataSheet = discovery.find(PACKAGE, name, "data set").SHEET
+    sheet: DataSheet = discovery.find(BENCHMARKS, name, "data set").SHEET
     return sheet
 
 
+def shot_thresholds(source: str | PathLike[str]) -> tuple[int, int]:
+    """Many-shot pairs have more samples than the first number, few-shot pairs at most the second.
+
+    They are those of a benchmark's data sheet, and otherwise the paper's.
+
+    >>> shot_thresholds("digits"), shot_thresholds("mine.npz")
+    ((30, 8), (100, 20))
+    """
+    sheet = sheet_of(str(source))
+    return (sheet.many, sheet.few) if sheet else (100, 20)
+
+
 def load_benchmark(source: str, seed: int = 0) -> DomainDataset:
-    """Load `name`, from $CROSSTAIL_DATA, or `name:folder`; label profiles are for the caller to apply."""
+    """Load `name`, from $CROSSTAIL_DATA, or `name:folder`, without applying label profiles."""
     name, root = split_source(source)
-    module = discovery.find(PACKAGE, name, "data set")
+    module = discovery.find(BENCHMARKS, name, "data set")
     takes_root = "root" in inspect.signature(module.load).parameters
     if root is not None and not root:
         raise ValueError(f"{source!r}: no folder after the colon, expected for example {name}:data/{name}")
@@ -53,13 +66,13 @@ def load_benchmark(source: str, seed: int = 0) -> DomainDataset:
 def load_images(
     sheet: DataSheet, root: Path | str | None = None, *, seed: int = 0, split_file: Path | str | None = None
 ) -> DomainDataset:
-    """The images of a sheet below a root, in the paper's split file's split or in one made like it.
+    """Load the images of a sheet below a root, split by the paper's split file or, without one, in the same way.
 
-    The images stay in their files. Those that the sheet's lists or the split file do not name are left out.
+    Images that the sheet's lists or the split file do not name are left out.
     """
-    folder = _layout.existing_root(sheet, root)
-    base = _layout.locate(sheet, folder)
-    files = _layout.image_files(sheet, folder, base)
+    folder = folders.existing_root(sheet, root)
+    base = folders.locate(sheet, folder)
+    files = folders.image_files(sheet, folder, base)
     seen = {place[0] for place in files}
     for d, domain in enumerate(sheet.domains):
         if d not in seen:
@@ -67,19 +80,17 @@ def load_images(
                 f"{folder}: has no images of the domain {domain!r}; "
                 f"`crosstail data {sheet.name} --root {folder} --check` tells what is wrong"
             )
-    path = _layout.find_split_file(sheet, folder, base, given=split_file)
-    splits = _layout.read_split_file(sheet, path) if path else None
-    if splits is not None:
-        absent = splits.keys() - files.keys()
-        if absent:
-            first = _layout.place_name(sheet, min(absent))
+    path = folders.find_split_file(sheet, folder, base, given=split_file)
+    if path:
+        splits = folders.read_split_file(sheet, path)
+        if absent := splits.keys() - files.keys():
+            first = folders.place_name(sheet, min(absent))
             raise ValueError(f"{path}: names {first}, which is not in {base} ({len(absent):,} such images)")
         files = {place: file for place, file in files.items() if place in splits}
-    pairs = _layout.pairs_of(files)
-    if splits is not None:
         split = np.array([splits[place] for place in files], "<U5")
     else:
-        split = _layout.make_split(sheet, pairs, seed)
+        split = folders.make_split(sheet, folders.pairs_of(files), seed)
+    pairs = folders.pairs_of(files)
     return DomainDataset(
         name=sheet.name,
         x=ImageFiles(base, [file.relative_to(base).as_posix() for file in files.values()]),
@@ -88,5 +99,5 @@ def load_images(
         split=split,
         classes=sheet.classes,
         domains=sheet.domains,
-        notes=(f"the split is that of {path}" if path else f"the split is made like the paper's, with seed {seed}",),
+        notes=(f"split read from {path}" if path else f"split made as in the paper, with seed {seed}",),
     )

@@ -1,4 +1,4 @@
-"""What a benchmark file says of its data set."""
+"""The data sheet of a benchmark: what it is, where it is, and how it is trained on."""
 
 import re
 from collections.abc import Mapping
@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-Kind = Literal["domain", "class"]
+FolderKind = Literal["domain", "class"]
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
 _DIGITS_OF = {"sha256": 64, "md5": 32}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Archive:
-    """A file to fetch: what it is called, who serves the same bytes, and how to know that they are right.
+    """A file to download: its name, its mirrors, its size and checksum.
 
     An unknown size is None and an unknown checksum is empty: neither is ever guessed.
 
@@ -21,13 +21,13 @@ class Archive:
     ('md5', '00000000000000000000000000000000')
     """
 
-    file: str  # the name it is kept under, in the root
-    mirrors: tuple[str, ...]  # addresses of the same bytes, the best one first
+    file: str  # its name in the root
+    mirrors: tuple[str, ...]  # addresses of identical files, best first
     size: int | None = None  # in bytes
     sha256: str = ""
     md5: str = ""
-    unpacks_to: str = ""  # what is in it, in words
-    optional: bool = False  # not fetched, but used if it is put there by hand
+    unpacks_to: str = ""  # its content, in words
+    optional: bool = False  # not downloaded, but used if it is put there by hand
 
     def __post_init__(self) -> None:
         for kind, digits in _DIGITS_OF.items():
@@ -37,33 +37,33 @@ class Archive:
 
     @property
     def checksum(self) -> tuple[str, str] | None:
-        """The strongest checksum that is known, as (kind, digits)."""
+        """The strongest known checksum, as (kind, digits)."""
         if self.sha256:
             return "sha256", self.sha256
         return ("md5", self.md5) if self.md5 else None
 
     @property
     def is_packed(self) -> bool:
-        """Whether it is to be unpacked, rather than used as it is."""
+        """Whether it has to be unpacked."""
         return self.file.lower().endswith(ARCHIVE_SUFFIXES)
 
 
 @dataclass(frozen=True)
 class Release:
-    """Another release of the same set that is in circulation: its images per domain, and what it is."""
+    """Another release of the same set: its images per domain, and a description."""
 
     domain_counts: tuple[int, ...]
     what: str
-    usable: bool = True  # or does something have to be done first?
+    usable: bool = True  # as it is
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSheet:
-    """What the data is, who made it, on what terms, where it is, and how it is trained on by default.
+    """What a data set is, who made it, its terms, where to get it, and how it is trained on by default.
 
-    The domains and classes are called as their folders are; `aliases` are other names of the same folders. A
-    pair with more than `many` training samples is many-shot, one with 1 to `few` is few-shot. Of each pair
-    `validation` samples are for validation and twice that for test.
+    Domains and classes are named like their folders; `aliases` are other names of these folders. A pair with more than
+    `many` training samples is many-shot, one with 1 to `few` is few-shot. Of each pair, `validation` samples are for
+    validation and twice as many for test.
     """
 
     name: str
@@ -73,25 +73,25 @@ class DataSheet:
     classes: tuple[str, ...]
     licence: str
     citation: str
-    source: str  # where it comes from, and how to get it
-    labels: tuple[str, ...] = ()  # default label profile per domain; empty = the data as it is
+    source: str  # where to get it
+    labels: tuple[str, ...] = ()  # default label profile per domain; empty = all samples
     batch_size: int = 24  # per domain
     steps: int = 5000
-    in_memory: bool = False  # small images that are loaded whole; others stay in their files
+    in_memory: bool = False  # small images, loaded into memory; others stay in files
     many: int = 100
     few: int = 20
     made_by: str = ""
-    validation: int | None = None  # per pair; None = the data comes with its own split
+    validation: int | None = None  # per pair; None = the data has its own split
     protocols: tuple[str, ...] = ("mdlt",)
-    counts: tuple[tuple[int, ...], ...] = ()  # images per (domain, class) of the whole set, where known
-    domain_counts: tuple[int, ...] = ()  # images per domain; follows from `counts` where these are known
+    counts: tuple[tuple[int, ...], ...] = ()  # images per (domain, class) of the whole set, if known
+    domain_counts: tuple[int, ...] = ()  # images per domain; derived from `counts` if known
     paper_totals: tuple[int, int, int] | None = None  # train, validation, test in the paper's table
     releases: tuple[Release, ...] = ()
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     archives: tuple[Archive, ...] = ()
-    lists: tuple[str, ...] = ()  # text files in the root that name the images that belong to the set
-    split_file: str = ""  # what the paper's own split file is called
-    clean_up: str = ""  # what is left out of the original files, and how
+    lists: tuple[str, ...] = ()  # text files in the root that name the images of the set
+    split_file: str = ""  # name of the paper's split file
+    clean_up: str = ""  # what is removed from the original files, and how
 
     def __post_init__(self) -> None:
         if self.labels and len(self.labels) != len(self.domains):
@@ -107,15 +107,15 @@ class DataSheet:
 
     @property
     def images(self) -> int | None:
-        """How many images the whole set has, where that is known."""
+        """Number of images in the whole set, if known."""
         return sum(self.domain_counts) if self.domain_counts else None
 
-    def names(self, what: Kind) -> tuple[str, ...]:
+    def names(self, what: FolderKind) -> tuple[str, ...]:
         """The domains or the classes."""
         return self.domains if what == "domain" else self.classes
 
-    def index(self, what: Kind, folder: str) -> int | None:
-        """Which domain or class a folder stands for, by its name or an alias.
+    def index(self, what: FolderKind, folder: str) -> int | None:
+        """The domain or class that a folder stands for, by its name or an alias.
 
         >>> words = dict.fromkeys(("name", "title", "summary", "licence", "citation", "source"), "w")
         >>> sheet = DataSheet(**words, domains=("art", "photo"), classes=("dog",), aliases={"photo": ("Photos",)})
@@ -125,8 +125,8 @@ class DataSheet:
         return self._indices[what].get(folder)
 
     @cached_property
-    def _indices(self) -> dict[Kind, dict[str, int]]:
-        kinds: tuple[Kind, Kind] = ("domain", "class")
+    def _indices(self) -> dict[FolderKind, dict[str, int]]:
+        kinds: tuple[FolderKind, FolderKind] = ("domain", "class")
         return {
             what: {text: i for i, name in enumerate(self.names(what)) for text in (name, *self.aliases.get(name, ()))}
             for what in kinds

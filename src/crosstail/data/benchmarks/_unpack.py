@@ -1,4 +1,4 @@
-"""Unpacking zip and tar files without trusting what is in them."""
+"""Unpacking zip and tar files safely."""
 
 import gzip
 import re
@@ -7,75 +7,58 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Generator
-from contextlib import closing
 from pathlib import Path, PurePosixPath
-from typing import IO
 
-IGNORED = ("__MACOSX", ".DS_Store")
-Member = tuple[str, IO[bytes]]
+MAC_ONLY = ("__MACOSX", ".DS_Store")
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a .zip or .tar file into a folder; nothing is left there of an archive that turns out to be bad.
+    """Unpack a .zip or .tar file into a folder; a bad archive leaves nothing behind.
 
-    Members that would land outside, links and devices are refused with a ValueError.
+    Members outside the folder, links and devices are refused with a ValueError.
     """
-    members = _zip_members if zipfile.is_zipfile(archive) else _tar_members
+    extract = _extract_zip if zipfile.is_zipfile(archive) else _extract_tar
     staging = folder / f".unpacking-{archive.name}"
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(parents=True)
     try:
-        with closing(members(archive)) as found:
-            for name, content in found:
-                path = staging / _inside(archive, name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with path.open("wb") as out:
-                    shutil.copyfileobj(content, out, 1 << 20)
+        extract(archive, staging)
         _merge(staging, folder)
     except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, RuntimeError) as error:
-        raise ValueError(f"{archive}: is no zip or tar file, or is cut short ({error})") from error
+        raise ValueError(f"{archive}: is not a zip or tar file, or is truncated ({error})") from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _zip_members(archive: Path) -> Generator[Member, None, None]:
+def _extract_zip(archive: Path, folder: Path) -> None:
     with zipfile.ZipFile(archive) as file:
         for info in file.infolist():
             if stat.S_ISLNK(info.external_attr >> 16):
                 raise ValueError(f"{archive}: {info.filename!r} is a link, refused")
-            if not info.is_dir() and not _is_ignored(info.filename):
-                with file.open(info) as content:
-                    yield info.filename, content
+            if not info.is_dir() and _is_wanted(archive, info.filename):
+                file.extract(info, folder)
 
 
-def _tar_members(archive: Path) -> Generator[Member, None, None]:
+def _extract_tar(archive: Path, folder: Path) -> None:
     with tarfile.open(archive) as file:
         for info in file:
             if not (info.isfile() or info.isdir()):
                 raise ValueError(f"{archive}: {info.name!r} is a link or a device, refused")
-            if info.isfile() and not _is_ignored(info.name):
-                content = file.extractfile(info)
-                assert content is not None
-                with content:
-                    yield info.name, content
+            if info.isfile() and _is_wanted(archive, info.name):
+                file.extract(info, folder, filter="data")
 
 
-def _inside(archive: Path, name: str) -> PurePosixPath:
+def _is_wanted(archive: Path, name: str) -> bool:
+    """Whether to unpack a member: not a file that only macOS uses. Paths that lead out of the folder are refused."""
+    # Refused here although both libraries are safe: they would rename the member, or treat it by operating system.
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or re.match("[A-Za-z]:", name) or not path.parts:
-        raise ValueError(f"{archive}: {name!r} would be unpacked outside of its folder, refused")
-    return path
-
-
-def _is_ignored(name: str) -> bool:
-    """Whether a file is only there because the archive was made on a Mac."""
-    parts = PurePosixPath(name).parts
-    return any(part in IGNORED for part in parts) or (bool(parts) and parts[-1].startswith("._"))
+        raise ValueError(f"{archive}: {name!r} would be unpacked outside its folder, refused")
+    return not any(part in MAC_ONLY for part in path.parts) and not path.name.startswith("._")
 
 
 def _merge(source: Path, target: Path) -> None:
-    """Move everything in a folder into another one, over what is there."""
+    """Move everything in a folder into another one, replacing existing files."""
     for path in source.iterdir():
         to = target / path.name
         if path.is_dir() and to.is_dir():

@@ -1,44 +1,40 @@
-"""Digits in three domains that are made on the spot, with no download: `digits`.
+"""Synthetic digits in three domains, generated on the fly without a download: `digits`.
 
-What it is: 3,450 RGB images of 32 × 32 pixels, ten classes ("0" to "9") in three domains.
+What it is: 3,450 RGB images of 32 × 32 pixels, ten classes ("0" to "9") in three domains:
+- `handwritten`: scikit-learn's 8 × 8 handwritten digits, enlarged, pale on a dark ground;
+- `textured`: other handwritten digits, blended with colourful textures in the manner of MNIST-M;
+- `signs`: printed digits as a camera sees them on house numbers and street signs, in the manner of SVHN.
 
-- `handwritten`: pale grey pen strokes on a dark ground, from scikit-learn's copy of the UCI digits;
-- `textured`: other originals of that set, blended with colourful textures, in the manner of MNIST-M;
-- `signs`: type as a camera sees it on house numbers and street signs, in the manner of SVHN.
+How it is made: the 1,797 originals (174 to 183 per class) are shuffled per class. The first 40 are for test, the next
+18 for validation, the next 57 for training in `handwritten`, and another 57 for training in `textured`. The two domains
+share the originals for test and validation, each drawn in its own style. Every image of `signs` is a new drawing in
+Pillow's scalable font. Each pair thus has 57 images for training, 18 for validation and 40 for test, and no original is
+in two of these.
 
-How it is made: the 1,797 originals (8 × 8 pixels, 174 to 183 per class) are shuffled per class; the first 40
-are for testing, the next 18 for validation, the next 57 for training in `handwritten` and 57 others for
-training in `textured`. The two domains show the same test and validation originals, each drawn in its own
-way. Every image of `signs` is a new drawing in the scalable font of Pillow. So each pair has 57 images for
-training, 18 for validation and 40 for test, and no original is in two of these.
-
-What it is for: a first look, examples and tests. The default labels make opposite tails (`handwritten` has
-most zeros, `textured` has most nines) and a third domain with a step and two classes that it never shows in
-training. A pair is many-shot above 30 training images and few-shot up to 8, for the set is small. The bytes
-depend on the seed alone; another release of Pillow or SciPy may draw a few pixels differently.
-
-Licence: UCI digits CC BY 4.0; the font (Aileron) CC0. Citation: Alpaydin, E. & Kaynak, C. (1998). Optical
-Recognition of Handwritten Digits. UCI Machine Learning Repository. https://doi.org/10.24432/C50P49.
+What it is for: a first look, examples and tests. The default labels have opposite tails (`handwritten` has most zeros,
+`textured` most nines) and a third domain with a step and two classes without training images. As the set is small, a
+pair is many-shot above 30 training images and few-shot up to 8. The images depend on the seed alone; another release of
+Pillow or SciPy may draw a few pixels differently.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from crosstail.data.benchmarks import _digit_images as draw
+from crosstail.data.benchmarks import _draw_digits as draw
 from crosstail.data.benchmarks._sheet import DataSheet
 from crosstail.data.dataset import DomainDataset
 
 SHEET = DataSheet(
     name="digits",
-    title="Digits in three domains, made on the spot",
-    summary="Handwritten digits, the same on colourful textures, and printed digits on signs; 32 × 32 RGB.",
+    title="Synthetic digits in three domains",
+    summary="Handwritten digits, others on colourful textures, and printed digits on signs; 32 × 32 RGB.",
     domains=("handwritten", "textured", "signs"),
     classes=tuple("0123456789"),
-    made_by="E. Alpaydin and C. Kaynak (the handwriting); drawn anew here",
+    made_by="E. Alpaydin and C. Kaynak (the handwriting); redrawn by Crosstail",
     licence="CC BY 4.0 (UCI digits), CC0 (Aileron font)",
     citation="Alpaydin & Kaynak (1998), Optical Recognition of Handwritten Digits, doi:10.24432/C50P49",
-    source="made at run time from scikit-learn's load_digits and Pillow's font; nothing to download",
+    source="generated from scikit-learn's load_digits and Pillow's font; nothing to download",
     labels=("forward:57", "backward:57", "step:10!2,7"),
     in_memory=True,
     batch_size=24,
@@ -51,7 +47,7 @@ POOL = {"train": 57, "val": 18, "test": 40}  # images per pair
 
 
 def originals(seed: int = 0) -> dict[tuple[str, str], NDArray[np.int64]]:
-    """Rows of scikit-learn's digits behind each (domain, split), (10, count): one line per class.
+    """Rows of scikit-learn's digits used for each (domain, split), (10, count), one line per class.
 
     >>> rows = originals()
     >>> rows["handwritten", "train"].shape, rows["textured", "test"].shape
@@ -73,7 +69,7 @@ def originals(seed: int = 0) -> dict[tuple[str, str], NDArray[np.int64]]:
 
 
 def load(seed: int = 0) -> DomainDataset:
-    """The balanced pool: 57 images for training, 18 for validation and 40 for test of every pair."""
+    """The balanced set: 57 images for training, 18 for validation and 40 for test in every pair."""
     ink = (load_digits().images / 16).astype(np.float32)
     rows = originals(seed)
     y = np.concatenate([np.repeat(np.arange(10), count) for count in POOL.values()])  # of one domain

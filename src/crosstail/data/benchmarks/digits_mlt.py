@@ -1,28 +1,17 @@
-"""Digits on colourful backgrounds and on house fronts, the paper's Digits-MLT: `digits_mlt`.
+"""Digits-MLT, the paper's digits with long tails at will: `digits_mlt`.
 
 What it is: the ten digits in two domains, RGB images of 32 × 32 pixels: MNIST-M (handwritten digits blended with
-patches of photographs) and SVHN (house numbers from street views, cropped).
+patches of photographs) and SVHN (house numbers cropped from street views). Each pair has 1,000 images for training, 800
+for validation and 800 for test, or as many as there are. Training and validation images come from the original training
+sets, test images from the original test sets. 28 × 28 images, as in the .pt files of MNIST-M, are enlarged.
 
-Who made it: MNIST-M Y. Ganin and V. Lempitsky, from MNIST and BSDS500; SVHN Y. Netzer, T. Wang, A. Coates,
-A. Bissacco, B. Wu and A. Ng; their combination Y. Yang, H. Wang and D. Katabi.
+What it is for: any label distribution. By default it is long-tailed in opposite directions, `forward:100` for MNIST-M
+and `backward:100` for SVHN (4,956 training images, the smallest of the paper's configurations); the paper varies both,
+from `uniform` to a factor of 100.
 
-How it is made: each pair gives 1,000 images for training, 800 for validation and 800 for test, or what there is.
-Those for training and validation are drawn from the original training sets, those for test from the original
-test sets. That differs from the paper's text, which takes validation and test both from the original test sets:
-MNIST-M has fewer than 1,600 test images of a class, so that the two would overlap; the reference, too, takes
-validation from the training sets. Images of 28 × 28 pixels, as MNIST-M has in the form of .pt files, are enlarged.
-
-What it is for: long tails at will. The default labels are long-tailed in opposite directions, `forward:100` for
-MNIST-M and `backward:100` for SVHN (4,956 training images, the smallest of the paper's configurations); the paper
-varies both, from `uniform` to a factor of 100.
-
-How to get it: SVHN from Stanford (sizes and SHA-256 as TensorFlow Datasets publishes them); MNIST-M as .pt files
-from GitHub (MD5 as in many public loaders). The folder mnist_m with mnist_m_train_labels.txt and
-mnist_m_test_labels.txt is read as well, and so is one .npz file with x, y, domain and split.
-
-Licence: SVHN non-commercial use; MNIST-M none stated. Citation: Ganin et al. (2016), Domain-Adversarial Training
-of Neural Networks, JMLR; Netzer et al. (2011), Reading Digits in Natural Images with Unsupervised Feature
-Learning, NIPS workshop.
+How to get it: SVHN from Stanford (sizes and SHA-256 as published by TensorFlow Datasets), MNIST-M as .pt files from
+GitHub (MD5 as in many public loaders). The folder mnist_m with mnist_m_train_labels.txt and mnist_m_test_labels.txt
+works as well, and so does a single .npz file with x, y, domain and split.
 """
 
 from dataclasses import replace
@@ -31,9 +20,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.data.benchmarks._digit_pools import Pool, mnist_m, svhn
-from crosstail.data.benchmarks._layout import existing_root
-from crosstail.data.benchmarks._report import Report
+from crosstail.data.benchmarks._check_result import CheckResult
+from crosstail.data.benchmarks._image_folders import existing_root
+from crosstail.data.benchmarks._mnist_m_svhn import DigitPool, mnist_m, svhn
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.sources.arrays import load_arrays
@@ -45,7 +34,8 @@ SHEET = DataSheet(
     name="digits_mlt",
     title="Digits-MLT: MNIST-M and SVHN with long tails at will",
     summary="Handwritten digits on colourful backgrounds, and house numbers; 32 × 32 RGB.",
-    made_by="Y. Ganin et al. (MNIST-M), Y. Netzer et al. (SVHN); combined by Y. Yang, H. Wang and D. Katabi",
+    made_by="Y. Ganin and V. Lempitsky (MNIST-M, from MNIST and BSDS500), Y. Netzer, T. Wang, A. Coates, A. Bissacco, "
+    "B. Wu and A. Ng (SVHN); combined by Y. Yang, H. Wang and D. Katabi",
     domains=("mnist_m", "svhn"),
     classes=tuple("0123456789"),
     licence="SVHN non-commercial use; MNIST-M none stated",
@@ -91,11 +81,13 @@ ARRAYS = ("digits-mlt.npz", "digits_mlt.npz")
 
 
 def load(root: Path | str | None = None, seed: int = 0) -> DomainDataset:
-    """The balanced pool, drawn from the files below `root` or read from an .npz file."""
+    """The balanced set, drawn from the files below `root` or read from an .npz file."""
     folder = existing_root(SHEET, root)
     arrays = next((path for path in (folder, *(folder / name for name in ARRAYS)) if path.is_file()), None)
     if arrays:
         return replace(load_arrays(arrays, seed=seed), name=SHEET.name)
+    # Differs from the paper: its text takes validation and test from the original test sets, where MNIST-M has fewer
+    # than 1,600 images per class, so that the two would overlap. The reference code validates on training images, too.
     parts = [
         _draw(pool, d, c, split, seed)
         for d, pools in enumerate((mnist_m(folder), svhn(folder)))
@@ -113,29 +105,29 @@ def load(root: Path | str | None = None, seed: int = 0) -> DomainDataset:
     )
 
 
-def _draw(pool: Pool, d: int, c: int, split: str, seed: int) -> tuple[NDArray[np.uint8], int, int, str]:
-    """The images of one pair for one split; those for training and validation are neighbours in one shuffle."""
+def _draw(pool: DigitPool, d: int, c: int, split: str, seed: int) -> tuple[NDArray[np.uint8], int, int, str]:
+    """The images of one pair for one split; training and validation are disjoint parts of one shuffle."""
     rows = np.flatnonzero(pool.labels == c)
     shuffled = np.random.default_rng(np.random.SeedSequence([seed, d, c])).permutation(rows)
-    # A class with too few images for both is shared out in proportion; neither MNIST-M nor SVHN has one.
+    # A class with too few images for both is divided in proportion; MNIST-M and SVHN have none.
     train = min(TRAIN, len(rows) * TRAIN // (TRAIN + VALIDATION))
     first, last = {"train": (0, train), "val": (train, train + VALIDATION), "test": (0, TEST)}[split]
     return pool.images(np.sort(shuffled[first:last])), d, c, split
 
 
-def check(root: Path) -> Report:
-    """Read everything and say what each pair has."""
-    report = Report(SHEET.name, str(root))
+def check(root: Path) -> CheckResult:
+    """Load everything and note pairs with fewer images than in the paper."""
+    result = CheckResult(SHEET.name, str(root))
     try:
         dataset = load(root)
     except (ValueError, FileNotFoundError) as error:
-        report.problem("missing", str(error))
-        return report
-    report.images = len(dataset)
+        result.problem("missing", str(error))
+        return result
+    result.images = len(dataset)
     for split, expected in (("train", TRAIN), ("val", VALIDATION), ("test", TEST)):
         counts = dataset.counts(split)
         if counts.min() < expected:
             d, c = np.unravel_index(counts.argmin(), counts.shape)
             pair = f"{dataset.domains[d]} / {dataset.classes[c]}"
-            report.note("count", f"{pair} has {counts.min()} images for {split}, the paper has {expected} of each pair")
-    return report
+            result.note("count", f"{pair} has {counts.min()} images for {split}, the paper has {expected} of each pair")
+    return result

@@ -1,34 +1,25 @@
-"""345 kinds of thing in six styles, more than half a million images: `domain_net`.
+"""DomainNet, 345 kinds of thing in six styles: `domain_net`.
 
-What it is: 586,575 images of 345 classes. The domains are styles: clip art (48,129 images), infographics (51,605),
-paintings (72,266), quick drawings from a game (172,500, 500 of each class), photographs (172,947) and sketches
-(69,128).
+What it is: 586,575 images. The domains are styles: clip art (48,129 images), infographics (51,605), paintings (72,266),
+quick drawings from a game (172,500, 500 of each class), photographs (172,947) and sketches (69,128).
 
-Who made it: X. Peng, Q. Bai, X. Xia, Z. Huang, K. Saenko and B. Wang, with a web crawler and twenty annotators;
-the quick drawings are from Google's Quick, Draw!.
+Clean-up: the archives contain duplicates (G. Kang found them). The authors' lists, two text files per domain, name the
+586,575 images that are left: with the lists in the root, only these are loaded. Without them, as in a copy that
+DomainBed's script has cleaned already, all images below the root are loaded. Clip art and paintings are those of the
+folder `groundtruth`, from which mistakes were removed.
 
-Clean-up: the archives hold duplicates (G. Kang found them). The authors' lists, two text files per domain, name
-the 586,575 images that are left; put them into the root beside the images and only these are loaded. Where the
-lists are absent, as in a copy that DomainBed's script has cleaned already, all images below the root are taken.
-The clip art and the paintings are those of the folder `groundtruth`, from which mistakes were removed.
+Splits: under `mdlt` each pair has 20 images for validation, 40 for test and the rest for training: 468,574 / 39,240 /
+78,761. The paper trains for 15,000 steps with 32 images per domain. `dg` (leave one domain out) splits the images anew.
+The reference published no split file for this set; counts are known per domain only, not per pair.
 
-Under the MDLT protocol each pair gives 20 images for validation and 40 for test, the rest is for training:
-468,574 / 39,240 / 78,761. The paper trains 15,000 steps on it, with 32 images per domain. Under the protocol
-`dg` (leave one domain out) the same images are split anew, without these sets. The reference published no split
-file for this set, and counts per pair are not known here, only those per domain.
-
-How to get it: 18 GB at Boston University, and a copy on Hugging Face. The sizes and checksums are those that
-TensorFlow Datasets publishes.
-
-Licence: the authors' fair-use notice: non-commercial research. Citation: Peng et al. (2019), Moment Matching for
-Multi-Source Domain Adaptation, ICCV.
+How to get it: 18 GB from Boston University, or a copy on Hugging Face. Sizes and checksums are those published by
+TensorFlow Datasets.
 """
 
-from pathlib import Path
+from functools import partial
 
 from crosstail.data.benchmarks._load import load_images
 from crosstail.data.benchmarks._sheet import Archive, DataSheet, Release
-from crosstail.data.dataset import DomainDataset
 
 CLASSES = """
 aircraft_carrier airplane alarm_clock ambulance angel animal_migration ant anvil apple arm asparagus axe backpack
@@ -98,7 +89,8 @@ SHEET = DataSheet(
     name="domain_net",
     title="DomainNet: 345 kinds of thing in six styles",
     summary="Clip art, infographics, paintings, quick drawings, photographs and sketches; 18 GB.",
-    made_by="X. Peng, Q. Bai, X. Xia, Z. Huang, K. Saenko and B. Wang",
+    made_by="X. Peng, Q. Bai, X. Xia, Z. Huang, K. Saenko and B. Wang, with a web crawler and twenty annotators; quick "
+    "drawings: Google's Quick, Draw!",
     domains=("clipart", "infograph", "painting", "quickdraw", "real", "sketch"),
     classes=tuple(CLASSES.split()),
     licence="the authors' fair-use notice: non-commercial research",
@@ -124,7 +116,4 @@ SHEET = DataSheet(
     clean_up="only the images that the authors' lists name are kept, where the lists are in the root",
 )
 
-
-def load(root: Path | str | None = None, seed: int = 0, split_file: Path | str | None = None) -> DomainDataset:
-    """The listed images below `root` in the paper's split, made anew unless there is a `DomainNet.csv`."""
-    return load_images(SHEET, root, seed=seed, split_file=split_file)
+load = partial(load_images, SHEET)

@@ -1,28 +1,20 @@
-"""Things of the office and the home as art, clip art, product pictures and photographs: `office_home`.
+"""Office-Home, 65 everyday objects in four styles: `office_home`.
 
-What it is: 15,588 images of 65 everyday objects. The domains are styles: art (2,427 images), clip art (4,365),
-pictures of products without background (4,439) and photographs (4,357, in the folder `Real World`).
+What it is: 15,588 images of things found in offices and homes. The domains are styles: art (2,427 images), clip art
+(4,365), product pictures without background (4,439) and photographs (4,357, in the folder `Real World`).
 
-Who made it: H. Venkateswara, J. Eusebio, S. Chakraborty and S. Panchanathan, with a web crawler.
+Splits: under `mdlt` each pair has 5 images for validation, 10 for test and the rest for training: 11,688 / 1,300 /
+2,600. Two pairs (drills and rulers in art) have just 15 images and none for training. As no pair has more than 84 for
+training, many-shot means more than 60 here. `dg` (leave one domain out) splits the images anew.
 
-Under the MDLT protocol each pair gives 5 images for validation and 10 for test, the rest is for training:
-11,688 / 1,300 / 2,600. Two pairs have just 15 images and none for training (drills and rulers in art). As no
-pair has more than 84 for training, many-shot here means more than 60. Under the protocol `dg` (leave one
-domain out) the same images are split anew, without these sets.
-
-How to get it: the authors' file OfficeHomeDataset_10072016.zip on Google Drive, in three copies of the same
-bytes; the checksum stands in several public loaders. Its size is not published. Smaller copies with resized
-pictures are in circulation; they have the same counts.
-
-Licence: the authors' fair-use notice: non-commercial research and education. Citation: Venkateswara, Eusebio,
-Chakraborty & Panchanathan (2017), Deep Hashing Network for Unsupervised Domain Adaptation, CVPR.
+How to get it: the authors' file OfficeHomeDataset_10072016.zip on Google Drive, in three identical copies; several
+public loaders have its checksum, its size is not published. Smaller copies with resized images have the same counts.
 """
 
-from pathlib import Path
+from functools import partial
 
 from crosstail.data.benchmarks._load import load_images
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
-from crosstail.data.dataset import DomainDataset
 
 CLASSES = """
 Alarm_Clock Backpack Batteries Bed Bike Bottle Bucket Calculator Calendar Candles Chair Clipboards Computer Couch
@@ -52,12 +44,13 @@ COUNTS = (
 SHEET = DataSheet(
     name="office_home",
     title="Office-Home: 65 everyday objects in four styles",
-    summary="Things of the office and the home as art, clip art, product pictures and photographs.",
-    made_by="H. Venkateswara, J. Eusebio, S. Chakraborty and S. Panchanathan",
+    summary="Everyday objects as art, clip art, product pictures and photographs.",
+    made_by="H. Venkateswara, J. Eusebio, S. Chakraborty and S. Panchanathan, with a web crawler",
     domains=("Art", "Clipart", "Product", "Real World"),
     classes=tuple(CLASSES.split()),
     licence="the authors' fair-use notice: non-commercial research and education",
-    citation="Venkateswara et al. (2017), Deep Hashing Network for Unsupervised Domain Adaptation, CVPR",
+    citation="Venkateswara, Eusebio, Chakraborty & Panchanathan (2017), Deep Hashing Network for Unsupervised Domain "
+    "Adaptation, CVPR",
     source="the authors' file on Google Drive, linked from hemanthdv.org; also flwrlabs/office-home on Hugging Face",
     many=60,
     validation=5,
@@ -85,7 +78,4 @@ SHEET = DataSheet(
     split_file="OfficeHome.csv",
 )
 
-
-def load(root: Path | str | None = None, seed: int = 0, split_file: Path | str | None = None) -> DomainDataset:
-    """The images below `root` in the paper's split, read from `OfficeHome.csv` where there is one."""
-    return load_images(SHEET, root, seed=seed, split_file=split_file)
+load = partial(load_images, SHEET)

@@ -1,49 +1,41 @@
-"""Animals before camera traps at four places: `terra_incognita`.
+"""Terra Incognita, animals in camera traps at four locations: `terra_incognita`.
 
-What it is: photographs that cameras in the Southwest of the United States took by themselves when something
-moved. The domains are the places of four cameras, the classes nine animals and "empty". The cameras stand
-still, so that the background gives the place away, and each place has its own animals: one camera saw 4,485
-opossums and 3 birds.
+What it is: photographs that motion-triggered cameras in the Southwest of the United States took. The domains are four
+camera locations, the classes nine animals and "empty". The cameras are fixed, so the background reveals the location,
+and each location has its own animals: one camera saw 4,485 opossums and 3 birds.
 
-Who made it: S. Beery, G. van Horn and P. Perona collected and labelled Caltech Camera Traps; I. Gulrajani and
-D. Lopez-Paz took the four places and ten classes for DomainBed.
+Releases: the labels were corrected. With those of January 2021 (caltech_images_20210113.json) the four locations have
+24,330 images; the paper's split file and its 23,269 / 353 / 708 refer to these, and so does this sheet. With the older
+labels (eccv_18_annotations.tar.gz) they have 24,788, the number that DomainBed and the paper's text give.
+`crosstail data --check` says which release you have; both load, but the paper's split file only fits the first. Four
+photographs show two kinds of animal and are in the folders of both.
 
-How many: two releases are in circulation, as the labels were corrected. With those of January 2021
-(caltech_images_20210113.json) the four places have 24,330 images; the paper's split file and its figures
-23,269 / 353 / 708 are of these, and so is this sheet. With the older labels (eccv_18_annotations.tar.gz) they
-have 24,788: that is the number which DomainBed and the text of the paper give. `crosstail data --check` tells
-which one you have; both load, and the paper's split file only fits the first. Four photographs show two kinds
-of animal and stand in the folders of both.
+Splits: under `mdlt` each pair has 10 images for validation, 20 for test and the rest for training. Eight pairs have
+fewer than 30 images and none for training. Few-shot means up to 25 here. `dg` (leave one domain out) splits the images
+anew.
 
-Under the MDLT protocol each pair gives 10 images for validation and 20 for test, the rest is for training.
-Eight pairs have fewer than 30 images and none for training. Few-shot here means up to 25. Under the protocol
-`dg` (leave one domain out) the same images are split anew, without these sets.
-
-How to get it: images and labels at LILA, on three clouds. The sizes are those that a public project recorded;
-no checksum is published. The older labels are taken instead if eccv_18_annotations.tar.gz is put into the folder
-by hand. The clean-up is applied by `crosstail data terra_incognita --download`, or `prepare(root)`: of the 20
-places it takes four and of the classes ten, as links into folders by place and class.
-
-Licence: Community Data License Agreement, permissive variant. Citation: Beery, van Horn & Perona (2018),
-Recognition in Terra Incognita, ECCV.
+How to get it: images and labels from LILA, on three clouds. The sizes are those that a public project recorded; no
+checksum is published. To use the older labels, put eccv_18_annotations.tar.gz into the folder by hand.
+`crosstail data terra_incognita --download`, or `prepare(root)`, picks 4 of the 20 locations and 10 of the classes, as
+links in folders by location and class.
 """
 
 import json
 import os
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from crosstail.data.benchmarks._load import load_images
 from crosstail.data.benchmarks._sheet import Archive, DataSheet, Release
-from crosstail.data.dataset import DomainDataset
 
 IMAGES = "eccv_18_all_images_sm"
-# The first that is there; the older ones are only there if somebody wanted them.
+# The first that exists is used; the older labels only exist if someone put them there.
 LABELS = ("eccv_18_annotation_files/*.json", "caltech_images_20210113.json")
 
-_LILA = (  # the file names below these are the same
+_LILA = (  # with the same file names
     "https://storage.googleapis.com/public-datasets-lila/caltechcameratraps/",
     "https://lilawildlife.blob.core.windows.net/lila-wildlife/caltechcameratraps/",
     "http://us-west-2.opendata.source.coop.s3.amazonaws.com/agentmorris/lila-wildlife/caltechcameratraps/",
@@ -51,9 +43,9 @@ _LILA = (  # the file names below these are the same
 
 SHEET = DataSheet(
     name="terra_incognita",
-    title="Terra Incognita: animals before camera traps at four places",
-    summary="Nine animals and empty pictures that four fixed cameras in the Southwest of the US took.",
-    made_by="S. Beery, G. van Horn and P. Perona; the subset: I. Gulrajani and D. Lopez-Paz",
+    title="Terra Incognita: animals in camera traps at four locations",
+    summary="Nine animals and empty pictures from four fixed cameras in the Southwest of the US.",
+    made_by="S. Beery, G. van Horn and P. Perona (Caltech Camera Traps); the subset: I. Gulrajani and D. Lopez-Paz",
     domains=("location_100", "location_38", "location_43", "location_46"),
     classes=("bird", "bobcat", "cat", "coyote", "dog", "empty", "opossum", "rabbit", "raccoon", "squirrel"),
     licence="Community Data License Agreement, permissive variant",
@@ -103,19 +95,16 @@ SHEET = DataSheet(
         ),
     ),
     split_file="TerraIncognita.csv",
-    clean_up="of the 20 places 4 and of the classes 10 are kept, as links into folders by place and class",
+    clean_up="4 of the 20 locations and 10 of the classes are kept, as links in folders by location and class",
 )
 
-
-def load(root: Path | str | None = None, seed: int = 0, split_file: Path | str | None = None) -> DomainDataset:
-    """The images below `root` in the paper's split, read from `TerraIncognita.csv` where there is one."""
-    return load_images(SHEET, root, seed=seed, split_file=split_file)
+load = partial(load_images, SHEET)
 
 
 def prepare(root: Path) -> int:
-    """Link the images of the four places and ten classes into folders, and say how many there are.
+    """Link the images of the four locations and ten classes into folders, and return their number.
 
-    Links need no space; where the disk has none, the images are copied. A second call changes nothing.
+    Links need no space; without support for links, the images are copied. A second call changes nothing.
     """
     found = next((files for files in (sorted(root.glob(pattern)) for pattern in LABELS) if files), [])
     if not found:
@@ -142,7 +131,7 @@ def prepare(root: Path) -> int:
 
 
 def _placed(labels: dict[str, list[dict[str, Any]]]) -> Iterator[Path]:
-    """Where each image goes: place / class / name, for the places and classes of the sheet."""
+    """Target of each image, location / class / name, for the locations and classes of the sheet."""
     classes = {category["id"]: category["name"] for category in labels["categories"]}
     images = {
         image["id"]: (f"location_{image['location']}", Path(image["file_name"]).name) for image in labels["images"]

@@ -1,41 +1,34 @@
-"""Photographs of five kinds of object from four older data sets: `vlcs`.
+"""VLCS, five kinds of object in four older photo collections: `vlcs`.
 
-What it is: 10,729 photographs of birds, cars, chairs, dogs and people. The domains are where they come from:
-Caltech-101 (one object, centred), LabelMe and SUN09 (whole scenes), PASCAL VOC 2007 (Flickr). The class
-distributions differ widely: SUN09 has 20 birds and 1,036 chairs.
+What it is: 10,729 photographs of birds, cars, chairs, dogs and people. The domains are their sources: Caltech-101 (one
+centred object), LabelMe and SUN09 (whole scenes) and PASCAL VOC 2007 (Flickr). Class distributions differ widely: SUN09
+has 20 birds and 1,036 chairs.
 
-Who made it: C. Fang, Y. Xu and D. N. Rockmore, who took the five classes that the four sets share.
+Splits: under `mdlt` each pair has 15 images for validation, 30 for test and the rest for training: 9,872 / 285 / 572.
+Three pairs (SUN09 birds and dogs, LabelMe dogs) have fewer than 45 images and none for training. `dg` (leave one domain
+out) splits the images anew.
 
-Under the MDLT protocol each pair gives 15 images for validation and 30 for test, the rest is for training:
-9,872 / 285 / 572. Three pairs (SUN09 birds and dogs, LabelMe dogs) have fewer than 45 images and none for
-training. Under the protocol `dg` (leave one domain out) the same images are split anew, without these sets.
-
-How to get it: DomainBed's copy, on which the paper's split file is based (its file names are random numbers
-that no other copy has). Other copies (JiGen's, with folders CALTECH/full/0, …) have the same photographs in
-other folders; with them the split is made anew. The checksum is the one that two public loaders use for
-DomainBed's copy; its size is not published.
-
-Licence: none stated for the collection; each part keeps the terms of its source. Citation: Fang, Xu &
-Rockmore (2013), Unbiased Metric Learning: On the Utilization of Multiple Datasets and Web Images for Softening
-Bias, ICCV.
+How to get it: DomainBed's copy, which the paper's split file refers to: its file names are random numbers that no other
+copy has. Other copies (JiGen's, with folders CALTECH/full/0, …) have the same photographs in other folders and get a
+new split. The checksum is that of two public loaders; the size is not published.
 """
 
-from pathlib import Path
+from functools import partial
 
 from crosstail.data.benchmarks._load import load_images
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
-from crosstail.data.dataset import DomainDataset
 
 SHEET = DataSheet(
     name="vlcs",
     title="VLCS: five kinds of object in four older photo collections",
     summary="Birds, cars, chairs, dogs and people in Caltech-101, LabelMe, SUN09 and PASCAL VOC 2007.",
-    made_by="C. Fang, Y. Xu and D. N. Rockmore, from four existing data sets",
+    made_by="C. Fang, Y. Xu and D. N. Rockmore, from the five classes that four existing data sets share",
     domains=("Caltech101", "LabelMe", "SUN09", "VOC2007"),
     classes=("bird", "car", "chair", "dog", "person"),
     licence="none stated; each part keeps the terms of its source",
-    citation="Fang, Xu & Rockmore (2013), Unbiased Metric Learning, ICCV",
-    source="DomainBed's copy on Google Drive; the first page, at Dartmouth, is gone",
+    citation="Fang, Xu & Rockmore (2013), Unbiased Metric Learning: On the Utilization of Multiple Datasets and Web "
+    "Images for Softening Bias, ICCV",
+    source="DomainBed's copy on Google Drive; the original page, at Dartmouth, is gone",
     validation=15,
     protocols=("mdlt", "dg"),
     counts=(
@@ -62,7 +55,4 @@ SHEET = DataSheet(
     split_file="VLCS.csv",
 )
 
-
-def load(root: Path | str | None = None, seed: int = 0, split_file: Path | str | None = None) -> DomainDataset:
-    """The images below `root` in the paper's split, read from `VLCS.csv` where there is one."""
-    return load_images(SHEET, root, seed=seed, split_file=split_file)
+load = partial(load_images, SHEET)

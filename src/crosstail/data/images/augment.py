@@ -1,4 +1,4 @@
-"""The paper's augmentation: crop, flip, colours, sometimes grey; a function of the seed and the step."""
+"""The paper's augmentation (crop, flip, colour jitter, grey), as a function of the seed and the step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,23 +14,22 @@ from crosstail.data.images.decode import Pixels, resize
 
 Floats = NDArray[np.float32]
 
-_TRIES = 10  # for a crop that fits, as in torchvision
-# The fourth number of a SeedSequence keeps the uses of one seed apart: 0 to 2 are those of the batches.
-_AUGMENT = 3
+_TRIES = 10  # to find a crop that fits, as in torchvision
+_AUGMENT = 3  # keeps this use of a seed apart from others: see batches/row_streams.py
 _COLOURS = (colour.brightness, colour.contrast, colour.saturation, colour.hue)
-# Colours are changed for about so many pixels at a time: more fall out of the processor's cache, fewer cost more calls.
+# Pixels recoloured at a time: more do not fit the processor's cache, fewer cost more calls.
 _PIXELS = 50_000
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The random numbers of one batch; what is drawn for a sample does not depend on its image."""
+    """The random numbers of one batch; those of a sample do not depend on its image."""
 
-    area: NDArray[np.float64]  # (B, 10) of the crop, as a part of the image
+    area: NDArray[np.float64]  # (B, 10) of the crop, as a fraction of the image
     ratio: NDArray[np.float64]  # (B, 10) width over height
     place: NDArray[np.float64]  # (B, 2) from the top and from the left, in [0, 1)
     flip: NDArray[np.bool_]  # (B,)
-    factors: Floats  # (4, B, 1, 1) of brightness, contrast, saturation; shift of the hue
+    factors: Floats  # (4, B, 1, 1) of brightness, contrast and saturation; hue shift
     order: NDArray[np.int64]  # (4,) in which these are applied
     grey: NDArray[np.bool_]  # (B,)
 
@@ -51,8 +50,8 @@ class Draws:
 class Augment:
     """Random resized crop, horizontal flip, colour jitter and 10 % grey, as in the paper (and DomainBed).
 
-    The result is in [0, 1]: the mean and deviation of ImageNet are not applied here, because a backbone scales its
-    own input. The four colour changes are in a random order that a batch has in common, as in torchvision v2.
+    The result is in [0, 1]: a backbone normalises its own input. The four colour changes are applied in a random order
+    shared by the batch, as in torchvision v2.
 
     >>> images = np.zeros((2, 40, 30, 3), np.uint8)
     >>> Augment(resolution=24)(images, step=7).shape
@@ -74,7 +73,7 @@ class Augment:
             raise ValueError(f"jitter of the hue is {self.jitter[3]}, expected 0 to 0.5")
 
     def draw(self, step: int, count: int) -> Draws:
-        """The numbers for the samples of a step, the same whenever they are asked for."""
+        """The random numbers of a step, a function of the seed and the step."""
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, step, 0, _AUGMENT]))
         area = rng.uniform(*self.scale, (count, _TRIES))
         ratio = np.exp(rng.uniform(log(self.ratio[0]), log(self.ratio[1]), (count, _TRIES)))
@@ -84,7 +83,7 @@ class Augment:
         return Draws(area, ratio, place, flip, factors.astype(np.float32), rng.permutation(4), grey)
 
     def crop(self, image: Pixels, draws: Draws, i: int) -> Pixels:
-        """The crop of sample i at the resolution, flipped or not."""
+        """Crop sample i, resize the crop, and flip it if drawn so."""
         top, left, height, width = crop_box(
             image.shape[0], image.shape[1], draws.area[i], draws.ratio[i], draws.place[i], self.ratio
         )
@@ -92,7 +91,7 @@ class Augment:
         return view[:, ::-1] if draws.flip[i] else view
 
     def recolour(self, images: Pixels, draws: Draws, out: Floats) -> None:
-        """Images (B, S, S, 3) with other colours, in [0, 1], into `out` of the same shape."""
+        """Jitter the colours of images (B, S, S, 3) and write them, in [0, 1], to `out` of the same shape."""
         pixels, made = (a.reshape(len(images), -1, 3) for a in (images, out))  # (B, N, 3)
         at_once = max(1, _PIXELS // max(1, pixels.shape[1]))
         for start in range(0, len(images), at_once):
@@ -103,11 +102,11 @@ class Augment:
                     _COLOURS[k](x, draws.factors[k, rows])
             for i in np.flatnonzero(draws.grey[rows]):
                 colour.grey(x[i : i + 1])
-            for c in range(3):  # one by one: a transposed copy at once is slower
+            for c in range(3):  # one by one: a transposed copy is slower
                 made[rows, :, c] = x[:, c]
 
     def __call__(self, images: Pixels | Sequence[Pixels], step: int) -> Tensor:
-        """A batch (B, 3, S, S) in [0, 1] from images of any size, (H, W, 3) each."""
+        """Augment images of any size, (H, W, 3) each, to a batch (B, 3, S, S) in [0, 1]."""
         draws = self.draw(step, len(images))
         size = self.resolution
         cropped = np.empty((len(images), size, size, 3), np.uint8)
@@ -126,7 +125,7 @@ def crop_box(
     place: NDArray[np.float64],
     limits: tuple[float, float],
 ) -> tuple[int, int, int, int]:
-    """Top, left, height and width of the first of the drawn crops that fits, else the largest one in the middle.
+    """Top, left, height and width of the first drawn crop that fits, or else of the largest central one.
 
     >>> half, one = np.array([0.5]), np.array([1.0])
     >>> crop_box(100, 200, half, one, np.array([0.0, 0.99]), (3 / 4, 4 / 3))

@@ -1,7 +1,7 @@
-"""Random colour changes of many images at once, in place: the arithmetic of torchvision's functional ops.
+"""Colour changes of many images at once, in place, with the arithmetic of torchvision's functional ops.
 
-Images are planar floats in [0, 1], (B, 3, N) with N pixels, and each has its own factor, (B, 1, 1). NumPy does this
-on one thread: torch would start as many as there are cores under every thread that decodes.
+Images are planar floats in [0, 1], (B, 3, N) with N pixels, each with its own factor, (B, 1, 1). NumPy works on one
+thread; torch would start one per core under every decoding thread.
 """
 
 import numpy as np
@@ -13,18 +13,18 @@ _LUMA = np.array([0.2989, 0.587, 0.114], np.float32)  # ITU-R 601-2, in torchvis
 
 
 def luma(x: Floats) -> Floats:
-    """The brightness of every pixel, (B, 1, N)."""
+    """The luma of every pixel, (B, 1, N)."""
     return np.einsum("bcn,c->bn", x, _LUMA)[:, None]
 
 
 def brightness(x: Floats, factor: Floats) -> None:
-    """Times the factor."""
+    """Multiply by the factor."""
     x *= factor
     _clip(x, factor)
 
 
 def contrast(x: Floats, factor: Floats) -> None:
-    """Away from the mean brightness of the image (factor > 1), or towards it."""
+    """Blend with the mean luma of the image; a factor above 1 increases contrast."""
     mean = (x.mean(axis=2) @ _LUMA)[:, None, None]
     x *= factor
     x += (1 - factor) * mean
@@ -32,7 +32,7 @@ def contrast(x: Floats, factor: Floats) -> None:
 
 
 def saturation(x: Floats, factor: Floats) -> None:
-    """Away from the grey of every pixel (factor > 1), or towards it."""
+    """Blend each pixel with its grey value; a factor above 1 increases saturation."""
     grey = luma(x)
     grey *= 1 - factor
     x *= factor
@@ -41,21 +41,21 @@ def saturation(x: Floats, factor: Floats) -> None:
 
 
 def _clip(x: Floats, factor: Floats) -> None:
-    if factor.max() > 1:  # up to 1 the result lies between two colours
+    if factor.max() > 1:  # up to 1 the result is between two colours in range
         np.clip(x, 0, 1, out=x)
 
 
 def hue(x: Floats, shift: Floats) -> None:
-    """Turn the hue by a part of the circle, from −1/2 to 1/2, at the same value and chroma.
+    """Rotate the hue by a fraction of the circle, from −1/2 to 1/2, keeping value and chroma.
 
     In HSV each channel is a trapezoid over the hue: it rises and falls over a sixth of the circle each, and is flat
-    for two sixths in between. With D the difference of the other two channels and c the chroma, moving it by
-    0 ≤ t ≤ 1 sixths is
+    for two sixths in between. With D the difference of the other two channels and c the chroma, a shift by 0 ≤ t ≤ 1
+    sixths is
 
         R ← clip(R − soft(D, (1 − t)·c), min, max),    soft(D, λ) = D − clip(D, −λ, λ),
 
-    which needs neither the hue itself nor a division, and takes a tenth of the time of the way through HSV. The other
-    way round D has the other sign. A whole sixth is simpler still: the next channel, mirrored between min and max.
+    which needs neither the hue nor a division, and takes a tenth of the time of a conversion to HSV and back. In the
+    other direction D changes sign. A whole sixth is the next channel, mirrored between min and max.
     """
     for image, sixths in zip(x, 6 * shift.ravel(), strict=True):
         _turn(image, float(sixths))
@@ -83,7 +83,7 @@ def _turn(x: Floats, sixths: float) -> None:
 
 
 def _turn_by_sixths(x: Floats, high: Floats, low: Floats, count: int) -> Floats:
-    # Half a circle mirrors; a third moves the channels on by one. So one sixth is half a circle less a third.
+    # Half a circle mirrors the channels; a third rotates them by one. So one sixth is half a circle less a third.
     if count % 2 == 0:
         return np.roll(x, count // 2, axis=0) if count else x
     ends, turned = high + low, np.empty_like(x)
@@ -93,5 +93,5 @@ def _turn_by_sixths(x: Floats, high: Floats, low: Floats, count: int) -> Floats:
 
 
 def grey(x: Floats) -> None:
-    """All three channels as bright as the pixel."""
+    """Set all three channels to the luma."""
     x[:] = luma(x)

@@ -1,9 +1,10 @@
-"""From an image file to pixels: whatever the format, RGB in 8 bits, upright, and never silently half a picture."""
+"""Image files to pixels: 8-bit RGB, upright, whatever the format; a damaged file is refused, never half decoded."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import torch
@@ -14,12 +15,13 @@ from PIL import Image, UnidentifiedImageError
 Pixels = NDArray[np.uint8]
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm"})
-# Named, so that no file can start a program: Pillow would hand PostScript to Ghostscript.
+# Listed explicitly, so that no file can start a program: Pillow would hand PostScript to Ghostscript.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 MAX_PIXELS = 200_000_000
-VERSION = 1  # of what `read_image` makes of a file; part of the key of every cache of pixels
+VERSION = 1  # of the output of `read_image`; part of the key of every cache of pixels
 
-_ORIENTATION = 0x0112  # the EXIF tag, and what undoes each of its values
+_IN_MEMORY = 256 << 20  # bytes; smaller files are read before decoding, so that an I/O error is seen as one
+_ORIENTATION = 0x0112  # the EXIF tag, and the transpose that undoes each of its values
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -32,7 +34,10 @@ _UPRIGHT = {
 
 
 class BrokenImage(ValueError):
-    """An image that cannot be used: its path, and what is wrong with it."""
+    """An image that is missing or cannot be decoded: its path and the problem.
+
+    I/O errors and a lack of memory are not problems of the image, and are raised as what they are.
+    """
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(path, problem)
@@ -44,54 +49,67 @@ class BrokenImage(ValueError):
 
 
 def read_image(source: Path | str | bytes, *, at_least: int | None = None, name: str | None = None) -> Pixels:
-    """The pixels (H, W, 3) of a file or of its bytes; what is wrong with it is said of `name`.
+    """Decode a file, or its bytes, to pixels (H, W, 3); errors refer to it as `name`.
 
-    Grey, palette, CMYK and 16-bit images become 8-bit RGB, transparency shows white, an animation its first
-    frame, a photo taken sideways stands upright. With `at_least`, a larger image is reduced by a whole factor
-    while it is decoded, so that its shorter side keeps that many pixels, and one that is more than twice as
-    long as wide is cut to its middle: no view of ours shows more (see `evaluation_view` and `Augment`).
+    Grey, palette, CMYK and 16-bit images become 8-bit RGB. Transparency becomes white, an animation its first frame,
+    and EXIF orientation is applied. With `at_least`, a larger image is reduced by a whole factor while it is decoded,
+    so that its shorter side keeps at least that many pixels, and an image more than twice as long as wide is cropped
+    to its middle: no view shows more (see `evaluation_view` and `Augment`).
     """
     name = name or ("image" if isinstance(source, bytes) else str(source))
-    with _problems_of(source, name):
-        with _open(source) as image:
+    with _errors_named(name), _opened(source) as stream:
+        if not stream.read(1):
+            raise BrokenImage(name, "is empty")
+        with _open(stream) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise _too_large(name, image.width * image.height)
             if image.format != "PNG":
                 return _decode(image, at_least, name)
-            # Pillow decodes a damaged PNG without a word, to other pixels or to none from there on: its checksums tell.
+            # Pillow silently decodes a damaged PNG to wrong or missing pixels: its checksums tell.
             image.verify()
-        with _open(source) as image:  # again, for nothing else can be done with it after that
+        with _open(stream) as image:  # verify() leaves an image unusable
             return _decode(image, at_least, name)
 
 
 def read_bytes(source: Path | bytes, name: str) -> bytes:
-    """The content of a file; what is wrong with it is said of `name`."""
-    with _problems_of(source, name):
+    """The content of a file; errors refer to it as `name`."""
+    with _errors_named(name):
         return source if isinstance(source, bytes) else source.read_bytes()
 
 
-def _open(source: Path | str | bytes) -> Image.Image:
-    # Pillow's own limit warns, by thread-unsafe means, where ours still decodes.
+def _opened(source: Path | str | bytes) -> IO[bytes]:
+    if isinstance(source, bytes):
+        return BytesIO(source)
+    path = Path(source)
+    return path.open("rb") if path.stat().st_size > _IN_MEMORY else BytesIO(path.read_bytes())
+
+
+def _open(stream: IO[bytes]) -> Image.Image:
+    # Pillow's own limit is lower than ours, and its warning is not thread-safe.
     if Image.MAX_IMAGE_PIXELS is not None and Image.MAX_IMAGE_PIXELS < MAX_PIXELS:
         Image.MAX_IMAGE_PIXELS = MAX_PIXELS
-    return Image.open(BytesIO(source) if isinstance(source, bytes) else source, formats=FORMATS)
+    stream.seek(0)
+    return Image.open(stream, formats=FORMATS)
 
 
 @contextmanager
-def _problems_of(source: Path | str | bytes, name: str) -> Iterator[None]:
-    """Turn whatever goes wrong into a BrokenImage."""
+def _errors_named(name: str) -> Iterator[None]:
+    """Raise decoding errors as BrokenImage, and name the image in I/O errors."""
     try:
         yield
     except BrokenImage:
         raise
-    except (Image.DecompressionBombWarning, Image.DecompressionBombError):
-        raise _too_large(name) from None
     except FileNotFoundError:
         raise BrokenImage(name, "there is no such file") from None
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+        raise _too_large(name) from None
     except UnidentifiedImageError:
-        empty = not source if isinstance(source, bytes) else not Path(source).stat().st_size
-        raise BrokenImage(name, "is empty" if empty else f"is none of {', '.join(FORMATS)}") from None
-    except Exception as error:  # decoders raise whatever the bytes lead them to
+        raise BrokenImage(name, f"is none of {', '.join(FORMATS)}") from None
+    except Exception as error:  # decoders raise all kinds of exceptions on damaged bytes
+        if isinstance(error, OSError) and error.errno is not None:  # those of decoders have no number
+            raise OSError(error.errno, error.strerror, name) from error
+        if isinstance(error, MemoryError) or "out of memory" in str(error):
+            raise MemoryError(f"{name}: not enough memory to decode it") from error
         raise BrokenImage(name, f"cannot be decoded: {' '.join(str(error).split()) or type(error).__name__}") from error
 
 
@@ -102,10 +120,10 @@ def _too_large(name: str, pixels: int | None = None) -> BrokenImage:
 
 def _decode(image: Image.Image, at_least: int | None, name: str) -> Pixels:
     if at_least:
-        image.draft("RGB", (at_least, at_least))  # a JPEG decodes at 1/2, 1/4 or 1/8 for a fraction of the price
+        image.draft("RGB", (at_least, at_least))  # decodes a JPEG at 1/2, 1/4 or 1/8, in a fraction of the time
     try:
         orientation = image.getexif().get(_ORIENTATION, 1)
-    except Exception:  # the pixels of a file with broken metadata are fine
+    except Exception:  # broken metadata does not spoil the pixels
         orientation = 1
     image = _rgb(image, name)
     if at_least and min(image.size) >= 2 * at_least:
@@ -121,7 +139,7 @@ def _rgb(image: Image.Image, name: str) -> Image.Image:
     if image.mode.startswith("I"):
         return _from_16_bits(image, name).convert("RGB")
     if image.mode == "F":
-        raise BrokenImage(name, "has pixels in floating point, expected whole numbers of 8 or 16 bits")
+        raise BrokenImage(name, "has floating-point pixels, expected 8-bit or 16-bit integers")
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         white = Image.new("RGBA", image.size, "white")
         white.alpha_composite(image.convert("RGBA"))
@@ -130,10 +148,10 @@ def _rgb(image: Image.Image, name: str) -> Image.Image:
 
 
 def _from_16_bits(image: Image.Image, name: str) -> Image.Image:
-    """Pillow's own conversion cuts off at 255 instead of scaling."""
+    """Scale to 8 bits; Pillow's own conversion clips at 255."""
     values = np.asarray(image)
     if values.min() < 0 or values.max() > 65535:
-        raise BrokenImage(name, "has pixels of 32 bits, expected 8 or 16 bits")
+        raise BrokenImage(name, "has 32-bit pixels, expected 8-bit or 16-bit integers")
     return Image.fromarray(((values.astype(np.uint32) + 128) // 257).astype(np.uint8))
 
 
@@ -145,13 +163,13 @@ def _middle(pixels: Pixels) -> Pixels:
 
 
 def resize(pixels: Pixels, size: int) -> Pixels:
-    """An image (H, W, 3) as (size, size, 3): bilinear, with antialiasing where it shrinks.
+    """Resize an image (H, W, 3) to (size, size, 3): bilinear, with antialiasing when it shrinks.
 
     >>> resize(np.full((5, 9, 3), 7, np.uint8), 4).shape
     (4, 4, 3)
     """
-    # A contiguous copy in the layout of the file takes torch's vectorised path for 8-bit channels-last images,
-    # four times as fast as Pillow, and on this thread alone. It also keeps read-only memory away from torch.
+    # A contiguous channels-last copy takes torch's vectorised 8-bit path, four times as fast as Pillow and
+    # single-threaded. It also keeps read-only memory away from torch.
     image = torch.from_numpy(np.array(pixels, order="C"))[None].permute(0, 3, 1, 2)  # (1, 3, H, W)
     if image.shape[2:] != (size, size):
         image = F.interpolate(image, size=(size, size), mode="bilinear", antialias=True)
@@ -159,7 +177,7 @@ def resize(pixels: Pixels, size: int) -> Pixels:
 
 
 def base_size(resolution: int) -> int:
-    """The shorter side down to which an image is reduced before any view of it is taken: 8/7 of the resolution.
+    """The shorter side to which an image is reduced before any view of it is taken: 8/7 of the resolution.
 
     >>> base_size(224)
     256
@@ -168,9 +186,9 @@ def base_size(resolution: int) -> int:
 
 
 def evaluation_view(pixels: Pixels, resolution: int) -> Pixels:
-    """What a model is evaluated on: the middle square of 7/8 of the shorter side, at the resolution.
+    """The view that a model is evaluated on: the central square of 7/8 of the shorter side, resized.
 
-    That is the ImageNet convention: shorter side to 256, the middle 224, in one step.
+    This is the ImageNet convention (shorter side to 256, centre crop of 224) in one step.
     """
     # Differs from the paper: its reference code squeezes the whole image into the square.
     height, width = pixels.shape[:2]

@@ -1,8 +1,8 @@
-"""Decoded images on disk: what an image costs to decode is paid once, in whichever epoch or run comes first.
+"""Decoded images on disk, so that each image is decoded once across epochs and runs.
 
-Two files: `pixels` only grows; `table` has one record per image that says where its pixels are. A record is written
-after its pixels, and holds their sum, so that after a kill at any moment, or a power cut, whatever is not whole is
-decoded again. Several processes can share the files: an append is atomic, and a record says all about its image.
+There are two files: `pixels` only grows; `table` has one record per image, which locates its pixels. A record is
+written after its pixels and holds their checksum, so that after a kill or a power cut incomplete images are decoded
+again. Several processes can share the files: appends are atomic and records are independent.
 """
 
 import mmap
@@ -25,7 +25,7 @@ _RECORD = np.dtype(
 
 
 class DecodedCache:
-    """Pixels of the images of one index, up to a number of bytes; the images beyond that are not kept."""
+    """Pixels of the images of one index, up to `max_bytes`; images beyond that are not cached."""
 
     def __init__(self, folder: Path, num_images: int, *, max_bytes: int = 8 * GIB) -> None:
         self.folder = folder
@@ -42,16 +42,16 @@ class DecodedCache:
             self.folder.mkdir(parents=True, exist_ok=True)
             table = os.open(self.folder / "table", os.O_RDWR | os.O_CREAT, 0o644)
             try:
-                os.ftruncate(table, self.num_images * _RECORD.itemsize)  # zeros where it is new: no image is there
+                os.ftruncate(table, self.num_images * _RECORD.itemsize)  # new records are zero: no pixels
                 self._table = np.frombuffer(mmap.mmap(table, 0), _RECORD)
             finally:
                 os.close(table)
             self._pixels = os.open(self.folder / "pixels", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             self._close = weakref.finalize(self, os.close, self._pixels)
-            # Half of a nearly full disk is left to others.
+            # Use at most half of the free space.
             free = shutil.disk_usage(self.folder).free // 2
             self._limit = min(self.max_bytes, os.lseek(self._pixels, 0, os.SEEK_END) + free)
-        except OSError:  # a read-only disk: everything is decoded each time
+        except OSError:  # a read-only disk: nothing is cached
             self._table = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -62,15 +62,15 @@ class DecodedCache:
         self._open()
 
     def close(self) -> None:
-        """Close the files; nothing is found or kept from then on."""
+        """Close the files; from then on nothing is found or cached."""
         with self._lock:
             if self._table is not None:
                 self._table = None
                 self._close()
 
     def read(self, row: int, size: int, mtime: int) -> Pixels | None:
-        """The pixels (H, W, 3) of an image whose file has this size and time, or None."""
-        table = self._table  # looked up once: another thread may close the cache
+        """The pixels (H, W, 3) of an image whose file has this size and modification time, or None."""
+        table = self._table  # read once: another thread may close the cache
         if table is None:
             return None
         offset, height, width, *found, total = table[row].tolist()
@@ -83,7 +83,7 @@ class DecodedCache:
         return stored[:count].reshape(height, width, 3)
 
     def write(self, row: int, size: int, mtime: int, pixels: Pixels) -> None:
-        """Keep the pixels of an image if there is room."""
+        """Cache the pixels of an image if there is room."""
         table, count = self._table, pixels.size
         if table is None or not self._limit:
             return
@@ -102,11 +102,11 @@ class DecodedCache:
             except OSError:  # the disk is full
                 self._limit = 0
                 return None
-            # Where the write ended, whatever others have appended in between.
+            # The end of this write, whatever other processes have appended since.
             return os.lseek(self._pixels, 0, os.SEEK_CUR) - len(content) if written == len(content) else None
 
     def _bytes(self, offset: int, count: int) -> Pixels | None:
-        """A part of the mapped file, which is mapped again when it has grown past the end of the last map."""
+        """A part of the mapped file, which is mapped again once it has grown."""
         mapped = self._mapped
         if offset + count > len(mapped):
             with self._lock:
@@ -118,7 +118,7 @@ class DecodedCache:
 
 
 def _padded(count: int) -> int:
-    return -(-count // 8) * 8  # so that pixels start at whole words, for their sum
+    return -(-count // 8) * 8  # whole 8-byte words, for the checksum
 
 
 def _sum(content: Pixels) -> int:

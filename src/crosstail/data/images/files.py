@@ -1,12 +1,10 @@
-"""Images that stay in their files until they are asked for."""
+"""Image files as an array that is decoded when it is indexed."""
 
 import hashlib
-import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, overload
 
@@ -15,35 +13,25 @@ import PIL
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from crosstail.cache import cache_folder, write_atomically
-from crosstail.data.images.decode import (
-    VERSION,
-    BrokenImage,
-    Pixels,
-    base_size,
-    evaluation_view,
-    read_bytes,
-    read_image,
-)
+from crosstail.cache import cache_folder
+from crosstail.data.images.decode import VERSION, Pixels, base_size, evaluation_view, read_bytes, read_image
 from crosstail.data.images.decoded_cache import GIB, DecodedCache
-
-__all__ = ["BrokenImage", "ImageFiles", "check_images", "default_workers", "read_image"]
 
 RESOLUTION = 224
 
 
 def default_workers() -> int:
-    """A thread for each core that this process may use, at most 8."""
+    """One thread per core available to this process, at most 8."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(8, cores)
 
 
 class ImageFiles:
-    """Image files as an array (N, S, S, 3) of uint8: indexing decodes them, in their evaluation view.
+    """Image files as an array (N, S, S, 3) of uint8; indexing decodes their evaluation views.
 
     Paths are relative to `root`. Every view is taken from the same intermediate, the `base`: the image reduced by a
-    whole factor so that its shorter side has at least 8/7 of the resolution. So it makes no difference to a view
-    whether the base was decoded just now or is kept in a `DecodedCache`.
+    whole factor so that its shorter side has at least 8/7 of the resolution. A view is therefore the same whether its
+    base was just decoded or read from a `DecodedCache`.
     """
 
     ndim: ClassVar[int] = 4
@@ -52,7 +40,7 @@ class ImageFiles:
     def __init__(
         self,
         root: str | os.PathLike[str],
-        paths: Any,  # of str, or an Arrow array of strings: half a million paths as objects take 60 MB
+        paths: Any,  # strings, or an Arrow array of them: as Python objects, half a million paths take 60 MB
         *,
         sizes: NDArray[np.int64] | None = None,
         resolution: int = RESOLUTION,
@@ -67,7 +55,7 @@ class ImageFiles:
             paths = paths.combine_chunks()
         self._paths = paths if isinstance(paths, pa.Array) else pa.array(paths, pa.string())
         self._sizes = sizes
-        self._rows = np.arange(len(self._paths))  # of the index, which all parts of a data set share
+        self._rows = np.arange(len(self._paths))  # into the index, which all parts of a data set share
         self._cache: DecodedCache | None = None
 
     def __len__(self) -> int:
@@ -82,7 +70,7 @@ class ImageFiles:
     @overload
     def __getitem__(self, rows: slice | NDArray[Any] | Sequence[int]) -> Pixels: ...
     def __getitem__(self, rows: Any) -> Pixels:
-        """The evaluation views (B, S, S, 3) of these rows (numbers, a slice or a mask), or (S, S, 3) of one."""
+        """Evaluation views (B, S, S, 3) of rows given as numbers, a slice or a mask, or (S, S, 3) of a single row."""
         if isinstance(rows, int | np.integer):
             return evaluation_view(self.base(int(rows)), self.resolution)
         chosen = np.arange(len(self))[rows]
@@ -106,19 +94,19 @@ class ImageFiles:
         size, mtime = self._state(row) if self._cache else (0, 0)
         pixels = self._cache.read(row, size, mtime) if self._cache else None
         if pixels is None:
-            source, name = self._source(row)
+            source, name = self.source(i)
             pixels = read_image(source, at_least=base_size(self.resolution), name=name)
             if self._cache:
                 self._cache.write(row, size, mtime, pixels)
         return pixels
 
     def content(self, i: int) -> tuple[bytes, str]:
-        """The bytes of the file of row i, and what to call it."""
-        source, name = self._source(int(self._rows[i]))
+        """The bytes of row i's file, and a name for messages."""
+        source, name = self.source(i)
         return read_bytes(source, name), name
 
     def take(self, rows: Any) -> "ImageFiles":
-        """These files only (row numbers, a slice or a mask), without reading any."""
+        """A subset, by row numbers, a slice or a mask; no file is read."""
         return self._changed(_rows=self._rows[rows])
 
     def at_resolution(self, resolution: int) -> "ImageFiles":
@@ -129,7 +117,7 @@ class ImageFiles:
         return made.cached(max_bytes=self._cache.max_bytes, folder=self._cache.folder.parent)
 
     def cached(self, *, max_bytes: int = 8 * GIB, folder: Path | None = None) -> "ImageFiles":
-        """The same files, with what is decoded kept on disk for the next time, up to so many bytes."""
+        """The same files, with decoded images cached on disk up to `max_bytes`."""
         key = f"{self.root.resolve()} {self._index_checksum()} {base_size(self.resolution)} {VERSION} {PIL.__version__}"
         name = hashlib.sha256(key.encode()).hexdigest()[:32]
         path = (folder or cache_folder() / "decoded") / name
@@ -141,7 +129,7 @@ class ImageFiles:
 
     @property
     def checksum(self) -> str:
-        """Of the paths and sizes of these files, so that a copy on another machine has the same."""
+        """SHA-256 of the paths and sizes of these files; a copy on another machine has the same."""
         return self._checksum
 
     @cached_property
@@ -160,7 +148,7 @@ class ImageFiles:
         return self._sizes
 
     def fingerprint(self) -> str:
-        """Of the files as they are now on this machine (paths, sizes, times), and of what decodes them."""
+        """SHA-256 of paths, sizes and modification times on this machine, and of the decoder's version."""
         states = np.array([self._state(int(row)) for row in self._rows], np.int64).reshape(-1, 2)
         paths = self._paths.take(pa.array(self._rows))
         found = f"{self.root.resolve()} {_checksum(paths, states.ravel())} {VERSION} {PIL.__version__}"
@@ -173,57 +161,29 @@ class ImageFiles:
         made.__dict__.update(attributes)
         return made
 
-    # What a source that is no folder does differently (see hf.py):
+    def source(self, i: int) -> tuple[Path | bytes, str]:
+        """The file of row i, or its bytes, and a name for messages."""
+        return self._source(int(self._rows[i]))
+
+    # The two methods that images outside a folder override (see sources/hugging_face.py):
 
     def _state(self, row: int) -> tuple[int, int]:
-        """Size and time of change of an image."""
-        try:
-            found = os.stat(f"{self.root}/{self._paths[row].as_py()}")  # noqa: PTH116 - a Path would cost more than the call
-        except OSError:
-            return -1, 0  # said when it is read
-        return found.st_size, found.st_mtime_ns
+        """Size and modification time of an image: both change with its content."""
+        return file_state(f"{self.root}/{self._paths[row].as_py()}")
 
     def _source(self, row: int) -> tuple[Path | bytes, str]:
-        """The file of an image, or its bytes, and what to call it."""
+        """The file of an image, or its bytes, and a name for messages."""
         path = self._paths[row].as_py()
         return self.root / path, path
 
 
-def check_images(files: ImageFiles, progress: Callable[[int, int], None] | None = None) -> list[tuple[str, str]]:
-    """Decode every image once, in a small size, and return the path and the problem of those that fail.
-
-    What was found is kept until a file changes.
-    """
-    path = cache_folder() / "checked" / f"{files.fingerprint()[:32]}.json"
+def file_state(path: str) -> tuple[int, int]:
+    """Size and modification time of a file, or (−1, 0): reading it will raise the error."""
     try:
-        return [(str(name), str(problem)) for name, problem in json.loads(path.read_text(encoding="utf-8"))]
-    except (OSError, ValueError):
-        pass
-    found: list[tuple[str, str]] = []
-    with ThreadPoolExecutor(files.workers, "crosstail-check") as pool:
-        for done, problem in enumerate(_in_order(pool, lambda i: _problem(files, i), len(files)), 1):
-            if problem:
-                found.append((files.paths(done - 1)[0], problem))
-            if progress and (done % 256 == 0 or done == len(files)):
-                progress(done, len(files))
-    write_atomically(path, lambda file: file.write_text(json.dumps(found), encoding="utf-8"))
-    return found
-
-
-def _problem(files: ImageFiles, i: int) -> str | None:
-    try:
-        source, name = files._source(int(files._rows[i]))
-        read_image(source, at_least=32, name=name)  # a JPEG at 1/8 is read to its end all the same
-    except BrokenImage as error:
-        return error.problem
-    return None
-
-
-def _in_order(pool: ThreadPoolExecutor, function: Callable[[int], Any], count: int) -> Iterator[Any]:
-    """Like pool.map, but without half a million futures at once."""
-    numbers = iter(range(count))
-    while block := list(islice(numbers, 4096)):
-        yield from pool.map(function, block)
+        found = os.stat(path)  # noqa: PTH116 - a Path would cost more than the call
+    except OSError:
+        return -1, 0
+    return found.st_size, found.st_mtime_ns
 
 
 def _checksum(paths: Any, numbers: NDArray[np.int64]) -> str:

@@ -1,4 +1,4 @@
-"""The same content twice."""
+"""Finding items with equal content."""
 
 import hashlib
 from collections import defaultdict
@@ -9,11 +9,11 @@ from typing import TypeVar
 
 Name = TypeVar("Name", bound=Hashable)
 
-CHUNK = 256  # files at once
+CHUNK = 256  # files hashed between progress reports
 
 
 def equal(keyed: Iterable[tuple[Name, Hashable]]) -> list[list[Name]]:
-    """Groups of names with the same key, without those that stand alone.
+    """Groups of two or more names with the same key.
 
     >>> equal([(0, "a"), (1, "b"), (2, "a")])
     [[0, 2]]
@@ -48,7 +48,7 @@ def _size(path: Path) -> int:
 
 
 def _content(path: Path) -> bytes | None:
-    """A hash, or None where nothing can be read: such a file is equal to none."""
+    """A hash of the content, or None if the file cannot be read: it then equals no other."""
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").digest()

@@ -10,33 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import SPLITS, DomainDataset
+from crosstail.data.sources.as_dataset import as_dataset
 from crosstail.data.sources.npz_members import read_member
-from crosstail.data.splits.paper import paper_split
 
 REQUIRED = ("x", "y", "domain")
 OPTIONAL = ("split", "domains", "classes")
-_ROWS = 4096  # at a time: a memory map is not read into memory at once
+_ROWS = 4096  # checked at a time, so that a memory map is never read as a whole
 
 
 def load_arrays(path: Path, *, seed: int = 0) -> DomainDataset:
-    """Read an .npz file; without a `split` in it, the samples are split as in the paper (`paper_split`)."""
+    """Load an .npz file; without a `split` in it, the samples are split as in the paper (`paper_split`)."""
     arrays = _read(path)
     x = check_inputs(path, arrays["x"])
     y, domain = (_indices(path, key, arrays[key], len(x)) for key in ("y", "domain"))
     classes = _names(path, "classes", arrays.get("classes"), y)
     domains = _names(path, "domains", arrays.get("domains"), domain)
-    train = np.full(len(x), "train", "<U5")
-    # Built under the name of the file first, so that what is wrong with its indices is said of the file.
-    dataset = DomainDataset(str(path), x, y, domain, train, classes, domains)
-    if "split" in arrays:
-        split = _split(path, arrays["split"], len(x))
-    else:
-        split = paper_split(y, domain, num_domains=len(domains), num_classes=len(classes), seed=seed)
-    return replace(dataset, name=path.stem, split=split)
+    split = _split(path, arrays["split"], len(x)) if "split" in arrays else None
+    # Under the path at first, so that an error about its indices names the file.
+    return replace(as_dataset(str(path), x, y, domain, classes, domains, split=split, seed=seed), name=path.stem)
 
 
 def save_arrays(dataset: DomainDataset, path: Path) -> None:
-    """Write a data set as an .npz file that `load_arrays` reads, whole or not at all."""
+    """Write a data set atomically as an .npz file for `load_arrays`."""
     assert isinstance(dataset.x, np.ndarray)
     partial = path.with_name(f".{path.stem}.{os.getpid()}.npz")
     try:
@@ -60,14 +55,14 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     try:
-        # Opened here: np.load leaves a file open when it turns out to be a broken archive.
+        # Opened here: np.load does not close the file of a broken archive.
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             missing = [key for key in REQUIRED if key not in file.files]
             if not missing:
                 return {key: read_member(path, key, file) for key in (*REQUIRED, *OPTIONAL) if key in file.files}
             found = ", ".join(file.files) or "nothing"
     except (ValueError, OSError, EOFError, BadZipFile, AttributeError, TypeError) as error:
-        # The last two: a plain .npy under the name .npz loads as an array, which is no context manager.
+        # The last two: a .npy file named .npz loads as an array, which is not a context manager.
         raise ValueError(f"{path}: cannot be read as an .npz file of plain arrays ({error})") from error
     raise ValueError(
         f"{path}: has no array {missing[0]!r} but {found}; expected {', '.join(REQUIRED)} and optionally "
@@ -76,7 +71,7 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def check_inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
-    """Images in uint8 or finite embeddings in float32, or an error that names the row."""
+    """Images in uint8 or finite embeddings in float32; anything else is refused, naming the row."""
     if x.ndim and not len(x):
         raise ValueError(f"{path}: x has no rows")
     if x.ndim == 4 and x.shape[3] == 3 and x.dtype == np.uint8:
@@ -92,15 +87,15 @@ def check_inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
 
 
 def _odd(x: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which rows are not finite as float32."""
-    with np.errstate(over="ignore"):  # what does not fit becomes infinite
+    """Mask of the rows that are not finite as float32."""
+    with np.errstate(over="ignore"):  # values out of range become infinite
         finite = np.isfinite(x.astype(np.float32, copy=False))
     return np.logical_not(finite.reshape(len(x), -1).all(axis=1))
 
 
 def _indices(path: Path, key: str, values: NDArray[Any], n: int) -> NDArray[np.int64]:
     if values.dtype.kind not in "iu":
-        raise ValueError(f"{path}: {key} is {values.dtype}, expected whole numbers that count from 0")
+        raise ValueError(f"{path}: {key} is {values.dtype}, expected integers from 0")
     if values.shape != (n,):
         raise ValueError(f"{path}: {key} has the shape {values.shape}, expected ({n},) as x has {n} rows")
     return values.astype(np.int64, copy=False)

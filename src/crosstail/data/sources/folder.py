@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from crosstail.data.dataset import DomainDataset
+from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
 from crosstail.data.images.decode import SUFFIXES
 from crosstail.data.images.files import RESOLUTION, ImageFiles
-from crosstail.data.sources.assemble import SPLIT_NAMES, from_files
+from crosstail.data.sources.as_dataset import as_dataset
 from crosstail.data.sources.folder_index import FolderIndex, read_index, write_index
 from crosstail.data.sources.natural_order import natural_key, natural_order
 
@@ -23,10 +23,10 @@ OR_MANIFEST = f"{EXPECTED}, or a manifest with the columns path, domain, label, 
 def load_folder(
     path: str | os.PathLike[str], *, seed: int = 0, skip_broken: bool = False, resolution: int = RESOLUTION
 ) -> DomainDataset:
-    """The images below a folder, split as in the paper; domains and classes are in natural order.
+    """Load the images below a folder, split as in the paper; domains and classes are in natural order.
 
-    Hidden files and files that have no name of an image are passed over. What was found is kept in the cache folder
-    until a folder or a file changes, so that the next start does not list half a million files again.
+    Hidden files and files without an image suffix are ignored. The listing is cached until a folder or a file changes,
+    so that the next start does not list half a million files again.
     """
     root = Path(path)
     index = read_index(root)
@@ -39,7 +39,7 @@ def load_folder(
     domain = np.repeat([domains.index(d) for d, _, _ in index.pairs], counts)
     y = np.repeat([classes.index(c) for _, c, _ in index.pairs], counts)
     files = ImageFiles(root, index.paths, sizes=index.sizes, resolution=resolution)
-    return from_files(
+    return as_dataset(
         Path(os.path.abspath(root)).name,  # noqa: PTH100 - resolve() would follow a link to a folder of another name
         files,
         y,
@@ -60,23 +60,23 @@ def scan(root: Path) -> FolderIndex:
     top = found.look("")
     for domain in top.folders:
         inside = found.look(domain)
-        found.pass_over(domain, inside.images + inside.others)
+        found.ignore(domain, inside.images + inside.others)
         for name in inside.folders:
             found.add(domain, name)
     found.refuse_other_layouts(top)
-    found.pass_over("", top.images + top.others)
+    found.ignore("", top.images + top.others)
     return found.index()
 
 
 @dataclass(frozen=True)
 class _Listing:
-    """What a folder holds, by name, sorted; hidden names are not in it."""
+    """The content of a folder, sorted by name, without hidden entries."""
 
     folders: list[str]
     images: list[str]
     others: list[str]
-    sizes: NDArray[np.int64]  # of the images
-    times: NDArray[np.int64]
+    sizes: NDArray[np.int64]  # of the images, in bytes
+    times: NDArray[np.int64]  # of their last change, in ns
 
 
 class _Scan:
@@ -85,14 +85,14 @@ class _Scan:
         self.directories: dict[str, int] = {}
         self.pairs: list[tuple[str, str, int]] = []
         self.empty: list[str] = []
-        self.passed_over: list[str] = []
+        self.ignored: list[str] = []
         self.too_deep: list[str] = []
         self._paths: list[pa.Array] = []
         self._sizes: list[NDArray[np.int64]] = []
         self._times: list[NDArray[np.int64]] = []
 
     def look(self, relative: str) -> _Listing:
-        """One folder, with one look at each file."""
+        """List one folder, with one `stat` per image."""
         folders: list[str] = []
         images: list[tuple[str, int, int]] = []
         others: list[str] = []
@@ -103,12 +103,12 @@ class _Scan:
                 name = entry.name
                 if name.startswith("."):
                     continue
-                if os.path.splitext(name)[1].lower() not in SUFFIXES:  # noqa: PTH122 - half a million times
+                if os.path.splitext(name)[1].lower() not in SUFFIXES:  # noqa: PTH122 - called half a million times
                     (folders if entry.is_dir() else others).append(name)
                     continue
                 try:
                     found = entry.stat()
-                except OSError:  # a link to nothing
+                except FileNotFoundError:  # a dangling link
                     others.append(name)
                     continue
                 if S_ISREG(found.st_mode):
@@ -117,7 +117,7 @@ class _Scan:
                     folders.append(name)
         for name in (*folders, *(image[0] for image in images)):
             if not _is_text(name):
-                raise ValueError(f"{path}: the name {os.fsencode(name)!r} is not UTF-8; give it another one")
+                raise ValueError(f"{path}: the name {os.fsencode(name)!r} is not UTF-8; rename it")
         images.sort()
         numbers = np.array([image[1:] for image in images], np.int64).reshape(-1, 2)
         return _Listing(
@@ -125,41 +125,41 @@ class _Scan:
         )
 
     def add(self, domain: str, name: str) -> None:
-        """The images of a pair."""
+        """Add the images of a pair."""
         pair = f"{domain}/{name}"
         listing = self.look(pair)
-        self.pass_over(pair, listing.others)
+        self.ignore(pair, listing.others)
         self.too_deep += [f"{pair}/{folder}" for folder in listing.folders]
         if not listing.images:
             self.empty.append(pair)
             return
         self.pairs.append((domain, name, len(listing.images)))
-        # To Arrow pair by pair: as Python objects, all paths would take several times as much memory.
+        # To Arrow pair by pair: as Python objects, the paths would take several times the memory.
         self._paths.append(pa.array([f"{pair}/{image}" for image in listing.images], pa.string()))
         self._sizes.append(listing.sizes)
         self._times.append(listing.times)
 
-    def pass_over(self, folder: str, names: list[str]) -> None:
-        self.passed_over += [f"{folder}/{name}" if folder else name for name in names]
+    def ignore(self, folder: str, names: list[str]) -> None:
+        self.ignored += [f"{folder}/{name}" if folder else name for name in names]
 
     def refuse_other_layouts(self, top: _Listing) -> None:
         splits = [name for name in top.folders if name.lower() in SPLIT_NAMES]
         if self.pairs:
-            if len(splits) > 1 and len(splits) == len(top.folders):
+            if len({SPLIT_NAMES[name.lower()] for name in splits}) > 1:
                 raise ValueError(f"{self.root}: its folders {', '.join(splits)} are splits, not domains; {OR_MANIFEST}")
             return
         deeper = next((folder for folder in self.too_deep if self.look(folder).images), None)
         if deeper:
             looks = f"ROOT/{'<split>' if splits else '<folder>'}/<domain>/<class>/<image>"
             raise ValueError(f"{self.root}: holds images in {deeper}, which looks like {looks}; {OR_MANIFEST}")
-        misplaced = [f for f in (*self.passed_over, *top.images) if Path(f).suffix.lower() in SUFFIXES]
+        misplaced = [f for f in (*self.ignored, *top.images) if Path(f).suffix.lower() in SUFFIXES]
         if misplaced:
             looks = "ROOT/<class>/<image>" if "/" in misplaced[0] else "ROOT/<image>"
             raise ValueError(
                 f"{self.root}: holds images such as {misplaced[0]}, which looks like {looks}; {EXPECTED}, "
                 f"with a folder for each site or style"
             )
-        raise ValueError(f"{self.root}: holds no images where they should be; {EXPECTED}")
+        raise ValueError(f"{self.root}: has no images where they are expected; {EXPECTED}")
 
     def index(self) -> FolderIndex:
         return FolderIndex(
@@ -173,10 +173,10 @@ class _Scan:
 
     def _notes(self) -> list[str]:
         notes = []
-        if self.passed_over:
-            notes.append(f"{_several(self.passed_over, 'file')} passed over: not an image in a class's folder")
+        if self.ignored:
+            notes.append(f"{_several(self.ignored, 'file')} ignored: not an image in a class folder")
         if self.too_deep:
-            notes.append(f"{_several(self.too_deep, 'folder')} passed over: inside a class's folder")
+            notes.append(f"{_several(self.too_deep, 'folder')} ignored: inside a class folder")
         if self.empty:
             notes.append(f"{_several(self.empty, 'folder')} without images")
         with_images = {domain for domain, _, _ in self.pairs}
@@ -191,7 +191,7 @@ class _Scan:
 
 
 def _several(names: list[str] | tuple[str, ...], one: str, many: str | None = None) -> str:
-    """Three names and how many there are.
+    """The number of names, and the first three.
 
     >>> _several(["a", "b", "c", "d"], "file")
     '4 files (a, b, c, …)'

@@ -1,4 +1,4 @@
-"""The list of a folder's images, kept from one run to the next."""
+"""The cached listing of a folder's images."""
 
 import hashlib
 import json
@@ -13,20 +13,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crosstail.cache import cache_folder, write_atomically
+from crosstail.data.images.files import file_state
 
 VERSION = 1
-# A file written over in its place leaves its folder's time alone. So many files are looked at each time: all of most
-# folders, in a tenth of a second, and evenly spaced ones of larger folders.
-LOOKED_AT = 20_000
-# Within the clock's grain a change leaves no trace in a time: what is this young is not kept.
+# Overwriting a file in place does not change its folder's modification time, so this many files are checked at each
+# load: all of most folders, within a tenth of a second, and evenly spaced ones in larger folders.
+CHECKED = 20_000
+# A second change within the clock's resolution leaves no trace in the time: a folder this recent is not cached.
 SETTLED = 2_000_000_000  # nanoseconds
 
 
 @dataclass(frozen=True, eq=False)
 class FolderIndex:
-    """What a folder holds; images of a pair are next to each other, pair by pair."""
+    """The images of a folder, pair by pair."""
 
-    directories: dict[str, int]  # every folder that was listed, and when it changed
+    directories: dict[str, int]  # every folder listed, and its modification time
     pairs: tuple[tuple[str, str, int], ...]  # domain, class, number of images
     notes: tuple[str, ...]
     paths: Any  # Arrow array of strings, relative to the root
@@ -35,12 +36,12 @@ class FolderIndex:
 
 
 def index_path(root: Path) -> Path:
-    """Where the index of a folder is kept."""
+    """Where the index of a folder is cached."""
     return cache_folder() / "index" / f"{hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:32]}.arrow"
 
 
 def write_index(root: Path, index: FolderIndex) -> None:
-    """Keep an index, unless its folder is still changing."""
+    """Cache an index, unless its folder has only just changed."""
     newest = max(max(index.directories.values()), int(index.times.max(initial=0)))
     if time.time_ns() - newest < SETTLED:
         return
@@ -62,7 +63,7 @@ def write_index(root: Path, index: FolderIndex) -> None:
 
 
 def read_index(root: Path) -> FolderIndex | None:
-    """The index of a folder, or None if there is none or something has changed since."""
+    """The cached index of a folder, or None if there is none or something has changed since."""
     try:
         with pa.OSFile(str(index_path(root))) as file, pa.ipc.open_file(file) as reader:
             about = json.loads(reader.schema.metadata[b"crosstail"])
@@ -80,14 +81,19 @@ def read_index(root: Path) -> FolderIndex | None:
             table["size"].to_numpy(),
             table["time"].to_numpy(),
         )
-        return index if _files_are_the_same(root, index) else None
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):  # not there, or damaged: it is made again
+        return index if _files_are_unchanged(root, index) else None
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        pa.ArrowException,
+    ):  # missing or damaged: the folder is listed again
         return None
 
 
-def _files_are_the_same(root: Path, index: FolderIndex) -> bool:
-    for row in range(0, len(index.sizes), max(1, -(-len(index.sizes) // LOOKED_AT))):
-        found = os.stat(f"{root}/{index.paths[row].as_py()}")  # noqa: PTH116
-        if (found.st_size, found.st_mtime_ns) != (index.sizes[row], index.times[row]):
+def _files_are_unchanged(root: Path, index: FolderIndex) -> bool:
+    for row in range(0, len(index.sizes), max(1, -(-len(index.sizes) // CHECKED))):
+        if file_state(f"{root}/{index.paths[row].as_py()}") != (index.sizes[row], index.times[row]):
             return False
     return True

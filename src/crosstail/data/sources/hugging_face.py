@@ -1,5 +1,6 @@
 """The source "hf": a data set of the Hugging Face library `datasets` (the extra `[hf]`)."""
 
+import hashlib
 import os
 from collections.abc import Mapping
 from importlib import import_module
@@ -11,26 +12,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from crosstail.data.dataset import DomainDataset
-from crosstail.data.images.files import RESOLUTION, ImageFiles
-from crosstail.data.sources.assemble import SPLIT_NAMES, from_files
+from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
+from crosstail.data.images.files import RESOLUTION, ImageFiles, file_state
+from crosstail.data.sources.as_dataset import as_dataset
 from crosstail.data.sources.natural_order import natural_order
 
 PREFIX = "hf:"
 
 
 class HfImages(ImageFiles):
-    """Images that are bytes in the Arrow tables of a data set."""
+    """Images stored as bytes in the Arrow tables of a data set."""
 
     def __init__(self, name: str, tables: list[Any], resolution: int = RESOLUTION) -> None:
         self._images = pa.chunked_array([chunk for column in tables for chunk in column.chunks])
-        # One that was saved without its bytes has a path instead; what is there is looked up when it is read.
+        # An image saved without its bytes has a path instead, and size 0.
         sizes = pc.fill_null(pc.binary_length(pc.struct_field(self._images, "bytes")), 0).to_numpy().astype(np.int64)
         names = [f"image {i}" for i in range(len(sizes))]
         super().__init__(name, names, sizes=sizes, resolution=resolution)
 
     def _state(self, row: int) -> tuple[int, int]:
-        return int(self._all_sizes[row]), 0
+        # A row has no modification time. A hash of its content costs a fraction of decoding it.
+        source, _ = self._source(row)
+        if isinstance(source, Path):
+            return file_state(str(source))
+        digest = hashlib.blake2b(source, digest_size=8).digest()
+        return len(source), int.from_bytes(digest, "little", signed=True)
 
     def _source(self, row: int) -> tuple[Path | bytes, str]:
         image = self._images[row].as_py()
@@ -51,10 +57,10 @@ def load_hf(
     skip_broken: bool = False,
     resolution: int = RESOLUTION,
 ) -> DomainDataset:
-    """A data set "hf:NAME" of the Hub, or a folder of `save_to_disk`, with columns image, label and domain.
+    """Load "hf:NAME" from the Hub, or a folder written by `save_to_disk`, with columns image, label and domain.
 
-    `columns` says what these are called, as in {"domain": "style"}. Splits train, validation and test are taken as
-    they are; a data set in one part is split as in the paper.
+    `columns` maps these names to those of the data set, as in {"domain": "style"}. Splits train, validation and test
+    are kept; a data set in one part is split as in the paper.
     """
     try:
         datasets: Any = import_module("datasets")
@@ -64,7 +70,7 @@ def load_hf(
     saved = is_saved_dataset(Path(name))
     try:
         found = datasets.load_from_disk(name) if saved else datasets.load_dataset(name)
-    except Exception as error:  # of the network, of the Hub, of scripts that are no longer run: whatever it raises
+    except Exception as error:  # the library raises all kinds: network, Hub, unsupported scripts
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{source}: cannot be loaded by `datasets` ({type(error).__name__}: {reason})") from error
     parts: dict[str, Any] = dict(found) if isinstance(found, datasets.DatasetDict) else {"train": found}
@@ -86,11 +92,11 @@ def load_hf(
     (y, classes), (domain, domains) = codes["label"], codes["domain"]
     images = HfImages(name, [part.column(chosen["image"]) for part in rows.values()], resolution)
     title = Path(name).name
-    return from_files(title, images, y, domain, classes, domains, split=split, seed=seed, skip_broken=skip_broken)
+    return as_dataset(title, images, y, domain, classes, domains, split=split, seed=seed, skip_broken=skip_broken)
 
 
 def _as_plain_table(part: Any, image: str) -> Any:
-    """The Arrow table in the order of the rows, with images as bytes or paths."""
+    """The Arrow table in row order, with images as bytes or paths."""
     if type(part.features[image]).__name__ != "Image":
         raise ValueError(f"the column {image!r} is {part.features[image]}, expected images")
     return part.flatten_indices().data.table if part._indices is not None else part.data.table
@@ -102,7 +108,7 @@ def _codes(source: str, column: str, parts: list[Any]) -> tuple[NDArray[np.int64
     missing = next((i for i, value in enumerate(values) if value is None or value == ""), None)
     if missing is not None:
         raise ValueError(f"{source}: row {missing} has no {column}")
-    if hasattr(feature, "names"):  # a ClassLabel: numbers that stand for names
+    if hasattr(feature, "names"):  # a ClassLabel: indices into names
         return np.array(values, np.int64), tuple(feature.names)
     names = natural_order(str(value) for value in values)
     index = {name: i for i, name in enumerate(names)}

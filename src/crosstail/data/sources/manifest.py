@@ -1,4 +1,4 @@
-"""The source "manifest": a CSV or Parquet file with a row per sample, and split files."""
+"""The source "manifest": a CSV or Parquet file with a row per sample; split files are manifests, too."""
 
 import hashlib
 import os
@@ -15,10 +15,9 @@ from pyarrow import csv
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import RESOLUTION, ImageFiles
 from crosstail.data.sources.arrays import check_inputs
-from crosstail.data.sources.assemble import from_files
+from crosstail.data.sources.as_dataset import as_dataset
 from crosstail.data.sources.manifest_table import Manifest, checksum_file, read_manifest
 from crosstail.data.sources.npz_members import read_member
-from crosstail.data.splits.paper import paper_split
 
 
 def load_manifest(
@@ -30,35 +29,27 @@ def load_manifest(
     skip_broken: bool = False,
     resolution: int = RESOLUTION,
 ) -> DomainDataset:
-    """The samples that a table lists: `domain`, `label`, optionally `split`, and `path` of an image or `x`.
+    """Load the samples that a table lists: `domain`, `label`, optionally `split`, and `path` of an image or `x`.
 
-    `columns` says what these are called in the file, as in {"domain": "site"}. Paths are relative to `root`, by default
+    `columns` maps these names to those in the file, as in {"domain": "site"}. Paths are relative to `root`, by default
     the folder of the manifest. `x` is a row number of the array in the .npy or .npz file of the same name. Without a
-    split the samples are split as in the paper.
+    split column, the samples are split as in the paper.
     """
     manifest = read_manifest(Path(path), columns)
-    if manifest.where == "x":
-        return _load_rows(manifest, seed)
-    folder = Path(root) if root is not None else manifest.file.parent
-    manifest = _inside(manifest, folder)
-    sizes = _sizes(folder, manifest.samples)
-    missing = np.flatnonzero(sizes < 0)
-    if len(missing):
-        shown = ", ".join(manifest.samples.take(pa.array(missing[:3])).to_pylist())
-        found = f"{len(missing)} of {len(sizes)} files are not below {folder}: {shown}"
-        found += ", …" if len(missing) > 3 else ""
-        if not skip_broken or len(missing) == len(sizes):
-            raise ValueError(f"{manifest.file}: {found}; give the folder of the images as `root`")
-        manifest = manifest.keep(sizes >= 0)
-        manifest = replace(manifest, notes=(*manifest.notes, f"left out: {found}"))
-    files = ImageFiles(folder, manifest.samples, sizes=sizes[sizes >= 0], resolution=resolution)
-    return from_files(
+    x: NDArray[Any] | ImageFiles
+    if manifest.key == "x":
+        x = _rows(manifest)
+    else:
+        folder = Path(root) if root is not None else manifest.file.parent
+        manifest, x = _files(manifest, folder, resolution, skip_missing=skip_broken)
+    (domain, domains), (label, labels) = manifest.codes("domain"), manifest.codes("label")
+    return as_dataset(
         manifest.file.stem,
-        files,
-        manifest.label.codes,
-        manifest.domain.codes,
-        manifest.label.names,
-        manifest.domain.names,
+        x,
+        label,
+        domain,
+        labels,
+        domains,
         split=manifest.split,
         notes=manifest.notes,
         seed=seed,
@@ -67,21 +58,21 @@ def load_manifest(
 
 
 def save_split(dataset: DomainDataset, path: str | os.PathLike[str]) -> str:
-    """Write the split as a manifest, with its checksum in `path`.sha256 (as of `sha256sum`), and return that checksum.
+    """Write the split as a manifest, with its checksum in `path`.sha256 (as `sha256sum` does), and return the checksum.
 
-    Image files are listed by path relative to their root: load it with `load_manifest(path, root=...)`. Arrays are
-    listed by row number, to be found in a .npy or .npz file of the same name. A saved split that was changed by hand
-    does not load. Domains and classes come back in natural order, whatever their order was.
+    Image files are listed by path relative to their root: load the split with `load_manifest(path, root=...)`. Arrays
+    are listed by row number, into a .npy or .npz file of the same name. A saved split that was edited does not load.
+    Domains and classes come back in natural order, whatever their order was.
     """
     file = Path(path)
     if file.suffix.lower() != ".csv":
         raise ValueError(f"{file}: a split is saved as .csv")
-    by_path = isinstance(dataset.x, ImageFiles)
+    where = {"path": dataset.x.paths()} if isinstance(dataset.x, ImageFiles) else {"x": np.arange(len(dataset))}
     table = pa.table(
         {
             "domain": pa.array(dataset.domains).take(pa.array(dataset.domain)),
             "label": pa.array(dataset.classes).take(pa.array(dataset.y)),
-            "path" if by_path else "x": _listed(dataset),
+            **where,
             "split": pa.array(dataset.split),
         }
     )
@@ -91,50 +82,56 @@ def save_split(dataset: DomainDataset, path: str | os.PathLike[str]) -> str:
     return checksum
 
 
-def _listed(dataset: DomainDataset) -> Any:
-    return dataset.x.paths() if isinstance(dataset.x, ImageFiles) else np.arange(len(dataset))
+def _files(manifest: Manifest, folder: Path, resolution: int, *, skip_missing: bool) -> tuple[Manifest, ImageFiles]:
+    """The images of a manifest, without missing ones if asked."""
+    manifest = _inside(manifest, folder)
+    paths = manifest.table["path"]
+    sizes = np.fromiter((_size(f"{folder}/{path}") for path in paths), np.int64, len(paths))
+    missing = sizes < 0
+    if missing.any():
+        count = int(missing.sum())
+        shown = ", ".join(paths[missing][:3]) + (", …" if count > 3 else "")
+        found = f"{count} of {len(sizes)} files are not below {folder}: {shown}"
+        if not skip_missing or missing.all():
+            raise ValueError(f"{manifest.file}: {found}; give the folder of the images as `root`")
+        notes = (*manifest.notes, f"left out: {found}")
+        manifest = replace(manifest, table=manifest.table[~missing], notes=notes)
+    kept = pa.array(manifest.table["path"], pa.string())
+    return manifest, ImageFiles(folder, kept, sizes=sizes[~missing], resolution=resolution)
 
 
 def _inside(manifest: Manifest, folder: Path) -> Manifest:
-    """With paths relative to the folder and in one spelling; one that leads out of it is refused."""
+    """With normalised paths relative to the folder; a path that leads out of it is refused."""
     # Parts that are . or .. or empty (an absolute path has an empty one), and backslashes.
-    odd = manifest.rows_matching(r"(^|/)\.{0,2}(/|$)|\\")
-    if not len(odd):
+    odd = manifest.table["path"].str.contains(r"(?:^|/)\.{0,2}(?:/|$)|\\").to_numpy(np.bool_)
+    if not odd.any():
         return manifest
-    spelled = manifest.samples.to_pylist()
     # Not resolve(): a link inside the folder may well lead to another disk.
     top = os.path.abspath(folder)  # noqa: PTH100
-    for row in odd:
-        path = spelled[row]
+    table, normal = manifest.table.copy(), []
+    for row, path in zip(np.flatnonzero(odd).tolist(), table["path"][odd], strict=True):
         whole = os.path.normpath(os.path.join(top, path))  # noqa: PTH118
-        if not whole.startswith(top.rstrip("/") + "/") and "\\" not in path:
-            raise ValueError(
-                f"{manifest.file}: {manifest.at(row)} has the path {path!r}, which leads out of {folder}; "
-                f"give the folder that holds all images as `root`"
-            )
-        if "\\" in path and not os.path.exists(whole):  # noqa: PTH110
-            raise ValueError(
-                f"{manifest.file}: {manifest.at(row)} has the path {path!r}; expected / between folders, not \\"
-            )
-        spelled[row] = os.path.relpath(whole, top)
-    return manifest.with_samples(pa.array(spelled, pa.string()))
+        wrong = ""
+        if "\\" in path:
+            wrong = "" if os.path.exists(whole) else "; expected / between folders, not \\"  # noqa: PTH110
+        elif not whole.startswith(top.rstrip("/") + "/"):
+            wrong = f", which leads out of {folder}; give the folder that holds all images as `root`"
+        if wrong:
+            raise ValueError(f"{manifest.file}: {manifest.at(row)} has the path {path!r}{wrong}")
+        normal.append(os.path.relpath(whole, top))
+    table.loc[odd, "path"] = normal
+    return replace(manifest, table=table).without_duplicates()
 
 
-def _sizes(folder: Path, paths: Any) -> NDArray[np.int64]:
-    """The size of every file, −1 if it is not there."""
-    sizes = np.empty(len(paths), np.int64)
-    row = 0
-    for start in range(0, len(paths), 10_000):  # in parts: paths as Python objects take four times as much memory
-        for path in paths.slice(start, 10_000).to_pylist():
-            try:
-                sizes[row] = os.stat(f"{folder}/{path}").st_size  # noqa: PTH116
-            except OSError:
-                sizes[row] = -1
-            row += 1
-    return sizes
+def _size(path: str) -> int:
+    """The size of a file, or −1 if it does not exist."""
+    try:
+        return os.stat(path).st_size  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return -1
 
 
-def _load_rows(manifest: Manifest, seed: int) -> DomainDataset:
+def _rows(manifest: Manifest) -> NDArray[Any]:
     """Samples that are rows of an array beside the manifest."""
     beside = [manifest.file.with_suffix(suffix) for suffix in (".npy", ".npz")]
     array = next((file for file in beside if file.is_file()), None)
@@ -144,24 +141,15 @@ def _load_rows(manifest: Manifest, seed: int) -> DomainDataset:
             f"{beside[1].name} beside it"
         )
     x = _array(array)
-    rows = manifest.samples
+    rows = manifest.table["x"].to_numpy()
     wrong = np.flatnonzero((rows < 0) | (rows >= len(x)))
     if len(wrong):
         raise ValueError(
             f"{manifest.file}: {manifest.at(wrong[0])} has x = {rows[wrong[0]]}, expected a row of {array.name}, "
             f"0 to {len(x) - 1}"
         )
-    label, domain = manifest.label, manifest.domain
     x = check_inputs(array, x)
-    if not np.array_equal(rows, np.arange(len(x))):  # all of them as they are: no copy
-        x = x[rows]
-    train = np.full(len(rows), "train", "<U5")
-    dataset = DomainDataset(manifest.file.stem, x, label.codes, domain.codes, train, label.names, domain.names)
-    split = manifest.split
-    if split is None:
-        sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
-        split = paper_split(dataset.y, dataset.domain, seed=seed, **sizes)
-    return replace(dataset, split=split, notes=manifest.notes)
+    return x if np.array_equal(rows, np.arange(len(x))) else x[rows]  # no copy if all rows are used in order
 
 
 def _array(path: Path) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Large arrays that stay in their .npz file: what is not compressed there can be mapped into memory."""
+"""Arrays of an .npz file; a large one that is not compressed is memory-mapped."""
 
 import struct
 import zlib
@@ -9,12 +9,12 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-LARGE = 256 << 20  # bytes; a smaller array is read, so that its file may be written anew while it is in use
+LARGE = 256 << 20  # bytes; a smaller array is read, so that its file may be replaced while it is in use
 _CHUNK = 1 << 20
 
 
 def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
-    """An array of an open .npz file, mapped if it is large and not compressed."""
+    """An array of an open .npz file, memory-mapped if it is large and not compressed."""
     with ZipFile(path) as archive:
         info = archive.getinfo(f"{name}.npy")
     if info.compress_type != ZIP_STORED or info.file_size < LARGE:
@@ -25,7 +25,7 @@ def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
         stream.seek(start)
         shape, fortran, dtype = read_header(stream)
         if dtype.hasobject:
-            return file[name]  # which refuses it
+            return file[name]  # which raises
         x = np.memmap(path, dtype, "r", offset=stream.tell(), shape=shape, order="F" if fortran else "C")
         stream.seek(start)
         total, left = 0, info.file_size
@@ -37,7 +37,7 @@ def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type of an array in the .npy format."""
+    """Shape, Fortran order and dtype of an array in .npy format."""
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     return read(stream)

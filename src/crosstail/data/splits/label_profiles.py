@@ -1,14 +1,14 @@
-"""Label distributions per domain: how many training samples each class keeps.
+"""Label profiles: how many training samples each class of a domain keeps.
 
-The paper's Digits-MLT has three (Uniform, Forward-LT, Backward-LT). With n the largest count of the domain,
-class c of C keeps
+The paper's Digits-MLT has three (Uniform, Forward-LT, Backward-LT). With n the largest count of the domain, class c of
+C keeps
 
     uniform    n
-    forward:r  n · r^(−c / (C − 1)), so that class 0 has most and the last class n / r
-    backward:r the same from the last class to the first
+    forward:r  n · r^(−c / (C − 1)): class 0 has n, the last class n / r
+    backward:r the same in reverse order
     step:r     n in the first half of the classes, n / r in the second
 
-rounded down, but at least 1 and at most what there is; `!7,9` at the end leaves none of the classes 7 and 9.
+rounded down, but at least 1 and at most what is available; `!7,9` at the end removes the classes 7 and 9.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ KINDS = ("uniform", "forward", "backward", "step")
 
 @dataclass(frozen=True)
 class LabelProfile:
-    """The label distribution of one domain; its text is `kind[:factor][!class,class…]`.
+    """The label profile of one domain, written `kind[:factor][!class,class…]`.
 
     >>> profile = LabelProfile.parse("forward:100!7,9")
     >>> profile.counts([1000] * 10).tolist()
@@ -77,18 +77,18 @@ class LabelProfile:
         return f"{shape}!{','.join(self.excluded)}" if self.excluded else shape
 
     def counts(self, available: ArrayLike, classes: Sequence[str] = ()) -> NDArray[np.int64]:
-        """How many samples (C,) of each class to keep of those available (C,)."""
+        """Samples to keep of each class (C,), of those available (C,)."""
         there = np.asarray(available, np.int64)
         share = self._share(np.arange(len(there)))
-        # Rounded down: that gives the 4,956 training samples of the paper's smallest Digits-MLT. The small
-        # number is for products such as 57 · 57^-1 that may come out a hair below a whole number.
+        # Rounding down gives the 4,956 training samples of the paper's smallest Digits-MLT. The epsilon is for products
+        # such as 57 · 57^-1 that may fall just below an integer.
         wanted = np.floor(there.max(initial=0) * share + 1e-9).astype(np.int64)
         kept: NDArray[np.int64] = np.minimum(np.maximum(wanted, 1), there)
         kept[self._excluded_indices(len(there), classes)] = 0
         return kept
 
     def _share(self, c: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The part of n that each class (C,) keeps."""
+        """The fraction of n that each class (C,) keeps."""
         if self.kind == "step":
             return np.where(c < len(c) / 2, 1.0, 1 / self.factor)
         rank = c[::-1] if self.kind == "backward" else c
@@ -107,9 +107,9 @@ class LabelProfile:
 
 
 def apply_labels(dataset: DomainDataset, profiles: Sequence[str] | None, seed: int) -> DomainDataset:
-    """Keep fewer training samples, by one profile per domain or one for all; none given = all are kept.
+    """Subsample the training set by one profile per domain, or one for all; without profiles, keep everything.
 
-    With the same seed a smaller count keeps a subset of what a larger one keeps.
+    With the same seed, a smaller count keeps a subset of a larger one.
     """
     if not profiles:
         return dataset

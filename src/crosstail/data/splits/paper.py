@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 
 def default_validation(y: NDArray[np.int64], domain: NDArray[np.int64]) -> int:
-    """A twentieth of the median size of the pairs that are there, rounded, at least 1.
+    """A twentieth of the median size of non-empty pairs, rounded, at least 1.
 
     >>> default_validation(np.zeros(60, np.int64), np.repeat([0, 1], [20, 40]))
     2
@@ -23,10 +23,10 @@ def paper_split(
     validation: int | None = None,
     seed: int = 0,
 ) -> NDArray[np.str_]:
-    """Say "train", "val" or "test" for each sample, (N,); `validation` is `default_validation` unless given.
+    """Assign "train", "val" or "test" to each sample, (N,); `validation` defaults to `default_validation`.
 
-    A pair of fewer than 3 · validation samples has none for training: a third of it, rounded down, is for
-    validation and the rest for test, as in the paper's own split files.
+    A pair with fewer than 3 · validation samples has none for training: a third of it, rounded down, is for validation
+    and the rest for test, as in the paper's split files.
 
     >>> split = paper_split(np.zeros(50, int), np.zeros(50, int), num_domains=1, num_classes=1, validation=10)
     >>> [int((split == part).sum()) for part in ("train", "val", "test")]

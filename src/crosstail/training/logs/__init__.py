@@ -1,4 +1,4 @@
-"""Where else a run is written down: one file per kind of log, with one `open_log`; its name is what one types."""
+"""Logs of a run in other formats: one file per kind, with an `open_log`; its name is what one types."""
 
 from crosstail.training.logs._follow import logged
 

@@ -1,4 +1,4 @@
-"""A log follows the records of a run; the run does not know of it."""
+"""A log follows the records that a run writes; the run does not know about it."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -9,28 +9,30 @@ from crosstail.training.devices import is_main_process
 from crosstail.training.folder import RunFolder
 from crosstail.training.logs._log import Log, hyperparameters, points
 from crosstail.training.progress import Progress
+from crosstail.training.resolve import resolve
 from crosstail.training.spec import RunSpec
 
 
 @contextmanager
 def logged(kind: str, spec: RunSpec, out: Path, progress: Progress) -> Iterator[Progress]:
-    """Give a progress function for a run that is made within; its evaluations are logged soon after they are recorded.
+    """Give a progress function for a run inside this context; evaluations are logged soon after they are recorded.
 
-    A log that cannot be written does not stop the run: it is tried again after the next evaluation, and in the end.
+    A log that cannot be written does not stop the run: it is retried after the next evaluation, and at the end.
     """
     log: Log = discovery.find("crosstail.training.logs", kind, "log").open_log(out)
-    folder, hparams = RunFolder(out), hyperparameters(spec)
+    hparams = hyperparameters(resolve(spec))
 
     def update() -> None:
+        folder = RunFolder(out)
         result = folder.result()
         log.write(hparams, points(folder.records(), result), result is not None)
 
-    before = folder.recorded()  # what is there before a run goes on, it may drop and do again
+    before = RunFolder(out).recorded()  # a resumed run may drop and repeat some of these records
 
     def report(what: str, done: int, total: int) -> None:
         nonlocal before
         progress(what, done, total)
-        now = folder.recorded()
+        now = RunFolder(out).recorded()
         if now != before and is_main_process():
             before = now
             with suppress(Exception):
@@ -43,5 +45,5 @@ def logged(kind: str, spec: RunSpec, out: Path, progress: Progress) -> Iterator[
                 update()
             except Exception as error:
                 raise OSError(
-                    f"the run is finished, its {kind} log is not: {error}. The same command again completes it"
+                    f"the run is finished, but its {kind} log is not: {error}. Repeat the command to complete it"
                 ) from error

@@ -1,27 +1,27 @@
-"""A table RUN/log.csv with the columns name, step and value; hyperparameters have no step."""
+"""A table RUN/log.csv with the columns name, step and value; the step of a hyperparameter is empty."""
 
 import csv
 import io
 from pathlib import Path
 
-from crosstail.training.folder import RunFolder
+from crosstail.storage import write_whole
 from crosstail.training.logs._log import Hparams, Point
 
 
 class CSV:
-    """Written anew each time, whole or not at all."""
+    """Rewritten each time, whole or not at all."""
 
     def __init__(self, out: Path) -> None:
-        self._folder = RunFolder(out)
+        self._file = out / "log.csv"
 
     def write(self, hparams: Hparams, points: list[Point], finished: bool) -> None:
-        """Write all of it."""
+        """Write the whole table."""
         text = io.StringIO()
         rows = csv.writer(text, lineterminator="\n")
         rows.writerow(Point._fields)
         rows.writerows((name, "", value) for name, value in hparams.items())
         rows.writerows(points)
-        self._folder.write("log.csv", text.getvalue().encode())
+        write_whole(self._file, text.getvalue().encode())
 
     def close(self) -> None:
         """Nothing is open."""

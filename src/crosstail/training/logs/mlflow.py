@@ -1,14 +1,14 @@
-"""A run of the MLflow experiment `crosstail`, at $MLFLOW_TRACKING_URI or else in ./mlruns."""
+"""A run in the MLflow experiment `crosstail`, at $MLFLOW_TRACKING_URI or else in ./mlruns."""
 
 import os
 import time
 import uuid
 from pathlib import Path
 
-from crosstail.training.folder import RunFolder
+from crosstail.storage import read_json, write_json
 from crosstail.training.logs._log import Hparams, Point
 
-SETTINGS = {  # what MLflow is told, some of it when it is imported
+SETTINGS = {  # read by MLflow, some when it is imported
     "MLFLOW_ALLOW_FILE_STORE": "true",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
@@ -22,21 +22,21 @@ except ModuleNotFoundError:
     raise ValueError("--log mlflow needs MLflow: pip install 'crosstail[mlflow]'") from None
 
 EXPERIMENT, TAG = "crosstail", "crosstail.folder"
-BATCH = 1000  # what MLflow takes at once
+BATCH = 1000  # MLflow's limit per call
 
 
 class MLflow:
-    """The folder has a random name, by which its run is found again."""
+    """The run's folder keeps a random identifier, by which its MLflow run is found again."""
 
     def __init__(self, out: Path) -> None:
-        self._folder = RunFolder(out)
+        self._out = out
         self._client = MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or Path("mlruns").absolute().as_uri())
-        self._client.get_experiment_by_name(EXPERIMENT)  # tells at once if there is no such server
+        self._client.get_experiment_by_name(EXPERIMENT)  # fails at once if there is no such server
         self._run: Run | None = None
         self._points: set[tuple[str, int]] = set()
 
     def write(self, hparams: Hparams, points: list[Point], finished: bool) -> None:
-        """Add what the run of MLflow does not have."""
+        """Add what the MLflow run does not contain yet."""
         run = self._run = self._run or self._open()
         number = run.info.run_id
         if not run.data.params:
@@ -55,15 +55,16 @@ class MLflow:
         """Nothing is open."""
 
     def _open(self) -> Run:
-        """Find the run of this folder, and what it has, or make one."""
-        if not (self._folder.path / "mlflow.json").exists():
-            self._folder.write_json("mlflow.json", {TAG: uuid.uuid4().hex})
-        name = self._folder.read_json("mlflow.json")[TAG]
+        """Find the MLflow run of this folder and what it contains, or create one."""
+        file = self._out / "mlflow.json"
+        if not file.exists():
+            write_json(file, {TAG: uuid.uuid4().hex})
+        name = read_json(file, dict[str, str])[TAG]
         known = self._client.get_experiment_by_name(EXPERIMENT)
         experiment = known.experiment_id if known else self._client.create_experiment(EXPERIMENT)
         found = self._client.search_runs([experiment], f"tags.`{TAG}` = '{name}'")
         if not found:
-            return self._client.create_run(experiment, tags={TAG: name}, run_name=str(self._folder.path))
+            return self._client.create_run(experiment, tags={TAG: name}, run_name=str(self._out))
         for metric in found[0].data.metrics:
             history = self._client.get_metric_history(found[0].info.run_id, metric)
             self._points |= {(metric, point.step) for point in history}
@@ -71,5 +72,5 @@ class MLflow:
 
 
 def open_log(out: Path) -> MLflow:
-    """The run of MLflow that belongs to a folder."""
+    """The MLflow run that belongs to a folder."""
     return MLflow(out)

@@ -14,11 +14,11 @@ except ModuleNotFoundError:
     raise ValueError("--log tensorboard needs TensorBoard: pip install 'crosstail[tensorboard]'") from None
 
 METRICS = [f"final/{split}/{view}" for split in ("validation", "test") for view in ("pair_average", "worst_pair")]
-"""What its page of hyperparameters compares runs by."""
+"""What its hyperparameter page compares runs by."""
 
 
 class TensorBoard:
-    """Each process adds an event file of its own, with what the others do not have."""
+    """Each process adds its own event file, with what the existing ones do not contain."""
 
     def __init__(self, out: Path) -> None:
         self._place = str(out / "tensorboard")
@@ -33,8 +33,8 @@ class TensorBoard:
                 self._session = set(found.PluginTagToContent("hparams"))
 
     def write(self, hparams: Hparams, points: list[Point], finished: bool) -> None:
-        """Add what no event file has."""
-        # What is compared, how the run began, how it ended.
+        """Add what no event file contains yet."""
+        # The metrics to compare, the start of the run, and its end.
         parts: Any = session(hparams, dict.fromkeys(METRICS, 0.0))  # type: ignore[no-untyped-call]
         new_parts = [part for part in parts[: 2 + finished] if part.value[0].tag not in self._session]
         new_points = [point for point in points if (point.name, point.step) not in self._points]
@@ -51,7 +51,7 @@ class TensorBoard:
         self._writer.flush()
 
     def close(self) -> None:
-        """Close the event file of this process, if it has any."""
+        """Close this process's event file, if it has one."""
         if self._writer is not None:
             self._writer.close()
 

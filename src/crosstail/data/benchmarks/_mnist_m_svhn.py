@@ -1,4 +1,4 @@
-"""MNIST-M and SVHN in the forms in which they are in circulation."""
+"""Readers for MNIST-M and SVHN in their common file formats."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ MNIST_M_FOLDERS = (".", "mnist_m", "MNIST-M", "MNIST-M/processed", "MNISTM/proce
 
 
 @dataclass(frozen=True)
-class Pool:
-    """All labels (N,) of an original set, and how to read the images of some rows, (n, 32, 32, 3) in uint8."""
+class DigitPool:
+    """The labels (N,) of an original set, and a reader of the images of some rows, (n, 32, 32, 3) in uint8."""
 
     labels: NDArray[np.int64]
     images: Callable[[NDArray[np.int64]], NDArray[np.uint8]]
 
 
-def svhn(root: Path) -> tuple[Pool, Pool]:
-    """SVHN's training and test set, through torchvision's reader of the .mat files."""
+def svhn(root: Path) -> tuple[DigitPool, DigitPool]:
+    """SVHN's training and test set, from .mat files read by torchvision."""
     from torchvision.datasets import SVHN
 
     folder = _folder_with(root, SVHN_FOLDERS, "train_32x32.mat")
@@ -33,13 +33,15 @@ def svhn(root: Path) -> tuple[Pool, Pool]:
     for split in ("train", "test"):
         try:
             data = SVHN(str(folder), split=split)
-        except RuntimeError:  # torchvision compares the MD5
-            raise ValueError(f"{folder / f'{split}_32x32.mat'}: is damaged, its MD5 is wrong; fetch it again") from None
+        except RuntimeError:  # torchvision checks the MD5
+            raise ValueError(
+                f"{folder / f'{split}_32x32.mat'}: is damaged: its MD5 is wrong; download it again"
+            ) from None
         pools.append(_pool_of_arrays(np.transpose(data.data, (0, 2, 3, 1)), data.labels))
     return pools[0], pools[1]
 
 
-def mnist_m(root: Path) -> tuple[Pool, Pool]:
+def mnist_m(root: Path) -> tuple[DigitPool, DigitPool]:
     """MNIST-M's training and test set: .pt files, or folders of images with a list of labels each."""
     folder = _folder_with(root, MNIST_M_FOLDERS, "mnist_m_train.pt")
     if folder and (folder / "mnist_m_test.pt").is_file():
@@ -57,12 +59,12 @@ def _folder_with(root: Path, folders: tuple[str, ...], file: str) -> Path | None
     return next((root / folder for folder in folders if (root / folder / file).is_file()), None)
 
 
-def _from_tensors(path: Path) -> Pool:
+def _from_tensors(path: Path) -> DigitPool:
     import torch
 
     try:
         images, labels = (value.numpy() for value in torch.load(path, weights_only=True))
-    except Exception as error:  # unpickling bad bytes raises almost anything
+    except Exception as error:  # unpickling bad bytes can raise anything
         raise ValueError(f"{path}: cannot be read as a pair of tensors, images and labels ({error})") from error
     if images.ndim != 4 or images.shape[3] != 3 or images.dtype != np.uint8 or labels.shape != images.shape[:1]:
         raise ValueError(
@@ -72,7 +74,7 @@ def _from_tensors(path: Path) -> Pool:
     return _pool_of_arrays(images, labels)
 
 
-def _from_list(folder: Path, part: str) -> Pool:
+def _from_list(folder: Path, part: str) -> DigitPool:
     path = folder / f"mnist_m_{part}_labels.txt"
     lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     for number, line in enumerate(lines, 1):
@@ -82,7 +84,7 @@ def _from_list(folder: Path, part: str) -> Pool:
     def images(rows: NDArray[np.int64]) -> NDArray[np.uint8]:
         return _stack([_read(folder / f"mnist_m_{part}" / lines[row][0]) for row in rows])
 
-    return Pool(np.array([int(line[1]) for line in lines]), images)
+    return DigitPool(np.array([int(line[1]) for line in lines]), images)
 
 
 def _read(path: Path) -> NDArray[np.uint8]:
@@ -93,17 +95,17 @@ def _read(path: Path) -> NDArray[np.uint8]:
         raise ValueError(f"{path}: cannot be read ({error})") from error
 
 
-def _pool_of_arrays(images: NDArray[np.uint8], labels: NDArray[Any]) -> Pool:
+def _pool_of_arrays(images: NDArray[np.uint8], labels: NDArray[Any]) -> DigitPool:
     def read(rows: NDArray[np.int64]) -> NDArray[np.uint8]:
         if images.shape[1:3] == (SIDE, SIDE):
             return images[rows]
         return _stack([_square(Image.fromarray(images[row])) for row in rows])
 
-    return Pool(labels.astype(np.int64), read)
+    return DigitPool(labels.astype(np.int64), read)
 
 
 def _stack(images: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    return np.array(images, np.uint8).reshape(-1, SIDE, SIDE, 3)  # also of no images at all
+    return np.array(images, np.uint8).reshape(-1, SIDE, SIDE, 3)  # also for an empty list
 
 
 def _square(image: Image.Image) -> NDArray[np.uint8]:

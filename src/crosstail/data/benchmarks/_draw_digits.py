@@ -1,4 +1,4 @@
-"""How the three domains of `digits` are drawn; every function takes all images of a domain at once."""
+"""Drawing the three domains of `digits`; every function draws all images of a domain at once."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from scipy import ndimage
 Floats = NDArray[np.float32]
 
 SIZE = 32  # pixels
-CANVAS = 64  # type is drawn at twice the size and then sampled, so that its edges are smooth
+CANVAS = 64  # printed digits are drawn at twice the size and resampled, for smooth edges
 
 
 def handwritten(originals: Floats, rng: Generator) -> NDArray[np.uint8]:
@@ -32,7 +32,7 @@ def textured(originals: Floats, rng: Generator) -> NDArray[np.uint8]:
 
 
 def signs(digits: NDArray[np.int64], rng: Generator) -> NDArray[np.uint8]:
-    """Printed digits (N,) as a camera sees them on house numbers and street signs (N, 32, 32, 3)."""
+    """Printed digits (N,) as photographed house numbers and street signs (N, 32, 32, 3)."""
     n = len(digits)
     font = ImageFont.load_default(size=62)
     type_ = np.stack([printed(int(digit), font, rng) for digit in digits])
@@ -41,7 +41,7 @@ def signs(digits: NDArray[np.int64], rng: Generator) -> NDArray[np.uint8]:
     ink = warp(type_[..., None], view, SIZE)
 
     ground, paint = contrasting_colours(n, rng)
-    light = 1 + 0.35 * gradients(n, rng)[..., None]  # one side of a sign is often in shadow
+    light = 1 + 0.35 * gradients(n, rng)[..., None]  # one side of a sign is often in shade
     image = (ground + (paint - ground) * ink) * light + 0.10 * (clouds(n, 4, rng) - 0.5)
     sigma = rng.uniform(0.3, 0.95, n)
     for i in range(n):
@@ -50,17 +50,17 @@ def signs(digits: NDArray[np.int64], rng: Generator) -> NDArray[np.uint8]:
 
 
 def pen_strokes(originals: Floats, rng: Generator) -> Floats:
-    """Smooth strokes (N, 32, 32) in [0, 1] from 8×8 originals, each slightly moved, turned and slanted."""
+    """Smooth strokes (N, 32, 32) in [0, 1] from 8×8 originals, each slightly shifted, rotated and slanted."""
     n, side = len(originals), originals.shape[1]
     padded = np.pad(originals, ((0, 0), (1, 1), (1, 1)))
-    zoom = 4  # by cubic splines, which are linear in the image: a product with a matrix does all at once
+    zoom = 4  # by cubic splines, which are linear in the image: one matrix product for all images
     spline = ndimage.zoom(np.eye(side + 2), (zoom, 1), order=3, grid_mode=True, mode="nearest").astype(np.float32)
     smooth = spline @ padded @ spline.T
     view = placement(n, rng, scale=(0.72, 0.92), stretch=0.08, angle=9.0, shear=0.12, shift=1.3)
     border = ((side + 2) * zoom - SIZE) / 2
     view = np.array([[1.0, 0, border], [0, 1, border], [0, 0, 1]]) @ view
     moved = warp(smooth[..., None], view, SIZE)[..., 0]
-    # The originals are 8×8 counts of black pixels: a steep curve gives back the edge of the pen.
+    # The originals are 8×8 counts of black pixels: a steep curve restores the edge of the stroke.
     middle, width = rng.uniform(0.33, 0.45, (n, 1, 1)), rng.uniform(0.18, 0.28, (n, 1, 1))
     ramp = np.clip((moved - middle) / width + 0.5, 0, 1)
     return np.asarray(ramp * ramp * (3 - 2 * ramp), np.float32)
@@ -79,7 +79,7 @@ def textures(n: int, rng: Generator) -> Floats:
     mask = 1 / (1 + np.exp(-rng.uniform(1, 5, (n, 1, 1)) * mask))
     tint = rng.uniform(-0.5, 0.5, (n, 1, 1, 3))
     image = 0.5 + 1.5 * (smooth - 0.5) + mask[..., None] * tint
-    # |background − ink| has no contrast around one half, so the backgrounds are kept to one side of it.
+    # |background − ink| has no contrast around 1/2, so backgrounds stay on one side of it.
     image = rng.uniform(0.10, 0.32, (n, 1, 1, 1)) + 0.45 * (image - image.mean(axis=(1, 2, 3), keepdims=True))
     bright = rng.random((n, 1, 1, 1)) < 0.3
     return np.asarray(np.clip(np.where(bright, 1 - image, image), 0, 1), np.float32)
@@ -95,14 +95,14 @@ def clouds(n: int, cells: int, rng: Generator) -> Floats:
 
 
 def gradients(n: int, rng: Generator) -> Floats:
-    """A ramp from −1 to 1 over each image in its own direction (N, 32, 32)."""
+    """A ramp from −1 to 1 across each image, in a random direction (N, 32, 32)."""
     turned, along = rng.uniform(0, 2 * np.pi, (n, 1, 1)), np.linspace(-1, 1, SIZE)
     ramp = np.cos(turned) * along[None, :, None] + np.sin(turned) * along[None, None, :]
     return np.asarray(ramp * rng.uniform(0, 0.8, (n, 1, 1)), np.float32)
 
 
 def contrasting_colours(n: int, rng: Generator) -> tuple[Floats, Floats]:
-    """Ground and paint (N, 1, 1, 3) that differ in brightness by about 0.4 or more, either way round."""
+    """Ground and paint (N, 1, 1, 3) that differ in brightness by about 0.4 or more, in either direction."""
     dark = rng.uniform(0.05, 0.4, n)
     bright = dark + rng.uniform(0.38, 0.55, n)
     swap = rng.random(n) < 0.35
@@ -113,7 +113,7 @@ def contrasting_colours(n: int, rng: Generator) -> tuple[Floats, Floats]:
 
 
 def printed(digit: int, font: Any, rng: Generator) -> Floats:
-    """A digit in type (64, 64), in the middle; often there are others to its left or right."""
+    """A printed digit (64, 64), centred, often with others to its left or right."""
     stroke = int(rng.integers(0, 4))
     canvas = Image.new("L", (CANVAS, CANVAS))
     draw = ImageDraw.Draw(canvas)
@@ -122,14 +122,7 @@ def printed(digit: int, font: Any, rng: Generator) -> Floats:
     for side in (-1, 1):
         neighbour, shown = str(rng.integers(10)), rng.random() < 0.35
         if shown:
-            draw.text(
-                (CANVAS / 2 + side * pitch, CANVAS / 2),
-                neighbour,
-                255,
-                font,
-                anchor="mm",
-                stroke_width=stroke,
-            )
+            draw.text((CANVAS / 2 + side * pitch, CANVAS / 2), neighbour, 255, font, anchor="mm", stroke_width=stroke)
     return np.asarray(np.asarray(canvas) / 255, np.float32)
 
 
@@ -144,7 +137,7 @@ def placement(
     shift: float,
     perspective: float = 0.0,
 ) -> NDArray[np.float64]:
-    """Random maps (N, 3, 3) from pixels of the image to pixels of the upright original, about the middle."""
+    """Random homographies (N, 3, 3) from image pixels to pixels of the upright original, about the centre."""
     turn = np.deg2rad(rng.uniform(-angle, angle, n))
     size, ratio = rng.uniform(*scale, n), rng.uniform(1 - stretch, 1 + stretch, n)
     slant, move, tilt = (rng.uniform(-a, a, (2, n)) for a in (shear, shift, perspective))
@@ -174,5 +167,5 @@ def warp(images: NDArray[Any], matrices: NDArray[np.float64], size: int) -> Floa
 
 
 def to_uint8(image: NDArray[Any]) -> NDArray[np.uint8]:
-    """From [0, 1] to 0 … 255."""
+    """Convert [0, 1] to 0 … 255."""
     return np.asarray(np.clip(np.rint(image * 255), 0, 255), np.uint8)

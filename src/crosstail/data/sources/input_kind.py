@@ -1,4 +1,4 @@
-"""What a source holds, without loading it."""
+"""The kind of input that a source holds, without loading it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,15 +6,14 @@ from typing import Literal
 from zipfile import BadZipFile, ZipFile
 
 from crosstail.data.benchmarks._load import sheet_of
-from crosstail.data.sources.manifest_table import SUFFIXES as MANIFESTS
-from crosstail.data.sources.manifest_table import read_manifest
+from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES, columns_of
 from crosstail.data.sources.npz_members import read_header
 
-Kind = Literal["files", "images", "vectors"]
+InputKind = Literal["files", "images", "vectors"]
 
 
-def kind_of(source: str, columns: Mapping[str, str] | None = None) -> Kind:
-    """Image files, small images in memory, or vectors; of a source that is wrong in some way, the likeliest.
+def kind_of(source: str, columns: Mapping[str, str] | None = None) -> InputKind:
+    """Image files, small images in memory, or vectors, from a file's header alone; "files" if it cannot be told.
 
     >>> kind_of("digits"), kind_of("pacs"), kind_of("photos/")
     ('images', 'files', 'files')
@@ -24,13 +23,13 @@ def kind_of(source: str, columns: Mapping[str, str] | None = None) -> Kind:
         return "images" if sheet.in_memory else "files"
     if path.suffix.lower() == ".npz":
         return "images" if _dimensions(path) == 4 else "vectors"
-    if path.suffix.lower() in MANIFESTS and path.is_file() and read_manifest(path, columns).where == "x":
+    if path.suffix.lower() in MANIFEST_SUFFIXES and path.is_file() and "x" in columns_of(path, columns):
         return "vectors"
     return "files"
 
 
 def _dimensions(path: Path) -> int | None:
-    """Of x in an .npz file, from its header; None if there is no such thing (which loading will explain)."""
+    """Number of dimensions of x in an .npz file, or None if it has no x (loading will explain)."""
     try:
         with ZipFile(path) as archive, archive.open("x.npy") as stream:
             return len(read_header(stream)[0])

@@ -1,4 +1,4 @@
-"""Where the images of a benchmark are on a disk: ROOT/<domain>/<class>/<image>."""
+"""The images of a benchmark on disk: ROOT/<domain>/<class>/<image>, with lists and split files."""
 
 import csv
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.data.benchmarks._sheet import DataSheet, Kind
+from crosstail.data.benchmarks._sheet import DataSheet, FolderKind
 from crosstail.data.dataset import SPLITS
 from crosstail.data.images.decode import SUFFIXES
 from crosstail.data.splits.paper import paper_split
@@ -20,20 +20,20 @@ Files = dict[Place, Path]
 
 
 def find_root(sheet: DataSheet, root: Path | str | None = None) -> Path:
-    """The folder of a benchmark: the one given, or the one called like the benchmark in $CROSSTAIL_DATA."""
+    """The folder of a benchmark: the given one, or the one named after it in $CROSSTAIL_DATA."""
     if root is not None:
         return Path(root).expanduser()
     parent = os.environ.get(ENVIRONMENT)
     if not parent:
         raise ValueError(
-            f"{sheet.name}: no folder is given; write {sheet.name}:FOLDER, or set {ENVIRONMENT} to the folder that "
+            f"{sheet.name}: no folder given; write {sheet.name}:FOLDER, or set {ENVIRONMENT} to the folder that "
             f"has {sheet.name} in it; `crosstail data {sheet.name}` tells how to get the data"
         )
     return Path(parent).expanduser() / sheet.name
 
 
 def existing_root(sheet: DataSheet, root: Path | str | None = None) -> Path:
-    """The same, if it is there."""
+    """`find_root`, if the folder exists."""
     found = find_root(sheet, root)
     if not found.exists():
         raise FileNotFoundError(
@@ -43,7 +43,7 @@ def existing_root(sheet: DataSheet, root: Path | str | None = None) -> Path:
 
 
 def locate(sheet: DataSheet, root: Path, depth: int = 2) -> Path:
-    """The folder with most of the sheet's domains: the root, or one below it (an archive brings its own)."""
+    """The folder with most of the sheet's domains: the root, or one that an archive created below it."""
     best, most = root, _domains_in(sheet, root)
     level = [root]
     for _ in range(depth):
@@ -55,14 +55,14 @@ def locate(sheet: DataSheet, root: Path, depth: int = 2) -> Path:
 
 
 def folders_of(sheet: DataSheet, base: Path) -> Iterator[tuple[int, int, Path]]:
-    """The class folders with names that the sheet knows, as (domain, class, path), domains outermost."""
+    """The class folders that the sheet knows, as (domain, class, path), domains outermost."""
     for d, domain in _known(base, sheet, "domain"):
         for c, folder in _known(domain, sheet, "class"):
             yield d, c, folder
 
 
 def image_files(sheet: DataSheet, root: Path, base: Path) -> Files:
-    """The images that belong to the set, in the order of the sheet and then of their names."""
+    """The images of the set, in the order of the sheet and then by name."""
     files = {(d, c, name): folder / name for d, c, folder in folders_of(sheet, base) for name in images_in(folder)}
     named = listed(sheet, root, base)
     return files if named is None else {place: path for place, path in files.items() if place in named}
@@ -79,7 +79,7 @@ def images_in(folder: Path) -> list[str]:
 
 
 def listed(sheet: DataSheet, *folders: Path) -> set[Place] | None:
-    """The images that the lists in these folders name, or None where there are no lists; some will not do."""
+    """The images named in the sheet's lists in these folders, or None without lists; an incomplete set is refused."""
     found = {name: _first(folders, name) for name in sheet.lists}
     present = [path for path in found.values() if path]
     if not present:
@@ -96,7 +96,7 @@ def listed(sheet: DataSheet, *folders: Path) -> set[Place] | None:
 
 
 def find_split_file(sheet: DataSheet, *folders: Path, given: Path | str | None = None) -> Path | None:
-    """The split file to use: the one given, or one in these folders that is called like the paper's or the set."""
+    """The split file: the given one, or one in these folders named like the paper's or like the benchmark."""
     if given is not None:
         path = Path(given).expanduser()
         if not path.is_file():
@@ -123,17 +123,17 @@ def read_split_file(sheet: DataSheet, path: Path) -> dict[Place, str]:
 
 
 def place_name(sheet: DataSheet, place: Place) -> str:
-    """How a place is called under the sheet's own names."""
+    """The path of an image in the sheet's own names."""
     return f"{sheet.domains[place[0]]}/{sheet.classes[place[1]]}/{place[2]}"
 
 
 def pairs_of(files: Iterable[Place]) -> NDArray[np.int64]:
-    """The domain and the class of each, (N, 2)."""
+    """Domain and class of each image, (N, 2)."""
     return np.array([place[:2] for place in files], np.int64).reshape(-1, 2)
 
 
 def make_split(sheet: DataSheet, pairs: NDArray[np.int64], seed: int) -> NDArray[np.str_]:
-    """The sheet's split of images with these domains and classes (N, 2)."""
+    """Split images with these domains and classes (N, 2) as the sheet says."""
     return paper_split(
         pairs[:, 1],
         pairs[:, 0],
@@ -152,7 +152,7 @@ def _place(sheet: DataSheet, text: str, where: str) -> Place:
     d, c = sheet.index("domain", domain), sheet.index("class", kind)
     if d is None or c is None:
         what, unknown = ("domain", domain) if d is None else ("class", kind)
-        raise ValueError(f"{where}: {unknown!r} is no {what} of {sheet.name}")
+        raise ValueError(f"{where}: {unknown!r} is not a {what} of {sheet.name}")
     return d, c, name
 
 
@@ -160,7 +160,7 @@ def _first(folders: Sequence[Path], name: str) -> Path | None:
     return next((folder / name for folder in folders if (folder / name).is_file()), None)
 
 
-def _known(folder: Path, sheet: DataSheet, what: Kind) -> list[tuple[int, Path]]:
+def _known(folder: Path, sheet: DataSheet, what: FolderKind) -> list[tuple[int, Path]]:
     found = [(sheet.index(what, path.name), path) for path in _folders(folder)]
     return sorted((i, path) for i, path in found if i is not None)
 

@@ -1,0 +1,70 @@
+"""Endless random sequences of row numbers, each a pure function of the seed and the position."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.int64]
+
+# SeedSequence pads with zeros, so [seed, d, 3] and [seed, d, 3, 0] are the same stream. The fourth number keeps the
+# uses of a seed apart: 0 epochs, 1 rounds, 2 pairs, 3 augmentation, 4 views.
+_ROUNDS, _PAIR, VIEWS = 1, 2, 4
+
+
+class RowStream:
+    """Blocks of equal length, each a function of its number; the most recent one is kept."""
+
+    def __init__(self, length: int, make: Callable[[int], Rows]) -> None:
+        self.length = length
+        self._make = make
+        self._kept: tuple[int, Rows] | None = None
+
+    def block(self, number: int) -> Rows:
+        """The rows of one block."""
+        if self._kept is None or self._kept[0] != number:
+            self._kept = number, self._make(number)
+        return self._kept[1]
+
+    def take(self, start: int, count: int) -> Rows:
+        """`count` rows from position `start`."""
+        first, offset = divmod(start, self.length)
+        if offset + count <= self.length:
+            return self.block(first)[offset : offset + count]
+        last = (start + count - 1) // self.length
+        return np.concatenate([self.block(b) for b in range(first, last + 1)])[offset : offset + count]
+
+
+def instance_stream(rows: Rows, y: Rows, seed: int, d: int) -> RowStream:
+    """Epochs: block e is a permutation of the domain's rows."""
+    return RowStream(len(rows), partial(_epoch, rows, seed, d))
+
+
+def _epoch(rows: Rows, seed: int, d: int, e: int) -> Rows:
+    return np.random.default_rng(np.random.SeedSequence([seed, d, e])).permutation(rows)
+
+
+def class_balanced_stream(rows: Rows, y: Rows, seed: int, d: int) -> RowStream:
+    """Rounds: each is a permutation of the domain's classes, with the next sample of every class."""
+    classes = np.unique(y[rows])
+    pairs = [_pair_stream(rows[y[rows] == c], seed, d, int(c)) for c in classes]
+    rounds = -(-1024 // len(pairs))  # per block: enough to make the cost of a block small
+    return RowStream(rounds * len(pairs), partial(_rounds, pairs, rounds, seed, d))
+
+
+def _rounds(pairs: list[RowStream], rounds: int, seed: int, d: int, block: int) -> Rows:
+    samples = np.stack([pair.take(block * rounds, rounds) for pair in pairs], axis=1)  # (rounds, classes)
+    generator = np.random.default_rng(np.random.SeedSequence([seed, d, block, _ROUNDS]))
+    return generator.permuted(samples, axis=1).ravel()
+
+
+def _pair_stream(rows: Rows, seed: int, d: int, c: int) -> RowStream:
+    """Permutations of a pair's rows, several to a block when there are few rows."""
+    repeats = -(-256 // len(rows))
+    return RowStream(repeats * len(rows), partial(_permutations, rows, repeats, seed, d, c))
+
+
+def _permutations(rows: Rows, repeats: int, seed: int, d: int, c: int, block: int) -> Rows:
+    generator = np.random.default_rng(np.random.SeedSequence([seed, d, block, _PAIR, c]))
+    return generator.permuted(np.tile(rows, (repeats, 1)), axis=1).ravel()

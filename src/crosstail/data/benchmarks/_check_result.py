@@ -1,0 +1,54 @@
+"""The result of checking a folder against a data sheet."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+CheckProgress = Callable[[str, int, int], None]  # activity, done, total
+SHOWN = 8  # examples that are named; the others are counted
+
+
+@dataclass(frozen=True)
+class CheckFinding:
+    """One finding in one sentence, and example files or folders."""
+
+    kind: str  # missing, folder, count, broken, duplicate, split, list, release
+    message: str
+    paths: tuple[str, ...] = ()
+
+
+@dataclass
+class CheckResult:
+    """Problems, which make a check fail, and notes, which do not."""
+
+    name: str
+    root: str
+    images: int = 0
+    problems: list[CheckFinding] = field(default_factory=list)
+    notes: list[CheckFinding] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no problems."""
+        return not self.problems
+
+    def problem(self, kind: str, message: str, *paths: str) -> None:
+        """Add a problem."""
+        self.problems.append(CheckFinding(kind, message, paths))
+
+    def note(self, kind: str, message: str, *paths: str) -> None:
+        """Add a note."""
+        self.notes.append(CheckFinding(kind, message, paths))
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values for `json`."""
+        return asdict(self) | {"ok": self.ok}
+
+
+def plural(word: str, things: Sequence[object]) -> str:
+    """Singular or plural, by the number of things.
+
+    >>> plural("class", ["a"]), plural("class", ["a", "b"])
+    ('class', 'classes')
+    """
+    return word if len(things) == 1 else {"class": "classes"}.get(word, f"{word}s")

@@ -1,0 +1,49 @@
+"""Finding the images that cannot be decoded."""
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any
+
+from crosstail.cache import cache_folder, write_atomically
+from crosstail.data.images.decode import BrokenImage, read_image
+from crosstail.data.images.files import ImageFiles
+
+
+def check_images(files: ImageFiles, progress: Callable[[int, int], None] | None = None) -> list[tuple[str, str]]:
+    """Decode every image once, at a small size, and return path and problem of each broken one.
+
+    The answer is cached until a file changes. An I/O error ends the check and is not cached: a good image must not
+    count as broken because a disk, a network or the number of open files failed once.
+    """
+    path = cache_folder() / "checked" / f"{files.fingerprint()[:32]}.json"
+    try:
+        return [(str(name), str(problem)) for name, problem in json.loads(path.read_text(encoding="utf-8"))]
+    except (OSError, ValueError):
+        pass
+    found: list[tuple[str, str]] = []
+    with ThreadPoolExecutor(files.workers, "crosstail-check") as pool:
+        for done, problem in enumerate(_in_order(pool, lambda i: _problem(files, i), len(files)), 1):
+            if problem:
+                found.append((files.paths(done - 1)[0], problem))
+            if progress and (done % 256 == 0 or done == len(files)):
+                progress(done, len(files))
+    write_atomically(path, lambda file: file.write_text(json.dumps(found), encoding="utf-8"))
+    return found
+
+
+def _problem(files: ImageFiles, i: int) -> str | None:
+    source, name = files.source(i)
+    try:
+        read_image(source, at_least=32, name=name)  # even at 1/8 a JPEG is read to its end
+    except BrokenImage as error:
+        return error.problem
+    return None
+
+
+def _in_order(pool: ThreadPoolExecutor, function: Callable[[int], Any], count: int) -> Iterator[Any]:
+    """Like pool.map, but without half a million futures at once."""
+    numbers = iter(range(count))
+    while block := list(islice(numbers, 4096)):
+        yield from pool.map(function, block)

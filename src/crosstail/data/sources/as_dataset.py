@@ -1,0 +1,49 @@
+"""The last step of every source: leave out broken images if asked, and split the samples if the source has not."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crosstail.data.dataset import DomainDataset
+from crosstail.data.images import ImageFiles, check_images
+from crosstail.data.splits.paper import paper_split
+
+
+def as_dataset(
+    name: str,
+    x: NDArray[Any] | ImageFiles,
+    y: NDArray[np.int64],
+    domain: NDArray[np.int64],
+    classes: tuple[str, ...],
+    domains: tuple[str, ...],
+    *,
+    split: NDArray[np.str_] | None = None,
+    notes: Sequence[str] = (),
+    seed: int = 0,
+    skip_broken: bool = False,
+) -> DomainDataset:
+    """Build a data set, without broken images if `skip_broken`; without a `split` it gets the paper's."""
+    train = np.full(len(x), "train", "<U5")
+    dataset = DomainDataset(name, x, y, domain, train if split is None else split, classes, domains, tuple(notes))
+    if skip_broken:
+        dataset = without_broken(dataset)
+    if split is None:
+        sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
+        dataset = replace(dataset, split=paper_split(dataset.y, dataset.domain, seed=seed, **sizes))
+    return dataset
+
+
+def without_broken(dataset: DomainDataset) -> DomainDataset:
+    """Leave out the images that cannot be decoded, and name each of them in a note."""
+    broken = dict(check_images(dataset.x)) if isinstance(dataset.x, ImageFiles) else {}
+    if not broken:
+        return dataset
+    assert isinstance(dataset.x, ImageFiles)
+    if len(broken) == len(dataset):
+        path, problem = next(iter(broken.items()))
+        raise ValueError(f"{dataset.name}: none of its {len(broken)} images can be read; the first, {path}, {problem}")
+    kept = np.array([path not in broken for path in dataset.x.paths()])
+    return dataset.keep(kept).with_notes(*(f"left out, as it is broken: {p}: {why}" for p, why in broken.items()))

@@ -1,0 +1,64 @@
+"""`load`: any source to a DomainDataset."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, sep
+from pathlib import Path
+
+from crosstail import discovery
+from crosstail.data.benchmarks._load import BENCHMARKS, load_benchmark, sheet_of
+from crosstail.data.dataset import DomainDataset
+from crosstail.data.sources.arrays import load_arrays
+from crosstail.data.sources.as_dataset import without_broken
+from crosstail.data.sources.folder import load_folder
+from crosstail.data.sources.hugging_face import PREFIX, is_saved_dataset, load_hf
+from crosstail.data.sources.manifest import load_manifest
+from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES
+from crosstail.data.splits.gaps import with_gaps_noted
+from crosstail.data.splits.label_profiles import apply_labels
+
+_OTHERS = "Other sources: a folder, a .csv or .parquet manifest, an .npz file, hf:NAME."
+
+
+def load(
+    source: str | PathLike[str],
+    *,
+    labels: Sequence[str] | None = None,
+    seed: int = 0,
+    skip_broken: bool = False,
+    columns: Mapping[str, str] | None = None,
+    root: str | PathLike[str] | None = None,
+) -> DomainDataset:
+    """Load a benchmark (`NAME` or `NAME:FOLDER`), a folder, a manifest, an .npz file or "hf:NAME".
+
+    `labels` are label profiles, one per domain or one for all. By default a benchmark has those of its data sheet, and
+    other sources have none; `["uniform"]` keeps all samples. `skip_broken` leaves out images that cannot be decoded and
+    names them in the notes; `columns` and `root` are those of `load_manifest`. A benchmark takes precedence over a
+    folder of the same name: write `./digits` for the folder.
+
+    >>> load("digits", labels=["uniform"]).counts("train")[0].tolist()
+    [57, 57, 57, 57, 57, 57, 57, 57, 57, 57]
+    >>> load("digits").counts("train")[0].tolist()
+    [57, 36, 23, 14, 9, 6, 3, 2, 1, 1]
+    """
+    name, path = str(source), Path(source)
+    sheet = sheet_of(name) if isinstance(source, str) else None
+    if sheet is not None:
+        dataset = load_benchmark(name, seed=seed)
+        labels = sheet.labels if labels is None else labels
+        dataset = without_broken(dataset) if skip_broken else dataset
+    elif name.startswith(PREFIX) or is_saved_dataset(path):
+        dataset = load_hf(source, columns=columns, seed=seed, skip_broken=skip_broken)
+    elif path.suffix.lower() == ".npz":
+        dataset = load_arrays(path, seed=seed)
+    elif path.suffix.lower() in MANIFEST_SUFFIXES:
+        dataset = load_manifest(path, columns=columns, root=root, seed=seed, skip_broken=skip_broken)
+    elif path.is_dir():
+        dataset = load_folder(path, seed=seed, skip_broken=skip_broken)
+    elif path.exists():
+        raise ValueError(f"{path}: is not a kind of file that can be loaded. {_OTHERS}")
+    elif sep in name:
+        raise FileNotFoundError(f"{path}: there is no such file or folder")
+    else:
+        near = discovery.suggestion(name, discovery.names(BENCHMARKS))
+        raise ValueError(f"unknown data set {name!r}: {near} {_OTHERS}")
+    return with_gaps_noted(apply_labels(dataset, labels, seed))
