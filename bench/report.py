@@ -1,23 +1,29 @@
 """As many pairs as DomainNet has: their layout and drawing; the page of 2,000 runs, from their folders to the file."""
 
-import json
 import os
 import shutil
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from bench._rows import Row
-from crosstail import discovery, protocols
+from crosstail import discovery
+from crosstail.metrics import PairAccuracy
 from crosstail.report.compare.page import write_report
 from crosstail.report.compare.read_runs import read_runs
-from crosstail.report.page import Page
-from crosstail.report.run.trace import moving_figure
+from crosstail.report.document.files import save_chart
+from crosstail.report.run.trace import moving_chart
+from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
+from crosstail.training.fit import fit
+from crosstail.training.result import Evaluation, RunResult, SplitAccuracy, Trace, Transferability
 from crosstail.transfer.layout import planar_layout
 
 DOMAINS, CLASSES, QUICK_CLASSES, FEATURES = 6, 345, 50, 64
@@ -35,7 +41,7 @@ def run() -> list[Row]:
 
 
 def transferability(classes: int) -> np.ndarray:
-    """Distances between pairs that differ by class, by domain, and by chance, on top of what samples are spread."""
+    """Distances between pairs that differ by class, by domain and at random, plus the spread of samples."""
     generator = np.random.default_rng(0)
     sizes = (4.0, (1, classes)), (1.5, (DOMAINS, 1)), (1.5, (DOMAINS, classes))
     means = sum(scale * generator.standard_normal((*shape, FEATURES)) for scale, shape in sizes).reshape(-1, FEATURES)
@@ -51,17 +57,22 @@ def _layout(classes: int) -> Row:
 
 
 def _drawing(folder: Path, classes: int) -> list[Row]:
-    """The pairs at each of eleven evaluations, in a browser, from the opening of the page until the marks are there."""
+    """Open a page with the pairs at eleven evaluations in a browser, until the marks are drawn."""
     from selenium import webdriver
 
     generator, counts = np.random.default_rng(0), np.full((DOMAINS, classes), 20)
+    save_separable(folder / "two.npz", [[20, 20], [20, 20]])
+    spec = RunSpec(dataset=str(folder / "two.npz"), algorithm="erm", width=8, steps=10)
     names = {"domains": [f"domain {d}" for d in range(DOMAINS)], "classes": [f"class {c}" for c in range(classes)]}
-    trace = {"alpha": 1.0, "beta": 2.0, "gamma": 3.0}
-    points = [generator.normal(size=(counts.size, 2)).round(4).tolist() for _ in range(11)]
-    records = [{"stage": 1, "step": 10 * i, "trace": trace | {"points": p}} for i, p in enumerate(points)]
-    page = Page("Pairs")
-    moving_figure({**names, "counts": counts.tolist(), "transferability": trace}, records).show(page)
-    page.save(folder / "pairs.html")
+    result = msgspec.structs.replace(fit(spec, folder / "two").result, counts=counts.tolist(), **names)
+    accuracy = SplitAccuracy.of(PairAccuracy(counts, counts))
+    evaluations = []
+    for i in range(11):
+        points = generator.normal(size=(counts.size, 2)).round(4).tolist()
+        trace = Trace(alpha=1.0, beta=2.0, gamma=3.0, points=points)
+        accuracies = {"validation": accuracy, "test": accuracy}
+        evaluations.append(Evaluation(stage=1, step=i, seconds=0.0, losses={}, trace=trace, **accuracies))
+    save_chart(moving_chart(result, evaluations), folder / "pairs.html")
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER or ""
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
@@ -83,18 +94,23 @@ def _drawing(folder: Path, classes: int) -> list[Row]:
 def _page(folder: Path, seeds: int) -> Row:
     save_separable(folder / "vectors.npz", [[100, 30, 10, 5], [5, 10, 30, 100], [20, 20, 20, 20]])
     spec = RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", width=8, steps=10)
-    result = protocols.run(spec, folder / "one")
+    result = fit(spec, folder / "one").result
     generator = np.random.default_rng(0)
     names = discovery.names("crosstail.algorithms")[:METHODS]
     for algorithm in names:
         for seed in range(seeds):
             place = folder / "runs" / f"{algorithm} {seed}"
             place.mkdir(parents=True)
-            other = {**result, "spec": {**spec.to_json(), "algorithm": algorithm, "seed": seed}}
-            other["transferability"] = {k: v * generator.uniform(0.5, 1) for k, v in result["transferability"].items()}
-            (place / "result.json").write_text(json.dumps(other))
+            write_json(place / "result.json", _varied(result, generator, algorithm=algorithm, seed=seed))
             for file in ("records.jsonl", "predictions.pt"):
                 shutil.copy(folder / "one" / file, place / file)
     start = time.perf_counter()
     write_report(folder / "report", read_runs([folder / "runs"]), "erm", files=False)
     return Row(f"page of {len(names) * seeds:,} runs", time.perf_counter() - start, "", None, 20.0)
+
+
+def _varied(result: RunResult, generator: np.random.Generator, **spec: Any) -> RunResult:
+    """The same result under another spec, with other distances between the pairs."""
+    distances = {k: v * generator.uniform(0.5, 1) for k, v in msgspec.structs.asdict(result.transferability).items()}
+    transferability = Transferability(**distances)
+    return msgspec.structs.replace(result, spec=replace(result.spec, **spec), transferability=transferability)

@@ -9,8 +9,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from crosstail.report.compare.race_page import HEADER, board_chart, board_table, cells
-from crosstail.report.page import save_chart
+import msgspec
+
+from crosstail.report.compare.race_page import board_chart, board_table, leaderboard
+from crosstail.report.document import markdown
+from crosstail.sweep.race import Standing
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("race", type=Path, help="the folder of a race")
@@ -18,9 +21,10 @@ parser.add_argument("--took", required=True, help="how long it took, on what")
 arguments = parser.parse_args()
 
 record: dict[str, Any] = json.loads((arguments.race / "race.json").read_text(encoding="utf-8"))
-table = board_table(record)
+board = msgspec.convert(record["leaderboard"], list[Standing], strict=False)  # JSON has text as keys
+table = board_table(board)
 docs = Path(__file__).parents[1] / "docs"
-save_chart(board_chart(table, width=560), docs / "images" / "race.png")
+board_chart(table, width=560).save(docs / "images" / "race.png", scale_factor=2.0)
 
 name = Path(record["dataset"]).name
 level = int(table["level"].sum()) - 1
@@ -42,10 +46,8 @@ lines = [
     "*From the best on validation (grey line) to the worst; marks: mean test accuracy over all pairs, with 95 %",
     "intervals.*",
     "",
-    f"| algorithm | family | {' | '.join(HEADER)} |",
-    "|---|---|" + "---|" * len(HEADER),
+    markdown.table(leaderboard(board)),
 ]
-lines += [f"| `{r['algorithm']}` | {r['family']} | {' | '.join(cells(r))} |" for r in table.to_dict("records")]
 lines += [f"\nLeft out: {why}" for why in record["left_out"].values()]
 lines += [f"\nFailed: {f['algorithm']}, {f['run']}: {f['error']}" for f in record["failed"]]
 (docs / "results" / f"race-{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
