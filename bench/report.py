@@ -1,16 +1,15 @@
-"""As many pairs as DomainNet has: their layout and drawing; the page of 2,000 runs, from their folders to the file."""
+"""Layout and drawing of as many pairs as DomainNet has; the page of 2,000 runs, from their folders to the file."""
 
+import dataclasses
 import os
 import shutil
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from bench._rows import Row
 from crosstail import discovery
@@ -23,7 +22,7 @@ from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
-from crosstail.training.result import Evaluation, RunResult, SplitAccuracy, Trace, Transferability
+from crosstail.training.result import DataFacts, Evaluation, RunResult, SplitAccuracy, Trace, Transferability
 from crosstail.transfer.layout import planar_layout
 
 DOMAINS, CLASSES, QUICK_CLASSES, FEATURES = 6, 345, 50, 64
@@ -41,7 +40,7 @@ def run() -> list[Row]:
 
 
 def transferability(classes: int) -> np.ndarray:
-    """Distances between pairs that differ by class, by domain and at random, plus the spread of samples."""
+    """Distances between pairs that differ by class, by domain, and by chance, on top of what samples are spread."""
     generator = np.random.default_rng(0)
     sizes = (4.0, (1, classes)), (1.5, (DOMAINS, 1)), (1.5, (DOMAINS, classes))
     means = sum(scale * generator.standard_normal((*shape, FEATURES)) for scale, shape in sizes).reshape(-1, FEATURES)
@@ -57,22 +56,32 @@ def _layout(classes: int) -> Row:
 
 
 def _drawing(folder: Path, classes: int) -> list[Row]:
-    """Open a page with the pairs at eleven evaluations in a browser, until the marks are drawn."""
+    """The pairs at each of eleven evaluations, in a browser, from the opening of the page until the marks are there."""
     from selenium import webdriver
 
     generator, counts = np.random.default_rng(0), np.full((DOMAINS, classes), 20)
-    save_separable(folder / "two.npz", [[20, 20], [20, 20]])
-    spec = RunSpec(dataset=str(folder / "two.npz"), algorithm="erm", width=8, steps=10)
-    names = {"domains": [f"domain {d}" for d in range(DOMAINS)], "classes": [f"class {c}" for c in range(classes)]}
-    result = msgspec.structs.replace(fit(spec, folder / "two").result, counts=counts.tolist(), **names)
     accuracy = SplitAccuracy.of(PairAccuracy(counts, counts))
-    evaluations = []
-    for i in range(11):
-        points = generator.normal(size=(counts.size, 2)).round(4).tolist()
-        trace = Trace(alpha=1.0, beta=2.0, gamma=3.0, points=points)
-        accuracies = {"validation": accuracy, "test": accuracy}
-        evaluations.append(Evaluation(stage=1, step=i, seconds=0.0, losses={}, trace=trace, **accuracies))
-    save_chart(moving_chart(result, evaluations), folder / "pairs.html")
+    splits, statistics = {"validation": accuracy, "test": accuracy}, {"alpha": 1.0, "beta": 2.0, "gamma": 3.0}
+    points = [[tuple(point) for point in generator.normal(size=(counts.size, 2)).round(4)] for _ in range(11)]
+    traces = [Trace(**statistics, points=layout) for layout in points]
+    records = [Evaluation(stage=1, step=10 * i, seconds=0, losses={}, trace=t, **splits) for i, t in enumerate(traces)]
+    result = RunResult(
+        spec=RunSpec(dataset="pairs"),
+        versions={},
+        selected_step=100,
+        selected_steps=[100],
+        seconds=0,
+        domains=[f"domain {d}" for d in range(DOMAINS)],
+        classes=[f"class {c}" for c in range(classes)],
+        counts=counts.tolist(),
+        **splits,
+        transferability=Transferability(**statistics),
+        hparams={},
+        input_shape=[FEATURES],
+        weights=None,
+        data=DataFacts(checksum="", samples=counts.sum(), notes=[]),
+    )
+    save_chart(moving_chart(result, records), folder / "pairs.html")
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER or ""
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
@@ -101,16 +110,12 @@ def _page(folder: Path, seeds: int) -> Row:
         for seed in range(seeds):
             place = folder / "runs" / f"{algorithm} {seed}"
             place.mkdir(parents=True)
-            write_json(place / "result.json", _varied(result, generator, algorithm=algorithm, seed=seed))
+            own = dataclasses.replace(result.spec, algorithm=algorithm, seed=seed)
+            alpha = (result.transferability.alpha or 0) * generator.uniform(0.5, 1)
+            transferability = replace(result.transferability, alpha=alpha)
+            write_json(place / "result.json", replace(result, spec=own, transferability=transferability))
             for file in ("records.jsonl", "predictions.pt"):
                 shutil.copy(folder / "one" / file, place / file)
     start = time.perf_counter()
     write_report(folder / "report", read_runs([folder / "runs"]), "erm", files=False)
     return Row(f"page of {len(names) * seeds:,} runs", time.perf_counter() - start, "", None, 20.0)
-
-
-def _varied(result: RunResult, generator: np.random.Generator, **spec: Any) -> RunResult:
-    """The same result under another spec, with other distances between the pairs."""
-    distances = {k: v * generator.uniform(0.5, 1) for k, v in msgspec.structs.asdict(result.transferability).items()}
-    transferability = Transferability(**distances)
-    return msgspec.structs.replace(result, spec=replace(result.spec, **spec), transferability=transferability)
