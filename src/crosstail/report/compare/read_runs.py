@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.metrics import PairAccuracy
 from crosstail.sweep.index import Summary
 from crosstail.sweep.select import SELECTED_ON, choices
 from crosstail.sweep.store import Store
@@ -45,7 +44,8 @@ class ComparedRun:
     hits: NDArray[np.int32]  # (D, C), on the test set
     totals: NDArray[np.int32]
     shots: dict[str, float | None]
-    validation: float | None  # pair average
+    validation: float | None  # pair averages
+    test: float | None
     transferability: Transferability
     data: DataFacts
     chosen: bool = True  # whether its hyperparameters are those of the best trial
@@ -105,14 +105,10 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         totals=test.totals.astype(np.int32),
         shots=result.test.shots,
         validation=result.validation.pair_average,
+        test=result.test.pair_average,
         transferability=result.transferability,
         data=result.data,
     )
-
-
-def tested(runs: Sequence[ComparedRun]) -> PairAccuracy:
-    """Test hits and totals of every pair, summed over the folds."""
-    return PairAccuracy(np.sum([run.hits for run in runs], axis=0), np.sum([run.totals for run in runs], axis=0))
 
 
 def _under(place: Path) -> Iterator[ComparedRun | SkippedFolder]:
