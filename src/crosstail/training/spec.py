@@ -3,7 +3,6 @@
 import hashlib
 import math
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
@@ -138,7 +137,6 @@ class RunSpec:
         return key_of(self.identity())
 
 
-@cache  # reports ask for the identity of thousands of runs
 def identifying_fields(kind: type[RunSpec]) -> list[str]:
     """Names of the fields that tell runs apart, in the order of declaration."""
     hints = get_type_hints(kind, include_extras=True)

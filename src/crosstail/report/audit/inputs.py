@@ -158,7 +158,9 @@ def _inputs(found: Sequence[_Read], names: Sequence[str], domain: NDArray[np.int
     named = list(zip(names, found, strict=True))
     return ImageInputs(
         overall=_summary(found),
-        per_domain=tuple(_summary([found[i] for i in np.flatnonzero(domain == d)]) for d in range(num_domains)),
+        per_domain=tuple(
+            _summary([found[i] for i in np.flatnonzero(domain == d).tolist()]) for d in range(num_domains)
+        ),
         broken=tuple((name, image.broken) for name, image in named if image.broken),
         blank=tuple(name for name, image in named if image.blank),
     )

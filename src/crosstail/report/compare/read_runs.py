@@ -23,6 +23,7 @@ OF_METHOD = ("algorithm", "second_stage", "average", "hparams", "seed", "unseen"
 
 UNFINISHED = "not finished"
 Setting = tuple[tuple[str, str], ...]
+"""Names and values of the fields that runs must have in common to be compared."""
 
 
 class SkippedFolder(NamedTuple):
@@ -155,15 +156,18 @@ def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
 def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFolder]]:
     """One row per run; duplicates of a run count once."""
     unique: dict[tuple[str, str], ComparedRun] = {}
-    repeated = []
+    settings, repeated = [], []
     for run in found:
-        identity = key_of({**run.spec.identity(), "dataset": _data_name(run)}), _content(run)
-        same = unique.setdefault(identity, run)
-        if same is not run:
-            repeated.append(SkippedFolder(run.folder, f"the same run as {same.folder}"))
-            unique[identity] = replace(same, chosen=same.chosen or run.chosen)
+        fields, content = {**run.spec.identity(), "dataset": run.spec.dataset.rstrip("/").split("/")[-1]}, _content(run)
+        key = key_of(fields), content
+        if key in unique:
+            repeated.append(SkippedFolder(run.folder, f"the same run as {unique[key].folder}"))
+            unique[key] = replace(unique[key], chosen=unique[key].chosen or run.chosen)
+        else:
+            unique[key] = run
+            shared = {name: value for name, value in fields.items() if name not in OF_METHOD}
+            settings.append(tuple((name, _text(value)) for name, value in {**shared, "content": content}.items()))
     runs = list(unique.values())
-    settings = [_setting(run) for run in runs]
     names = _setting_names(list(dict.fromkeys(settings)))
     data = [names[setting] for setting in settings]
     columns = {
@@ -180,20 +184,9 @@ def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFold
     return pd.DataFrame(columns), repeated
 
 
-def _data_name(run: ComparedRun) -> str:
-    return run.spec.dataset.rstrip("/").split("/")[-1]
-
-
 def _content(run: ComparedRun) -> str:
     """What tells apart data of the same name; under dg the checksum depends on the unseen domain."""
     return run.data.checksum[:8] if run.spec.unseen is None else str(run.data.samples)
-
-
-def _setting(run: ComparedRun) -> Setting:
-    """Everything that runs must have in common to be compared, as text."""
-    fields = {name: value for name, value in run.spec.identity().items() if name not in OF_METHOD}
-    fields |= {"dataset": _data_name(run), "content": _content(run)}
-    return tuple((name, _text(value)) for name, value in fields.items())
 
 
 def _text(value: Any) -> str:
@@ -206,7 +199,7 @@ def _text(value: Any) -> str:
         return " ".join(f"{key}={value[key]}" for key in sorted(value)) or "default"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "default" if value is None else " ".join(value) if isinstance(value, tuple) else str(value)
+    return "default" if value is None else " ".join(value) if isinstance(value, list | tuple) else str(value)
 
 
 def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:
