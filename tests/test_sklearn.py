@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from crosstail.prediction.predictor import Predictor
-from crosstail.sklearn import CrosstailClassifier, PairBalancedSampler, _say_one_domain
+from crosstail.sklearn import CrosstailClassifier, PairOverSampler, _say_one_domain
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 
@@ -146,7 +146,7 @@ def test_predicts_in_parts_as_whole(samples, monkeypatch):
 
 def test_the_sampler_brings_every_pair_to_the_size_of_the_largest(samples):
     x, y, domain = samples
-    sampler = PairBalancedSampler(random_state=5)
+    sampler = PairOverSampler(random_state=5)
     new_x, new_y = sampler.fit_resample(x, y, domain=domain)
     rows = sampler.sample_indices_
     np.testing.assert_array_equal(new_x, x[rows])
@@ -155,7 +155,7 @@ def test_the_sampler_brings_every_pair_to_the_size_of_the_largest(samples):
     times = pairs.groupby(["y", "domain"])["times"]
     assert times.sum().tolist() == [21] * 6
     assert ((times.max() - times.min()) <= 1).all() and pairs["times"].min() == 1
-    again = PairBalancedSampler(random_state=5)
+    again = PairOverSampler(random_state=5)
     again.fit_resample(x, y, domain=domain)
     np.testing.assert_array_equal(again.sample_indices_, rows)
     assert clone(sampler).get_params() == {"random_state": 5}
@@ -163,12 +163,12 @@ def test_the_sampler_brings_every_pair_to_the_size_of_the_largest(samples):
 
 def test_the_sampler_keeps_the_kind_of_its_inputs(samples):
     x, y, domain = samples
-    frame, series = PairBalancedSampler().fit_resample(pd.DataFrame(x), pd.Series(y), domain=pd.Series(domain))
+    frame, series = PairOverSampler().fit_resample(pd.DataFrame(x), pd.Series(y), domain=pd.Series(domain))
     assert isinstance(frame, pd.DataFrame) and isinstance(series, pd.Series)
-    sparse, _ = PairBalancedSampler().fit_resample(csr_array(x), y, domain=domain)
+    sparse, _ = PairOverSampler().fit_resample(csr_array(x), y, domain=domain)
     assert issparse(sparse)
     np.testing.assert_array_equal(sparse.toarray(), frame.to_numpy())
     _say_one_domain.cache_clear()
     with pytest.warns(UserWarning, match="all samples count as one domain"):
-        _, new_y = PairBalancedSampler().fit_resample(x, y)
+        _, new_y = PairOverSampler().fit_resample(x, y)
     assert np.unique(new_y, return_counts=True)[1].tolist() == [27] * 3

@@ -128,7 +128,7 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.network_ = self._network(state["network_"])
 
 
-class PairBalancedSampler(BaseEstimator):  # type: ignore[misc]
+class PairOverSampler(BaseEstimator):  # type: ignore[misc]
     """Repeat samples until every pair has as many as the largest, in the conventions of imbalanced-learn.
 
     All samples of a pair are repeated equally often, up to one. `sample_indices_` says which row each new one is, so
@@ -137,7 +137,7 @@ class PairBalancedSampler(BaseEstimator):  # type: ignore[misc]
     DataLoader, without copies.
 
     >>> x, y, domain = np.arange(4)[:, None], np.array([0, 0, 0, 1]), np.array(["p", "p", "q", "q"])
-    >>> x, y = PairBalancedSampler().fit_resample(x, y, domain=domain)
+    >>> x, y = PairOverSampler().fit_resample(x, y, domain=domain)
     >>> sorted(x[:, 0].tolist())
     [0, 1, 2, 2, 3, 3]
     """

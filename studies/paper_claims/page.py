@@ -17,7 +17,6 @@ from studies.paper_claims.figures import finals, varied_table
 from studies.paper_claims.records import FOLDER, Records
 
 from crosstail.report.charts import PALETTE
-from crosstail.report.page import save_chart
 
 PAGE, TEMPLATE = FOLDER.with_suffix(".md"), FOLDER / "template.txt"
 
@@ -134,11 +133,11 @@ def main() -> None:
     images = Path("docs/images")
     models = separations(records)
     if len(models):
-        save_chart(separation_chart(models), images / "claims-separation.png")
+        separation_chart(models).save(images / "claims-separation.png", scale_factor=2.0)
     for name, setting in SETTINGS.items():
         table = curves(setting, records[f"digits-{name}"])
         if len(table):
-            save_chart(curve_chart(table), images / f"claims-curves-{name}.png")
+            curve_chart(table).save(images / f"claims-curves-{name}.png", scale_factor=2.0)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from crosstail.data import shot_thresholds
-from crosstail.report.compare.feature_charts import Seen, bound_table, discrepancy_table
+from crosstail.report.compare.feature_charts import ModelFeatures, bound_table, discrepancy_table
 from crosstail.sweep.files import write_whole
 from crosstail.sweep.worker import inputs
 from crosstail.training import RunSpec
@@ -98,9 +98,9 @@ def _look(folder: RunFolder) -> Record:
     sizes: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
     graph = TransferabilityGraph.from_features(z["train"], y["train"], domain["train"], **sizes)
     names = dataset.domains, dataset.classes, shot_thresholds(spec.dataset)
-    seen = Seen(spec.algorithm, z, y, domain, *names, graph)
-    by_shots: pd.DataFrame = discrepancy_table(seen).groupby("shot")[["mean", "other_mean"]].mean()
-    bounds = bound_table([seen], NUS)
+    model_features = ModelFeatures(spec.method, z, y, domain, *names, graph)
+    by_shots: pd.DataFrame = discrepancy_table(model_features).groupby("shot")[["mean", "other_mean"]].mean()
+    bounds = bound_table([model_features], NUS)
     return {
         "bound": bounds[["ν", "empirical", "theoretical"]].round(7).to_numpy().tolist(),
         "discrepancy": {str(shot): row.round(5).to_dict() for shot, row in by_shots.iterrows()},

@@ -253,7 +253,7 @@ def test_bodas_term_can_be_added(name):
     terms = algorithm.losses(algorithm.backbone(batch.x), batch)
     assert list(terms) == ["cross_entropy", "alignment"] and terms["alignment"].item() > 0
     assert terms["cross_entropy"].item() == loss(own, batch)
-    assert (algorithm.class_balanced, algorithm.decouple) == (own.class_balanced, own.decouple)
+    assert algorithm.class_balanced == own.class_balanced
 
 
 @pytest.fixture
@@ -282,7 +282,7 @@ def test_resample_trains_on_balanced_batches(spec, tmp_path, monkeypatch, name):
 def test_crt_is_a_second_stage(spec, tmp_path, plain):
     name = "crt" if plain == "erm" else f"{plain}+crt"
     fit(replace(spec, algorithm=name), tmp_path / "crt")
-    fit(replace(spec, algorithm=plain, decouple=True), tmp_path / "decoupled")
-    crt, decoupled = (RunFolder(tmp_path / folder).load("model.pt") for folder in ("crt", "decoupled"))
-    assert crt.keys() == decoupled.keys() and all(torch.equal(crt[key], decoupled[key]) for key in crt)
-    assert [r["stage"] for r in RunFolder(tmp_path / "crt").records()] == [1, 1, 1, 2, 2, 2]
+    fit(replace(spec, algorithm=plain, second_stage="retrain"), tmp_path / "retrained")
+    crt, retrained = (RunFolder(tmp_path / folder).weights() for folder in ("crt", "retrained"))
+    assert crt.keys() == retrained.keys() and all(torch.equal(crt[key], retrained[key]) for key in crt)
+    assert [r.stage for r in RunFolder(tmp_path / "crt").records()] == [1, 1, 1, 2, 2, 2]

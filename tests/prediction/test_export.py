@@ -62,7 +62,7 @@ def runs(tmp_path_factory):
 @pytest.mark.parametrize("kind", ["vectors", "images", pytest.param("frozen", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("format", "name"), [("onnx", "m.onnx"), ("torch", "m.pt2")])
 def test_the_file_says_what_the_run_says(runs, tmp_path, kind, format, name):
-    dataset = data.load(Predictor(runs / kind).spec.dataset)
+    dataset = data.load(Predictor(runs / kind).result.spec.dataset)
     check = export(runs / kind, tmp_path / name, format, dataset=dataset)
     assert check.inputs == f"the test samples of {dataset.name}"
     assert check.samples == len(dataset.rows("test")) and check.largest_difference < 1e-5
@@ -78,13 +78,13 @@ def test_the_file_says_what_the_run_says(runs, tmp_path, kind, format, name):
 def test_the_card_says_what_goes_in_and_out(runs, tmp_path):
     export(runs / "images", tmp_path / "m.pt2", "torch")
     card = json.loads((tmp_path / "m.pt2.json").read_text(encoding="utf-8"))
-    assert card.classes == ["dark", "bright"] and card["format"] == "torch"
+    assert card["classes"] == ["dark", "bright"] and card["format"] == "torch"
     assert card["input"]["type"] == "uint8" and card["input"]["shape"] == ["batch", 12, 12, 3]
     assert "12 by 12 pixels" in card["input"]["how"]
     assert card["output"]["shape"] == ["batch", 2]
-    assert card["compared"]["inputs"] == "random inputs" and card["compared"].samples == 65
-    assert card["trained"].domains == ["0", "1"] and card["trained"].spec["algorithm"] == "boda"
-    assert card.test.totals == json.loads((runs / "images" / "result.json").read_text()).test.totals
+    assert card["compared"]["inputs"] == "random inputs" and card["compared"]["samples"] == 65
+    assert card["trained"]["domains"] == ["0", "1"] and card["trained"]["spec"]["algorithm"] == "boda"
+    assert card["test"]["totals"] == Predictor(runs / "images").result.test.totals
 
 
 def test_what_only_training_needs_is_not_in_the_file(runs, tmp_path):

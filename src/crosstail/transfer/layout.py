@@ -2,20 +2,21 @@
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import orthogonal_procrustes
 from sklearn.manifold import MDS
 
 
 def planar_layout(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Points (P, 2) whose distances follow the mean of both directions of a transferability matrix (P, P).
 
-    Classical scaling gives the start and SMACOF improves it, so the same matrix always gives the same picture; it is
-    turned so that its longest axis lies flat, which also settles the mirror images.
+    Classical scaling initialises SMACOF, so the same matrix always gives the same layout. It is rotated to its
+    principal axes, with signs fixed, so that no mirror image is possible.
 
     >>> planar_layout(np.array([[0.0, 2.0], [4.0, 0.0]])).round(6).tolist()
     [[1.5, 0.0], [-1.5, 0.0]]
     """
     distances = (matrix + matrix.T) / 2
-    np.fill_diagonal(distances, 0.0)  # a pair is drawn as a point, however spread its samples are
+    np.fill_diagonal(distances, 0.0)  # a pair is drawn as a point, however large its spread
     if not distances.any():  # one pair, or all in one place
         return np.zeros((len(distances), 2))
     if len(distances) == 2:
@@ -32,10 +33,10 @@ def planar_layout(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def aligned(points: NDArray[np.float64], to: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same picture (P, 2), turned or mirrored so that it lies as near as can be to another (Procrustes).
+    """Points (P, 2) rotated or mirrored to match another layout as closely as possible (Procrustes).
 
     >>> aligned(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[2.0, 0.0], [-2.0, 0.0]])).round(6).tolist()
     [[1.0, 0.0], [-1.0, 0.0]]
     """
-    left, _, right = np.linalg.svd(points.T @ to)
-    return np.asarray(points @ left @ right)
+    rotation, _ = orthogonal_procrustes(points, to)
+    return np.asarray(points @ rotation)
