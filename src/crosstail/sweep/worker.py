@@ -108,7 +108,8 @@ def _sound(folder: RunFolder, spec: RunSpec) -> bool:
     try:
         if not folder.holds(spec):
             return True
-        result, checkpoint, _ = folder.result(), folder.load("checkpoint.pt"), folder.load("stage_one.pt")
+        folder.data(), folder.load("stage_one.pt")  # both can be read
+        result, checkpoint = folder.result(), folder.load("checkpoint.pt")
         if result is not None:
             return result.spec == spec
         evaluated = {(record.stage, record.step) for record in folder.records()}
