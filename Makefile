@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: setup      ## train ERM and BoDA on made digits and open-able report.html, at most 4 minutes
+demo: setup      ## train ERM and BoDA on synthetic digits and write demo/report.html, at most 4 minutes
 	$(BIN)/crosstail demo --out demo
 
 test: setup      ## format, lint, types, import layers and every test: what CI runs

@@ -1,6 +1,6 @@
-"""As many pairs as DomainNet has: their layout and drawing; the page of 2,000 runs, from their folders to the file."""
+"""Layout and drawing of as many pairs as DomainNet has; the page of 2,000 runs, from their folders to the file."""
 
-import json
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -9,15 +9,20 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+from msgspec.structs import replace
 
 from bench._rows import Row
-from crosstail import discovery, protocols
+from crosstail import discovery
+from crosstail.metrics import PairAccuracy
 from crosstail.report.compare.page import write_report
 from crosstail.report.compare.read_runs import read_runs
-from crosstail.report.page import Page
-from crosstail.report.run.trace import moving_figure
+from crosstail.report.document.files import save_chart
+from crosstail.report.run.trace import moving_chart
+from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
+from crosstail.training.fit import fit
+from crosstail.training.result import DataFacts, Evaluation, RunResult, SplitAccuracy, Trace, Transferability
 from crosstail.transfer.layout import planar_layout
 
 DOMAINS, CLASSES, QUICK_CLASSES, FEATURES = 6, 345, 50, 64
@@ -55,13 +60,28 @@ def _drawing(folder: Path, classes: int) -> list[Row]:
     from selenium import webdriver
 
     generator, counts = np.random.default_rng(0), np.full((DOMAINS, classes), 20)
-    names = {"domains": [f"domain {d}" for d in range(DOMAINS)], "classes": [f"class {c}" for c in range(classes)]}
-    trace = {"alpha": 1.0, "beta": 2.0, "gamma": 3.0}
-    points = [generator.normal(size=(counts.size, 2)).round(4).tolist() for _ in range(11)]
-    records = [{"stage": 1, "step": 10 * i, "trace": trace | {"points": p}} for i, p in enumerate(points)]
-    page = Page("Pairs")
-    moving_figure({**names, "counts": counts.tolist(), "transferability": trace}, records).show(page)
-    page.save(folder / "pairs.html")
+    accuracy = SplitAccuracy.of(PairAccuracy(counts, counts))
+    splits, statistics = {"validation": accuracy, "test": accuracy}, {"alpha": 1.0, "beta": 2.0, "gamma": 3.0}
+    points = [[tuple(point) for point in generator.normal(size=(counts.size, 2)).round(4)] for _ in range(11)]
+    traces = [Trace(**statistics, points=layout) for layout in points]
+    records = [Evaluation(stage=1, step=10 * i, seconds=0, losses={}, trace=t, **splits) for i, t in enumerate(traces)]
+    result = RunResult(
+        spec=RunSpec(dataset="pairs"),
+        versions={},
+        selected_step=100,
+        selected_steps=[100],
+        seconds=0,
+        domains=[f"domain {d}" for d in range(DOMAINS)],
+        classes=[f"class {c}" for c in range(classes)],
+        counts=counts.tolist(),
+        **splits,
+        transferability=Transferability(**statistics),
+        hparams={},
+        input_shape=[FEATURES],
+        weights=None,
+        data=DataFacts(checksum="", samples=counts.sum(), notes=[]),
+    )
+    save_chart(moving_chart(result, records), folder / "pairs.html")
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER or ""
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
@@ -83,16 +103,17 @@ def _drawing(folder: Path, classes: int) -> list[Row]:
 def _page(folder: Path, seeds: int) -> Row:
     save_separable(folder / "vectors.npz", [[100, 30, 10, 5], [5, 10, 30, 100], [20, 20, 20, 20]])
     spec = RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", width=8, steps=10)
-    result = protocols.run(spec, folder / "one")
+    result = fit(spec, folder / "one").result
     generator = np.random.default_rng(0)
     names = discovery.names("crosstail.algorithms")[:METHODS]
     for algorithm in names:
         for seed in range(seeds):
             place = folder / "runs" / f"{algorithm} {seed}"
             place.mkdir(parents=True)
-            other = {**result, "spec": {**spec.to_json(), "algorithm": algorithm, "seed": seed}}
-            other["transferability"] = {k: v * generator.uniform(0.5, 1) for k, v in result["transferability"].items()}
-            (place / "result.json").write_text(json.dumps(other))
+            own = dataclasses.replace(result.spec, algorithm=algorithm, seed=seed)
+            alpha = (result.transferability.alpha or 0) * generator.uniform(0.5, 1)
+            transferability = replace(result.transferability, alpha=alpha)
+            write_json(place / "result.json", replace(result, spec=own, transferability=transferability))
             for file in ("records.jsonl", "predictions.pt"):
                 shutil.copy(folder / "one" / file, place / file)
     start = time.perf_counter()

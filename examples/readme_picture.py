@@ -7,16 +7,15 @@ import altair as alt
 
 from crosstail.cli import demo
 from crosstail.report.graph_chart import graph_chart
-from crosstail.report.page import save_chart
-from crosstail.training.folder import RunFolder
 from crosstail.training.evaluation import graph_of
+from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import load_inputs
 from crosstail.training.model import load_model
 
 charts = []
 for method, title in (("erm", "ERM"), ("boda", "BoDA")):
     folder = RunFolder(Path(sys.argv[1]) / "runs" / demo.spec(method, seed=0).key)
-    dataset = load_inputs(folder.spec())
+    dataset = load_inputs(folder.spec()).seen()
     nodes = graph_of(load_model(folder, dataset), dataset).nodes(dataset.domains, dataset.classes)
     charts.append(graph_chart(nodes, title))
-save_chart(alt.hconcat(*charts), Path(__file__).parents[1] / "docs" / "images" / "graphs.png")
+alt.hconcat(*charts).save(Path(__file__).parents[1] / "docs" / "images" / "graphs.png", scale_factor=2.0)

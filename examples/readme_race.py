@@ -1,4 +1,4 @@
-"""Draw README's picture of a race, and write its figures down: docs/images/race.png, docs/results/race-….md.
+"""Draw README's chart of a race, and write its leaderboard: docs/images/race.png, docs/results/race-….md.
 
 crosstail race office-caltech10/ --workers 2 --out race
 python examples/readme_race.py race --took "6 minutes on two cores"
@@ -7,45 +7,44 @@ python examples/readme_race.py race --took "6 minutes on two cores"
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
-from crosstail.report.compare.race_page import HEADER, board_chart, board_table, cells
-from crosstail.report.page import save_chart
+from crosstail.report.compare.race_page import board_chart, board_table, leaderboard
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("race", type=Path, help="the folder of a race")
-parser.add_argument("--took", required=True, help="how long it took, on what")
+parser.add_argument("--took", required=True, help="how long it took, on what machine")
 arguments = parser.parse_args()
 
-record: dict[str, Any] = json.loads((arguments.race / "race.json").read_text(encoding="utf-8"))
-table = board_table(record)
+text = (arguments.race / "race.json").read_text(encoding="utf-8")
+race, record = json.loads(text, object_hook=lambda fields: SimpleNamespace(**fields)), json.loads(text)
 docs = Path(__file__).parents[1] / "docs"
-save_chart(board_chart(table, width=560), docs / "images" / "race.png")
+board_chart(board_table(race.leaderboard), width=560).save(docs / "images" / "race.png", scale_factor=2)
 
-name = Path(record["dataset"]).name
-level = int(table["level"].sum()) - 1
+table = leaderboard(race.leaderboard)
+name, others = Path(race.dataset).name, len(table.rows) - 1
 lines = [
     f"# A race on {name}",
     "",
-    f"`crosstail race {name}/`: {len(table)} algorithms, {record['trials']} trials of {record['steps']} steps each,",
-    f"then {record['seeds']} seeds of the best on validation; frozen {record['backbone']} features.",
+    f"`crosstail race {name}/`: {others + 1} algorithms, {race.trials} trials of {race.steps} steps each,",
+    f"then {race.seeds} seeds of the best on validation; frozen {race.backbone} features.",
     f"{arguments.took}.",
-    "How to read it: [race.md](../race.md). Made by `python examples/readme_race.py`.",
+    "How to read it: [race.md](../race.md). Written by `python examples/readme_race.py`.",
     "",
-    f"> {record['recommendation']}",
+    f"> {race.recommendation}",
     "",
-    f"Of the {len(table) - 1} others, {level} are not behind the first by more than the noise of {record['samples']}",
-    "test samples, so their order says little.",
+    f"Of the {others} others, {others - len(table.faint)} are not behind the first by more than the noise of",
+    f"{race.samples} test samples, so their order says little.",
     "",
-    "![Dots with intervals: test accuracy of every algorithm](../images/race.png)",
+    "![Dots with intervals: test accuracy of each algorithm](../images/race.png)",
     "",
-    "*From the best on validation (grey line) to the worst; marks: mean test accuracy over all pairs, with 95 %",
-    "intervals.*",
+    "*Best on validation (grey tick) first; marks: mean test accuracy over all pairs, with 95 % intervals.*",
     "",
-    f"| algorithm | family | {' | '.join(HEADER)} |",
-    "|---|---|" + "---|" * len(HEADER),
+    f"| {table.header[0]} | family | {' | '.join(table.header[1:])} |",
+    "|---|---|" + "---|" * (len(table.header) - 1),
 ]
-lines += [f"| `{r['algorithm']}` | {r['family']} | {' | '.join(cells(r))} |" for r in table.to_dict("records")]
+for row, cells in zip(race.leaderboard, table.rows, strict=True):
+    lines.append(f"| `{cells[0]}` | {row.family} | {' | '.join(cells[1:])} |")
 lines += [f"\nLeft out: {why}" for why in record["left_out"].values()]
-lines += [f"\nFailed: {f['algorithm']}, {f['run']}: {f['error']}" for f in record["failed"]]
+lines += [f"\nFailed: {failed.algorithm}, {failed.run}: {failed.error}" for failed in race.failed]
 (docs / "results" / f"race-{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -13,7 +13,6 @@ import pandas as pd
 from PIL import Image
 
 from crosstail.report.charts import PALETTE
-from crosstail.report.page import save_chart
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORD, GROWTH = DOCS / "results" / "speed.json", DOCS / "results" / "memory.json"
@@ -99,7 +98,7 @@ def main() -> None:
     charts = {"speed": limits_chart(table), "memory": growth_chart(json.loads(GROWTH.read_text(encoding="utf-8")))}
     for name, chart in charts.items():
         file = DOCS / "images" / f"{name}.png"
-        save_chart(chart, file)
+        chart.save(file, scale_factor=2.0)
         Image.open(file).convert("RGB").quantize(64).save(file, optimize=True)  # a tenth of the size
     missed = table[table["used"] > 1]["label"].tolist()
     words = "All limits are kept." if not missed else f"Beyond their limits: {'; '.join(missed)}."

@@ -63,7 +63,7 @@ def test_machinery_and_paths_are_no_names(package, name):
     [
         ("crosstail.algorithms", {"erm", "boda", "boda_m", "da"}, {"_algorithm", "_hparams"}),
         ("crosstail.backbones", {"mlp", "small_cnn", "efficientnet_lite0", "identity"}, {"_backbone"}),
-        ("crosstail.data.benchmarks", {"digits"}, {"_sheet", "_digit_images"}),
+        ("crosstail.data.benchmarks", {"digits"}, {"_sheet", "_draw_digits"}),
     ],
 )
 def test_what_crosstail_offers(package_name, some, hidden):

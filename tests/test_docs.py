@@ -187,5 +187,6 @@ def test_every_public_name_is_in_the_reference(site):
     shown = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html"))
     for public in crosstail.__all__:
         found = getattr(crosstail, public)
-        places = (f'id="{found.__module__}.{public}"', f'id="{found.__module__.rpartition(".")[0]}.{public}"')
+        parts = found.__module__.split(".")
+        places = [f'id="{".".join(parts[:n])}.{public}"' for n in range(1, len(parts) + 1)]
         assert any(place in shown for place in places), f"{public} is in no page of docs/reference"

@@ -1,21 +1,32 @@
-"""Imports point down only: cli → report → … → losses, whatever the kind of import statement and wherever it stands."""
+"""Imports and calls point down only: cli → report → … → losses; the walk in docs/architecture.md is a real run's."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from types import FrameType
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import crosstail
+import crosstail.report.run.page
+import crosstail.training.fit  # before the profile starts: it slows imports down
+from crosstail import cli
+
+ROOT = Path(crosstail.__file__).parent
 
 LAYERS = [
     {"testing"},  # may import anything
     {"cli", "sklearn"},
     {"report"},
     {"sweep"},
-    {"protocols", "prediction"},
+    {"prediction"},
     {"training"},
+    {"second_stages"},
     {"algorithms"},
     {"data", "backbones", "transfer", "metrics"},
     {"losses"},
@@ -63,9 +74,8 @@ def violations(root: Path) -> list[str]:
 
 
 def test_imports_point_down_only():
-    root = Path(crosstail.__file__).parent
-    assert len(list(root.rglob("*.py"))) > 40
-    assert violations(root) == []
+    assert len(list(ROOT.rglob("*.py"))) > 40
+    assert violations(ROOT) == []
 
 
 @pytest.fixture
@@ -134,3 +144,75 @@ def test_the_checker_finds_a_planted_violation(tree, file, text, sentence):
     (tree / "metrics").mkdir()
     (tree / file).write_text(text)
     assert violations(tree) == [sentence]
+
+
+PAGE = ROOT.parents[1] / "docs" / "architecture.md"
+BELOW_ALL = {"discovery", "cache", "storage", "__init__"}  # anybody may ask these
+PROGRESS = {"cli/_progress.py"}  # the one callback that climbs
+
+
+class Calls:
+    """The calls into Crosstail of one thread: functions in the order of their first call, and stacks of rooms."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, None] = {}
+        self.stacks: dict[tuple[str, ...], str] = {}  # with the function that was called
+        self._stack: list[tuple[str, ...]] = [()]
+
+    def profile(self, frame: FrameType, event: str, arg: object) -> None:
+        if event == "call":
+            self._stack.append(self._entered(frame))
+        elif event == "return" and len(self._stack) > 1:
+            self._stack.pop()
+
+    def _entered(self, frame: FrameType) -> tuple[str, ...]:
+        rooms, file = self._stack[-1], frame.f_code.co_filename
+        if not file.startswith(f"{ROOT}/"):
+            return rooms
+        place = file.removeprefix(f"{ROOT}/")
+        room = place.partition("/")[0].removesuffix(".py")
+        called = f"{place}:{frame.f_code.co_qualname}"
+        self.functions.setdefault(called)
+        if room in BELOW_ALL or place in PROGRESS or (rooms and rooms[-1] == room):
+            return rooms
+        self.stacks.setdefault((*rooms, room), called)
+        return *rooms, room
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> Calls:
+    """`crosstail fit` on a folder of images, with frozen features and a second stage."""
+    folder = tmp_path_factory.mktemp("walk")
+    rng = np.random.default_rng(0)
+    for domain in ("photo", "sketch"):
+        for label in ("cat", "dog"):
+            place = folder / "images" / domain / label
+            place.mkdir(parents=True)
+            for i in range(8):
+                Image.fromarray(rng.integers(0, 255, (40, 40, 3), dtype=np.uint8)).save(place / f"{i}.png")
+    words = ["fit", str(folder / "images"), "--algorithm", "boda", "--second-stage", "retrain", "--resolution", "32"]
+    words += ["--steps", "4", "--evaluations", "2", "--batch-size", "2", "--out", str(folder / "run")]
+    found = Calls()
+    sys.setprofile(found.profile)
+    try:
+        cli.main(words)
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_no_call_stack_comes_back_to_a_room_that_it_has_left(calls: Calls) -> None:
+    assert [f"{' → '.join(s)} ({name})" for s, name in calls.stacks.items() if len(set(s)) < len(s)] == []
+
+
+def test_no_call_goes_up(calls: Calls) -> None:
+    steps = {(a, b): name for stack, name in calls.stacks.items() for a, b in pairwise(stack)}
+    assert [f"{a} → {b} ({name})" for (a, b), name in steps.items() if LEVEL[b] >= LEVEL[a]] == []
+
+
+def test_the_page_tells_the_walk_as_it_is(calls: Calls) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    told = re.findall(r"`([a-z_/]+\.py:[\w.]+)`", text.partition("## The walk of a sample")[2].partition("\n## ")[0])
+    order = list(calls.functions)
+    assert len(told) > 15 and set(told) <= set(order), sorted(set(told) - set(order))
+    assert sorted(told, key=order.index) == told

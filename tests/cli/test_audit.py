@@ -45,7 +45,7 @@ def test_page_is_written_beside_either(audit, arrays, tmp_path):
     for options in ((), ("--json",)):
         page = tmp_path / f"folder{len(options)}" / "audit.html"
         assert audit(arrays, "--out", page, *options).code == 0
-        assert "my set: before any training" in page.read_text(encoding="utf-8")
+        assert "my set: data audit" in page.read_text(encoding="utf-8")
 
 
 def test_label_profiles_and_the_sheets_shots_are_used(audit):

@@ -43,13 +43,13 @@ def test_every_method_of_the_demo_has_searched_hyperparameters() -> None:
 @pytest.mark.parametrize(
     ("crt", "std", "words"),
     [
-        (59.0, 0.6, "+1.0 points, with a spread over the seeds of ± 0.6, so BoDA does not beat CRT here."),
-        (50.0, 0.6, "+10.0 points, more than twice the spread over the seeds (± 0.6)."),
-        (59.0, math.nan, "+1.0 points, one seed cannot tell whether that is more than chance."),
+        (59.0, 0.6, "+1.0 points, with a standard deviation over the seeds of ± 0.6, so BoDA does not beat CRT here."),
+        (50.0, 0.6, "+10.0 points, more than twice the standard deviation over the seeds (± 0.6)."),
+        (59.0, math.nan, "+1.0 points, one seed is not enough to tell whether that is noise."),
     ],
 )
-def test_the_verdict_is_that_of_the_figures(crt: float, std: float, words: str) -> None:
+def test_the_verdict_is_that_of_the_table(crt: float, std: float, words: str) -> None:
     means = {"erm": 55.5, "erm:retrain": crt, "boda": 58.0, "boda:retrain": 60.0}
-    rows = [("figure", "pair average", method, mean, std) for method, mean in means.items()]
-    sentence = verdict(pd.DataFrame(rows, columns=["kind", "figure", "method", "mean", "std"]))
-    assert "reaches 60.0 %: +4.5 points against ERM." in sentence and sentence.endswith(words)
+    rows = [("metric", "pair average", method, mean, std) for method, mean in means.items()]
+    sentence = verdict(pd.DataFrame(rows, columns=["kind", "metric", "method", "mean", "std"]))
+    assert "60.0 %, +4.5 points against erm." in sentence and sentence.endswith(words)

@@ -3,43 +3,48 @@
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
 
+from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
-from crosstail.training.folder import RunFolder
 from crosstail.transfer import TransferabilityGraph
 
-COMMON = {"backbone": "mlp", "width": 8, "steps": 6, "batch_size": 4, "evaluations": 2}
+COMMON = {"algorithm": "erm", "backbone": "mlp", "width": 8, "steps": 6, "batch_size": 4, "evaluations": 2}
+
+
+def plain(result):
+    return msgspec.to_builtins(result.transferability)
 
 
 @pytest.fixture
 def run(crosstail, vectors):
     """A finished run in the folder `run`."""
-    return fit(RunSpec(dataset=vectors, **COMMON), Path("run"))
+    return fit(RunSpec(dataset=vectors, **COMMON), Path("run")).result
 
 
 def test_json_has_the_statistics_of_the_result(crosstail, run):
     done = crosstail("graph run --out g.csv --json")
     assert done.code == 0 and done.err == ""
-    assert json.loads(done.out) == pytest.approx(run["transferability"])
+    assert json.loads(done.out) == pytest.approx(plain(run))
 
 
 def test_text_has_the_same_within_80_columns(crosstail, run):
     done = crosstail("graph run --out g.csv")
     assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
     for symbol, name in zip("αβγ", ("alpha", "beta", "gamma"), strict=True):
-        assert f"{symbol} {run['transferability'][name]:.2f} " in done.out
+        assert f"{symbol} {plain(run)[name]:.2f} " in done.out
     assert "g.csv" in done.out
 
 
 def test_csv_has_one_row_per_edge(crosstail, run):
     assert crosstail("graph run --out g.csv").code == 0
     frame = pd.read_csv("g.csv")
-    present = int((np.array(run["counts"]) > 0).sum())
+    present = int((np.array(run.counts) > 0).sum())
     assert len(frame) == present**2 == 25 and (frame["transferability"] >= 0).all()
 
 
@@ -53,33 +58,32 @@ def test_pictures(crosstail, run, name, start):
 def test_a_page_in_the_run_by_default(crosstail, run):
     done = crosstail("graph run")
     assert done.code == 0 and "run/graph.html" in done.out
-    assert "boda" not in run["spec"]["algorithm"]
     assert "erm on v.npz" in Path("run/graph.html").read_text(encoding="utf-8")
 
 
 def test_two_runs_stand_side_by_side(crosstail, run, vectors):
-    other = fit(RunSpec(dataset=vectors, algorithm="boda", **COMMON), Path("other"))
+    other = fit(RunSpec(dataset=vectors, **{**COMMON, "algorithm": "boda"}), Path("other")).result
     done = crosstail("graph run other")
     assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
-    values = [f"{result['transferability']['alpha']:.2f}" for result in (run, other)]
+    values = [f"{result.transferability.alpha:.2f}" for result in (run, other)]
     assert done.out.splitlines()[:2] == [
         "run / other",
         f"α {' / '.join(values)}  same class, other domain (small is good)",
     ]
     text = Path("run/graphs.html").read_text(encoding="utf-8")
-    assert "run beside other</h1>" in text and "the same class" in text
+    assert "run and other</h1>" in text and "across domains" in text
     found = json.loads(crosstail("graph run other --json --out g.png").out)
-    assert found == [pytest.approx(result["transferability"]) for result in (run, other)]
+    assert found == [pytest.approx(plain(result)) for result in (run, other)]
     assert Path("g.png").read_bytes().startswith(b"\x89PNG")
     crosstail("graph run run --out g.html")
-    assert "run and run have the same class equally near together" in Path("g.html").read_text(encoding="utf-8")
+    assert "run and run align classes across domains equally well" in Path("g.html").read_text(encoding="utf-8")
 
 
 def test_a_run_with_a_trace_has_a_slider(crosstail, vectors):
-    fit(RunSpec(dataset=vectors, **COMMON), Path("traced"), trace=True)
+    fit(RunSpec(dataset=vectors, **COMMON, trace=True), Path("traced"))
     assert crosstail("graph traced").code == 0
     text = Path("traced/graph.html").read_text(encoding="utf-8")
-    assert '"input": "range", "max": 2' in text and "the slider shows how" in text
+    assert '"input": "range", "max": 2' in text and "The slider steps through" in text
     assert crosstail("graph traced --out g.svg").code == 0 and Path("g.svg").stat().st_size > 2000
 
 
@@ -123,12 +127,12 @@ def test_images_are_no_features(crosstail):
 
 
 MISTAKES = {
-    "graph": "expected the folder of a run, of two runs, or --features FILE.npz",
-    "graph run run run": "of two runs",
+    "graph": "--features FILE.npz",
+    "graph run run run": "two runs",
     "graph run run --out g.csv": "cannot draw to g.csv",
-    "graph run --features v.npz": "one of the three",
-    "graph nowhere": "nowhere is no run: it has no spec.json",
-    "graph run --metric cosine": "metric 'cosine' is none of euclidean, mahalanobis",
+    "graph run --features v.npz": "--features FILE.npz",
+    "graph nowhere": "nowhere is not a run: it has no spec.json",
+    "graph run --metric cosine": "cosine",
     "graph run --out g.gif": "expected a name that ends in .html, .png, .svg or .pdf",
     "graph half --out g.csv": "half has no model.pt",
 }
@@ -136,7 +140,8 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("words", "message"), MISTAKES.items(), ids=MISTAKES)
 def test_a_mistake_gets_two_lines_and_exit_code_2(crosstail, run, words, message):
-    RunFolder(Path("half")).open(RunFolder(Path("run")).spec())
+    Path("half").mkdir()
+    write_json(Path("half/spec.json"), run.spec)
     done = crosstail(words)
     assert done.code == 2 and done.out == ""
     lines = done.err.splitlines()

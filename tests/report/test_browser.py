@@ -1,4 +1,4 @@
-"""The pages in a real browser: they draw without errors, their fields work, and they ask nobody for anything."""
+"""The pages in a real browser: they draw without errors, their fields work, and they make no requests."""
 
 import json
 import re
@@ -14,10 +14,11 @@ from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
 from crosstail.report.compare import demo_page as demo
-from crosstail.report.compare.feature_charts import Seen
+from crosstail.report.compare.feature_charts import ModelFeatures
 from crosstail.report.compare.page import write_report
 from crosstail.report.compare.read_runs import read_runs
-from crosstail.report.run import page as run_page
+from crosstail.report.run.page import write_page
+from crosstail.report.run.reported import read_run
 from crosstail.transfer import TransferabilityGraph
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -42,14 +43,14 @@ def browser() -> Iterator[Any]:
     driver.quit()
 
 
-def seen() -> Seen:
+def features() -> ModelFeatures:
     """Four samples of each of four pairs."""
     rng = np.random.default_rng(0)
     domain, y = np.repeat([[0, 0, 1, 1], [0, 1, 0, 1]], 4, axis=1)
     z = {split: (rng.normal(size=(16, 3)) + 3 * y[:, None]).astype(np.float32) for split in ("train", "test")}
     graph = TransferabilityGraph.from_features(z["train"], y, domain, num_domains=2, num_classes=2)
     both = dict.fromkeys(z, y), dict.fromkeys(z, domain)
-    return Seen("boda", z, *both, (EVIL, "d1"), ("c0", "c1"), (100, 2), graph)
+    return ModelFeatures("boda", z, *both, (EVIL, "d1"), ("c0", "c1"), (100, 2), graph)
 
 
 def add_traces(run: Path) -> None:
@@ -70,24 +71,18 @@ def pages(make_run_in: Callable[..., Path], tmp_path_factory: pytest.TempPathFac
         hits = [[9, 1 + i], [i, 0]]
         run = make_run_in(many, algorithm, hits, algorithm=algorithm, alpha=1.0 + i, dataset=EVIL)
     add_traces(run)
-    run_page.write_page(run, [run])
+    write_page(read_run(run))
     for algorithm in ("erm", "boda"):
-        for decouple in (False, True):
-            make_run_in(
-                few,
-                f"{algorithm}{decouple}",
-                [[9, 5], [3, 0]],
-                algorithm=algorithm,
-                decouple=decouple,
-                dataset="digits",
-            )
+        for stage in (None, "retrain"):
+            hits = [[9, 5], [3, 0]]
+            make_run_in(few, f"{algorithm}{stage}", hits, algorithm=algorithm, second_stage=stage, dataset="digits")
     demo.write_page(root / "demo.html", read_runs([few]), [])
-    report = write_report(root / "out", read_runs([many]), "erm", [seen()], files=False)
+    report = write_report(root / "out", read_runs([many]), "erm", [features()], files=False)
     return {"report": report, "run": run / "report.html", "demo": root / "demo.html"}
 
 
 def opened(browser: Any, page: Path, way: str) -> None:
-    """Open the page in a window of this size and look at every chart until it is drawn."""
+    """Open the page in a window of this size; all charts are drawn once it is loaded, without scrolling to them."""
     width, height, scheme, _ = WAYS[way]
     window = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": way == "phone"}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", window)
@@ -97,11 +92,8 @@ def opened(browser: Any, page: Path, way: str) -> None:
         browser.get_log(log)
     browser.get(page.as_uri())
     left = "return [...document.querySelectorAll('[data-chart]')].filter(place => !place.querySelector('.marks'))"
-    until = time.monotonic() + 30
-    while waiting := browser.execute_script(left):
-        browser.execute_script("arguments[0].scrollIntoView()", waiting[0])
-        time.sleep(0.05)
-        assert time.monotonic() < until, ([p.get_attribute("aria-label") for p in waiting], browser.get_log("browser"))
+    waiting = browser.execute_script(left)
+    assert not waiting, ([p.get_attribute("aria-label") for p in waiting], browser.get_log("browser"))
 
 
 def soon(found: Callable[[], Any]) -> Any:
@@ -167,3 +159,13 @@ def test_the_slider_moves_the_pairs_and_what_is_typed_finds_them(browser, pages)
     chart.find_element("css selector", ".vega-bind input:not([type=range])").send_keys("c1")
     found = soon(lambda: (now := browser.execute_script(marks, slider)) not in (other, kept) and now)
     assert found.count('opacity="0.05"') > kept.count('opacity="0.05"')
+
+
+def test_printing_draws_charts_on_white_whatever_the_screen(browser, pages):
+    opened(browser, pages["run"], "phone")
+    colour = "return document.querySelector('[data-chart] .role-axis-label text').getAttribute('fill')"
+    dark = browser.execute_script(colour)
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    soon(lambda: browser.execute_script(colour) != dark)
+    browser.execute_script("dispatchEvent(new Event('afterprint'))")
+    soon(lambda: browser.execute_script(colour) == dark)

@@ -30,7 +30,7 @@ app = App(
     version_flags=(),
     suppress_keyboard_interrupt=False,
     result_action="return_value",
-    default_parameter=Parameter(negative=(), show_default=_shown),
+    default_parameter=Parameter(negative=(), show_default=_shown, allow_repeating=True),  # the last one counts
 )
 for _order, _verb in enumerate(VERBS):
     _place = _PLACES.get(_verb, f"{_verb}:{_verb}")

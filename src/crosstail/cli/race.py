@@ -50,27 +50,29 @@ def race(
     Args:
         out: Folder of the race and its report.html; the same command again resumes it.
     """
-    from crosstail import algorithms, data, protocols
+    from crosstail import algorithms, data
     from crosstail.report.compare.race_page import write_page
+    from crosstail.storage import write_json
     from crosstail.sweep.drive import sweep
-    from crosstail.sweep.files import write_object
     from crosstail.sweep.launchers._launcher import Resources, launcher
     from crosstail.sweep.race import enter, outcome
     from crosstail.sweep.store import Store
+    from crosstail.training.inputs import load_inputs
+    from crosstail.training.resolve import resolve
 
     shared = options.spec(dataset=dataset, freeze=data.kind_of(dataset, options.columns) != "vectors")
     methods = algorithm or [entry.name for entry in algorithms.catalogue()]
     store = Store(out)
     with progress_bar(Console(stderr=True)) as progress:
-        inputs = protocols.inputs(shared, progress)
-        plan, left_out = enter(shared, methods, inputs, trials=trials, seeds=seeds)
+        samples = load_inputs(resolve(shared)).seen(progress)
+        plan, left_out = enter(shared, methods, samples, trials=trials, seeds=seeds)
         with launcher("local", store, Resources(workers)) as crew:
-            total = len(plan.algorithms) * plan.runs_per_algorithm
+            total = len(plan.methods) * plan.runs_per_method
             for done, _ in enumerate(sweep(plan, store, crew), 1):
                 progress("racing", done, total)
-    found = outcome(plan, left_out, store, inputs)
-    write_object(out / "race.json", found.to_json())
-    write_object(out / "selected.json", {row.algorithm: row.hparams for row in found.board})
+    found = outcome(plan, left_out, store, samples)
+    write_json(out / "race.json", found.to_json())
+    write_json(out / "selected.json", {row.algorithm: row.hparams for row in found.board})
     if found.board:
         write_page(found, out)
     if as_json:

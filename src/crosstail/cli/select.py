@@ -1,9 +1,8 @@
 """crosstail select: the hyperparameters that are best on validation."""
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 
 from crosstail.cli._parameters import Json, Sweep
@@ -19,7 +18,7 @@ def select(folder: Sweep, /, *, out: Path | None = None, as_json: Json = False) 
     """
     from crosstail.report.compare.sweep_tables import selection_notes, selection_table
     from crosstail.report.document import terminal
-    from crosstail.sweep.files import write_object
+    from crosstail.storage import write_json
     from crosstail.sweep.select import as_file, choices, table
     from crosstail.sweep.store import Store
 
@@ -29,9 +28,10 @@ def select(folder: Sweep, /, *, out: Path | None = None, as_json: Json = False) 
     if all(choice.trial is None for choice in chosen):
         raise ValueError(f"{folder} has no finished trial to select from; crosstail status {folder} shows its progress")
     place = out or folder / "selected.json"
-    write_object(place, as_file(chosen))
+    write_json(place, as_file(chosen))
     if as_json:
-        print(json.dumps([{k: v for k, v in asdict(choice).items() if k not in ("plan", "keys")} for choice in chosen]))
+        shown = [{k: v for k, v in vars(choice).items() if k not in ("plan", "keys")} for choice in chosen]
+        print(msgspec.json.encode(shown).decode())
         return
     console = Console(highlight=False)
     terminal.show([selection_table(chosen, table(chosen, results))], console)

@@ -14,7 +14,7 @@ from crosstail import discovery
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import HIDDEN, Data, RunOptions
-from crosstail.cli._sweeps import SweepDisplay
+from crosstail.cli._sweep_progress import SweepDisplay
 
 if TYPE_CHECKING:
     from crosstail.sweep.plan import Plan
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class SweepOptions(RunOptions):
     """The fields that all runs of a sweep share; the sweep sets the others."""
 
-    algorithm: Annotated[str, HIDDEN] = ""
+    algorithm: Annotated[str, HIDDEN] = "erm"
     second_stage: Annotated[str | None, HIDDEN] = None
     hparams: Annotated[dict[str, Any], HIDDEN] = field(default_factory=dict)
     seed: Annotated[int, HIDDEN] = 0
@@ -141,11 +141,11 @@ def _show(store: "Store", planned: "Plan", as_json: bool) -> None:
     """Show the accuracies of this plan's methods; the job has failed if a method's runs are incomplete."""
     from crosstail.report.compare.sweep_tables import selection_notes, selection_table
     from crosstail.report.document import terminal
-    from crosstail.sweep.files import write_object
+    from crosstail.storage import write_json
     from crosstail.sweep.select import as_file, choices, table
 
     results = store.results()
-    write_object(store.path / "selected.json", as_file(choices(store, results)))
+    write_json(store.path / "selected.json", as_file(choices(store, results)))
     chosen = choices(store, results, planned)
     rows = table(chosen, results)
     if as_json:

@@ -4,17 +4,13 @@ from crosstail.data.batches import DomainBatch, DomainBatches, PairBalancedSampl
 from crosstail.data.benchmarks._load import sheet_of, shot_thresholds
 from crosstail.data.dataset import SPLITS, DomainDataset, pair_names
 from crosstail.data.images import Augment, BrokenImage, ImageFiles, check_images, read_image
-from crosstail.data.sources import (
-    kind_of,
-    load,
-    load_arrays,
-    load_folder,
-    load_hf,
-    load_manifest,
-    read_split,
-    save_arrays,
-    save_split,
-)
+from crosstail.data.sources.arrays import load_arrays, save_arrays
+from crosstail.data.sources.folder import load_folder
+from crosstail.data.sources.hugging_face import load_hf
+from crosstail.data.sources.input_kind import kind_of
+from crosstail.data.sources.load import load
+from crosstail.data.sources.manifest import load_manifest, save_split
+from crosstail.data.sources.manifest_table import read_split
 from crosstail.data.splits import LabelProfile, apply_labels, paper_split, with_gaps_noted
 
 __all__ = [

@@ -22,7 +22,6 @@ from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.spec import RunSpec, split_method
 
-EVALUATIONS = 3
 BASELINE = "erm"
 
 

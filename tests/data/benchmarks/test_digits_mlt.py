@@ -157,7 +157,7 @@ def test_missing_files(tmp_path, any_md5):
 def test_damaged_files(tmp_path):
     make_mnist_m_tensors(tmp_path)
     make_svhn(tmp_path)
-    with pytest.raises(ValueError, match=r"train_32x32\.mat: is damaged, its MD5 is wrong; fetch it again"):
+    with pytest.raises(ValueError, match=r"train_32x32\.mat: is damaged.*MD5"):
         digits_mlt.load(tmp_path)
     (tmp_path / "mnist_m_train.pt").write_bytes(b"no tensors")
     with pytest.raises(ValueError, match=r"mnist_m_train\.pt: cannot be read as a pair of tensors"):

@@ -53,7 +53,7 @@ def test_no_folder_at_all(monkeypatch):
 
 def test_set_that_is_made_on_the_spot():
     assert len(load_benchmark("digits", seed=1)) == 3450
-    with pytest.raises(ValueError, match="digits takes no folder, it is made at run time"):
+    with pytest.raises(ValueError, match="digits takes no folder"):
         load_benchmark("digits:somewhere")
     with pytest.raises(ValueError, match="unknown data set 'vlsc': did you mean 'vlcs'"):
         load_benchmark("vlsc:somewhere")

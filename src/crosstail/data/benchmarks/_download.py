@@ -50,11 +50,10 @@ def download(
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / archive.file
     if target.is_file():
-        wrong = verify(archive, target)
-        if wrong:
+        if wrong := verify(archive, target):
             raise DownloadError(f"{target}: {wrong}; delete it and start again")
         return target
-    part = target.with_name(target.name + ".part")
+    part = _Part(target.with_name(target.name + ".part"))
     failures = []
     for url in archive.mirrors:
         try:
@@ -62,8 +61,8 @@ def download(
         except _MirrorError as error:
             failures.append(f"  {url}\n    {error}")
             continue
-        part.replace(target)
-        _origin(part).unlink(missing_ok=True)
+        part.path.replace(target)
+        part.discard()
         return target
     tried = "\n".join(failures) or "  no mirror is known"
     raise DownloadError(f"{archive.file} could not be downloaded:\n{tried}\nDownload it by hand into {folder}.")
@@ -83,18 +82,41 @@ def verify(archive: Archive, path: Path) -> str:
     return ""
 
 
+class _Part:
+    """An unfinished download, and a note of the mirror that it comes from."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._origin = path.with_name(path.name + ".from")
+
+    @property
+    def size(self) -> int:
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def is_from(self, url: str) -> bool:
+        return self._origin.exists() and self._origin.read_text() == url
+
+    def note_origin(self, url: str) -> None:
+        self._origin.write_text(url)
+
+    def discard(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self._origin.unlink(missing_ok=True)
+
+
 def _from_mirror(
     archive: Archive,
     url: str,
-    part: Path,
+    part: _Part,
     progress: BytesProgress | None,
     attempts: int,
     timeout: float,
     pause: float,
 ) -> None:
     """Complete `part` from one mirror, or raise _MirrorError."""
-    _discard_other_file(archive, url, part)
-    resumed = part.exists()
+    if not archive.checksum and not part.is_from(url):  # nothing would tell a part of another file
+        part.discard()
+    resumed = part.path.exists()
     for attempt in range(attempts):
         if attempt:
             time.sleep(pause * 2 ** (attempt - 1))
@@ -110,28 +132,26 @@ def _from_mirror(
                 raise  # a problem of this machine, not of the mirror
             problem = f"broke off ({getattr(error, 'reason', None) or error or type(error).__name__})"
         else:
-            wrong = verify(archive, part)
+            wrong = verify(archive, part.path)
             if not wrong:
                 return
-            _discard(part)
+            part.discard()
             problem = f"the downloaded file {wrong}"
             if not resumed:
                 raise _MirrorError(problem)
             resumed = False  # the part of an earlier call may have been wrong: start over once
-    kept = f"; {part.stat().st_size:,} bytes are kept in {part.name}" if part.exists() else ""
+    kept = f"; {part.size:,} bytes are kept in {part.path.name}" if part.path.exists() else ""
     raise _MirrorError(f"{problem}, {attempts} attempts{kept}")
 
 
-def _receive(archive: Archive, url: str, part: Path, progress: BytesProgress | None, timeout: float) -> None:
+def _receive(archive: Archive, url: str, part: _Part, progress: BytesProgress | None, timeout: float) -> None:
     """Append the rest of the file to `part`, over one connection."""
     if not url.startswith(("https://", "http://")):
         raise _MirrorError("is neither http nor https")
-    have = part.stat().st_size if part.exists() else 0
+    have = part.size
     if have and have == archive.size:
         return
-    headers = {"User-Agent": "crosstail", "Accept-Encoding": "identity"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
+    headers = {"User-Agent": "crosstail", "Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     try:
         response: HTTPResponse = urlopen(Request(_direct(url), headers=headers), timeout=timeout)
     except HTTPError as error:
@@ -140,17 +160,18 @@ def _receive(archive: Archive, url: str, part: Path, progress: BytesProgress | N
         error.close()  # nothing follows our bytes: they are the whole file, or part of another one
         if error.headers["Content-Range"] == f"bytes */{have}":
             return
-        _discard(part)
+        part.discard()
         raise ConnectionError(f"has fewer than {have:,} bytes") from None
     with response:
         if response.status != 206:
             have = 0  # a server without range support sends the whole file
         elif not (response.headers["Content-Range"] or "").startswith(f"bytes {have}-"):
             raise _MirrorError(f"was asked for the bytes from {have:,} and sent others")
-        total = _total(response, have)
+        length = response.headers["Content-Length"] or ""
+        total = have + int(length) if length.isdecimal() else None
         _refuse(archive, response, total)
-        _origin(part).write_text(url)
-        with part.open("ab" if have else "wb") as stream:
+        part.note_origin(url)
+        with part.path.open("ab" if have else "wb") as stream:
             while chunk := response.read(CHUNK):
                 stream.write(chunk)
                 have += len(chunk)
@@ -165,27 +186,6 @@ def _refuse(archive: Archive, response: HTTPResponse, total: int | None) -> None
         raise _MirrorError("answered with a web page instead of the file (a quota or a login, perhaps)")
     if total is not None and archive.size is not None and total != archive.size:
         raise _MirrorError(f"has {total:,} bytes, expected {archive.size:,}")
-
-
-def _total(response: HTTPResponse, have: int) -> int | None:
-    length = response.headers["Content-Length"]
-    return have + int(length) if length and length.isdecimal() else None
-
-
-def _discard_other_file(archive: Archive, url: str, part: Path) -> None:
-    """Without a checksum, a part is only continued from the mirror that it came from."""
-    origin = _origin(part)
-    if part.exists() and not archive.checksum and (not origin.exists() or origin.read_text() != url):
-        _discard(part)
-
-
-def _discard(part: Path) -> None:
-    part.unlink(missing_ok=True)
-    _origin(part).unlink(missing_ok=True)
-
-
-def _origin(part: Path) -> Path:
-    return part.with_name(part.name + ".from")
 
 
 def _direct(url: str) -> str:

@@ -1,7 +1,7 @@
 """The paper's augmentation (crop, flip, colour jitter, grey), as a function of the seed and the step."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
@@ -35,15 +35,8 @@ class Draws:
 
     def part(self, rows: slice | NDArray[np.int64]) -> "Draws":
         """The numbers of some samples."""
-        return Draws(
-            self.area[rows],
-            self.ratio[rows],
-            self.place[rows],
-            self.flip[rows],
-            self.factors[:, rows],
-            self.order,
-            self.grey[rows],
-        )
+        per_sample = {name: getattr(self, name)[rows] for name in ("area", "ratio", "place", "flip", "grey")}
+        return replace(self, **per_sample, factors=self.factors[:, rows])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,13 +127,9 @@ class ImageFiles:
         """Paths relative to the root."""
         return self._paths.take(pa.array(np.atleast_1d(self._rows[rows]))).to_pylist()
 
-    @property
+    @cached_property
     def checksum(self) -> str:
         """SHA-256 of the paths and sizes of these files; a copy on another machine has the same."""
-        return self._checksum
-
-    @cached_property
-    def _checksum(self) -> str:
         if np.array_equal(self._rows, np.arange(len(self._paths))):  # no copy of all paths
             return self._index_checksum()
         return _checksum(self._paths.take(pa.array(self._rows)), self._all_sizes[self._rows])
@@ -157,7 +153,7 @@ class ImageFiles:
     def _changed(self, **attributes: Any) -> "ImageFiles":
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
-        made.__dict__.pop("_checksum", None)
+        made.__dict__.pop("checksum", None)
         made.__dict__.update(attributes)
         return made
 

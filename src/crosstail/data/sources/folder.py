@@ -1,6 +1,8 @@
 """The source "folder": ROOT/<domain>/<class>/<image>."""
 
+import errno
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
@@ -108,15 +110,17 @@ class _Scan:
                     continue
                 try:
                     found = entry.stat()
-                except FileNotFoundError:  # a dangling link
-                    others.append(name)
+                except OSError as error:
+                    if error.errno not in (errno.ENOENT, errno.ELOOP):
+                        raise
+                    others.append(name)  # a link that leads nowhere
                     continue
                 if S_ISREG(found.st_mode):
                     images.append((name, found.st_size, found.st_mtime_ns))
                 else:
                     folders.append(name)
         for name in (*folders, *(image[0] for image in images)):
-            if not _is_text(name):
+            if name.encode(errors="ignore").decode() != name:  # undecodable bytes are kept as surrogates
                 raise ValueError(f"{path}: the name {os.fsencode(name)!r} is not UTF-8; rename it")
         images.sort()
         numbers = np.array([image[1:] for image in images], np.int64).reshape(-1, 2)
@@ -172,37 +176,24 @@ class _Scan:
         )
 
     def _notes(self) -> list[str]:
-        notes = []
-        if self.ignored:
-            notes.append(f"{_several(self.ignored, 'file')} ignored: not an image in a class folder")
-        if self.too_deep:
-            notes.append(f"{_several(self.too_deep, 'folder')} ignored: inside a class folder")
-        if self.empty:
-            notes.append(f"{_several(self.empty, 'folder')} without images")
-        with_images = {domain for domain, _, _ in self.pairs}
-        bare = [f for f in self.directories if f and "/" not in f and f not in with_images]
-        if bare:
-            notes.append(f"{_several(bare, 'domain')} without images, left out")
-        classes = {name for _, name, _ in self.pairs}
-        gone = natural_order(pair.split("/")[1] for pair in self.empty if pair.split("/")[1] not in classes)
-        if gone:
-            notes.append(f"{_several(gone, 'class', 'classes')} without images in any domain, left out")
-        return notes
+        domains, classes = {domain for domain, _, _ in self.pairs}, {name for _, name, _ in self.pairs}
+        bare = [f for f in self.directories if f and "/" not in f and f not in domains]
+        gone = natural_order(name for _, _, name in (pair.partition("/") for pair in self.empty) if name not in classes)
+        found = (
+            (self.ignored, "file", "files", "ignored: not an image in a class folder"),
+            (self.too_deep, "folder", "folders", "ignored: inside a class folder"),
+            (self.empty, "folder", "folders", "without images"),
+            (bare, "domain", "domains", "without images, left out"),
+            (gone, "class", "classes", "without images in any domain, left out"),
+        )
+        return [f"{_several(names, one, many)} {what}" for names, one, many, what in found if names]
 
 
-def _several(names: list[str] | tuple[str, ...], one: str, many: str | None = None) -> str:
+def _several(names: Sequence[str], one: str, many: str) -> str:
     """The number of names, and the first three.
 
-    >>> _several(["a", "b", "c", "d"], "file")
+    >>> _several(["a", "b", "c", "d"], "file", "files")
     '4 files (a, b, c, …)'
     """
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    return f"{len(names)} {one if len(names) == 1 else many or one + 's'} ({shown})"
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return f"{len(names)} {one if len(names) == 1 else many} ({shown})"

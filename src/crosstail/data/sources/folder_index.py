@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from crosstail.cache import cache_folder, write_atomically
 from crosstail.data.images.files import file_state
 
-VERSION = 1
+VERSION = 2
 # Overwriting a file in place does not change its folder's modification time, so this many files are checked at each
 # load: all of most folders, within a tenth of a second, and evenly spaced ones in larger folders.
 CHECKED = 20_000

@@ -55,7 +55,7 @@ def own_files(dataset: DomainDataset) -> ImageFiles | None:
     return dataset.x if isinstance(dataset.x, ImageFiles) and type(dataset.x) is ImageFiles else None
 
 
-def equal_inputs(dataset: DomainDataset, progress: Progress, leave_out: Iterable[str] = ()) -> list[list[int]]:
+def equal_inputs(dataset: DomainDataset, progress: Progress | None = None, leave_out: Iterable[str] = ()) -> list[list[int]]:
     """Groups of rows with identical content: the bytes of files, or the values of anything else."""
     files, x, hashes = own_files(dataset), dataset.x, list[bytes]()
     if files is not None:
@@ -64,7 +64,8 @@ def equal_inputs(dataset: DomainDataset, progress: Progress, leave_out: Iterable
         return equal_files({row: files.root / name for row, name in named if name not in ignored}, progress)
     for rows in chunks(len(x)):
         hashes += map(digest, np.asarray(x[rows]))
-        progress("comparing", len(hashes), len(x))
+        if progress:
+            progress("comparing", len(hashes), len(x))
     return equal(enumerate(hashes))
 
 

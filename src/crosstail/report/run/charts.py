@@ -69,7 +69,7 @@ def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, number
     return chart
 
 
-def accuracy_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart:
+def accuracy_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.FacetChart:
     """Pair average per step on validation and test, with a ring around the reported evaluation."""
     base = _curve(table, "split:N", ["validation", "test"]).encode(
         y=alt.Y("accuracy:Q", title="pair average, %", scale=alt.Scale(zero=False)),
@@ -79,7 +79,7 @@ def accuracy_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart:
     return alt.layer(base.mark_line(point=True), ring, *_second_stage(table, stage_one))
 
 
-def loss_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart:
+def loss_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.FacetChart:
     """Each loss term per step."""
     base = _curve(table, "term:N", list(dict.fromkeys(table["term"]))).encode(
         y=alt.Y("loss:Q", title="loss"),

@@ -48,7 +48,7 @@ class ReportedRun:
             return []
         dataset = self.dataset.plain()
         try:
-            groups = equal_inputs(dataset, lambda what, done, total: None)
+            groups = equal_inputs(dataset)
         except (ValueError, OSError):  # an image that cannot be read
             return []
         found = exact_findings(describe(groups, dataset, exact=True), "image" if dataset.is_image else "row")

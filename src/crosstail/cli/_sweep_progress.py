@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SweepDisplay(AbstractContextManager["SweepDisplay"]):
-    """A bar per algorithm on a terminal, else a line per run."""
+    """One bar per method on a terminal, otherwise one line per run."""
 
     def __init__(self, console: Console, plan: "Plan") -> None:
         self._console = console
@@ -22,10 +22,10 @@ class SweepDisplay(AbstractContextManager["SweepDisplay"]):
         self._bars = Progress(
             *columns, TimeRemainingColumn(), failed, console=console, transient=True, disable=not console.is_terminal
         )
-        total = plan.runs_per_algorithm
-        self._tasks = {entry: self._bars.add_task(escape(entry), total=total, failed="") for entry in plan.algorithms}
-        self._failed = dict.fromkeys(plan.algorithms, 0)
-        self._done, self._total = 0, total * len(plan.algorithms)
+        total = plan.runs_per_method
+        self._tasks = {method: self._bars.add_task(escape(method), total=total, failed="") for method in plan.methods}
+        self._failed = dict.fromkeys(plan.methods, 0)
+        self._done, self._total = 0, total * len(plan.methods)
 
     def __enter__(self) -> "SweepDisplay":
         self._bars.start()
@@ -36,16 +36,14 @@ class SweepDisplay(AbstractContextManager["SweepDisplay"]):
 
     def tell(self, job: "Job", outcome: "Outcome") -> None:
         """Show that a run has ended."""
-        from crosstail.sweep.plan import entry_of
-
-        entry = entry_of(job.spec.algorithm, job.spec.decouple)
+        method = job.spec.method
         self._done += 1
         if outcome.how == "failed":
-            self._failed[entry] += 1
-            self._bars.update(self._tasks[entry], failed=f"{self._failed[entry]} failed")
-        self._bars.advance(self._tasks[entry])
+            self._failed[method] += 1
+            self._bars.update(self._tasks[method], failed=f"{self._failed[method]} failed")
+        self._bars.advance(self._tasks[method])
         if not self._console.is_terminal and outcome.how != "kept":
             fold = f", unseen {job.spec.unseen}" if job.spec.unseen else ""
             why = f": {outcome.error[-1]}" if outcome.how == "failed" and outcome.error else ""
-            line = f"{self._done}/{self._total} {entry}, {job.name}{fold}: {outcome.how}{why}"
+            line = f"{self._done}/{self._total} {method}, {job.name}{fold}: {outcome.how}{why}"
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
