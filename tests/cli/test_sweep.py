@@ -100,7 +100,9 @@ def test_select_writes_what_fit_takes(crosstail, swept):
         ("erm", 2, 0),
         ("boda:retrain", 2, 0),
     ]
-    words = "fit v.npz --algorithm boda --second-stage retrain --width 8 --steps 6 --batch-size 4 --evaluations 2 --json"
+    words = (
+        "fit v.npz --algorithm boda --second-stage retrain --width 8 --steps 6 --batch-size 4 --evaluations 2 --json"
+    )
     result = json.loads(crosstail(f"{words} --hparams best.json --out run").out)
     key = msgspec.convert(result["spec"], RunSpec).key
     assert Store(swept).results()[key].test["average"] == result["test"]["average"]  # the same run as in the sweep
