@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from crosstail.training import RunSpec
-
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 

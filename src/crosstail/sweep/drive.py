@@ -17,13 +17,13 @@ from crosstail.training.progress import Progress
 from crosstail.training.result import DataFacts
 from crosstail.training.spec import RunSpec
 
-POLL = 0.5  # seconds between two looks at runs that others work on
+POLL = 0.5  # seconds between two checks of runs that other processes work on
 
 Event = tuple[Job, Outcome]
 
 
 def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | None = None) -> Iterator[Event]:
-    """Do what a plan asks for and is not done yet; yield every run with its outcome as soon as that is known.
+    """Execute the runs of a plan that are not finished; yield every run with its outcome as soon as it is known.
 
     Runs that were finished before come first, as "kept". A run that failed before is tried once more. Progress is
     reported while the data are loaded, before the first run; data that have changed since the sweep was started are
@@ -71,7 +71,7 @@ def check(plan: Plan, source: DomainDataset, progress: Progress | None = None) -
 
 
 def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
-    """The known trials, then those that the search proposes."""
+    """Run the known trials, then those that the search proposes."""
     begun = dict.fromkeys(plan.methods, 0)
     while True:
         jobs = []
@@ -92,7 +92,7 @@ def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
 
 
 def _by_data(plan: Plan, jobs: Sequence[Job]) -> list[Job]:
-    """Runs on the same data one after the other: workers keep the data."""
+    """Sort jobs so that runs on the same data follow each other: workers cache their data."""
     return sorted(jobs, key=lambda job: plan.unseen.index(job.spec.unseen))
 
 

@@ -269,7 +269,7 @@ def over_seeds(differences: Sequence[Difference]) -> Difference:
 
 
 def recommendation(board: Sequence[Standing], samples: int) -> str:
-    """Two sentences: the method that is best on validation, how certain that is, and the cheapest that may be as good."""
+    """Two sentences: which method is best on validation, how certain that is, and the cheapest that may equal it."""
     first, *others = board
     equal = sum(row.validation == first.validation for row in others)
     shared = f", shared with {equal} other{'s' * (equal > 1)}" if equal else ""
