@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from crosstail.training import RunSpec
-
 from crosstail.training.fit import fit
 
 WAYS = {
