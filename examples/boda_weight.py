@@ -1,4 +1,4 @@
-"""BoDA's weight ω on the made digits, by validation accuracy alone, three seeds each: docs/results/boda-weight.md.
+"""BoDA's weight ω on the synthetic digits, by validation accuracy alone, three seeds each: docs/results/boda-weight.md.
 
 About fifteen minutes on two cores; finished runs are not run again:
 
@@ -30,7 +30,7 @@ def run(job: tuple[RunSpec, Path]) -> list[float]:
     spec, out = job
     fit(spec, out)
     records = RunFolder(out).records()
-    return [100 * max(r["validation"]["pair_average"] for r in records if r["stage"] == stage) for stage in (1, 2)]
+    return [100 * max(r.validation.pair_average or 0.0 for r in records if r.stage == stage) for stage in (1, 2)]
 
 
 def main() -> None:
@@ -40,10 +40,10 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     lines = [
-        "# The weight of BoDA's term on the made digits",
+        "# The weight of BoDA's term on the synthetic digits",
         "",
         f"`digits`, batches of 3 × 24, {SEEDS} seeds, mean ± standard deviation of the best **validation**",
-        "pair average in percent, before and after the second stage; no test figure was used. Made by",
+        "pair average in percent, before and after the second stage; test accuracy was not used. Made by",
         "`python examples/boda_weight.py`.",
         "",
         "| network | method | first stage | second stage |",
@@ -52,7 +52,13 @@ def main() -> None:
     with ProcessPoolExecutor(arguments.workers) as pool:
         for setting, words in SETTINGS.items():
             for method, (algorithm, hparams) in METHODS.items():
-                named = {"dataset": "digits", "algorithm": algorithm, "hparams": hparams, "decouple": True, **words}
+                named = {
+                    "dataset": "digits",
+                    "algorithm": algorithm,
+                    "hparams": hparams,
+                    "second_stage": "retrain",
+                    **words,
+                }
                 specs = [RunSpec(seed=seed, **named) for seed in range(SEEDS)]
                 figures = np.array(list(pool.map(run, [(spec, arguments.out / spec.key) for spec in specs])))
                 cells = [f"{m:.1f} ± {s:.1f}" for m, s in zip(figures.mean(0), figures.std(0, ddof=1), strict=True)]

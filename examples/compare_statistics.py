@@ -43,9 +43,9 @@ for setting, words in SETTINGS.items():
             results = []
             for seed in range(3):
                 spec = RunSpec(dataset="digits", algorithm=algorithm, hparams=hparams, seed=seed, **words)
-                results.append(fit(spec, arguments.out / spec.key))
-            accuracy = 100 * np.array([r["test"]["pair_average"] for r in results])
-            seconds = np.array([r["seconds"] for r in results])
+                results.append(fit(spec, arguments.out / spec.key).result)
+            accuracy = 100 * np.array([r.test.pair_average for r in results])
+            seconds = np.array([r.seconds for r in results])
             lines.append(
                 f"| {setting}, {words['steps']} steps | {algorithm} | {way} | {accuracy.mean():.1f} ± "
                 f"{accuracy.std(ddof=1):.1f} | {seconds.mean():.1f} ± {seconds.std(ddof=1):.1f} |"

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 
@@ -21,8 +22,8 @@ from crosstail.training.fit import fit
 SEEDS = 3
 WORDS = {"dataset": "digits", "backbone": "efficientnet_lite0", "freeze": True, "steps": 300}
 MORE = [
-    ("boda --decouple", {"algorithm": "boda", "decouple": True}),
-    ("bsoftmax --decouple", {"algorithm": "bsoftmax", "decouple": True}),
+    ("boda:retrain", {"algorithm": "boda", "second_stage": "retrain"}),
+    ("bsoftmax:retrain", {"algorithm": "bsoftmax", "second_stage": "retrain"}),
     ("boda+bsoftmax", {"algorithm": "boda+bsoftmax"}),
     ("boda+coral", {"algorithm": "boda+coral"}),
     ("erm --average", {"algorithm": "erm", "average": True}),
@@ -32,7 +33,7 @@ MORE = [
 def run(job: tuple[RunSpec, Path]) -> dict[str, Any]:
     """One run, on one thread."""
     torch.set_num_threads(1)
-    return fit(*job)
+    return msgspec.to_builtins(fit(*job).result)
 
 
 def cell(results: list[dict[str, Any]], *path: str) -> str:
@@ -64,7 +65,7 @@ def main() -> None:
             results[spec.key] = result
             print(f"{number} / {len(jobs)}: {spec.algorithm} {100 * result['test']['pair_average']:.1f}", flush=True)
     lines = [
-        "# Every algorithm on the made digits",
+        "# Every algorithm on the synthetic digits",
         "",
         "`crosstail fit digits --backbone efficientnet_lite0 --freeze --algorithm NAME --steps 300` with every",
         "algorithm's defaults: no hyperparameter was searched, so this shows what works as it is, not what is best.",

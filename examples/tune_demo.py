@@ -27,9 +27,9 @@ for method in demo.METHODS:
         spec = demo.spec(method, seed=0)
         hparams = algorithms.draw(algorithms.find(spec.algorithm).Hparams, trial)
         spec = replace(spec, hparams=hparams)
-        result = fit(spec, arguments.out / spec.key)
-        trials.append((result["validation"]["pair_average"], -trial, hparams))
-        print(f"{method} trial {trial}: validation {result['validation']['pair_average']:.3f} {hparams}", flush=True)
+        accuracy = fit(spec, arguments.out / spec.key).result.validation.pair_average or 0.0
+        trials.append((accuracy, -trial, hparams))
+        print(f"{method} trial {trial}: validation {accuracy:.3f} {hparams}", flush=True)
     chosen[method] = max(trials)[2]
 target = Path(demo.__file__).with_name("demo_hparams.json")
 target.write_text(json.dumps(chosen, indent=1) + "\n", encoding="utf-8")
