@@ -1,7 +1,7 @@
-"""Search the demo's hyperparameters: 20 random trials per method, the best on validation, the same budget for all.
+"""Search the demo's hyperparameters: 20 random trials per method, selected on validation.
 
-Trial 0 is the defaults. Writes src/crosstail/cli/demo_hparams.json and, beside --out, every trial's figures; a trial
-that is there already is not run again. About five minutes on two cores:
+Trial 0 has the defaults. Writes src/crosstail/cli/demo_hparams.json, and the runs to --out; finished runs are not
+repeated. Takes about five minutes on two cores:
 
     python examples/tune_demo.py --out runs/tune
 """
