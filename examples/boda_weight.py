@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""BoDA's weight ω on the synthetic digits, by validation accuracy alone, three seeds each: docs/results/boda-weight.md.
-=======
 """Compare weights ω of BoDA's term on the synthetic digits, by validation accuracy: docs/results/boda-weight.md.
->>>>>>> docs
 
 Takes about fifteen minutes on two cores. Finished runs are not repeated:
 
@@ -32,14 +28,8 @@ def run(job: tuple[RunSpec, Path]) -> list[float]:
     """Best validation accuracy of each of the two stages of a run, in percent."""
     torch.set_num_threads(1)
     spec, out = job
-<<<<<<< HEAD
-    fit(spec, out)
-    records = RunFolder(out).records()
-    return [100 * max(r.validation.pair_average or 0.0 for r in records if r.stage == stage) for stage in (1, 2)]
-=======
     records = fit(spec, out).folder.records()
     return [100 * max(r.validation.pair_average or 0 for r in records if r.stage == stage) for stage in (1, 2)]
->>>>>>> docs
 
 
 def main() -> None:
@@ -51,34 +41,14 @@ def main() -> None:
     lines = [
         "# The weight of BoDA's term on the synthetic digits",
         "",
-<<<<<<< HEAD
-        f"`digits`, batches of 3 × 24, {SEEDS} seeds, mean ± standard deviation of the best **validation**",
-        "pair average in percent, before and after the second stage; test accuracy was not used. Made by",
-=======
         f"`digits`, batches of 3 × 24, {SEEDS} seeds. Mean ± standard deviation of the best **validation** pair",
         "average in percent, before and after the second stage; the test set was not used. Written by",
->>>>>>> docs
         "`python examples/boda_weight.py`.",
         "",
         "| network | algorithm | stage one | second stage |",
         "|---|---|---|---|",
     ]
     with ProcessPoolExecutor(arguments.workers) as pool:
-<<<<<<< HEAD
-        for setting, words in SETTINGS.items():
-            for method, (algorithm, hparams) in METHODS.items():
-                named = {
-                    "dataset": "digits",
-                    "algorithm": algorithm,
-                    "hparams": hparams,
-                    "second_stage": "retrain",
-                    **words,
-                }
-                specs = [RunSpec(seed=seed, **named) for seed in range(SEEDS)]
-                figures = np.array(list(pool.map(run, [(spec, arguments.out / spec.key) for spec in specs])))
-                cells = [f"{m:.1f} ± {s:.1f}" for m, s in zip(figures.mean(0), figures.std(0, ddof=1), strict=True)]
-                lines.append(f"| {setting}, {words['steps']} steps | {method} | {' | '.join(cells)} |")
-=======
         for setting, fields in SETTINGS.items():
             for name, (algorithm, hparams) in ALGORITHMS.items():
                 shared = RunSpec(
@@ -88,7 +58,6 @@ def main() -> None:
                 best = np.array(list(pool.map(run, [(spec, arguments.out / spec.key) for spec in specs])))
                 cells = [f"{m:.1f} ± {s:.1f}" for m, s in zip(best.mean(0), best.std(0, ddof=1), strict=True)]
                 lines.append(f"| {setting}, {fields['steps']} steps | {name} | {' | '.join(cells)} |")
->>>>>>> docs
                 print(lines[-1], flush=True)
     target = Path(__file__).parents[1] / "docs/results/boda-weight.md"
     target.write_text("\n".join(lines) + "\n", encoding="utf-8")

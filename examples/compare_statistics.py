@@ -42,17 +42,10 @@ for setting, fields in SETTINGS.items():
         for way, hparams in ways.items():
             results = []
             for seed in range(3):
-<<<<<<< HEAD
-                spec = RunSpec(dataset="digits", algorithm=algorithm, hparams=hparams, seed=seed, **words)
-                results.append(fit(spec, arguments.out / spec.key).result)
-            accuracy = 100 * np.array([r.test.pair_average for r in results])
-            seconds = np.array([r.seconds for r in results])
-=======
                 spec = RunSpec(dataset="digits", algorithm=algorithm, hparams=hparams, seed=seed, **fields)
                 results.append(fit(spec, arguments.out / spec.key).result)
             accuracy = 100 * np.array([result.test.pair_average for result in results])
             seconds = np.array([result.seconds for result in results])
->>>>>>> docs
             lines.append(
                 f"| {setting}, {fields['steps']} steps | {algorithm} | {way} | {accuracy.mean():.1f} ± "
                 f"{accuracy.std(ddof=1):.1f} | {seconds.mean():.1f} ± {seconds.std(ddof=1):.1f} |"

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import torch
 
@@ -22,13 +21,8 @@ from crosstail.training.fit import fit
 from crosstail.training.result import SplitAccuracy
 
 SEEDS = 3
-<<<<<<< HEAD
-WORDS = {"dataset": "digits", "backbone": "efficientnet_lite0", "freeze": True, "steps": 300}
-MORE = [
-=======
 SHARED = RunSpec(dataset="digits", backbone="efficientnet_lite0", freeze=True, steps=300)
 COMBINED: list[tuple[str, dict[str, Any]]] = [
->>>>>>> docs
     ("boda:retrain", {"algorithm": "boda", "second_stage": "retrain"}),
     ("bsoftmax:retrain", {"algorithm": "bsoftmax", "second_stage": "retrain"}),
     ("boda+bsoftmax", {"algorithm": "boda+bsoftmax"}),
@@ -40,11 +34,7 @@ COMBINED: list[tuple[str, dict[str, Any]]] = [
 def run(job: tuple[RunSpec, Path]) -> SplitAccuracy:
     """Test accuracies of one run, trained on one thread."""
     torch.set_num_threads(1)
-<<<<<<< HEAD
-    return msgspec.to_builtins(fit(*job).result)
-=======
     return fit(*job).result.test
->>>>>>> docs
 
 
 def cell(accuracies: Iterable[float | None]) -> str:
