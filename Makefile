@@ -1,9 +1,9 @@
-# Every target sets up what it needs: a fresh clone and `make demo` are enough.
+# Each target installs what it needs, so `make demo` works in a fresh clone.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# A file of tests is one process's, for what its tests share.
+# The tests of a file run in one process, because they share fixtures.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 
 .PHONY: help setup demo test check docs bench clean
@@ -15,7 +15,7 @@ setup: $(STAMP)  ## create .venv and install crosstail with its development tool
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "crosstail needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
+	  { echo "crosstail needs Python 3.11 or newer; specify one with: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) (about three minutes the first time) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
@@ -24,24 +24,24 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup      ## train ERM and BoDA on synthetic digits and write demo/report.html, at most 4 minutes
 	$(BIN)/crosstail demo --out demo
 
-test: setup      ## format, lint, types, import layers and every test: what CI runs
+test: setup      ## run everything CI runs: format, lint, types and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(PARALLEL)
 
-check: setup     ## format the code in place, then everything that `make test` does but the slow tests
+check: setup     ## format in place, then run `make test` without the slow tests
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow'
 
-docs: setup      ## the documentation as a site that needs no network: site/index.html
+docs: setup      ## build the documentation, readable offline: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
-bench: setup     ## speed and memory against stated peers, as ratios
+bench: setup     ## measure speed and memory relative to reference implementations
 	$(BIN)/python -m bench
 
-clean:           ## remove .venv and everything that the other targets made
+clean:           ## remove .venv and everything the other targets created
 	rm -rf $(VENV) demo build site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -45,7 +45,7 @@ def write_embeddings(path: Path, rows: int, classes: int = CLASSES, features: in
 
 def short_fit(path: str, head: str) -> None:
     """What is measured: loading, both stages with BoDA's statistics, evaluations and the graph at the end."""
-    spec = RunSpec(dataset=path, algorithm="boda", backbone=head, decouple=True, steps=10, evaluations=1)
+    spec = RunSpec(dataset=path, algorithm="boda", backbone=head, second_stage="retrain", steps=10, evaluations=1)
     fit(spec, Path(path).with_suffix(f".{head}"))
 
 

@@ -1,4 +1,4 @@
-"""Write the table of docs/algorithms.md from what the algorithms' files say: `python examples/algorithm_page.py`."""
+"""Write the tables of docs/algorithms.md from the algorithms themselves: `python examples/algorithm_page.py`."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -39,7 +39,7 @@ def _described(name: str, default: Any, about: Mapping[str, Any]) -> str:
 
 
 def page(text: str) -> str:
-    """The page with a new table between its two marks."""
+    """The page with new tables between its two markers."""
     before, rest = text.split(BEGIN)
     return before + BEGIN + table() + END + rest.split(END)[1]
 

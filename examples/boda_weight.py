@@ -1,63 +1,63 @@
-"""BoDA's weight ω on the made digits, by validation accuracy alone, three seeds each: docs/results/boda-weight.md.
+"""Compare weights ω of BoDA's term on the synthetic digits, by validation accuracy: docs/results/boda-weight.md.
 
-About fifteen minutes on two cores; finished runs are not run again:
+Takes about fifteen minutes on two cores. Finished runs are not repeated:
 
     python examples/boda_weight.py --out runs/boda-weight
 """
 
 import argparse
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from crosstail.training import RunSpec
-
 from crosstail.training.fit import fit
-from crosstail.training.folder import RunFolder
 
 SEEDS = 3
 SETTINGS = {
     "frozen EfficientNet-Lite0, MLP of 256": {"backbone": "efficientnet_lite0", "freeze": True, "steps": 300},
     "small CNN of width 16 from pixels": {"backbone": "small_cnn", "width": 16, "steps": 600},
 }
-METHODS = {"ERM": ("erm", {})} | {f"BoDA, ω = {w}": ("boda", {"weight": w}) for w in (0.03, 0.1, 0.3, 1.0, 3.0)}
+ALGORITHMS = {"ERM": ("erm", {})} | {f"BoDA, ω = {w}": ("boda", {"weight": w}) for w in (0.03, 0.1, 0.3, 1.0, 3.0)}
 
 
 def run(job: tuple[RunSpec, Path]) -> list[float]:
-    """The best validation accuracy of each of a run's two stages, in percent."""
+    """Best validation accuracy of each of the two stages of a run, in percent."""
     torch.set_num_threads(1)
     spec, out = job
-    fit(spec, out)
-    records = RunFolder(out).records()
-    return [100 * max(r["validation"]["pair_average"] for r in records if r["stage"] == stage) for stage in (1, 2)]
+    records = fit(spec, out).folder.records()
+    return [100 * max(r.validation.pair_average or 0 for r in records if r.stage == stage) for stage in (1, 2)]
 
 
 def main() -> None:
-    """Run what is not finished, and write the page."""
+    """Complete the runs and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("runs/boda-weight"))
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     lines = [
-        "# The weight of BoDA's term on the made digits",
+        "# The weight of BoDA's term on the synthetic digits",
         "",
-        f"`digits`, batches of 3 × 24, {SEEDS} seeds, mean ± standard deviation of the best **validation**",
-        "pair average in percent, before and after the second stage; no test figure was used. Made by",
+        f"`digits`, batches of 3 × 24, {SEEDS} seeds. Mean ± standard deviation of the best **validation** pair",
+        "average in percent, before and after the second stage; the test set was not used. Written by",
         "`python examples/boda_weight.py`.",
         "",
-        "| network | method | first stage | second stage |",
+        "| network | algorithm | stage one | second stage |",
         "|---|---|---|---|",
     ]
     with ProcessPoolExecutor(arguments.workers) as pool:
-        for setting, words in SETTINGS.items():
-            for method, (algorithm, hparams) in METHODS.items():
-                named = {"dataset": "digits", "algorithm": algorithm, "hparams": hparams, "decouple": True, **words}
-                specs = [RunSpec(seed=seed, **named) for seed in range(SEEDS)]
-                figures = np.array(list(pool.map(run, [(spec, arguments.out / spec.key) for spec in specs])))
-                cells = [f"{m:.1f} ± {s:.1f}" for m, s in zip(figures.mean(0), figures.std(0, ddof=1), strict=True)]
-                lines.append(f"| {setting}, {words['steps']} steps | {method} | {' | '.join(cells)} |")
+        for setting, fields in SETTINGS.items():
+            for name, (algorithm, hparams) in ALGORITHMS.items():
+                shared = RunSpec(
+                    dataset="digits", algorithm=algorithm, second_stage="retrain", hparams=hparams, **fields
+                )
+                specs = [replace(shared, seed=seed) for seed in range(SEEDS)]
+                best = np.array(list(pool.map(run, [(spec, arguments.out / spec.key) for spec in specs])))
+                cells = [f"{m:.1f} ± {s:.1f}" for m, s in zip(best.mean(0), best.std(0, ddof=1), strict=True)]
+                lines.append(f"| {setting}, {fields['steps']} steps | {name} | {' | '.join(cells)} |")
                 print(lines[-1], flush=True)
     target = Path(__file__).parents[1] / "docs/results/boda-weight.md"
     target.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,6 +1,6 @@
 """Train small models on the synthetic digits and draw the charts of docs/gallery.md from them.
 
-About five minutes on one core; finished runs are not run again:
+Takes about five minutes on one core. Finished runs are not repeated:
 
     python examples/gallery.py --out runs/gallery
 """
@@ -56,6 +56,6 @@ for words in COMMANDS:
     main(shlex.split(words))
 PICTURES.mkdir(parents=True, exist_ok=True)
 for name, file in KEPT.items():
-    # In 256 colours, and so in few bytes.
+    # 256 colours keep the files small.
     Image.open(file).convert("RGB").quantize(256).save(PICTURES / f"{name}.png", optimize=True)
 print(Path("report-sweep/tables/results-digits.md").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Lightning's Trainer with BoDA's term added; the lines that it needs are marked.
+"""Add the BoDA loss to a Lightning module. The lines it takes are marked `# boda`.
 
 pip install pytorch-lightning
 python examples/loop_lightning.py
@@ -7,7 +7,7 @@ python examples/loop_lightning.py
 import pytorch_lightning as pl
 import torch
 import torch.nn.functional as F
-from made_data import COUNTS, made_data
+from synthetic_images import COUNTS, synthetic_images
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -40,14 +40,14 @@ class Classifier(pl.LightningModule):
 
 
 pl.seed_everything(0, verbose=False)
-x, y, domain = made_data(COUNTS, seed=1)
+x, y, domain = synthetic_images(COUNTS, seed=1)
 dataset = TensorDataset(x, y, domain)  # boda, before: dataset = TensorDataset(x, y)
 model = Classifier()
 quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
 trainer = pl.Trainer(max_epochs=10, accelerator="cpu", **quiet)
 trainer.fit(model, DataLoader(dataset, batch_size=32, shuffle=True))
 
-x, y, domain = made_data(torch.full((3, 4), 50), seed=2)
+x, y, domain = synthetic_images(torch.full((3, 4), 50), seed=2)
 with torch.no_grad():
     predicted = model(x).argmax(1)
 accuracy = PairAccuracy.from_predictions(predicted, y, domain, num_domains=3, num_classes=4)

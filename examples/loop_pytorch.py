@@ -1,11 +1,11 @@
-"""A bare PyTorch loop with BoDA's term added; the lines that it needs are marked.
+"""Add the BoDA loss to a plain PyTorch loop. The lines it takes are marked `# boda`.
 
 python examples/loop_pytorch.py
 """
 
 import torch
 import torch.nn.functional as F
-from made_data import COUNTS, made_data
+from synthetic_images import COUNTS, synthetic_images
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -13,7 +13,7 @@ from crosstail.losses import BoDALoss  # boda
 from crosstail.metrics import PairAccuracy
 
 torch.manual_seed(0)
-x, y, domain = made_data(COUNTS, seed=1)
+x, y, domain = synthetic_images(COUNTS, seed=1)
 dataset = TensorDataset(x, y, domain)  # boda, before: dataset = TensorDataset(x, y)
 body = nn.Sequential(nn.Flatten(), nn.Linear(768, 64), nn.ReLU())
 head = nn.Linear(64, 4)
@@ -31,7 +31,7 @@ for epoch in range(10):
         optimizer.step()
     print(f"epoch {epoch}: loss {loss.item():.3f}")
 
-x, y, domain = made_data(torch.full((3, 4), 50), seed=2)
+x, y, domain = synthetic_images(torch.full((3, 4), 50), seed=2)
 with torch.no_grad():
     predicted = head(body(x)).argmax(1)
 accuracy = PairAccuracy.from_predictions(predicted, y, domain, num_domains=3, num_classes=4)

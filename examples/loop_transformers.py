@@ -1,11 +1,11 @@
-"""Hugging Face's Trainer and a small ResNet with BoDA's term added; the lines that it needs are marked.
+"""Add the BoDA loss to a Hugging Face Trainer with a small ResNet. The lines it takes are marked `# boda`.
 
 pip install transformers accelerate
 python examples/loop_transformers.py
 """
 
 import torch
-from made_data import COUNTS, made_data
+from synthetic_images import COUNTS, synthetic_images
 from transformers import ResNetConfig, ResNetForImageClassification, Trainer, TrainingArguments, set_seed
 
 from crosstail.losses import BoDALoss  # boda
@@ -13,7 +13,7 @@ from crosstail.metrics import PairAccuracy
 
 
 class BoDATrainer(Trainer):  # boda
-    """Adds the term on the features that the classifier sees."""  # boda
+    """Adds the BoDA loss on the input of the classifier."""  # boda
 
     criterion = BoDALoss(num_domains=3, num_classes=4, num_features=32, counts=COUNTS)  # boda
 
@@ -26,7 +26,7 @@ class BoDATrainer(Trainer):  # boda
 
 
 set_seed(0)
-x, y, domain = made_data(COUNTS, seed=1, noise=3)
+x, y, domain = synthetic_images(COUNTS, seed=1, noise=3)
 rows = [{"pixel_values": x[i], "labels": y[i]} for i in range(len(y))]
 rows = [row | {"domain": domain[i]} for i, row in enumerate(rows)]  # boda
 shape = {"embedding_size": 16, "hidden_sizes": [16, 32], "depths": [1, 1], "layer_type": "basic"}
@@ -42,7 +42,7 @@ args = TrainingArguments(
 )
 BoDATrainer(model, args, train_dataset=rows).train()  # boda, before: Trainer(model, args, train_dataset=rows).train()
 
-x, y, domain = made_data(torch.full((3, 4), 50), seed=2, noise=3)
+x, y, domain = synthetic_images(torch.full((3, 4), 50), seed=2, noise=3)
 with torch.no_grad():
     predicted = model.eval()(x).logits.argmax(1)
 accuracy = PairAccuracy.from_predictions(predicted, y, domain, num_domains=3, num_classes=4)

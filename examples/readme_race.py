@@ -1,4 +1,4 @@
-"""Draw README's chart of a race, and write its leaderboard: docs/images/race.png, docs/results/race-….md.
+"""Draw the chart of a race in README.md and write its leaderboard: docs/images/race.png, docs/results/race-….md.
 
 crosstail race office-caltech10/ --workers 2 --out race
 python examples/readme_race.py race --took "6 minutes on two cores"
@@ -12,8 +12,8 @@ from types import SimpleNamespace
 from crosstail.report.compare.race_page import board_chart, board_table, leaderboard
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("race", type=Path, help="the folder of a race")
-parser.add_argument("--took", required=True, help="how long it took, on what machine")
+parser.add_argument("race", type=Path, help="folder of a race")
+parser.add_argument("--took", required=True, help="how long the race took, and on what machine")
 arguments = parser.parse_args()
 
 text = (arguments.race / "race.json").read_text(encoding="utf-8")
@@ -26,19 +26,19 @@ name, others = Path(race.dataset).name, len(table.rows) - 1
 lines = [
     f"# A race on {name}",
     "",
-    f"`crosstail race {name}/`: {others + 1} algorithms, {race.trials} trials of {race.steps} steps each,",
+    f"`crosstail race {name}/`: {others + 1} methods, {race.trials} trials of {race.steps} steps each,",
     f"then {race.seeds} seeds of the best on validation; frozen {race.backbone} features.",
-    f"{arguments.took}.",
+    f"It took {arguments.took}.",
     "How to read it: [race.md](../race.md). Written by `python examples/readme_race.py`.",
     "",
     f"> {race.recommendation}",
     "",
-    f"Of the {others} others, {others - len(table.faint)} are not behind the first by more than the noise of",
+    f"Of the {others} other methods, {others - len(table.faint)} are within noise of the first on",
     f"{race.samples} test samples, so their order says little.",
     "",
     "![Dots with intervals: test accuracy of each algorithm](../images/race.png)",
     "",
-    "*Best on validation (grey tick) first; marks: mean test accuracy over all pairs, with 95 % intervals.*",
+    "*Ordered by validation accuracy (grey tick); marks: mean test accuracy over pairs, with 95 % intervals.*",
     "",
     f"| {table.header[0]} | family | {' | '.join(table.header[1:])} |",
     "|---|---|" + "---|" * (len(table.header) - 1),

@@ -1,7 +1,7 @@
-"""Write docs/results/speed.md and its pictures from the records of the benchmarks.
+"""Write docs/results/speed.md and its charts from the records of the benchmarks.
 
 python -m bench --json docs/results/speed.json
-python examples/speed_page.py [--growth]     # with --growth, memory is measured again first (some minutes)
+python examples/speed_page.py [--growth]     # --growth first measures memory again, which takes some minutes
 """
 
 import argparse
@@ -20,7 +20,7 @@ AXES = {"samples": "N", "pairs": "P", "features": "F"}
 
 
 def limits_table(record: list[dict[str, object]]) -> pd.DataFrame:
-    """How much of its limit each figure takes up: 1 is the limit, less is better."""
+    """The share of its limit that each measurement uses: 1 is the limit, less is better."""
     table = pd.DataFrame(record)
     measured = table["ratio"].astype(float).fillna(table["ours"])
     used = measured / table["limit"]
@@ -31,10 +31,12 @@ def limits_table(record: list[dict[str, object]]) -> pd.DataFrame:
 
 
 def limits_chart(table: pd.DataFrame) -> alt.LayerChart:
-    """One dot per figure on a logarithmic axis, and a line at the limit."""
+    """One dot per measurement on a logarithmic axis, and a line at the limit."""
     missed = int((table["used"] > 1).sum())
     title = (
-        f"{len(table) - missed} of {len(table)} figures keep their limits" if missed else "Every figure keeps its limit"
+        f"{len(table) - missed} of {len(table)} measurements are within their limits"
+        if missed
+        else "All measurements are within their limits"
     )
     steps = table[table["bench"] == "step"]
     slowest = steps.nlargest(1, "used").assign(label=lambda t: t["label"] + f" (slowest of {len(steps)})")
@@ -51,7 +53,7 @@ def limits_chart(table: pd.DataFrame) -> alt.LayerChart:
 
 
 def growth_chart(growth: list[dict[str, float]]) -> alt.HConcatChart:
-    """Peak memory against each size, the other two fixed."""
+    """Peak memory against each size, with the other two fixed."""
     table = pd.DataFrame(growth)
     usual = table[list(AXES)].mode().iloc[0]
     top = float(table["MiB"].max()) * 1.1
@@ -63,14 +65,14 @@ def growth_chart(growth: list[dict[str, float]]) -> alt.HConcatChart:
         base = alt.Chart(shown, width=200, height=180, title=alt.TitleParams(title, subtitle=fixed)).encode(
             x=alt.X(f"{name}:Q", title=title, axis=alt.Axis(format="~s", tickCount=4))
         )
-        y = alt.Y("MiB:Q", title="peak beside the file, MiB", scale=alt.Scale(domain=[0, top]))
+        y = alt.Y("MiB:Q", title="peak without the file, MiB", scale=alt.Scale(domain=[0, top]))
         dots = base.mark_point(filled=True, size=50, color=PALETTE[0]).encode(y=y)
         panels.append(dots + base.mark_line(color=PALETTE[0]).encode(y="mean(MiB):Q"))
     return alt.hconcat(*panels)
 
 
 def amount(value: float, unit: str) -> str:
-    """With its unit."""
+    """A value with its unit."""
     if unit == "MiB":
         return f"{value:,.0f} MiB"
     return f"{1000 * value:.1f} ms" if value < 1 else f"{value:.1f} s"
@@ -80,15 +82,15 @@ def row(entry: dict[str, object]) -> str:
     """One line of the table."""
     ratio, limit = entry["ratio"], float(str(entry["limit"]))
     bound = f"{limit:g}" if ratio is not None else amount(limit, str(entry["unit"]))
-    figure = f"{float(str(ratio)):.2f}" if ratio is not None else ""
+    shown = f"{float(str(ratio)):.2f}" if ratio is not None else ""
     ours = amount(float(str(entry["ours"])), str(entry["unit"]))
-    return f"| `{entry['bench']}` | {entry['name']} | {ours} | {entry['peer']} | {figure} | {entry['sense']} {bound} |"
+    return f"| `{entry['bench']}` | {entry['name']} | {ours} | {entry['peer']} | {shown} | {entry['sense']} {bound} |"
 
 
 def main() -> None:
-    """Measure if asked, draw, write."""
+    """Draw the charts and write the page; with --growth, measure memory first."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--growth", action="store_true", help="measure how memory grows")
+    parser.add_argument("--growth", action="store_true", help="measure again how memory grows")
     if parser.parse_args().growth:
         from bench.memory import growth
 
@@ -101,20 +103,20 @@ def main() -> None:
         chart.save(file, scale_factor=2.0)
         Image.open(file).convert("RGB").quantize(64).save(file, optimize=True)  # a tenth of the size
     missed = table[table["used"] > 1]["label"].tolist()
-    words = "All limits are kept." if not missed else f"Beyond their limits: {'; '.join(missed)}."
+    summary = f"Over their limits: {'; '.join(missed)}." if missed else "All measurements are within their limits."
     loads = table["load"]
     text = (DOCS / "results" / "speed.md").read_text(encoding="utf-8")
     before, _, rest = text.partition("<!-- table -->\n")
     _, _, after = rest.partition("<!-- end of table -->\n")
     lines = [
-        f"{words} The machine's load was {loads.min():.1f} to {loads.max():.1f} on two cores.",
+        f"{summary} The load of the machine was {loads.min():.1f} to {loads.max():.1f} on two cores.",
         "",
-        "| `python -m bench …` | what | ours | against | ratio | limit |",
+        "| `python -m bench …` | measurement | ours | reference | ratio | limit |",
         "|---|---|---|---|---|---|",
         *map(row, record),
     ]
-    made = "\n".join(lines) + "\n"
-    page = f"{before}<!-- table -->\n{made}<!-- end of table -->\n{after}"
+    new = "\n".join(lines) + "\n"
+    page = f"{before}<!-- table -->\n{new}<!-- end of table -->\n{after}"
     (DOCS / "results" / "speed.md").write_text(page, encoding="utf-8")
 
 

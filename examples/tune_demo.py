@@ -1,7 +1,7 @@
-"""Search the demo's hyperparameters: 20 random trials per method, the best on validation, the same budget for all.
+"""Search the demo's hyperparameters: 20 random trials per method, selected on validation.
 
-Trial 0 is the defaults. Writes src/crosstail/cli/demo_hparams.json and, beside --out, every trial's figures; a trial
-that is there already is not run again. About five minutes on two cores:
+Trial 0 has the defaults. Writes src/crosstail/cli/demo_hparams.json, and the runs to --out; finished runs are not
+repeated. Takes about five minutes on two cores:
 
     python examples/tune_demo.py --out runs/tune
 """
@@ -27,9 +27,9 @@ for method in demo.METHODS:
         spec = demo.spec(method, seed=0)
         hparams = algorithms.draw(algorithms.find(spec.algorithm).Hparams, trial)
         spec = replace(spec, hparams=hparams)
-        result = fit(spec, arguments.out / spec.key)
-        trials.append((result["validation"]["pair_average"], -trial, hparams))
-        print(f"{method} trial {trial}: validation {result['validation']['pair_average']:.3f} {hparams}", flush=True)
+        accuracy = fit(spec, arguments.out / spec.key).result.validation.pair_average or 0.0
+        trials.append((accuracy, -trial, hparams))
+        print(f"{method} trial {trial}: validation {accuracy:.3f} {hparams}", flush=True)
     chosen[method] = max(trials)[2]
 target = Path(demo.__file__).with_name("demo_hparams.json")
 target.write_text(json.dumps(chosen, indent=1) + "\n", encoding="utf-8")

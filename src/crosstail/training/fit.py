@@ -85,23 +85,22 @@ def _train_stages(
         folder.open(spec, inputs.facts())  # only now: a mistake in the spec must not leave a folder behind
         own_code.keep(spec, folder)
     fabric.barrier()
-    common: dict[str, Any] = {"batch_size": spec.batch_size, "seed": spec.seed, "evaluations": spec.evaluations}
-    common |= {"steps": spec.steps, "average": spec.average, "folder": folder, "fabric": fabric}
-    common |= {"progress": progress, "limits": limits}
+    common: dict[str, Any] = {"folder": folder, "fabric": fabric, "progress": progress, "limits": limits}
 
     first = folder.load("stage_one.pt")
     if first is None:
         augment = Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment else None
         # Only in stage one: the second stage does not move the features.
         trace = traced if spec.trace else None
-        first = vars(train(algorithm, dataset, stage=1, augment=augment, trace=trace, **common))
+        first = vars(train(algorithm, dataset, spec, stage=1, augment=augment, trace=trace, **common))
         if fabric.is_global_zero:
             folder.save("stage_one.pt", first)
     algorithm.load_state_dict(first["weights"])
     steps = [first["step"]]
     if spec.second_stage:
         classifier, seen, balanced = build_second_stage(spec, algorithm, dataset)
-        second = train(classifier, seen, stage=2, class_balanced=balanced, **common)
+        fabric.to_device(classifier)
+        second = train(classifier, seen, spec, stage=2, class_balanced=balanced, **common)
         classifier.load_state_dict(second.weights)
         classifier.backbone = algorithm.backbone
         algorithm = classifier

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor
+from torch.optim.swa_utils import AveragedModel
 
 from crosstail.algorithms import Algorithm
 from crosstail.algorithms._processes import backward_of, merged
-from crosstail.data import Augment, DomainBatches, DomainDataset
+from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
 from crosstail.losses.distances import NotFinite
 from crosstail.metrics import PairAccuracy
 from crosstail.training.average import averaged_copy
@@ -21,6 +22,7 @@ from crosstail.training.evaluation import pair_accuracy, stream_statistics
 from crosstail.training.folder import RunFolder
 from crosstail.training.progress import Progress
 from crosstail.training.result import Averaged, Evaluation, SplitAccuracy, Trace
+from crosstail.training.spec import RunSpec
 
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
 EVALUATED = {"validation": "val", "test": "test"}
@@ -52,131 +54,148 @@ class Selected:
 def train(
     algorithm: Algorithm,
     dataset: DomainDataset,
+    spec: RunSpec,
     *,
-    steps: int,
-    batch_size: int,
-    seed: int,
-    evaluations: int,
     stage: int,
     folder: RunFolder,
     fabric: Fabric,
     class_balanced: bool = False,
-    average: bool = False,
     augment: Augment | None = None,
-    progress: Progress | None = None,
     trace: Tracer | None = None,
+    progress: Progress | None = None,
     limits: Limits | None = None,
 ) -> Selected:
-    """Train for `steps` steps and return the evaluation that is best on validation (pair average, the first of equals).
+    """Train one stage of a spec and return the evaluation that is best on validation (pair average, first of ties).
 
-    With `average`, the averaged weights are evaluated too, and it is those that are selected and traced. A run below
-    one of the `limits` raises Pruned.
+    With averaged weights, those are evaluated too, and it is they that are selected and traced. A run below one of the
+    `limits` raises Pruned.
 
     Batches are a function of the seed and the step, and all other state is in the checkpoint, so a resumed run ends
     with the same result as one that was never stopped.
     """
-    fabric.to_device(algorithm)
-    optimizers = algorithm.optimizers()
-    wrapped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in optimizers]
-    several, main = fabric.world_size > 1, fabric.is_global_zero
-    share = fabric.global_rank, fabric.world_size
-    backward = backward_of(algorithm, fabric.backward)
+    assert spec.steps is not None and spec.batch_size is not None
     batches = DomainBatches(
         dataset,
-        batch_size=batch_size,
+        batch_size=spec.batch_size,
         class_balanced=class_balanced or algorithm.class_balanced,
-        seed=seed,
+        seed=spec.seed,
         augment=augment,
-        share=share,
+        share=(fabric.global_rank, fabric.world_size),
     )
-    averaged = averaged_copy(algorithm) if average else None
-    evaluated: Any = averaged.module if averaged else algorithm  # what is selected and traced
-    selected, start, seconds = Selected(), 0, 0.0
-    checkpoint = folder.load("checkpoint.pt")
-    resumed = checkpoint is not None and checkpoint["stage"] == stage
-    if resumed:
-        assert checkpoint is not None
-        algorithm.load_state_dict(checkpoint["algorithm"])
-        for optimizer, state in zip(optimizers, checkpoint["optimizers"], strict=True):
-            optimizer.load_state_dict(state)
-        if averaged:
-            averaged.load_state_dict(checkpoint["averaged"])
-        torch.set_rng_state(checkpoint["random"])
-        torch.cuda.set_rng_state_all(checkpoint["random_cuda"])
-        selected = Selected(**checkpoint["selected"])
-        start, seconds = checkpoint["step"], checkpoint["seconds"]
-    fabric.barrier()  # all have read what one now writes
-    if main:
-        folder.keep_records(stage, start if resumed else -1)
-
-    # At 0 the model is evaluated as it starts; the last evaluation is always at the end.
-    due = {round(steps * k / evaluations) for k in range(evaluations + 1)}
-    sums: dict[str, tuple[Tensor | float, int]] = {}
-    since, began = start, time.perf_counter()
+    loop = _Loop(algorithm, dataset, folder, fabric, stage, averaged_copy(algorithm) if spec.average else None)
+    start = loop.resume()
+    # Evaluated before the first step and after the last one, and evenly in between.
+    due = {round(spec.steps * k / spec.evaluations) for k in range(spec.evaluations + 1)}
     algorithm.train()
-    stream = batches.stream(start, steps)
-    for step in range(start, steps + 1):
-        if step in due and not (resumed and step == start):
-            terms = _means(sums, since, step)
-            accuracies = _evaluate(algorithm, dataset, fabric)
-            passed = seconds + time.perf_counter() - began
-            raw = {split: SplitAccuracy.of(accuracy) for split, accuracy in accuracies.items()}
-            if averaged:
-                accuracies = _evaluate(evaluated, dataset, fabric)
-            traced = trace(evaluated, dataset) if trace and main else None
-            if main:
-                smooth = {split: SplitAccuracy.of(accuracy) for split, accuracy in accuracies.items()}
-                folder.append_record(
-                    Evaluation(
-                        stage=stage,
-                        step=step,
-                        seconds=round(passed, 3),
-                        losses=terms,
-                        **raw,
-                        averaged=Averaged(**smooth) if averaged else None,
-                        trace=traced,
-                    )
-                )
-            score = accuracies["validation"].pair_average
-            if score is None or score > selected.score:  # without validation samples the last evaluation counts
-                weights = {k: v.detach().cpu().clone() for k, v in evaluated.state_dict().items()}
-                selected = Selected(-1.0 if score is None else score, step, weights)
-            sums, since = {}, step
-            state = {
-                "stage": stage,
-                "step": step,
-                "seconds": passed,
-                "algorithm": algorithm.state_dict(),
-                "averaged": averaged.state_dict() if averaged else None,
-                "optimizers": [optimizer.state_dict() for optimizer in optimizers],
-                "random": torch.get_rng_state(),
-                "random_cuda": torch.cuda.get_rng_state_all(),
-                "selected": vars(selected),
-            }
-            if main:
-                folder.save("checkpoint.pt", state)
-        if step == steps:
+    stream = batches.stream(start, spec.steps)
+    for step in range(start, spec.steps + 1):
+        if step in due and not (loop.resumed and step == start):
+            loop.evaluate(step, trace)
+        if step == spec.steps:
             break
         if limits and step in due:
             _prune(limits, folder.records(), stage, step)
-        algorithm.step, algorithm.steps = step, steps
+        algorithm.step, algorithm.steps = step, spec.steps
+        loop.update(step, stream)
+        if progress:
+            progress(f"stage {stage}", step + 1, spec.steps)
+    return loop.selected
+
+
+class _Loop:
+    """The state of a stage while it is trained: what a checkpoint holds, and the loss terms since the last one."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        dataset: DomainDataset,
+        folder: RunFolder,
+        fabric: Fabric,
+        stage: int,
+        averaged: AveragedModel | None,
+    ) -> None:
+        self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
+        self.averaged = averaged
+        self.evaluated: Any = averaged.module if averaged else algorithm  # what is selected and traced
+        self.optimizers = algorithm.optimizers()
+        self.wrapped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self.optimizers]
+        self.backward = backward_of(algorithm, fabric.backward)
+        self.selected, self.resumed = Selected(), False
+        self.seconds, self.began = 0.0, 0.0  # before this process, and when it began
+        self.since = 0
+        self.sums: dict[str, tuple[Tensor | float, int]] = {}
+
+    def resume(self) -> int:
+        """Restore the checkpoint of this stage, if there is one; the step from which to go on."""
+        checkpoint = self.folder.load("checkpoint.pt")
+        if checkpoint is not None and checkpoint["stage"] == self.stage:
+            self.resumed = True
+            self.algorithm.load_state_dict(checkpoint["algorithm"])
+            for optimizer, state in zip(self.optimizers, checkpoint["optimizers"], strict=True):
+                optimizer.load_state_dict(state)
+            if self.averaged:
+                self.averaged.load_state_dict(checkpoint["averaged"])
+            torch.set_rng_state(checkpoint["random"])
+            torch.cuda.set_rng_state_all(checkpoint["random_cuda"])
+            self.selected = Selected(**checkpoint["selected"])
+            self.since, self.seconds = checkpoint["step"], checkpoint["seconds"]
+        self.fabric.barrier()  # every process has read what one of them now writes
+        if self.fabric.is_global_zero:
+            self.folder.keep_records(self.stage, self.since if self.resumed else -1)
+        self.began = time.perf_counter()
+        return self.since
+
+    def evaluate(self, step: int, trace: Tracer | None) -> None:
+        """Record the accuracies at a step, select, and write a checkpoint."""
+        losses = _means(self.sums, self.since, step)
+        accuracies = _evaluate(self.algorithm, self.dataset, self.fabric)
+        seconds = self.seconds + time.perf_counter() - self.began
+        raw: dict[str, Any] = {split: SplitAccuracy.of(accuracy) for split, accuracy in accuracies.items()}
+        averaged = None
+        if self.averaged:
+            accuracies = _evaluate(self.evaluated, self.dataset, self.fabric)
+            averaged = Averaged(**{split: SplitAccuracy.of(accuracy) for split, accuracy in accuracies.items()})
+        score = accuracies["validation"].pair_average
+        if score is None or score > self.selected.score:  # without validation samples the last evaluation counts
+            weights = {k: v.detach().cpu().clone() for k, v in self.evaluated.state_dict().items()}
+            self.selected = Selected(-1.0 if score is None else score, step, weights)
+        self.sums, self.since = {}, step
+        if self.fabric.is_global_zero:
+            traced = trace(self.evaluated, self.dataset) if trace else None
+            now: dict[str, Any] = {"stage": self.stage, "step": step}
+            self.folder.append_record(
+                Evaluation(**now, seconds=round(seconds, 3), losses=losses, **raw, averaged=averaged, trace=traced)
+            )
+            self.folder.save("checkpoint.pt", now | {"seconds": seconds} | self._state())
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "algorithm": self.algorithm.state_dict(),
+            "averaged": self.averaged.state_dict() if self.averaged else None,
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "random": torch.get_rng_state(),
+            "random_cuda": torch.cuda.get_rng_state_all(),
+            "selected": vars(self.selected),
+        }
+
+    def update(self, step: int, stream: Iterator[DomainBatch]) -> None:
+        """One step, after a full pass over the training set where the algorithm asks for one."""
+        algorithm, fabric = self.algorithm, self.fabric
         try:
             if algorithm.refresh_due(step):
-                own = stream_statistics(algorithm, dataset, algorithm.statistics(), share)
-                algorithm.refresh(merged(own) if several else own)
+                share = fabric.global_rank, fabric.world_size
+                own = stream_statistics(algorithm, self.dataset, algorithm.statistics(), share)
+                algorithm.refresh(merged(own) if fabric.world_size > 1 else own)
             with fabric.autocast():
-                losses = algorithm.update(next(stream).to(fabric.device), wrapped, backward)
+                losses = algorithm.update(next(stream).to(fabric.device), self.wrapped, self.backward)
         except NotFinite as error:
-            _means(sums, since, step)  # a term that is already NaN is the better explanation
+            _means(self.sums, self.since, step)  # a term that is already NaN is the better explanation
             raise Diverged(f"step {step}: {error}. {SMALLER}") from error
-        if averaged:
-            averaged.update_parameters(algorithm)
+        if self.averaged:
+            self.averaged.update_parameters(algorithm)
         for name, value in losses.items():
-            total, number = sums.get(name, (0.0, 0))
-            sums[name] = total + value.detach(), number + 1
-        if progress:
-            progress(f"stage {stage}", step + 1, steps)
-    return selected
+            total, number = self.sums.get(name, (0.0, 0))
+            self.sums[name] = total + value.detach(), number + 1
 
 
 def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: Fabric) -> dict[str, PairAccuracy]:

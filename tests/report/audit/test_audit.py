@@ -15,7 +15,7 @@ from crosstail import discovery
 from crosstail.data import with_gaps_noted
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import ImageFiles
-from crosstail.report.audit import CAVEAT, advice, audit, charts, findings, recommend
+from crosstail.report.audit import CAVEAT, audit, charts, findings, recommend
 from crosstail.report.audit.advice import regime
 from crosstail.report.audit.document import page, summary
 from crosstail.report.audit.duplicates import alike
@@ -332,13 +332,6 @@ def test_advice_names_only_algorithms_that_exist(train):
     known = set(discovery.names("crosstail.algorithms"))
     named = re.findall(r"`([a-z_]+)(?::retrain)?`", " ".join(found.advice))
     assert named and set(named) <= known
-    assert "bsoftmax" not in " ".join(advice(found, algorithms=["erm", "boda"]))
-
-
-def test_advice_names_balanced_softmax_once_there_is_one():
-    known = ["erm", "boda", "bsoftmax"]
-    assert "`erm:retrain` or `bsoftmax`" in advice(audit(from_counts(SAME)), algorithms=known)[0]
-    assert "bsoftmax" not in advice(audit(from_counts(BALANCED)), algorithms=known)[0]
 
 
 def test_advice_on_rare_pairs():

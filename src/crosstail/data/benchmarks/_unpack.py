@@ -50,7 +50,7 @@ def _extract_tar(archive: Path, folder: Path) -> None:
 
 def _is_wanted(archive: Path, name: str) -> bool:
     """Whether to unpack a member: not a file that only macOS uses. Paths that lead out of the folder are refused."""
-    # Refused here although both libraries are safe: they would rename the member, or treat it by operating system.
+    # Both libraries are safe, but by renaming some of these members, differently on each operating system.
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or "\\" in name or re.match("[A-Za-z]:", name) or not path.parts:
         raise ValueError(f"{archive}: {name!r} would be unpacked outside its folder, refused")

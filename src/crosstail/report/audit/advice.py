@@ -1,12 +1,10 @@
 """What to expect of a data set and which method to try first: rules of thumb, each with the source of its numbers."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from crosstail import discovery
 from crosstail.report.audit.result import Audit
 from crosstail.report.wording import has
 
@@ -85,16 +83,14 @@ def recommend(audit: Audit) -> Recommendation | None:
     return Recommendation(algorithm, second_stage, freeze=audit.is_image and _median(audit) <= SCARCE)
 
 
-def advice(audit: Audit, algorithms: Collection[str] | None = None) -> list[str]:
-    """One to three sentences that name only algorithms that exist."""
-    known = discovery.names("crosstail.algorithms") if algorithms is None else algorithms
-    sentences = [_labels(audit, known), _rare(audit), _scarce(audit)]
-    return [sentence for sentence in sentences if sentence]
+def advice(audit: Audit) -> list[str]:
+    """One to three sentences."""
+    return [sentence for sentence in (_labels(audit), _rare(audit), _scarce(audit)) if sentence]
 
 
-def _labels(audit: Audit, known: Collection[str]) -> str:
+def _labels(audit: Audit) -> str:
     found, d = regime(audit), audit.divergence
-    simple = "`erm:retrain`" + " or `bsoftmax`" * ("bsoftmax" in known)
+    simple = "`erm:retrain` or `bsoftmax`"
     uniform = f"{d.imbalance:.2f} bits from uniform"
     mismatch = f"{d.mismatch:.2f} bits between two domains, {d.chance_mismatch:.2f} expected by chance"
     if found == "empty":

@@ -55,7 +55,9 @@ def own_files(dataset: DomainDataset) -> ImageFiles | None:
     return dataset.x if isinstance(dataset.x, ImageFiles) and type(dataset.x) is ImageFiles else None
 
 
-def equal_inputs(dataset: DomainDataset, progress: Progress | None = None, leave_out: Iterable[str] = ()) -> list[list[int]]:
+def equal_inputs(
+    dataset: DomainDataset, progress: Progress | None = None, leave_out: Iterable[str] = ()
+) -> list[list[int]]:
     """Groups of rows with identical content: the bytes of files, or the values of anything else."""
     files, x, hashes = own_files(dataset), dataset.x, list[bytes]()
     if files is not None:

@@ -55,11 +55,14 @@ class EmbeddingInputs:
 
 
 @dataclass(frozen=True, eq=False)
-class _Header:
+class _Read:
+    """What was read of one image."""
+
     size: tuple[int, int] = (0, 0)
     mode: str = ""
     format: str = ""
     thumbnail: NDArray[np.uint8] | None = None
+    blank: bool = False
     broken: str = ""
 
 
@@ -77,106 +80,103 @@ def read_image_files(
     With thumbnails every image is decoded, at the smallest size its format offers (JPEG: 2 ms per photo), so that
     truncated files are found too.
     """
-    headers: list[_Header] = []
+    found: list[_Read] = []
     # Warning filters are global, so they apply to the threads. Decoders warn about EXIF data, which is not a finding;
     # unreadable files are listed.
     with warnings.catch_warnings(), ThreadPoolExecutor(min(8, 2 * (os.cpu_count() or 1))) as pool:
         warnings.simplefilter("ignore")
         for start in range(0, len(names), CHUNK):
-            headers += pool.map(lambda name: _header(root / name, thumbnails), names[start : start + CHUNK])
-            progress("image files", len(headers), len(names))
-    stack = None
-    if thumbnails:
-        nothing = np.zeros((THUMBNAIL, THUMBNAIL), np.uint8)
-        made = [nothing if header.thumbnail is None else header.thumbnail for header in headers]
-        stack = np.stack(made) if made else nothing[:0]
-    named = list(zip(names, headers, strict=True))
-    inputs = ImageInputs(
-        overall=_summary(headers),
-        per_domain=tuple(_summary([headers[i] for i in np.flatnonzero(domain == d)]) for d in range(num_domains)),
-        broken=tuple((name, header.broken) for name, header in named if header.broken),
-        blank=tuple(name for name, header in named if header.thumbnail is not None and _is_blank(header.thumbnail)),
-    )
-    return inputs, stack
+            found += pool.map(lambda name: _file(root / name, thumbnails), names[start : start + CHUNK])
+            progress("image files", len(found), len(names))
+    return _inputs(found, names, domain, num_domains), _stack(found) if thumbnails else None
 
 
-def _header(path: Path, thumbnail: bool) -> _Header:
+def _file(path: Path, thumbnail: bool) -> _Read:
     try:
         # Decode as in training, so that both agree on what is broken.
         pixels = read_image(path, at_least=THUMBNAIL) if thumbnail else None
         with Image.open(path, formats=FORMATS) as image:
             grey = None if pixels is None else _grey(Image.fromarray(pixels))
-            return _Header(image.size, image.mode, image.format or "", grey)
+            blank = grey is not None and _is_blank(grey)
+            return _Read(image.size, image.mode, image.format or "", grey, blank)
     except BrokenImage as error:
-        return _Header(broken=error.problem)
+        return _Read(broken=error.problem)
     except UnidentifiedImageError:
-        return _Header(broken=f"is not one of {', '.join(FORMATS)}")
+        return _Read(broken=f"is not one of {', '.join(FORMATS)}")
     except Exception as error:  # decoders raise anything, and one bad file must not end the audit
-        return _Header(broken=getattr(error, "strerror", None) or str(error) or type(error).__name__)
-
-
-def _grey(image: Image.Image) -> NDArray[np.uint8]:
-    return np.asarray(image.convert("L").resize((THUMBNAIL, THUMBNAIL), Image.Resampling.BOX))
-
-
-def _is_blank(thumbnail: NDArray[np.uint8]) -> bool:
-    return int(thumbnail.max()) - int(thumbnail.min()) <= 2  # JPEG artefacts are a grey level or two
-
-
-def _summary(headers: Sequence[_Header]) -> ImageSummary:
-    sound = [header for header in headers if not header.broken]
-    sizes = sorted((header.size for header in sound), key=lambda size: (size[0] * size[1], size)) or [(0, 0)]
-    return ImageSummary(
-        images=len(sound),
-        smallest=sizes[0],
-        median=sizes[(len(sizes) - 1) // 2],
-        largest=sizes[-1],
-        modes=dict(Counter(header.mode for header in sound).most_common()),
-        formats=dict(Counter(header.format for header in sound).most_common()),
-    )
+        return _Read(broken=getattr(error, "strerror", None) or str(error) or type(error).__name__)
 
 
 def read_image_array(
     x: Any, names: Sequence[str], domain: NDArray[np.int64], num_domains: int, *, thumbnails: bool, progress: Progress
 ) -> tuple[ImageInputs, NDArray[np.uint8] | None, dict[int, bytes]]:
     """The same for an array of images (N, H, W, 3) or anything indexed like one, with a hash of each valid image."""
-    size = int(x.shape[2]), int(x.shape[1])
-    blank: list[str] = []
-    broken: dict[int, str] = {}
+    size, kind = (int(x.shape[2]), int(x.shape[1])), "array" if isinstance(x, np.ndarray) else "resized"
+    found: list[_Read] = []
     hashes: dict[int, bytes] = {}
-    grey = np.zeros((len(x) if thumbnails else 0, THUMBNAIL, THUMBNAIL), np.uint8)
     for rows in chunks(len(x)):
-        for row, image in _each(x, rows, broken):
-            hashes[row] = digest(image)
-            blank += [names[row]] * bool((np.ptp(image, axis=(0, 1)) <= 2).all())
-            if thumbnails:
-                grey[row] = _grey(Image.fromarray(image))
-        progress("images", int(rows[-1]) + 1, len(x))
-
-    def summary(rows: NDArray[np.int64]) -> ImageSummary:
-        n = len(rows) - sum(row in broken for row in rows.tolist())
-        kind = "array" if isinstance(x, np.ndarray) else "resized"
-        return ImageSummary(n, size, size, size, {"RGB": n}, {kind: n})
-
-    inputs = ImageInputs(
-        overall=summary(np.arange(len(x))),
-        per_domain=tuple(summary(np.flatnonzero(domain == d)) for d in range(num_domains)),
-        broken=tuple((names[row], problem) for row, problem in broken.items()),
-        blank=tuple(blank),
-    )
-    return inputs, grey if thumbnails else None, hashes
+        for image in _each(x, rows):
+            if isinstance(image, BrokenImage):
+                found.append(_Read(broken=image.problem))
+                continue
+            hashes[len(found)] = digest(image)
+            grey = _grey(Image.fromarray(image)) if thumbnails else None
+            found.append(_Read(size, "RGB", kind, grey, _is_blank(image)))
+        progress("images", len(found), len(x))
+    return _inputs(found, names, domain, num_domains), _stack(found) if thumbnails else None, hashes
 
 
-def _each(x: Any, rows: NDArray[np.int64], broken: dict[int, str]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Each image with its row, read in chunks as long as none is broken."""
+def _each(x: Any, rows: NDArray[np.int64]) -> Iterator[NDArray[np.uint8] | BrokenImage]:
+    """Each image, or its error; read in chunks as long as none is broken."""
     try:
-        yield from zip(rows.tolist(), np.asarray(x[rows]), strict=True)
+        yield from np.asarray(x[rows])
     except BrokenImage as error:
         if len(rows) == 1:
-            broken[int(rows[0])] = error.problem
+            yield error
             return
         for row in rows:
-            yield from _each(x, np.array([row]), broken)
+            yield from _each(x, np.array([row]))
+
+
+def _grey(image: Image.Image) -> NDArray[np.uint8]:
+    return np.asarray(image.convert("L").resize((THUMBNAIL, THUMBNAIL), Image.Resampling.BOX))
+
+
+def _is_blank(image: NDArray[np.uint8]) -> bool:
+    return bool((np.ptp(image, axis=(0, 1)) <= 2).all())  # JPEG artefacts are a grey level or two
+
+
+def _stack(found: Sequence[_Read]) -> NDArray[np.uint8]:
+    stack = np.zeros((len(found), THUMBNAIL, THUMBNAIL), np.uint8)
+    for i, image in enumerate(found):
+        if image.thumbnail is not None:
+            stack[i] = image.thumbnail
+    return stack
+
+
+def _inputs(found: Sequence[_Read], names: Sequence[str], domain: NDArray[np.int64], num_domains: int) -> ImageInputs:
+    named = list(zip(names, found, strict=True))
+    return ImageInputs(
+        overall=_summary(found),
+        per_domain=tuple(
+            _summary([found[i] for i in np.flatnonzero(domain == d).tolist()]) for d in range(num_domains)
+        ),
+        broken=tuple((name, image.broken) for name, image in named if image.broken),
+        blank=tuple(name for name, image in named if image.blank),
+    )
+
+
+def _summary(found: Sequence[_Read]) -> ImageSummary:
+    valid = [image for image in found if not image.broken]
+    sizes = sorted((image.size for image in valid), key=lambda size: (size[0] * size[1], size)) or [(0, 0)]
+    return ImageSummary(
+        images=len(valid),
+        smallest=sizes[0],
+        median=sizes[(len(sizes) - 1) // 2],
+        largest=sizes[-1],
+        modes=dict(Counter(image.mode for image in valid).most_common()),
+        formats=dict(Counter(image.format for image in valid).most_common()),
+    )
 
 
 def digest(row: NDArray[Any]) -> bytes:

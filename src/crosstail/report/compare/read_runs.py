@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.metrics import PairAccuracy
 from crosstail.sweep.index import Summary
 from crosstail.sweep.select import SELECTED_ON, choices
 from crosstail.sweep.store import Store
@@ -24,6 +23,7 @@ OF_METHOD = ("algorithm", "second_stage", "average", "hparams", "seed", "unseen"
 
 UNFINISHED = "not finished"
 Setting = tuple[tuple[str, str], ...]
+"""Names and values of the fields that runs must have in common to be compared."""
 
 
 class SkippedFolder(NamedTuple):
@@ -45,7 +45,8 @@ class ComparedRun:
     hits: NDArray[np.int32]  # (D, C), on the test set
     totals: NDArray[np.int32]
     shots: dict[str, float | None]
-    validation: float | None  # pair average
+    validation: float | None  # pair averages
+    test: float | None
     transferability: Transferability
     data: DataFacts
     chosen: bool = True  # whether its hyperparameters are those of the best trial
@@ -105,14 +106,10 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         totals=test.totals.astype(np.int32),
         shots=result.test.shots,
         validation=result.validation.pair_average,
+        test=result.test.pair_average,
         transferability=result.transferability,
         data=result.data,
     )
-
-
-def tested(runs: Sequence[ComparedRun]) -> PairAccuracy:
-    """Test hits and totals of every pair, summed over the folds."""
-    return PairAccuracy(np.sum([run.hits for run in runs], axis=0), np.sum([run.totals for run in runs], axis=0))
 
 
 def _under(place: Path) -> Iterator[ComparedRun | SkippedFolder]:
@@ -159,15 +156,18 @@ def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
 def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFolder]]:
     """One row per run; duplicates of a run count once."""
     unique: dict[tuple[str, str], ComparedRun] = {}
-    repeated = []
+    settings, repeated = [], []
     for run in found:
-        identity = key_of({**run.spec.identity(), "dataset": _data_name(run)}), _content(run)
-        same = unique.setdefault(identity, run)
-        if same is not run:
-            repeated.append(SkippedFolder(run.folder, f"the same run as {same.folder}"))
-            unique[identity] = replace(same, chosen=same.chosen or run.chosen)
+        fields, content = {**run.spec.identity(), "dataset": run.spec.dataset.rstrip("/").split("/")[-1]}, _content(run)
+        key = key_of(fields), content
+        if key in unique:
+            repeated.append(SkippedFolder(run.folder, f"the same run as {unique[key].folder}"))
+            unique[key] = replace(unique[key], chosen=unique[key].chosen or run.chosen)
+        else:
+            unique[key] = run
+            shared = {name: value for name, value in fields.items() if name not in OF_METHOD}
+            settings.append(tuple((name, _text(value)) for name, value in {**shared, "content": content}.items()))
     runs = list(unique.values())
-    settings = [_setting(run) for run in runs]
     names = _setting_names(list(dict.fromkeys(settings)))
     data = [names[setting] for setting in settings]
     columns = {
@@ -184,20 +184,9 @@ def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFold
     return pd.DataFrame(columns), repeated
 
 
-def _data_name(run: ComparedRun) -> str:
-    return run.spec.dataset.rstrip("/").split("/")[-1]
-
-
 def _content(run: ComparedRun) -> str:
     """What tells apart data of the same name; under dg the checksum depends on the unseen domain."""
     return run.data.checksum[:8] if run.spec.unseen is None else str(run.data.samples)
-
-
-def _setting(run: ComparedRun) -> Setting:
-    """Everything that runs must have in common to be compared, as text."""
-    fields = {name: value for name, value in run.spec.identity().items() if name not in OF_METHOD}
-    fields |= {"dataset": _data_name(run), "content": _content(run)}
-    return tuple((name, _text(value)) for name, value in fields.items())
 
 
 def _text(value: Any) -> str:
@@ -210,7 +199,7 @@ def _text(value: Any) -> str:
         return " ".join(f"{key}={value[key]}" for key in sorted(value)) or "default"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "default" if value is None else " ".join(value) if isinstance(value, tuple) else str(value)
+    return "default" if value is None else " ".join(value) if isinstance(value, list | tuple) else str(value)
 
 
 def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crosstail.metrics import SHOTS, PairAccuracy, paired_difference
 from crosstail.metrics.views import View
-from crosstail.report.compare.read_runs import ComparedRun, tested
+from crosstail.report.compare.read_runs import ComparedRun
 from crosstail.training.folder import RunFolder
 from crosstail.training.spec import split_method
 
@@ -29,8 +29,9 @@ class MethodRun:
 
     @property
     def accuracy(self) -> PairAccuracy:
-        """On the test samples of all folds."""
-        return tested(self.folds)
+        """Test hits and totals of every pair, summed over the folds."""
+        hits, totals = (np.sum([getattr(fold, name) for fold in self.folds], axis=0) for name in ("hits", "totals"))
+        return PairAccuracy(hits, totals)
 
 
 def method_runs(chosen: pd.DataFrame) -> tuple[list[MethodRun], list[str]]:
@@ -192,9 +193,8 @@ def transfer_table(runs: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for data, method, seed, run in runs[["data", "method", "seed", "run"]].itertuples(index=False):
         alpha, beta, gamma = (getattr(run.transferability, name) for name in ("alpha", "beta", "gamma"))
-        accuracy = tested([run]).pair_average
-        if accuracy is not None and None not in (alpha, beta, gamma):
-            rows.append((data, method, seed, alpha, beta, gamma, beta + gamma - alpha, 100 * accuracy))
+        if None not in (alpha, beta, gamma, run.test):
+            rows.append((data, method, seed, alpha, beta, gamma, beta + gamma - alpha, 100 * run.test))
     return pd.DataFrame(rows, columns=["data", "method", "seed", "α", "β", "γ", "separation", "accuracy"])
 
 

@@ -1,4 +1,4 @@
-"""Made images for the examples: four classes in three domains, whose long tails point in opposite directions."""
+"""Synthetic images for the examples: four classes in three domains, with long tails in opposite directions."""
 
 import torch
 from torch import Tensor
@@ -6,8 +6,8 @@ from torch import Tensor
 COUNTS = torch.tensor([[60, 20, 6, 2], [2, 6, 20, 60], [30, 1, 30, 1]])  # (D, C), training samples of each pair
 
 
-def made_data(counts: Tensor, *, seed: int, noise: float = 5.0) -> tuple[Tensor, Tensor, Tensor]:
-    """Images (N, 3, 16, 16), their classes (N,) and their domains (N,): a pattern, a colour, and noise."""
+def synthetic_images(counts: Tensor, *, seed: int, noise: float = 5.0) -> tuple[Tensor, Tensor, Tensor]:
+    """Images (N, 3, 16, 16), classes (N,) and domains (N,): a pattern per class, a colour per domain, and noise."""
     fixed = torch.Generator().manual_seed(0)
     patterns, colours = torch.randn(4, 1, 16, 16, generator=fixed), torch.randn(3, 3, 1, 1, generator=fixed)
     pair = torch.arange(12).repeat_interleave(counts.flatten())
