@@ -13,10 +13,7 @@ from crosstail.cli._parameters import Json
 
 
 def list_(
-    kind: Annotated[Literal["algorithms", "datasets", "backbones"], Parameter(name="KIND")],
-    /,
-    *,
-    as_json: Json = False,
+    kind: Annotated[Literal["algorithms", "datasets", "backbones"], Parameter(name="KIND")], /, *, as_json: Json = False
 ) -> None:
     """List the algorithms, data sets or backbones.
 

@@ -65,11 +65,7 @@ def graph_chart(
         .transform_filter(picked)
         .mark_rule(strokeWidth=1.5, strokeOpacity=0.55)
         .encode(
-            x=alt.X("x:Q", scale=scale),
-            y=alt.Y("y:Q", scale=scale),
-            x2="middle_x:Q",
-            y2="middle_y:Q",
-            color=colour,
+            x=alt.X("x:Q", scale=scale), y=alt.Y("y:Q", scale=scale), x2="middle_x:Q", y2="middle_y:Q", color=colour
         )
     )
     marks = (

@@ -58,7 +58,7 @@ def test_latex():
         r"\item All is well.",
         r"sketch / cat & \textbf{5.0} \\",
         r"\caption{Pairs. Of 10.}",
-        r"\includegraphics[width=\linewidth]{figures/points}",
+        r"\includegraphics[width=\linewidth]{charts/points}",
         r"\begin{quote}\ttfamily crosstail fit `a`\end{quote}",
     ):
         assert part in text, part

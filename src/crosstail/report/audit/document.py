@@ -198,10 +198,7 @@ def _inputs(audit: Audit) -> list[Block]:
     if isinstance(inputs, EmbeddingInputs):
         low, median, high = inputs.norms
         size = f"{several(inputs.width, 'feature')} in {inputs.dtype}"
-        return [
-            Heading("Embeddings"),
-            Text(f"{size}, with norms from {low:.3g} to {high:.3g} (median {median:.3g})."),
-        ]
+        return [Heading("Embeddings"), Text(f"{size}, with norms from {low:.3g} to {high:.3g} (median {median:.3g}).")]
     table = Table(
         title="Images: width × height by area, modes and formats",
         header=["domain", "images", "smallest", "median", "largest", "modes", "formats"],

@@ -31,7 +31,7 @@ NAMED = 20  # skipped folders that are listed
 def write_report(
     out: Path, runs: Runs, baseline: str, models: Sequence[ModelFeatures] = (), *, files: bool = True
 ) -> Path:
-    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/figures/."""
+    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/."""
     names = list(dict.fromkeys(runs.chosen["data"]))
     title = "Results on " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     document = Document(title, list(results(runs, baseline, models)))
@@ -40,9 +40,9 @@ def write_report(
         if isinstance(block, Table) and block.name:
             save_table(block, out / "tables")
         elif isinstance(block, Chart) and files:
-            (out / "figures").mkdir(exist_ok=True)
+            (out / "charts").mkdir(exist_ok=True)
             for suffix in FORMATS:
-                save_chart(block, out / "figures" / f"{block.name}.{suffix}")
+                save_chart(block, out / "charts" / f"{block.name}.{suffix}")
     return out / "index.html"
 
 

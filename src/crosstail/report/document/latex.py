@@ -18,7 +18,7 @@ _SPECIAL |= {
 
 
 def render(document: Document) -> str:
-    """The whole document as one section; charts are included from figures/NAME.pdf."""
+    """The whole document as one section; charts are included from charts/NAME.pdf."""
     parts = [rf"\section{{{escape(document.title)}}}"]
     for block in document.blocks:
         parts += filter(None, _block(block))
@@ -39,7 +39,7 @@ def _block(block: Block) -> Iterator[str]:
         case Table():
             yield _float("table", table(block), block.title, block.note)
         case Chart():
-            picture = rf"\includegraphics[width=\linewidth]{{figures/{block.name}}}"
+            picture = rf"\includegraphics[width=\linewidth]{{charts/{block.name}}}"
             yield _float("figure", picture, block.title, block.note)
         case Gallery(caption, pictures):
             yield escape(f"{caption}: " + "; ".join(picture.alternative for picture in pictures))

@@ -82,8 +82,7 @@ def accuracy_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.
 def loss_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.FacetChart:
     """Each loss term per step."""
     base = _curve(table, "term:N", list(dict.fromkeys(table["term"]))).encode(
-        y=alt.Y("loss:Q", title="loss"),
-        tooltip=["stage:O", "step:Q", "term:N", alt.Tooltip("loss:Q", format=".4g")],
+        y=alt.Y("loss:Q", title="loss"), tooltip=["stage:O", "step:Q", "term:N", alt.Tooltip("loss:Q", format=".4g")]
     )
     return alt.layer(base.mark_line(point=True), *_second_stage(table, stage_one))
 

@@ -22,14 +22,7 @@ from crosstail.report.run.model_card import (
     versions,
 )
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import (
-    STATISTICS,
-    accuracy_curve,
-    fold_table,
-    loss_curve,
-    pair_table,
-    worst_table,
-)
+from crosstail.report.run.tables import STATISTICS, accuracy_curve, fold_table, loss_curve, pair_table, worst_table
 from crosstail.report.run.trace import trace_charts
 from crosstail.report.wording import interval, number
 from crosstail.storage import write_whole
