@@ -1,6 +1,6 @@
-"""One file per algorithm, on one screen; its name is what one types on the command line.
+"""One file per algorithm; the file name is its name on the command line.
 
-`boda+coral` is CORAL with BoDA's term added, and a name that ends in .py is a file of the user's own.
+`boda+coral` is CORAL with BoDA's term added, and a name that ends in .py is a file written by the user.
 """
 
 from dataclasses import dataclass, fields
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def find(name: str) -> type[Algorithm]:
-    """The algorithm that a file defines, or BoDA's term on top of another.
+    """The class of an algorithm, or of a combination such as `boda+coral`.
 
     >>> find("boda").__name__, find("boda+coral").__name__
     ('BoDA', 'BoDA+CORAL')
@@ -43,7 +43,7 @@ def find(name: str) -> type[Algorithm]:
 
 
 def canonical(name: str) -> str:
-    """The method that a name stands for.
+    """The method that a name stands for, with aliases replaced.
 
     >>> canonical("crt"), canonical("boda+crt"), canonical("boda")
     ('erm:retrain', 'boda+erm:retrain', 'boda')
@@ -54,7 +54,7 @@ def canonical(name: str) -> str:
 
 
 def own_file(name: str) -> str:
-    """The user's own file that a name refers to, if it does.
+    """The user's file in a name, or the empty string.
 
     >>> own_file("boda+coral"), own_file("boda+./mine.py")
     ('', './mine.py')
@@ -64,12 +64,12 @@ def own_file(name: str) -> str:
 
 
 def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | None = None) -> Algorithm:
-    """An algorithm by its name, with its defaults where `hparams` says nothing."""
+    """Build an algorithm by name; hyperparameters not in `hparams` have their defaults."""
     algorithm = find(name)
     trained_on = int((task.counts.sum(1) > 0).sum())
     if not trained_on:
         raise ValueError(
-            "the data have no training samples: check the split column, and that pairs have enough samples"
+            "the data have no training samples: check the split column, and the number of samples per pair"
         )
     if trained_on < algorithm.min_domains:
         raise ValueError(
@@ -81,7 +81,7 @@ def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | N
 
 def _parts(name: str) -> tuple[str, str]:
     term, plus, base = name.partition("+")
-    return (term, base) if plus and "/" not in term else ("", name)  # a path may have a plus in it
+    return (term, base) if plus and "/" not in term else ("", name)  # a path may contain a plus
 
 
 def _defined_by(name: str) -> type[Algorithm]:
@@ -89,15 +89,15 @@ def _defined_by(name: str) -> type[Algorithm]:
         module = discovery.load_file(Path(name))
     else:
         module = discovery.find("crosstail.algorithms", name, "algorithm")
-    own = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
-    found = [value for value in own if issubclass(value, Algorithm)]
+    classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Algorithm)]
+    found = [value for value in classes if value.__module__ == module.__name__]
     if len(found) != 1:
         raise ValueError(f"{name} defines {len(found)} subclasses of Algorithm, expected 1")
     return found[0]
 
 
 def _composed(name: str, term: type[Algorithm], base: type[Algorithm]) -> type[Algorithm]:
-    """A class with both as bases: the term's `losses` calls those of the other through `super()`."""
+    """A class with both as bases: `losses` of the term calls that of the other through `super()`."""
     if not issubclass(term, Alignment):
         raise ValueError(f"{name}: only the terms of da, boda and boda_m can be added to another algorithm")
     if issubclass(base, Alignment):
@@ -107,7 +107,7 @@ def _composed(name: str, term: type[Algorithm], base: type[Algorithm]) -> type[A
     common = {f.name for f in fields(Algorithm.Hparams)}
     twice = sorted({f.name for f in fields(term.Hparams)} & {f.name for f in fields(base.Hparams)} - common)
     if twice:
-        raise ValueError(f"{name}: both have a hyperparameter {twice[0]!r}; rename it in one of the files")
+        raise ValueError(f"{name}: both have a hyperparameter {twice[0]!r}: rename it in one of the files")
     hparams: type = dataclass(frozen=True, kw_only=True)(type("Hparams", (term.Hparams, base.Hparams), {}))
     doc = f"{term.__doc__}\n\nAdded to {base.__doc__}"
     return type(f"{term.__name__}+{base.__name__}", (term, base), {"Hparams": hparams, "__doc__": doc})

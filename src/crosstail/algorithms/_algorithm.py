@@ -1,4 +1,4 @@
-"""What every algorithm is: a backbone, a classifier, named loss terms, and what it needs from the loop."""
+"""The base class: a backbone, a classifier, named loss terms, and what it needs from the training loop."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from crosstail.data import DomainBatch
 from crosstail.losses import PairStatistics
 
 Backward = Callable[[Tensor], None]
-"""What computes the gradients: `Tensor.backward`, or that of the device's strategy and precision."""
+"""Computes the gradients: `Tensor.backward`, or that of the device's strategy and precision."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What an algorithm may know of the data beforehand: its size and the training counts (D, C)."""
+    """What an algorithm knows of the data in advance: the training counts (D, C)."""
 
     counts: Tensor
 
@@ -35,29 +35,27 @@ class Task:
 
 
 class Algorithm(nn.Module):
-    """One way to train `backbone` and `head`; a subclass says which loss terms it has.
+    """Trains `backbone` and `head`; a subclass defines the loss terms and declares what it needs.
 
-    What it needs is declared beside it: batches in which a domain's classes are equally frequent (`class_balanced`), a
-    number of domains with training data (`min_domains`). `refresh_due` asks for a full pass over the training set,
-    whose statistics then arrive in `refresh`. The loop sets `step`, the number of the current step, and `steps`, the
-    number of steps in all; the backbone processes a batch in `chunks` parts.
+    `class_balanced` asks for batches in which a domain's classes are equally frequent, `min_domains` for a number of
+    domains with training data. If `refresh_due`, the loop makes a full pass over the training set and hands the
+    statistics to `refresh`. It sets `step`, the current step, and `steps`, their total; the backbone processes a batch
+    in `chunks` parts.
     """
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams:
-        """What all algorithms have."""
-
         lr: float = hp(1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of Adam", FINETUNED_RATE)
         weight_decay: float = hp(0.0, LogUniform(1e-6, 1e-2), "weight decay of Adam")
 
     family = "own"
-    passes = 1.0  # forward and backward passes over the batch that a step needs by definition
+    passes = 1.0  # forward and backward passes over the batch per step, by definition
     class_balanced = False
-    alias_of = ""  # the method that this name stands for, such as erm:retrain
+    alias_of = ""  # the method that this name abbreviates, such as erm:retrain
     min_domains = 1
-    alone = ""  # why BoDA's term cannot be added to it, if so
-    unshared = ""  # why several processes cannot train it together, if so
-    differs: tuple[str, ...] = ()  # from its paper, one sentence each, for docs/algorithms.md
+    alone = ""  # why BoDA's term cannot be added to it, if it cannot
+    unshared = ""  # why it cannot be trained by several processes, if it cannot
+    differs: tuple[str, ...] = ()  # deviations from its paper, for docs/algorithms.md
     step, steps = 0, 1
     chunks = 1
 
@@ -69,51 +67,51 @@ class Algorithm(nn.Module):
         self.head: nn.Module = nn.Linear(backbone.num_features, task.num_classes)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """The terms whose sum is minimised, by name, from the batch's features (B, F)."""
+        """Named terms, whose sum is minimised, from the batch's features (B, F)."""
         raise TypeError(f"{type(self).__name__} must define losses(z, batch)")
 
     def features(self, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
-        """Features (B, F) and the batch that they belong to; with several processes, those of all of them."""
+        """Features (B, F) and their batch, gathered from all processes if there are several."""
         if self.chunks == 1:
             return joined(self.backbone(batch.x), batch)
-        # What the parts compute on the way is computed again for the gradient instead of being kept.
+        # Activations are recomputed in the backward pass instead of being kept.
         parts = [checkpoint(self.backbone, x, use_reentrant=False) for x in batch.x.chunk(self.chunks)]
         return joined(torch.cat(parts), batch)
 
     def optimizers(self) -> list[Optimizer]:
-        """Who updates the parameters; by default one Adam for all of them."""
+        """By default, one Adam for all parameters."""
         return [torch.optim.Adam(self.parameters(), lr=self.hparams.lr, weight_decay=self.hparams.weight_decay)]
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
-        """One step; only an algorithm that is more than a sum of terms has its own."""
+        """Take one step; only algorithms that are more than a sum of loss terms override it."""
         terms = self.losses(*self.features(batch))
         descend(terms, optimizers, backward)
         return terms
 
     def refresh_due(self, step: int) -> bool:
-        """Whether the loop should make a full pass over the training features before this step."""
+        """Whether to make a full pass over the training features before this step."""
         return False
 
     def refresh(self, statistics: PairStatistics) -> None:
-        """Take in the exact statistics of a full pass."""
+        """Receive the exact statistics of a full pass."""
 
     def statistics(self) -> PairStatistics:
-        """Empty statistics of the kind that `refresh` wants."""
+        """Empty statistics of the kind that `refresh` expects."""
         return PairStatistics(self.task.num_domains, self.task.num_classes, self.backbone.num_features)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Class scores (B, C); the domain is not needed."""
+        """Class scores (B, C), without knowing the domain."""
         scores: Tensor = self.head(self.backbone(x))
         return scores
 
 
 def total(terms: dict[str, Tensor]) -> Tensor:
-    """The sum that is minimised."""
+    """Sum of the loss terms."""
     return torch.stack(list(terms.values())).sum()
 
 
 def descend(terms: dict[str, Tensor], optimizers: list[Optimizer], backward: Backward) -> None:
-    """The sum of the terms, backwards, and a step of these optimizers."""
+    """Backpropagate the sum of the terms and step the optimizers."""
     for optimizer in optimizers:
         optimizer.zero_grad(set_to_none=True)
     backward(total(terms))

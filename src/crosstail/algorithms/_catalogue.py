@@ -1,4 +1,4 @@
-"""What the algorithms' files say about them, as data for a table, a page or a program."""
+"""All algorithms as data, read from their files, for tables and documentation."""
 
 import inspect
 import re
@@ -9,22 +9,13 @@ from crosstail import discovery
 from crosstail.algorithms._algorithm import Algorithm
 
 FAMILIES = (
-    "vanilla",
-    "robust optimisation",
-    "augmentation",
-    "meta-learning",
-    "invariance",
-    "transfer",
-    "multi-task",
-    "imbalance",
-    "ours",
-    "own",
-)
+    "vanilla, robust optimisation, augmentation, meta-learning, invariance, transfer, multi-task, imbalance, ours, own"
+).split(", ")
 _PAPER = re.compile(r"^(?P<what>.*?)\s*\((?P<paper>[^()]*?),?\s*(?P<year>(?:19|20)\d\d)[^()]*\)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Entry:
+class AlgorithmEntry:
     """One algorithm."""
 
     name: str
@@ -32,22 +23,21 @@ class Entry:
     what: str
     paper: str
     year: int
-    passes: float  # forward and backward passes over the batch that a step needs
+    passes: float  # forward and backward passes over the batch per step
     min_domains: int
     hyperparameters: tuple[dict[str, Any], ...]  # name, default, search, meaning
     differs: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
         return asdict(self)
 
 
-def entry(name: str, algorithm: type[Algorithm]) -> Entry:
-    """What one class says about itself."""
+def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
+    """The entry of one class, with description and paper from its docstring."""
     found = _PAPER.search(inspect.cleandoc(algorithm.__doc__ or ""))
     if found is None:
-        raise ValueError(f"{name}: its docstring names no paper, as in (Vapnik, 1999)")
-    declared = fields(algorithm.Hparams)
+        raise ValueError(f"{name}: the docstring cites no paper, as in (Vapnik, 1999)")
+    what, paper = (" ".join(found[part].split()) for part in ("what", "paper"))
     hparams = tuple(
         {
             "name": f.name,
@@ -55,23 +45,14 @@ def entry(name: str, algorithm: type[Algorithm]) -> Entry:
             "search": str(f.metadata["search"] or ""),
             "meaning": f.metadata["meaning"],
         }
-        for f in declared
+        for f in fields(algorithm.Hparams)
     )
-    return Entry(
-        name,
-        algorithm.family,
-        " ".join(found["what"].split()),
-        " ".join(found["paper"].split()),
-        int(found["year"]),
-        algorithm.passes,
-        algorithm.min_domains,
-        hparams,
-        algorithm.differs,
-    )
+    needs = algorithm.passes, algorithm.min_domains
+    return AlgorithmEntry(name, algorithm.family, what, paper, int(found["year"]), *needs, hparams, algorithm.differs)
 
 
-def catalogue() -> list[Entry]:
-    """All algorithms, family by family, each by year."""
+def catalogue() -> list[AlgorithmEntry]:
+    """All algorithms by family, then year."""
     from crosstail.algorithms import find
 
     entries = [entry(name, find(name)) for name in discovery.names("crosstail.algorithms")]

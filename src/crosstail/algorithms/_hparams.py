@@ -1,4 +1,4 @@
-"""Hyperparameters: default, search range and meaning, declared once, in the algorithm's own file."""
+"""Hyperparameters: default, search range and meaning, declared once, in the algorithm's file."""
 
 import math
 from dataclasses import MISSING, Field, field, fields
@@ -10,19 +10,16 @@ import numpy as np
 class Distribution(Protocol):
     """What a random search draws from."""
 
-    def draw(self, generator: np.random.Generator) -> Any:
-        """One value."""
-        ...
+    def draw(self, generator: np.random.Generator) -> Any: ...
 
 
 class Uniform:
-    """Evenly between two numbers."""
+    """Uniform between two numbers."""
 
     def __init__(self, low: float, high: float) -> None:
         self.low, self.high = low, high
 
     def draw(self, generator: np.random.Generator) -> float:
-        """One value."""
         return float(generator.uniform(self.low, self.high))
 
     def __str__(self) -> str:
@@ -30,14 +27,13 @@ class Uniform:
 
 
 class LogUniform(Uniform):
-    """Evenly between two numbers on a logarithmic scale.
+    """Uniform between two numbers on a logarithmic scale.
 
     >>> 0.1 <= LogUniform(0.1, 10.0).draw(np.random.default_rng(0)) <= 10.0
     True
     """
 
     def draw(self, generator: np.random.Generator) -> float:
-        """One value."""
         return math.exp(generator.uniform(math.log(self.low), math.log(self.high)))
 
     def __str__(self) -> str:
@@ -45,10 +41,9 @@ class LogUniform(Uniform):
 
 
 class Rounded(LogUniform):
-    """A whole number, evenly on a logarithmic scale up to rounding."""
+    """An integer: log-uniform, rounded."""
 
     def draw(self, generator: np.random.Generator) -> int:
-        """One value."""
         return round(super().draw(generator))
 
     def __str__(self) -> str:
@@ -56,13 +51,12 @@ class Rounded(LogUniform):
 
 
 class Choice:
-    """One of several values, all equally likely."""
+    """One of several values, with equal probability."""
 
     def __init__(self, *values: Any) -> None:
         self.values = values
 
     def draw(self, generator: np.random.Generator) -> Any:
-        """One value."""
         return self.values[int(generator.integers(len(self.values)))]
 
     def __str__(self) -> str:
@@ -70,7 +64,7 @@ class Choice:
 
 
 class OneMinus:
-    """1 − what another one draws: for a number just below 1.
+    """1 minus a draw from another distribution, for numbers just below 1.
 
     >>> str(OneMinus(LogUniform(1e-5, 1e-2)))
     '1 - log-uniform 1e-05 to 0.01'
@@ -80,35 +74,34 @@ class OneMinus:
         self.distribution = distribution
 
     def draw(self, generator: np.random.Generator) -> float:
-        """One value."""
         return 1 - float(self.distribution.draw(generator))
 
     def __str__(self) -> str:
         return f"1 - {self.distribution}"
 
 
-# Differs from the paper: there for ResNets only, here for all pretrained networks.
+# Differs from the paper, which uses it for ResNets only: here for all pretrained networks.
 FINETUNED_RATE = 5e-5, LogUniform(1e-5, 10**-3.5)
 
 
 def hp(
     default: Any, search: Distribution | None, meaning: str, finetune: tuple[Any, Distribution] | None = None
 ) -> Any:
-    """Declare a hyperparameter; one without a search range keeps its default in every trial.
+    """Declare a hyperparameter; without a search range it keeps its default in every trial.
 
-    `finetune` are its default and search range for a whole pretrained network, where these are others.
+    `finetune` is another default and search range, used when a pretrained network is finetuned.
     """
     return field(default=default, metadata={"search": search, "meaning": meaning, "finetune": finetune})
 
 
 def ranges(hparams: type, finetune: bool = False) -> dict[str, Distribution]:
-    """What is searched, by name."""
+    """Search ranges by name."""
     found = {f.name: f.metadata["search"] for f in fields(hparams) if f.metadata["search"] is not None}
     return found | {name: search for name, (_, search) in _finetuned(hparams).items() if finetune}
 
 
 def draw(hparams: type, trial: int, seed: int = 0, finetune: bool = False) -> dict[str, Any]:
-    """Trial 0 is the defaults; every other is one draw of all hyperparameters, the same on every machine."""
+    """Hyperparameters of a trial: the defaults for trial 0, else one random draw, the same on every machine."""
     if trial == 0:
         return {name: default for name, (default, _) in _finetuned(hparams).items() if finetune}
     generator = np.random.default_rng(np.random.SeedSequence([seed, trial]))
@@ -120,7 +113,7 @@ def _finetuned(hparams: type) -> dict[str, tuple[Any, Distribution]]:
 
 
 def parse(hparams: type, words: dict[str, Any]) -> Any:
-    """Build the hyperparameters from names and values, which may be text as typed on a command line."""
+    """Hyperparameters from names and values, which may be strings from the command line."""
     known = {f.name: f for f in fields(hparams)}
     unknown = sorted(set(words) - set(known))
     if unknown:
@@ -129,7 +122,7 @@ def parse(hparams: type, words: dict[str, Any]) -> Any:
 
 
 def _typed(declared: "Field[Any]", value: Any) -> Any:
-    """Text becomes what the default is; a word is one of its choices or, without any ("auto"), may also be a number."""
+    """Convert to the type of the default; if that is a string without choices ("auto"), also to a number."""
     assert declared.default is not MISSING
     search = declared.metadata["search"]
     if isinstance(declared.default, str) and isinstance(search, Choice):

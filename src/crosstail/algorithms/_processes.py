@@ -1,4 +1,4 @@
-"""Several processes, one batch: each has a part of the inputs, all of them have the features of the whole."""
+"""Several processes, one batch: each embeds a part of the inputs, and all see the features of the whole batch."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +14,9 @@ from crosstail.losses import PairStatistics
 class _Gather(torch.autograd.Function):
     """(B / R, …) of each of R processes → (R, B / R, …).
 
-    Every process computes the same loss of the whole batch, so the gradient of its own part is already complete here.
-    It is multiplied by R because the gradients of the weights are averaged over the processes afterwards: those of
-    the backbone are parts of a sum, those of the classifier are the same everywhere.
+    Every process computes the loss of the whole batch, so the gradient of its own part is complete. It is multiplied
+    by R because gradients of the weights are averaged over processes afterwards: those of the backbone are parts of
+    a sum, those of the classifier are the same everywhere.
     """
 
     @staticmethod
@@ -32,7 +32,7 @@ class _Gather(torch.autograd.Function):
 
 
 def joined(z: Tensor, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
-    """The features, classes and domains of all processes, as one process would have them; `x` stays its own part."""
+    """Features, classes and domains of all processes in the order of a single process; `x` remains its own part."""
     if not dist.is_initialized():
         return z, batch
     domains = len(torch.unique_consecutive(batch.domain))
@@ -46,7 +46,7 @@ def joined(z: Tensor, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
 
 
 def backward_of(module: nn.Module, backward: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
-    """A device's `backward`, followed by the mean of the gradients over all processes where there are several."""
+    """`backward`, followed by averaging the gradients if there are several processes."""
 
     def both(loss: Tensor) -> None:
         backward(loss)
@@ -56,7 +56,7 @@ def backward_of(module: nn.Module, backward: Callable[[Tensor], None]) -> Callab
 
 
 def average_gradients(parameters: list[Tensor]) -> None:
-    """The mean over all processes, in one message."""
+    """Average gradients over all processes, in one message."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     flat = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(flat)
@@ -67,7 +67,7 @@ def average_gradients(parameters: list[Tensor]) -> None:
 
 
 def merged(statistics: PairStatistics) -> PairStatistics:
-    """The statistics of all processes together."""
+    """Merge the statistics of all processes."""
     states: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(states, {name: value.cpu() for name, value in statistics.state_dict().items()})
     device = statistics.mean.device

@@ -1,4 +1,4 @@
-"""What the algorithms that weigh samples by their pair's count share."""
+"""Cross-entropy weighted by the count of the sample's pair."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from crosstail.data import DomainBatch
 
 
 class Weighted(ERM):
-    """The mean of w · cross-entropy, w being the weight of the sample's pair; a subclass says what it is."""
+    """Mean of w · cross-entropy, with the weight w of the sample's pair; a subclass defines `weigh`."""
 
     family = "imbalance"
     weights: Tensor  # (D, C)
@@ -22,16 +22,16 @@ class Weighted(ERM):
         self.register_buffer("weights", self.weigh(task.counts), persistent=False)
 
     def weigh(self, counts: Tensor) -> Tensor:
-        """The weights (D, C); that of a pair without samples is never used."""
+        """Weights (D, C); that of an absent pair is never used."""
         raise TypeError(f"{type(self).__name__} must define weigh(counts)")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy, weighted; it is divided by the number of samples, not by the sum of their weights."""
+        """Weighted cross-entropy, divided by the number of samples, not by the sum of the weights."""
         each = F.cross_entropy(self.head(z), batch.y, reduction="none")
         return {"cross_entropy": (self.weights[batch.domain, batch.y] * each).mean()}
 
 
 def averaging_one(weights: Tensor, counts: Tensor) -> Tensor:
-    """The weights (D, C), scaled so that those of a domain's samples average 1: the loss keeps the scale of ERM's."""
+    """Scale weights (D, C) to average 1 over a domain's samples, so that the loss has the scale of ERM's."""
     samples, weight = counts.sum(1, keepdim=True), (counts * weights).sum(1, keepdim=True)
     return weights * samples / weight.where(samples > 0, 1)

@@ -12,10 +12,7 @@ class BoDA(Alignment):
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(Alignment.Hparams):
-        """Those of DA, and the calibration."""
-
         nu: float = hp(1.0, LogUniform(10**-0.5, 1.0), "ν, how strongly counts calibrate the distances")
 
     def term(self) -> dict[str, Any]:
-        """Balanced and calibrated."""
         return {"nu": self.hparams.nu}

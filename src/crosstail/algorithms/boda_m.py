@@ -9,5 +9,4 @@ class BoDAM(boda.BoDA):
     """BoDA-M: BoDA with the Mahalanobis distance of each pair's variances (Yang, Wang and Katabi, 2022)."""
 
     def term(self) -> dict[str, Any]:
-        """Balanced, calibrated, and measured in standard deviations."""
         return {"nu": self.hparams.nu, "covariance": "diagonal"}

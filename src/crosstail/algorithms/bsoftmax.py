@@ -14,8 +14,8 @@ from crosstail.data import DomainBatch
 class BSoftmax(ERM):
     """BSoftmax: cross-entropy of the scores + log n in training, of the scores alone in prediction (Ren et al., 2020).
 
-    A class that a domain lacks has log 0 = −∞ there: it is not in the softmax, and the domain's samples say nothing
-    about it.
+    A class that is absent from a domain has log 0 = −∞ there: it drops out of the softmax, and the domain's samples
+    do not affect it.
     """
 
     family = "imbalance"
@@ -27,9 +27,8 @@ class BSoftmax(ERM):
         self.register_buffer("log_prior", self.adjustment(task.counts), persistent=False)
 
     def adjustment(self, counts: Tensor) -> Tensor:
-        """What is added to the scores of a domain's samples (D, C)."""
+        """Offset (D, C) of the scores, per domain."""
         return counts.log()
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy of the adjusted scores."""
         return {"cross_entropy": F.cross_entropy(self.head(z) + self.log_prior[batch.domain], batch.y)}

@@ -12,30 +12,27 @@ from crosstail.algorithms._weighted import Weighted
 
 
 class CBLoss(Weighted):
-    """CBLoss: weights (1 − β) / (1 − β^n), 1 over the effective number of n samples (Cui et al., 2019).
+    """CBLoss: weights (1 − β) / (1 − β^n), the inverse effective number of samples (Cui et al., 2019).
 
-    As in the paper, the weights of a domain's classes sum to their number, and the loss is divided by the number of
-    samples.
+    As in the paper, a domain's weights sum to its number of classes, and the loss is divided by the number of samples.
     """
 
     differs = ("n is the count of the sample's class in its domain",)
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(Weighted.Hparams):
-        """How many samples can differ."""
-
         beta: float = hp(
-            0.9999, OneMinus(LogUniform(1e-5, 1e-2)), "β, 1 − 1 / how many different samples a class can have"
+            0.9999, OneMinus(LogUniform(1e-5, 1e-2)), "β: a class has at most 1 / (1 − β) effective samples"
         )
 
     def weigh(self, counts: Tensor) -> Tensor:
-        """(D, C), each row summing to the number of classes that the domain has."""
+        """Weights (D, C); each row sums to the number of classes present in the domain."""
         weights = over_effective_number(counts, self.hparams.beta)
         return F.normalize(weights, p=1, dim=1) * (counts > 0).sum(1, keepdim=True)
 
 
 def over_effective_number(counts: Tensor, beta: float) -> Tensor:
-    """(1 − β) / (1 − β^n), and 0 for no samples (D, C)."""
+    """(1 − β) / (1 − β^n), and 0 where there are no samples (D, C)."""
     if not 0 < beta < 1:
         raise ValueError(f"hyperparameter beta is {beta}, expected a number between 0 and 1, such as 0.9999")
     weights = (1 - beta) / -torch.expm1(counts.clamp(min=1) * math.log(beta))

@@ -13,17 +13,17 @@ from crosstail.data import DomainBatch
 
 
 class CDANN(DANN):
-    """CDANN: features from which a discriminator that knows the class cannot tell the domain (Li et al., 2018).
+    """CDANN: features that hide the domain from a discriminator that knows the class (Li et al., 2018).
 
-    Where classes are not equally frequent in all domains, DANN also asks for features that hide the class. Here every
-    domain of a class has the same weight, and so has every class: 1 / (classes · domains of c · samples of (d, c)).
+    Where class frequencies differ between domains, DANN also penalises features that reveal the class. Here classes,
+    and the domains of a class, are weighted equally: 1 / (classes · domains of c · samples of (d, c)).
     """
 
     differs = (
         *DANN.differs,
-        "one discriminator that is given the class, as in DomainBed, instead of one for each class, and without the "
-        "paper's class-prior-normalised one",
-        "domains and classes are balanced within the batch; a class that only one domain of the batch has is left out, "
+        "one discriminator conditioned on the class, as in DomainBed, instead of one per class, and no "
+        "class-prior-normalised discriminator",
+        "domains and classes are balanced within the batch; a class that occurs in only one of its domains is ignored, "
         "since there is nothing to align",
     )
 
@@ -32,17 +32,15 @@ class CDANN(DANN):
         self.embedding = nn.Embedding(task.num_classes, backbone.num_features)
 
     def optimizers(self) -> list[Optimizer]:
-        """The embedding is a part of the discriminator."""
         generator, discriminator = super().optimizers()
         discriminator.add_param_group({"params": self.embedding.parameters()})
         return [generator, discriminator]
 
     def errors(self, z: Tensor, batch: DomainBatch) -> Tensor:
-        """The class is added to the features."""
         return super().errors(z + self.embedding(batch.y), batch)
 
     def mean(self, errors: Tensor, batch: DomainBatch) -> Tensor:
-        """Over the classes that are in two domains or more of the batch, over their domains, over the samples."""
+        """Mean over classes that occur in at least two domains of the batch, their domains, and the samples."""
         size = self.task.counts.shape
         counts = torch.bincount(batch.domain * size[1] + batch.y, minlength=size.numel()).reshape(size)
         domains = (counts > 0).sum(0)

@@ -10,20 +10,17 @@ from crosstail.data import DomainBatch
 
 
 class CORAL(ERM):
-    """CORAL: match the mean and covariance of the features of every two domains (Sun and Saenko, 2016)."""
+    """CORAL: match the mean and covariance of features between domains (Sun and Saenko, 2016)."""
 
     family = "invariance"
     min_domains = 2
-    differs = ("the means are matched too, and over every two domains, as DomainBed does",)
+    differs = ("means are matched too, and over all pairs of domains, as in DomainBed",)
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
-        """The weight of the penalty."""
-
         gamma: float = hp(1.0, LogUniform(1e-1, 1e1), "weight of the penalty")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy, and how far the domains' first two moments are apart."""
         mean, covariance = moments(batch.by_domain(z))
         penalty = squared_difference(mean) + squared_difference(covariance)
         return super().losses(z, batch) | {"coral": self.hparams.gamma * penalty}
@@ -37,8 +34,8 @@ def moments(z: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def squared_difference(values: Tensor) -> Tensor:
-    """Mean over the entries and over every two of K domains of the squared difference of (K, …).
+    """Squared difference of values (K, …) between two domains, averaged over entries and pairs of domains.
 
-    Σ_{i<j} (a_i − a_j)² = K Σ_i (a_i − ā)², so that K terms do for K (K − 1) / 2 pairs.
+    Σ_{i<j} (a_i − a_j)² = K Σ_i (a_i − ā)², so K terms replace K (K − 1) / 2 pairs.
     """
     return 2 / (len(values) - 1) * (values - values.mean(0)).square().flatten(1).mean(1).sum()

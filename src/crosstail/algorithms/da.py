@@ -9,5 +9,4 @@ class DA(Alignment):
     """DA: cross-entropy + ω · alignment without counts in the distances (Yang, Wang and Katabi, 2022, equation 1)."""
 
     def term(self) -> dict[str, Any]:
-        """Neither balanced nor calibrated."""
         return {"balanced": False}

@@ -16,7 +16,7 @@ from crosstail.data import DomainBatch
 
 
 class DANN(ERM):
-    """DANN: features from which a discriminator cannot tell the domain (Ganin et al., 2016).
+    """DANN: features that hide the domain from a discriminator (Ganin et al., 2016).
 
     The discriminator minimises its cross-entropy L_d, backbone and classifier minimise cross-entropy − λ L_d.
     """
@@ -24,49 +24,44 @@ class DANN(ERM):
     family = "invariance"
     min_domains = 2
     differs: tuple[str, ...] = (
-        "it tells all training domains apart, not a source from a target",
-        "the discriminator takes its own steps on a batch's features before the others take theirs, where the paper "
-        "has one joint step and DomainBed alternates over batches",
-        "λ does not rise during training",
-        "Adam with β₂ = 0.9 instead of SGD, and a gradient penalty for the discriminator alone, after DomainBed",
+        "it discriminates between all training domains, not between source and target",
+        "the discriminator is updated on a batch's features before backbone and classifier, where the paper has one "
+        "joint step and DomainBed alternates over batches",
+        "λ is constant during training",
+        "Adam with β₂ = 0.9 instead of SGD, and a gradient penalty on the discriminator, as in DomainBed",
     )
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
-        """The weight of the adversary, and how it is trained."""
-
-        adversary: float = hp(1.0, LogUniform(1e-2, 1e2), "λ, weight of the discriminator's loss for the backbone")
+        adversary: float = hp(1.0, LogUniform(1e-2, 1e2), "λ, weight of the adversarial loss")
         discriminator_lr: float = hp(
             1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of the discriminator", FINETUNED_RATE
         )
         discriminator_decay: float = hp(0.0, LogUniform(1e-6, 1e-2), "weight decay of the discriminator")
         discriminator_steps: int = hp(1, Rounded(1, 8), "steps of the discriminator per step of the backbone")
-        gradient_penalty: float = hp(0.0, LogUniform(1e-2, 1e1), "weight of its squared gradient by the features")
-        beta1: float = hp(0.5, Choice(0.0, 0.5), "β₁ of Adam, for the discriminator and for the others")
+        gradient_penalty: float = hp(
+            0.0, LogUniform(1e-2, 1e1), "weight of the discriminator's squared gradient in the features"
+        )
+        beta1: float = hp(0.5, Choice(0.0, 0.5), "β₁ of Adam, in both optimizers")
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__(backbone, task, hparams)
         trained = task.counts.sum(1) > 0
         self.place: Tensor
-        self.register_buffer("place", trained.cumsum(0) - 1, persistent=False)  # of a domain among those trained on
+        self.register_buffer("place", trained.cumsum(0) - 1, persistent=False)  # index among the training domains
         layers = nn.Linear(backbone.num_features, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()
         self.discriminator = nn.Sequential(*layers, nn.Linear(256, int(trained.sum())))
 
     def optimizers(self) -> list[Optimizer]:
-        """One Adam for backbone and classifier, one for the discriminator."""
-        own, h = [*self.backbone.parameters(), *self.head.parameters()], self.hparams
+        h = self.hparams
+        own, other = [*self.backbone.parameters(), *self.head.parameters()], self.discriminator.parameters()
         return [
             Adam(own, lr=h.lr, betas=(h.beta1, 0.9), weight_decay=h.weight_decay),
-            Adam(
-                self.discriminator.parameters(),
-                lr=h.discriminator_lr,
-                betas=(h.beta1, 0.9),
-                weight_decay=h.discriminator_decay,
-            ),
+            Adam(other, lr=h.discriminator_lr, betas=(h.beta1, 0.9), weight_decay=h.discriminator_decay),
         ]
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
-        """So many steps of the discriminator, and one of the others against it, on the same features."""
+        """Steps of the discriminator, then one of backbone and classifier against it, on the same features."""
         generator, discriminator = optimizers
         z, batch = self.features(batch)
         fixed = z.detach().requires_grad_()
@@ -84,9 +79,9 @@ class DANN(ERM):
         return terms | told
 
     def errors(self, z: Tensor, batch: DomainBatch) -> Tensor:
-        """The discriminator's cross-entropy for every sample (B,)."""
+        """Cross-entropy of the discriminator per sample (B,)."""
         return F.cross_entropy(self.discriminator(z), self.place[batch.domain], reduction="none")
 
     def mean(self, errors: Tensor, batch: DomainBatch) -> Tensor:
-        """The discriminator's loss from its errors (B,)."""
+        """Reduce the errors (B,) to a loss."""
         return errors.mean()

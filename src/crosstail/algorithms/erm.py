@@ -8,10 +8,9 @@ from crosstail.data import DomainBatch
 
 
 class ERM(Algorithm):
-    """ERM: the mean cross-entropy over all samples of all domains (Vapnik, 1999)."""
+    """ERM: mean cross-entropy over the samples of all domains (Vapnik, 1999)."""
 
     family = "vanilla"
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy."""
         return {"cross_entropy": F.cross_entropy(self.head(z), batch.y)}

@@ -13,25 +13,20 @@ from crosstail.data import DomainBatch
 
 
 class Fish(ERM):
-    """Fish: gradients of different domains that point the same way (Shi et al., 2022).
+    """Fish: align the gradients of different domains (Shi et al., 2022).
 
     From θ, one step on each domain in a random order leads to θ'; then θ ← θ + ε (θ' − θ).
     """
 
     family = "multi-task"
     min_domains = 2
-    differs = (
-        "the steps within a round are those of one Adam, whose moments go on from round to round, as in DomainBed",
-    )
+    differs = ("the inner steps use one Adam whose moments persist between rounds, as in DomainBed",)
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
-        """How far to go."""
-
-        meta_lr: float = hp(0.5, Choice(0.05, 0.1, 0.5), "ε, how much of a round of steps is kept")
+        meta_lr: float = hp(0.5, Choice(0.05, 0.1, 0.5), "ε, step size towards θ'")
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
-        """A step on every domain, and a part of the way back."""
         before = [parameter.detach().clone() for parameter in self.parameters()]
         parts, sums = batch.parts(), dict[str, Tensor]()
         for i in torch.randperm(len(parts)).tolist():

@@ -12,20 +12,17 @@ from crosstail.data import DomainBatch
 
 
 class Focal(ERM):
-    """Focal: −(1 − p)^γ log p for the label's probability p: what is easy counts little (Lin et al., 2017)."""
+    """Focal: −(1 − p)^γ log p, with p the label's probability: down-weights easy samples (Lin et al., 2017)."""
 
     family = "imbalance"
-    differs = ("p is a softmax over the classes, the paper's a sigmoid for each of them, and there is no weight α",)
+    differs = ("p is a softmax over the classes instead of a sigmoid per class, and there is no weight α",)
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
-        """The focus."""
-
-        gamma: float = hp(1.0, LogUniform(0.5, 5.0), "γ, how little a sample counts that is classified well")
+        gamma: float = hp(1.0, LogUniform(0.5, 5.0), "γ, how strongly well-classified samples are down-weighted")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy times (1 − p)^γ."""
         each = F.cross_entropy(self.head(z), batch.y, reduction="none")
-        # For γ < 1 the slope at 1 − p = 0 is infinite, and infinity times a cross-entropy of 0 is no number.
+        # For γ < 1 the slope at 1 − p = 0 is infinite, and infinity times a cross-entropy of 0 is NaN.
         missing = (-torch.expm1(-each)).clamp(min=torch.finfo(each.dtype).tiny)
         return {"cross_entropy": (missing**self.hparams.gamma * each).mean()}

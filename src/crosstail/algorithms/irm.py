@@ -13,7 +13,7 @@ from crosstail.data import DomainBatch
 
 
 class IRM(ERM):
-    """IRM: features on which one classifier is optimal in every domain at once (Arjovsky et al., 2019).
+    """IRM: features on which one classifier is optimal in every domain simultaneously (Arjovsky et al., 2019).
 
     The penalty is the mean over domains of the squared gradient of the domain's risk R_d(w · scores) in w at w = 1.
     For cross-entropy, a sample's gradient is Σ_c p_c s_c − s_y with scores s and probabilities p.
@@ -21,19 +21,14 @@ class IRM(ERM):
 
     family = "invariance"
     min_domains = 2
-    differs = ("the weight of the penalty is 1 for some steps, and Adam starts anew when it changes, as in DomainBed",)
+    differs = ("the penalty has weight 1 during annealing, and Adam is reset when the weight changes, as in DomainBed",)
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
-        """The weight of the penalty, and when it sets in."""
-
-        penalty: float = hp(100.0, LogUniform(1e-1, 1e5), "λ, the weight of the penalty after the annealing")
-        anneal: int = hp(
-            500, Rounded(1, 1e4), "steps with a weight of 1 before that; λ is never used in a run of fewer steps"
-        )
+        penalty: float = hp(100.0, LogUniform(1e-1, 1e5), "λ, weight of the penalty after annealing")
+        anneal: int = hp(500, Rounded(1, 1e4), "annealing steps; a shorter run never uses λ")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy and the penalty."""
         scores = self.head(z)
         weight = self.hparams.penalty if self.step >= self.hparams.anneal else 1.0
         gradient = (scores.softmax(1) * scores).sum(1) - scores.gather(1, batch.y[:, None])[:, 0]
@@ -41,7 +36,7 @@ class IRM(ERM):
         return {"cross_entropy": F.cross_entropy(scores, batch.y), "irm": weight * penalty}
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
-        """Adam's averages are of gradients with the old weight: they are dropped where it changes."""
+        """Reset Adam when the penalty's weight changes: its averages are of gradients with the old weight."""
         if self.step == self.hparams.anneal:
             for optimizer in optimizers:
                 optimizer.state.clear()
@@ -49,8 +44,8 @@ class IRM(ERM):
 
 
 def squared_mean(values: Tensor) -> Tensor:
-    """An unbiased estimate of the squared expectation (K,) of K samples (K, n): the means of two halves, multiplied.
+    """Unbiased estimate (K,) of the squared expectation of each row (K, n): the product of the means of two halves.
 
-    It is 0 where n = 1, which leaves one half empty.
+    It is 0 for n = 1, where one half is empty.
     """
     return values[:, ::2].mean(1) * values[:, 1::2].sum(1) / max(values.shape[1] // 2, 1)

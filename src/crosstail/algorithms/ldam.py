@@ -16,22 +16,20 @@ from crosstail.data import DomainBatch
 
 
 class LDAM(ERM):
-    """LDAM: the label's cosine must win by a margin ∝ n^(−1/4); late on, rare classes weigh more (Cao et al., 2019)."""
+    """LDAM: cosine classifier with margins ∝ n^(−1/4); late in training, rare classes weigh more (Cao et al., 2019)."""
 
     family = "imbalance"
     differs = (
-        "n is the count of the sample's class in its domain, and the rarest pair of all has the margin max_m",
-        "the deferred weights of a domain's samples average 1, so that the steps do not shrink where they set in",
+        "n is the count of the sample's class in its domain, and the rarest pair has the margin max_m",
+        "the deferred weights of a domain's samples average 1, so that the loss keeps its scale",
     )
     margins: Tensor  # (D, C)
     weights: Tensor  # (D, C)
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
-        """Margins, and when the weights set in."""
-
-        max_m: float = hp(0.5, LogUniform(10**-1, 10**-0.1), "the largest margin")
-        scale: float = hp(30.0, Choice(10.0, 30.0), "what multiplies the cosines")
+        max_m: float = hp(0.5, LogUniform(10**-1, 10**-0.1), "largest margin")
+        scale: float = hp(30.0, Choice(10.0, 30.0), "scale of the cosines")
         defer: float = hp(0.8, None, "share of the steps after which rare classes weigh more")
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
@@ -43,7 +41,6 @@ class LDAM(ERM):
         self.register_buffer("weights", weights, persistent=False)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy of the scores less the label's margin."""
         margin = F.one_hot(batch.y, self.task.num_classes) * self.margins[batch.domain, batch.y, None]
         each = F.cross_entropy(self.head(z) - self.hparams.scale * margin, batch.y, reduction="none")
         if self.step >= self.hparams.defer * self.steps:
@@ -59,5 +56,4 @@ class Cosine(nn.Linear):
         self.scale = scale
 
     def forward(self, z: Tensor) -> Tensor:
-        """Scores (B, C)."""
         return self.scale * F.linear(F.normalize(z), F.normalize(self.weight))

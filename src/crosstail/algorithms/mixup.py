@@ -17,27 +17,24 @@ from crosstail.data import DomainBatch
 class Mixup(ERM):
     """Mixup: learn λ x + (1 − λ) x′ with the label λ y + (1 − λ) y′, λ ~ Beta(α, α) (Zhang et al., 2018).
 
-    x and x′ come from two domains: the domains stand in a ring, in a new random order at each step, and each is mixed
-    with the one before it, with a λ of its own.
+    x and x′ come from different domains: at each step the domains are arranged in a random ring, and each is mixed
+    with its predecessor, with its own λ.
     """
 
     family = "augmentation"
     min_domains = 2
-    alone = "Mixup mixes samples of two pairs, so that no feature belongs to a pair that a term could align"
+    alone = "Mixup mixes samples of two pairs, so its features belong to no pair that a term could align"
     differs = (
         "samples are mixed with those of another domain, with one λ per domain (Yan et al., 2020; Wang et al., 2020)",
-        "α is searched from 0.1 to 1: in the paper's table, 1 to 10,000, most draws mix everything half and half",
+        "α is searched from 0.1 to 1: in the range of the BoDA paper, 1 to 10,000, most draws give λ ≈ 0.5",
     )
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
-        """How much is mixed."""
-
-        # Differs from the paper: it has 10^U(0, 4), which leaves out its own default.
-        alpha: float = hp(0.2, LogUniform(1e-1, 1.0), "α, from small (nearly unmixed) to large (half and half)")
+        # Differs from the paper: its range 10^U(0, 4) excludes its own default.
+        alpha: float = hp(0.2, LogUniform(1e-1, 1.0), "α: small values hardly mix, large ones mix half and half")
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
-        """One step on the mixed inputs."""
         x, y = self.mix(batch)
         z, mixed = self.features(DomainBatch(x, y, batch.domain))
         terms = {"cross_entropy": F.cross_entropy(self.head(z), mixed.y)}

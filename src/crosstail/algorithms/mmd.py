@@ -14,25 +14,22 @@ RATES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
 class MMD(ERM):
-    """MMD: match the distributions of the features of every two domains, as kernels see them (Li et al., 2018)."""
+    """MMD: minimise the maximum mean discrepancy of features between domains (Li et al., 2018)."""
 
     family = "invariance"
     min_domains = 2
-    differs = ("there is no autoencoder and no adversary, and the kernel is a sum of seven Gaussians, as in DomainBed",)
+    differs = ("no autoencoder and no adversary; the kernel is a sum of seven Gaussians, as in DomainBed",)
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
-        """The weight of the penalty."""
-
         gamma: float = hp(1.0, LogUniform(1e-1, 1e1), "weight of the penalty")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy, and the discrepancy."""
         return super().losses(z, batch) | {"mmd": self.hparams.gamma * discrepancy(batch.by_domain(z))}
 
 
 def discrepancy(z: Tensor) -> Tensor:
-    """MMD² of the features (K, n, F), mean over every two of K domains.
+    """MMD² of features (K, n, F), averaged over all pairs of K domains.
 
     With M (K, K) the mean kernel between the samples of two domains, MMD²_ij = M_ii + M_jj − 2 M_ij.
     """

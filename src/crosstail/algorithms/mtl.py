@@ -1,4 +1,4 @@
-"""Marginal transfer learning: a classifier that is told what the domain's features look like."""
+"""Marginal transfer learning: a classifier that also sees an embedding of the domain."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,27 +15,25 @@ from crosstail.data import DomainBatch
 
 
 class MTL(ERM):
-    """MTL: classify a sample's features beside its domain's mean features (Blanchard et al., 2021).
+    """MTL: classify from a sample's features and the mean features of its domain (Blanchard et al., 2021).
 
-    A domain's embedding is a moving average of its mean features, e_d ← ε mean + (1 − ε) e_d, and starts as the mean of
-    its first batch. To predict, where the domain is unknown, it is the mean over the training domains: the classifier
-    is linear, so an embedding adds a bias per class to the scores, and this is the mean of the domains' biases.
+    A domain's embedding is a moving average of its mean features, e_d ← ε mean + (1 − ε) e_d, initialised by its first
+    batch. Prediction does not know the domain and uses the mean over the training domains: the classifier is linear,
+    so an embedding adds a bias per class, and this is the mean of the domains' biases.
     """
 
     family = "transfer"
     differs = (
         "the kernel mean embedding is the mean of the features, as in DomainBed",
-        "a prediction uses the mean embedding of the training domains, not that of the test domain, so that it depends "
-        "on nothing but its own input",
+        "prediction uses the mean embedding of the training domains instead of the test domain's, so that it depends "
+        "on the input alone",
     )
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
-        """How fast the embeddings change."""
+        ema: float = hp(0.99, Choice(0.5, 0.9, 0.99, 1.0), "ε, weight of the batch in the moving average")
 
-        ema: float = hp(0.99, Choice(0.5, 0.9, 0.99, 1.0), "ε, the weight of the batch in the domain's embedding")
-
-    embedding: Tensor  # (D, F), 0 for a domain that no batch has had yet
+    embedding: Tensor  # (D, F), 0 for a domain not seen yet
     met: Tensor  # (D, 1)
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
@@ -45,7 +43,7 @@ class MTL(ERM):
         self.register_buffer("met", torch.zeros(task.num_domains, 1, dtype=torch.bool))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy, whose gradient also goes through this batch's part of the embedding."""
+        """Cross-entropy; its gradient also flows through this batch's share of the embedding."""
         domain = batch.by_domain(batch.domain)[:, 0]  # (K,)
         mean = batch.by_domain(z).mean(1)
         moved = self.hparams.ema * mean + (1 - self.hparams.ema) * self.embedding[domain]
@@ -55,7 +53,6 @@ class MTL(ERM):
         return {"cross_entropy": F.cross_entropy(scores, batch.y)}
 
     def forward(self, x: Tensor) -> Tensor:
-        """Class scores (B, C) with the mean embedding."""
         z = self.backbone(x)
         embedding = self.embedding.sum(0) / self.met.sum().clamp_min(1)
         scores: Tensor = self.head(torch.cat([z, embedding.expand_as(z)], 1))

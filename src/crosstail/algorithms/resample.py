@@ -8,4 +8,4 @@ class Resample(ERM):
 
     family = "imbalance"
     class_balanced = True
-    differs = ("the classes are balanced within each domain",)
+    differs = ("classes are balanced within each domain",)

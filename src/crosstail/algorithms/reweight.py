@@ -6,15 +6,13 @@ from crosstail.algorithms._weighted import Weighted, averaging_one
 
 
 class Reweight(Weighted):
-    """Reweight: weights ∝ 1 / n, so that all classes of a domain count the same (Huang et al., 2016).
+    """Reweight: weights ∝ 1 / n, so that all classes of a domain count equally (Huang et al., 2016).
 
-    The weights of a domain's samples average 1, as ERM's do: neither the learning rate nor the balance with another
-    term changes its meaning.
+    The weights of a domain's samples average 1, so that the loss has the scale of ERM's.
     """
 
     differs = ("n is the count of the sample's class in its domain",)
     power = 1.0
 
     def weigh(self, counts: Tensor) -> Tensor:
-        """1 / n, scaled (D, C)."""
         return averaging_one(counts.clamp(min=1) ** -self.power, counts)

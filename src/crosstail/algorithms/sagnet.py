@@ -1,4 +1,4 @@
-"""Networks that ignore style."""
+"""Style-agnostic networks."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,39 +16,37 @@ from crosstail.data import DomainBatch
 
 
 class SagNet(ERM):
-    """SagNet: classify by content under mixed styles, and make style useless for it (Nam et al., 2021).
+    """SagNet: classify by content under mixed styles, and make style uninformative (Nam et al., 2021).
 
-    A feature vector's style is its mean and standard deviation, its content is what is left. A second classifier learns
-    the class from a sample's style on another one's content, and the backbone learns to make its scores uniform.
+    A feature vector's style is its mean and standard deviation; its content is the normalised vector. A second
+    classifier learns the class from style, on shuffled content, and the backbone learns to make its scores uniform.
     """
 
     family = "augmentation"
     passes = 2.0
     differs = (
-        "style is that of the feature vector, not of feature maps within the backbone, as in DomainBed",
-        "the style classifier and the backbone against it learn from the same features",
+        "style statistics are of the feature vector, not of feature maps in the backbone, as in DomainBed",
+        "the style classifier and its adversary use the same features",
         "Adam instead of SGD",
     )
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
-        """The weight of the adversary."""
-
-        adversary: float = hp(0.1, LogUniform(1e-2, 1e1), "weight of uniform scores by style")
+        adversary: float = hp(0.1, LogUniform(1e-2, 1e1), "weight of the adversarial loss")
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__(backbone, task, hparams)
         self.style = nn.Linear(backbone.num_features, task.num_classes)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy on every sample's content with a style between its own and that of a random other one."""
+        """Cross-entropy with each sample's style interpolated towards that of a random other sample."""
         content, mean, deviation = content_and_style(z)
         other, alpha = torch.randperm(len(z)), torch.rand(len(z), 1).to(z)
         mean, deviation = (torch.lerp(value[other], value, alpha) for value in (mean, deviation))
         return super().losses(content * deviation + mean, batch)
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
-        """Backbone and classifier, the style classifier, and the backbone against it: who has no gradient stays."""
+        """Step backbone and classifier, then the style classifier, then the backbone against it."""
         terms = super().update(batch, optimizers, backward)
         z, batch = self.features(batch)
         content, mean, deviation = content_and_style(z)

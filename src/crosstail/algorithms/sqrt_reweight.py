@@ -1,10 +1,10 @@
-"""Weights between none and the inverse frequency."""
+"""Inverse square-root frequency weights."""
 
 from crosstail.algorithms import reweight
 
 
 class SqrtReweight(reweight.Reweight):
-    """SqrtReweight: weights ∝ 1 / √n, half way from ERM to Reweight (Mahajan et al., 2018)."""
+    """SqrtReweight: weights ∝ 1 / √n, halfway between ERM and Reweight (Mahajan et al., 2018)."""
 
-    differs = ("samples are weighted by the root of the count in their domain, where the paper draws them by it",)
+    differs = ("n is the count in the sample's domain, and samples are weighted where the paper resamples them",)
     power = 0.5

@@ -3,15 +3,14 @@
 Yang, Wang and Katabi, On Multi-Domain Long-Tailed Recognition, equations (1) to (3).
 """
 
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from crosstail.losses.distances import LowRankPrecision, Precision, on_host, pair_distances
-from crosstail.losses.statistics import Covariance, PairStatistics, checked_batch
+from crosstail.losses.distances import LowRankPrecision, Precision, on_host, pair_distances, split
+from crosstail.losses.statistics import Covariance, PairStatistics, checked_batch, require
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -43,22 +42,20 @@ def boda_loss(
     covariances (D, C, F), (D, C, F, F) or a `LowRankPrecision`) is BoDA-M. `reduction="sum"` is the equation as
     printed; "mean" averages over the samples that have a positive; "none" gives (B,), 0 where there is no positive.
     Absent pairs are in neither sum, and the mean over positives is over those present. Shapes and dtypes are always
-    checked; `validate=False` skips the checks of values (labels, domains, counts, non-finite features), and then no
-    value is read back from the device.
+    checked; `validate=False` skips the checks of values (labels, domains, counts, non-finite features), and then
+    nothing is read back from the device.
 
     `temperature` divides every distance. As printed, λ / N_i may reach 10⁶ between a pair of one sample and one
     of a thousand: the softmax is then flat for most samples, and a few rare ones dominate the step. "auto" divides
-    by the batch's mean distance (a constant to the gradient) and moves the counts out of the exponent:
+    by the batch's mean distance (detached) and moves the counts out of the exponent:
 
     .. math:: \ell_i = \frac{\bar N}{N_i} \Big( \log \sum_{p \ne p_i} N_p^\nu e^{-d_{ip} / \bar d} +
         \sum_{p \in \mathrm{pos}(i)} \frac{N_p^\nu}{\sum_{q \in \mathrm{pos}(i)} N_q^\nu}
         \frac{d_{ip}}{\bar d} - \log \overline{N^\nu} \Big)
 
-    Where the softmax is flat, a sample is pulled and pushed in the same two directions as by equation (3): the means,
-    weighted by N_pᵛ, over the positives and over all other pairs. Only their strengths differ: they depend on the
-    counts in equation (3), and are 1 here, so a sample's gradient is at most 2 / mean distance, before N̄ / N_i. "mean"
-    is weighted by N̄ / N_i, so that no count ratio makes the loss exceed that of its largest sample
-    (experiments: docs/decisions/boda-scale.md).
+    Where the softmax is flat, a sample is pulled and pushed in the same two directions as by equation (3), with
+    strengths that do not depend on the counts: its gradient is at most 2 / mean distance, before N̄ / N_i. "mean" is
+    weighted by N̄ / N_i, so it never exceeds the largest sample's loss (experiments: docs/decisions/boda-scale.md).
 
     >>> z, y, domain = torch.zeros(1, 2), torch.tensor([0]), torch.tensor([0])
     >>> centroids = torch.tensor([[[0.0, 0.0], [3.0, 0.0]], [[0.0, 1.0], [0.0, 3.0]]])
@@ -72,7 +69,7 @@ def boda_loss(
     y, domain = _checked(z, y, domain, centroids, counts, precision, validate)
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
     counts = counts.to(z.device)
-    pairs = _drop_absent(centroids, precision, counts) if on_host(z) else _mask_absent(centroids, precision, counts)
+    pairs = _pairs(centroids, precision, counts)
     if len(z) == 0 or len(pairs.centroids) == 0:
         nothing = z[:, :0].sum(1).to(wide)
         return nothing if reduction == "none" else nothing.sum()
@@ -81,13 +78,13 @@ def boda_loss(
 
     distance = pair_distances(z, pairs.centroids, pairs.precision, validate=validate)  # (B, P)
     limits = torch.finfo(wide)
-    # Powers of counts are relative to the largest count, in logarithms, so that none overflows.
+    # Powers of counts are relative to the largest and in logarithms, so that none overflows.
     reliability = nu * (n_pair / n_pair.max()).log()  # (P,)
     prior = torch.zeros_like(reliability)
     importance = torch.ones_like(n_own)
     if temperature == "auto":
-        # Divided before it is summed, so that it cannot overflow.
-        mean_distance = pairs.only_present(distance.detach() / (len(z) * pairs.number)).sum()
+        # Divided before summing, so that it cannot overflow.
+        mean_distance = torch.where(pairs.present, distance.detach() / (len(z) * pairs.number), 0.0).sum()
         logits = distance / -mean_distance.clamp_min(limits.tiny)
         if balanced:
             prior = reliability
@@ -107,13 +104,11 @@ def boda_loss(
     share = torch.where(positive, prior[columns], -torch.inf).softmax(1)
     share = torch.where(positive, share, 0.0)  # (B, D), adds up to 1 where there is a positive
     attraction = (logits.gather(1, columns) * share).sum(1)
-    # The denominator: all present pairs but the sample's own. (Without a positive the loss is 0 whatever is in it.)
+    # The denominator: all present pairs but the sample's own. (Without a positive the loss is 0 anyway.)
     logits = logits + (prior - pairs.mean(prior.exp()).log())
-    own = present[domain, y][:, None] & (
-        torch.arange(logits.shape[1], device=z.device) == pairs.column[domain, y][:, None]
-    )
-    left_out = own if pairs.present is None else own | ~pairs.present
-    logits = logits.masked_fill(has_positive[:, None] & left_out, -torch.inf)
+    places = torch.arange(logits.shape[1], device=z.device)
+    own = present[domain, y][:, None] & (places == pairs.column[domain, y][:, None])
+    logits = logits.masked_fill(has_positive[:, None] & (own | ~pairs.present), -torch.inf)
     loss = torch.where(has_positive, logits.logsumexp(1) - attraction, 0.0) * importance
 
     if reduction == "none":
@@ -124,95 +119,71 @@ def boda_loss(
 
 
 def _checked(
-    z: Tensor,
-    y: Tensor,
-    domain: Tensor,
-    centroids: Tensor,
-    counts: Tensor,
-    precision: Precision | None,
-    validate: bool,
+    z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, counts: Tensor, precision: Precision | None, validate: bool
 ) -> tuple[Tensor, Tensor]:
-    """Labels and domains as int64, once all arguments fit each other."""
-    if centroids.ndim != 3 or not centroids.is_floating_point():
-        found = f"{centroids.dtype} of shape {tuple(centroids.shape)}"
-        raise ValueError(f"centroids is {found}, expected floats of shape (D, C, F)")
+    """Labels and domains as int64, once all arguments are checked against each other."""
+    require("centroids", centroids, centroids.ndim == 3 and centroids.is_floating_point(), "floats (D, C, F)")
     shape = tuple(centroids.shape)
-    if counts.shape != shape[:2] or counts.dtype == torch.bool or counts.is_complex():
-        found = f"{counts.dtype} of shape {tuple(counts.shape)}"
-        raise ValueError(f"counts is {found}, expected numbers of shape {shape[:2]} as centroids has")
-    for part in precision if isinstance(precision, LowRankPrecision) else (precision,):
-        if part is not None and (part.shape[:3] != shape or part.ndim > 4 or not part.is_floating_point()):
-            found = f"{part.dtype} of shape {tuple(part.shape)}"
-            raise ValueError(f"precision is {found}, expected floats of shape {shape} or {(*shape, shape[2])}")
+    numbers = counts.dtype != torch.bool and not counts.is_complex()
+    require("counts", counts, counts.shape == shape[:2] and numbers, f"numbers {shape[:2]}, as for centroids")
+    for part in split(precision):
+        if part is not None:
+            fits = part.shape[:3] == shape and part.ndim <= 4 and part.is_floating_point()
+            require("precision", part, fits, f"floats {shape} or {(*shape, shape[2])}")
     if validate and not bool(((counts >= 0) & (counts < torch.inf)).all()):
         raise ValueError("counts has a negative or non-finite entry, expected the number of training samples per pair")
     return checked_batch(z, y, domain, centroids, validate=validate)
 
 
 class _Pairs(NamedTuple):
-    """The P pairs that the loss looks at, and which of them are present (all, if None)."""
+    """The P pairs that the loss is computed on."""
 
     centroids: Tensor  # (P, F)
     precision: Precision | None
     counts: Tensor  # (P,)
-    column: Tensor  # (D, C), the place of each pair among the P
-    number: int | Tensor  # of pairs that are present
-    present: Tensor | None = None  # (P,)
-
-    def only_present(self, values: Tensor) -> Tensor:
-        """Values (..., P), 0 for absent pairs."""
-        return values if self.present is None else torch.where(self.present, values, 0.0)
+    column: Tensor  # (D, C), index of each pair among the P
+    present: Tensor  # (P,)
+    number: Tensor  # of pairs that are present
 
     def mean(self, values: Tensor) -> Tensor:
         """The mean of values (P,) over the pairs that are present."""
-        return self.only_present(values).sum() / self.number
+        return torch.where(self.present, values, 0.0).sum() / self.number
 
 
-def _drop_absent(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _Pairs:
-    """On the host, absent pairs cost nothing."""
-    present = counts.reshape(-1) > 0
-    kept = torch.from_numpy(present.numpy().nonzero()[0])
-    column = (present.cumsum(0) - 1).clamp_min(0).view(counts.shape)
-
-    def keep(table: Tensor) -> Tensor:
-        flat = table.flatten(0, 1)
-        return flat if len(kept) == len(flat) else flat[kept]
-
-    return _Pairs(keep(centroids), _map(keep, precision), counts.reshape(-1)[kept], column, len(kept))
-
-
-def _mask_absent(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _Pairs:
-    """On a device, dropping absent pairs would need a read of their number: they are masked instead."""
+def _pairs(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _Pairs:
+    """Absent pairs are dropped on the CPU, and masked on a device, where counting them would be a read."""
     flat = counts.reshape(-1)
     known = flat > 0
-    present = known | ~known.any()  # without any there is no positive, and what is in the means does not matter
+    if on_host(counts):
+        kept = torch.from_numpy(known.numpy().nonzero()[0])
+        present, n, column = known[kept], flat[kept], (known.cumsum(0) - 1).clamp_min(0)
+    else:
+        present = known | ~known.any()  # without any pair there is no positive, and the means do not matter
+        n, column = torch.where(known, flat, 1), torch.arange(len(flat), device=flat.device)
     number = present.sum()
 
-    def fill(table: Tensor) -> Tensor:
-        """Absent pairs, which may hold anything, get the mean of the present ones."""
+    def choose(table: Tensor) -> Tensor:
         table = table.flatten(0, 1)
+        if on_host(counts):
+            return table if len(kept) == len(table) else table[kept]
+        # Absent pairs, whose statistics may be anything, get the mean of the present ones.
         mask = known.view(-1, *[1] * (table.ndim - 1))
         safe = torch.where(mask, table, 0.0)
         return torch.where(mask, safe, safe.detach().sum(0) / number)
 
-    column = torch.arange(len(flat), device=flat.device).view(counts.shape)
-    return _Pairs(fill(centroids), _map(fill, precision), torch.where(known, flat, 1), column, number, present)
-
-
-def _map(function: Callable[[Tensor], Tensor], precision: Precision | None) -> Precision | None:
-    if isinstance(precision, LowRankPrecision):
-        return LowRankPrecision(*map(function, precision))
-    return None if precision is None else function(precision)
+    main, factor = (None if part is None else choose(part) for part in split(precision))
+    chosen = main if main is None or factor is None else LowRankPrecision(main, factor)
+    return _Pairs(choose(centroids), chosen, n, column.view(counts.shape), present, number)
 
 
 class BoDALoss(nn.Module):
-    """`boda_loss` with pair statistics that it updates from the batches it sees, at no extra forward pass.
+    """`boda_loss` with pair statistics that are updated from each batch, without an extra forward pass.
 
-    `counts` (D, C) are those of the training set. In training mode each call first takes in the batch's features
-    (detached); a pair's past weighs at most as much as its own training samples, and at most as `window` of them, so
+    `counts` (D, C) are those of the training set. In training mode each call first adds the batch's features
+    (detached); a pair's past weighs at most as much as its training samples, and at most as `window` of them, so
     that the centroid of a rare pair follows its latest samples. With `window=None` the statistics change only
-    through `statistics.update` and `.blend`, which is the paper's way: a full pass after each epoch. `validate=False`
-    skips the checks of values, as in `boda_loss`.
+    through `statistics.update` and `.blend`, as in the paper: a full pass after each epoch. `validate=False` skips
+    the checks of values, as in `boda_loss`.
 
     >>> criterion = BoDALoss(2, 2, 8, counts=torch.tensor([[100, 5], [3, 80]]))
     >>> z = torch.randn(4, 8, requires_grad=True)
@@ -247,16 +218,10 @@ class BoDALoss(nn.Module):
         self.nu, self.temperature, self.balanced, self.reduction = nu, temperature, balanced, reduction
         self.window, self.validate = window, validate
         remembered = counts.clamp(1, window or 1).to(torch.float32) - 1
-        self.statistics = PairStatistics(
-            num_domains,
-            num_classes,
-            num_features,
-            covariance,
-            momentum=remembered / (remembered + 1) if window else None,
-        )
+        momentum = remembered / (remembered + 1) if window else None
+        self.statistics = PairStatistics(num_domains, num_classes, num_features, covariance, momentum=momentum)
 
     def forward(self, z: Tensor, y: Tensor, domain: Tensor) -> Tensor:
-        """The loss of a batch z (B, F), y (B,), domain (B,)."""
         if self.training and self.window:
             self.statistics.update(z, y, domain, validate=self.validate)
         return boda_loss(

@@ -15,12 +15,12 @@ class PairStatistics(nn.Module):
     """Streaming mean (D, C, F) and covariance of each pair's features, mergeable and stable in float32.
 
     Batches are combined by the pairwise update of Chan, Golub and LeVeque (1983), which works on differences from
-    the mean and so is accurate whatever the features' offset. The rounding error of the mean is carried over to the
-    next update (Kahan), so that the mean of a long stream does not stop moving.
+    the mean and so is accurate whatever the features' offset. Kahan summation keeps the mean of a long stream from
+    stalling.
 
     With `momentum` m, a number or one per pair (D, C), the past weighs at most as much as m / (1 − m) samples: the
-    statistics start as exact means and become moving averages, in which one new sample has the weight 1 − m. A pair
-    without samples so far has count 0 and mean 0.
+    statistics start as exact means and become moving averages, in which a new sample has weight 1 − m. A pair without
+    samples has count 0 and mean 0.
 
     >>> statistics = PairStatistics(1, 2, 1)
     >>> statistics.update(torch.tensor([[1.0], [3.0], [5.0]]), torch.tensor([0, 0, 1]), torch.tensor([0, 0, 0]))
@@ -71,10 +71,10 @@ class PairStatistics(nn.Module):
 
     @torch.no_grad()
     def update(self, z: Tensor, y: Tensor, domain: Tensor, *, validate: bool = True) -> None:
-        """Take in a batch: z (B, F), y (B,), domain (B,).
+        """Add a batch: z (B, F), y (B,), domain (B,).
 
-        With `validate=False` labels and features are not checked, and covariances "none" and "diagonal" need no
-        device-to-host read.
+        `validate=False` skips the checks of labels and features; covariances "none" and "diagonal" then need no
+        device-to-host reads.
         """
         y, domain = checked_batch(z, y, domain, self.mean, validate=validate)
         if not len(z):
@@ -87,14 +87,14 @@ class PairStatistics(nn.Module):
         if self.covariance in ("none", "diagonal"):
             self._absorb(z, pair, past)
             return
-        # The others need a padded (pairs, F, samples) block, so the samples of a pair are taken in limited turns.
+        # The others need a padded (pairs, F, samples) block, so each turn takes a limited number of samples per pair.
         turn = _arrival(pair) // (max(64, z.shape[1]) if self.covariance == "full" else max(16, 2 * self.rank))
         for t in range(int(turn.max()) + 1):
             self._absorb(z[turn == t], pair[turn == t], past)
 
     def _absorb(self, z: Tensor, pair: Tensor, past: Tensor) -> None:
         pairs, slot, n_new = _touched(pair, len(past))  # (U,), (B,), (U,)
-        # Sums around the batch's mean are small, so the features' offset costs no digits.
+        # Sums around the batch's mean are small, so a large offset of the features costs no precision.
         origin = z.mean(0)  # (F,)
         around = z - origin  # (B, F)
         batch_mean = torch.zeros(len(pairs), z.shape[1], dtype=z.dtype, device=z.device).index_add_(0, slot, around)
@@ -116,7 +116,7 @@ class PairStatistics(nn.Module):
         past[pairs] += n_new
 
     def _absorb_spread(self, pairs: Tensor, slot: Tensor, within: Tensor, delta: Tensor, share: Tensor) -> None:
-        """Σ ← (1 − s) Σ + Σ_j w_j w_jᵀ + s (1 − s) δ δᵀ, with s the batch's weight and w the scaled deviations."""
+        """Σ ← (1 − s) Σ + Σ_j w_j w_jᵀ + s (1 − s) δ δᵀ, with batch weight s and scaled deviations w."""
         between = delta * (share * (1 - share)).sqrt()  # (U, F)
         if self.covariance in ("diagonal", "low_rank"):
             variance = self.variance.view(-1, delta.shape[1])
@@ -139,7 +139,7 @@ class PairStatistics(nn.Module):
 
     @torch.no_grad()
     def merge(self, other: "PairStatistics") -> "PairStatistics":
-        """Combine with the statistics of another stream, as if this one had seen both; returns self."""
+        """Add the statistics of another stream, as if this one had seen both; returns self."""
         share = other.counts.to(self.mean.dtype) / (self.counts + other.counts).clamp_min(1)
         self._combine(other, share[:, :, None], spread_of_means=True)
         self.counts += other.counts
@@ -147,9 +147,9 @@ class PairStatistics(nn.Module):
 
     @torch.no_grad()
     def blend(self, fresh: "PairStatistics", momentum: float) -> "PairStatistics":
-        """μ ← m μ + (1 − m) μ_fresh, and Σ alike: the paper's update after a full pass; returns self.
+        """μ ← m μ + (1 − m) μ_fresh, likewise Σ: the paper's update after a full pass; returns self.
 
-        A pair without samples so far is copied, and one without samples in `fresh` is kept.
+        A pair without samples so far is copied from `fresh`; one without samples in `fresh` is kept.
         """
         share = (fresh.counts > 0).to(self.mean.dtype)
         share[self.counts > 0] *= 1 - momentum
@@ -180,20 +180,19 @@ class PairStatistics(nn.Module):
 
     @torch.no_grad()
     def precision(self, shrinkage: float = 10.0) -> Precision:
-        """Inverse covariances, each shrunk towards the mean variance of all pairs, which counts as `shrinkage` samples.
+        """Inverse covariances, shrunk towards the mean variance of all pairs with the weight of `shrinkage` samples.
 
-        Σ̂ = (n Σ + k diag(σ̄²)) / (n + k): a pair with few samples has nearly the common inverse, one with many its own.
-        n is the number of samples seen, or with momentum of those remembered; σ̄² is at least a thousandth of its
-        mean over the features. "low_rank" and "full" add 0.001 σ̄² to Σ's diagonal, so that its inverse exists.
+        Σ̂ = (n Σ + k diag(σ̄²)) / (n + k), with n the number of samples seen or, with momentum, remembered; σ̄² is at
+        least a thousandth of its mean over the features. "low_rank" and "full" add 0.001 σ̄² to Σ's diagonal, so that
+        its inverse exists.
         """
         if self.covariance == "none":
             raise ValueError('these statistics keep no covariance: choose "diagonal", "low_rank" or "full"')
         variance = self.full.diagonal(dim1=-2, dim2=-1) if self.covariance == "full" else self.variance
-        # With momentum, the estimate rests on the remembered samples only.
         n = torch.minimum(self.counts, self.memory + 1).to(variance.dtype)
         own = (n / (n + shrinkage))[..., None]  # (D, C, 1)
         common = (variance * n[..., None]).sum((0, 1)) / n.sum().clamp_min(1)  # (F,)
-        # Constant features, or one sample per pair, must not get an infinite weight.
+        # Constant features, or one sample per pair, must not give infinite weights.
         floor = 1e-3 * common.mean()
         common = torch.maximum(common, torch.where(floor > 0, floor, 1.0))
         target = (1 - own) * common
@@ -213,14 +212,11 @@ class PairStatistics(nn.Module):
 
 
 def checked_batch(z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, *, validate: bool) -> tuple[Tensor, Tensor]:
-    """Labels and domains (B,) as int64, once they fit features (B, F) and a table (D, C, F); values if `validate`."""
+    """Labels and domains (B,) as int64, checked against features (B, F) and a table (D, C, F)."""
     num_domains, num_classes, num_features = centroids.shape
-    if z.ndim != 2 or z.shape[1] != num_features or not z.is_floating_point():
-        raise ValueError(f"z is {z.dtype} of shape {tuple(z.shape)}, expected floats of shape (B, {num_features})")
+    require("z", z, z.ndim == 2 and z.shape[1] == num_features and z.is_floating_point(), f"floats (B, {num_features})")
     for name, labels, size in (("domain", domain, num_domains), ("y", y, num_classes)):
-        if labels.shape != z.shape[:1] or labels.dtype not in _INTEGERS:
-            found = f"{labels.dtype} of shape {tuple(labels.shape)}"
-            raise ValueError(f"{name} is {found}, expected integers of shape ({len(z)},), one per row of z")
+        require(name, labels, labels.shape == z.shape[:1] and labels.dtype in _INTEGERS, f"integers ({len(z)},)")
         if validate and len(labels):
             low, high = map(int, labels.aminmax())
             if low < 0 or high >= size:  # it would count for another pair
@@ -228,13 +224,19 @@ def checked_batch(z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, *, va
     return y.long(), domain.long()
 
 
+def require(name: str, found: Tensor, fits: bool, expected: str) -> None:
+    """Raise an error that states the dtype and shape of an argument, unless it fits."""
+    if not fits:
+        raise ValueError(f"{name} is {found.dtype} of shape {tuple(found.shape)}, expected {expected}")
+
+
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 def _touched(pair: Tensor, num_pairs: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Pairs (U,) to update, which of them each sample is of (B,), and their samples in the batch (U,).
+    """Pairs (U,) to update, the index among them of each sample's pair (B,), and their samples in the batch (U,).
 
-    On a device these are all pairs: to find those in the batch, the host would have to wait for it.
+    On a device all pairs are updated: finding those in the batch would be a device-to-host read.
     """
     if on_host(pair):
         found = np.unique(pair.numpy(), return_inverse=True, return_counts=True)
@@ -245,7 +247,7 @@ def _touched(pair: Tensor, num_pairs: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _arrival(pair: Tensor) -> Tensor:
-    """How many earlier entries of each one are of the same pair."""
+    """For each entry, the number of earlier entries of the same pair."""
     order = pair.argsort(stable=True)
     arrival = torch.empty_like(pair)
     arrival[order] = torch.arange(len(pair), device=pair.device) - torch.searchsorted(pair[order], pair[order])
