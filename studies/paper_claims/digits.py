@@ -1,9 +1,9 @@
-"""The paper's claims on Digits-MLT: runs what the records lack, in the order of what matters most.
+"""The paper's claims on Digits-MLT: run what the records lack, the most important first.
 
     python -m studies.paper_claims.digits --data digits-mlt.npz
     python -m studies.paper_claims.page
 
-`--quick` is a small version of everything in at most ten minutes, with records of its own.
+`--quick` is a small version of everything in at most ten minutes, with its own records.
 """
 
 import argparse
@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from studies.paper_claims.records import FOLDER, Records
+from studies.paper_claims.records import FOLDER, HERE, Records
 from studies.paper_claims.series import Bench, chosen, plan_of, search
 
 from crosstail.sweep.launchers._launcher import Resources, launcher
 from crosstail.sweep.plan import Plan, draw
 from crosstail.sweep.store import Store
 from crosstail.training import RunSpec
+from crosstail.training.resolve import resolve
 
 DATA, HALVED = "digits-mlt.npz", "digits-mlt-16.npz"
 CONFIGURATIONS = {
@@ -30,13 +31,13 @@ CONFIGURATIONS = {
     "backward–backward": ("backward:100", "backward:100"),
 }
 DIVERGENT = "forward–backward"
-ERM, BODA = "erm:decouple", "boda:decouple"
-OTHERS = ("da:decouple", "dann:decouple", "coral:decouple")
+ERM, BODA = "erm:retrain", "boda:retrain"
+OTHERS = ("da:retrain", "dann:retrain", "coral:retrain")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A network and a budget: so many trials and seeds, and ERM models of so many steps for α, β, γ."""
+    """A network and a budget: trials, seeds, and the number and length of ERM models for α, β, γ."""
 
     title: str
     network: RunSpec
@@ -48,28 +49,30 @@ class Setting:
     configurations: tuple[str, ...] = tuple(CONFIGURATIONS)
 
     def plan(self, configuration: str, entries: Sequence[str] = (ERM, BODA)) -> Plan:
-        """The search for some algorithms; a run with a second stage has the figures of its first stage, too."""
+        """The search for some methods; a run with a second stage also has the results of its first."""
         shared = replace(self.network, labels=CONFIGURATIONS[configuration])
         return plan_of(shared, entries, (None,), self.trials, self.seeds)
 
     def varied(self, configuration: str) -> list[RunSpec]:
-        """ERM models that differ in their hyperparameters only."""
+        """ERM models that differ only in their hyperparameters."""
         labels = CONFIGURATIONS[configuration]
         shared = replace(self.network, labels=labels, steps=self.model_steps, evaluations=1)
-        return [replace(shared, hparams=hparams) for hparams in draw("erm", range(self.models))]
+        return [replace(shared, hparams=hparams) for hparams in draw("erm", range(self.models), shared)]
 
     def ablated(self, name: str, records: Records) -> dict[float, list[RunSpec]]:
-        """BoDA's chosen hyperparameters but for one of them, under all seeds, by its value."""
+        """BoDA's chosen hyperparameters except one, with all seeds, by the value of that one."""
         plan = self.plan(DIVERGENT, (BODA,))
         best = chosen(plan, BODA, 2, records).hparams
         changed = {value: plan.finals(BODA, {**best, name: value}) for value in self.ablations[name]}
         return {value: [spec for (spec,) in seeds] for value, seeds in changed.items()}
 
 
+COMMON: dict[str, Any] = {"freeze": False, "augment": False, "evaluations": 5}
+FROZEN = COMMON | {"freeze": True}
 SETTINGS = {
     "cnn": Setting(
         "small CNN from pixels",
-        RunSpec(dataset=HALVED, backbone="small_cnn", width=16, steps=3000, evaluations=5),
+        resolve(RunSpec(dataset=HALVED, algorithm="erm", backbone="small_cnn", width=16, steps=3000, **COMMON)),
         trials=4,
         seeds=3,
         models=20,
@@ -78,7 +81,7 @@ SETTINGS = {
     ),
     "frozen": Setting(
         "MLP on frozen features",
-        RunSpec(dataset=DATA, backbone="efficientnet_lite0", freeze=True, steps=1000, evaluations=5),
+        resolve(RunSpec(dataset=DATA, algorithm="erm", backbone="efficientnet_lite0", steps=1000, **FROZEN)),
         trials=8,
         seeds=3,
         models=20,
@@ -100,7 +103,7 @@ QUICK = {
 
 
 def halved(data: Path, out: Path) -> Path:
-    """The same images at half the width and height, by means of 2 × 2 pixels: a quarter of the work of a CNN."""
+    """The same images at half the width and height (means of 2 × 2 pixels): a quarter of the work for a CNN."""
     if not out.exists():
         arrays: dict[str, Any] = dict(np.load(data))
         n, height, width, channels = arrays["x"].shape
@@ -114,7 +117,7 @@ def halved(data: Path, out: Path) -> Path:
 
 
 def run(bench: Bench, setting: Setting) -> None:
-    """Everything of one setting: the comparison, α β γ of many models, and the ablations."""
+    """All experiments of one setting: the comparison, α β γ of many models, and the ablations."""
     for configuration in setting.configurations:
         search(bench, setting.plan(configuration), look=True)
     for configuration in setting.configurations:
@@ -135,9 +138,9 @@ def show(setting: Setting, records: Records) -> None:
 def main(words: Sequence[str] | None = None) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data") / DATA)
+    parser.add_argument("--data", type=Path, default=HERE / "data" / DATA)
     parser.add_argument("--records", type=Path, help=f"default: {FOLDER}, or RUNS/records with --quick")
-    parser.add_argument("--runs", type=Path, default=Path("runs/claims"), help="where runs are kept")
+    parser.add_argument("--runs", type=Path, default=HERE / "runs", help="where runs are stored")
     parser.add_argument("--setting", choices=SETTINGS, action="append", help="default: all of them")
     parser.add_argument("--launcher", default="local")
     parser.add_argument("--workers", type=int)

@@ -12,12 +12,12 @@ from crosstail.sweep.plan import Plan
 
 Values = list[float]
 METHODS = {"ERM": (ERM, 1), "CRT": (ERM, 2), "BoDA_r": (BODA, 1), "BoDA_{r,c}": (BODA, 2)}
-OTHERS = {"DA": "da:decouple", "DANN": "dann:decouple", "CORAL": "coral:decouple"}
+OTHERS = {"DA": "da:retrain", "DANN": "dann:retrain", "CORAL": "coral:retrain"}
 PHOTOS = {
-    "ERM": ("erm:decouple", 1),
-    "CORAL": ("coral:decouple", 1),
-    "BoDA_{r,c}": ("boda:decouple", 2),
-    "BoDA_{r,c} + CORAL": ("boda+coral:decouple", 2),
+    "ERM": ("erm:retrain", 1),
+    "CORAL": ("coral:retrain", 1),
+    "BoDA_{r,c}": ("boda:retrain", 2),
+    "BoDA_{r,c} + CORAL": ("boda+coral:retrain", 2),
 }
 
 

@@ -1,10 +1,11 @@
-"""docs/results/claims.md and its pictures, from the records and a text with places for their tables.
+"""Write docs/results/claims.md and its charts from the records and a template with places for their tables.
 
 python -m studies.paper_claims.page
 """
 
+import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from studies.paper_claims import tables
 from studies.paper_claims.claims import bound_row, claims, correlation_row, discrepancy_claim, level_row, photo_claims
 from studies.paper_claims.digits import BODA, CONFIGURATIONS, ERM, SETTINGS, Setting
 from studies.paper_claims.figures import finals, varied_table
-from studies.paper_claims.records import FOLDER, Records
+from studies.paper_claims.records import FOLDER, HERE, Records
 
 from crosstail.report.charts import PALETTE
 
-PAGE, TEMPLATE = FOLDER.with_suffix(".md"), FOLDER / "template.txt"
+DOCS = HERE.parents[1] / "docs"
+PAGE, IMAGES, TEMPLATE = DOCS / "results" / "claims.md", DOCS / "images", FOLDER / "template.txt"
 
 
 def read(folder: Path) -> dict[str, Records]:
@@ -126,18 +128,23 @@ BLOCKS: dict[str, Callable[[Setting, Records], list[str]]] = {
 }
 
 
-def main() -> None:
-    """Write the page and draw its pictures."""
-    records = read(FOLDER)
-    PAGE.write_text(text(records, TEMPLATE.read_text(encoding="utf-8")), encoding="utf-8")
-    images = Path("docs/images")
+def main(words: Sequence[str] | None = None) -> None:
+    """Write the page and draw its charts."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=Path, default=FOLDER)
+    parser.add_argument("--template", type=Path, default=TEMPLATE)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--images", type=Path, default=IMAGES, help="folder of the charts")
+    given = parser.parse_args(words)
+    records, images = read(given.records), given.images
+    given.page.write_text(text(records, given.template.read_text(encoding="utf-8")), encoding="utf-8")
     models = separations(records)
     if len(models):
-        separation_chart(models).save(images / "claims-separation.png", scale_factor=2.0)
+        separation_chart(models).save(str(images / "claims-separation.png"), scale_factor=2.0)
     for name, setting in SETTINGS.items():
         table = curves(setting, records[f"digits-{name}"])
         if len(table):
-            curve_chart(table).save(images / f"claims-curves-{name}.png", scale_factor=2.0)
+            curve_chart(table).save(str(images / f"claims-curves-{name}.png"), scale_factor=2.0)
 
 
 if __name__ == "__main__":

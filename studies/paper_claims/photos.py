@@ -1,4 +1,4 @@
-"""The paper's claim on domain generalization, on Office-Caltech10's photos: runs what the records lack.
+"""The paper's claim on domain generalization, on Office-Caltech10: run what the records lack.
 
 python -m studies.paper_claims.photos --data office-caltech10
 python -m studies.paper_claims.page
@@ -8,18 +8,30 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from studies.paper_claims.records import FOLDER, Records
+from studies.paper_claims.records import FOLDER, HERE, Records
 from studies.paper_claims.series import Bench, plan_of, search
 
 from crosstail.sweep.launchers._launcher import Resources, launcher
 from crosstail.sweep.plan import Plan
 from crosstail.sweep.store import Store
 from crosstail.training import RunSpec
+from crosstail.training.resolve import resolve
 
 DATA = "office-caltech10"
 DOMAINS = ("amazon", "caltech10", "dslr", "webcam")
-ENTRIES = ("erm:decouple", "coral:decouple", "boda:decouple", "boda+coral:decouple")
-NETWORK = RunSpec(dataset=DATA, backbone="efficientnet_lite0", freeze=True, protocol="dg", steps=300)
+ENTRIES = ("erm:retrain", "coral:retrain", "boda:retrain", "boda+coral:retrain")
+NETWORK = resolve(
+    RunSpec(
+        dataset=DATA,
+        algorithm="erm",
+        backbone="efficientnet_lite0",
+        freeze=True,
+        augment=False,
+        protocol="dg",
+        steps=300,
+        batch_size=24,
+    )
+)
 
 
 def plan(trials: int = 8, seeds: int = 3) -> Plan:
@@ -30,9 +42,9 @@ def plan(trials: int = 8, seeds: int = 3) -> Plan:
 def main(words: Sequence[str] | None = None) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data") / DATA)
+    parser.add_argument("--data", type=Path, default=HERE / "data" / DATA)
     parser.add_argument("--records", type=Path, default=FOLDER)
-    parser.add_argument("--runs", type=Path, default=Path("runs/claims"), help="where runs are kept")
+    parser.add_argument("--runs", type=Path, default=HERE / "runs", help="where runs are stored")
     parser.add_argument("--launcher", default="local")
     parser.add_argument("--workers", type=int)
     given = parser.parse_args(words)

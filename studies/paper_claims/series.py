@@ -1,4 +1,4 @@
-"""Runs by the sweep's own machinery, without those that are in the records already."""
+"""Run what the records lack, with the machinery of a sweep."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from crosstail.training.folder import RunFolder
 
 @dataclass(frozen=True)
 class Bench:
-    """Where the data are, who runs, where runs are kept until they are distilled, and the records."""
+    """Where the data are, what runs them, where runs are stored, and the records."""
 
     data: Path
     store: Store
@@ -26,14 +26,14 @@ class Bench:
     records: Records
 
     def run(self, specs: Iterable[RunSpec], look: bool = False) -> None:
-        """Do the runs that the records lack; with `look`, also see how their features lie."""
+        """Do the runs that the records lack; with `look`, also measure their features."""
         wanted = {spec.key: spec for spec in specs if not self.records.has(spec.key, look)}
         named = {}
         for spec in wanted.values():
             here = replace(spec, dataset=str(self.data))
             named[here.key] = spec, Job(here)
         for first in {spec.labels: job.spec for spec, job in named.values() if spec.freeze}.values():
-            inputs(first)  # embeds once what every worker would
+            inputs(first).seen()  # embeds once what every worker would
         for job, outcome in complete(self.store, self.launcher, [job for _, job in named.values()]):
             spec, _ = named[job.spec.key]
             if outcome.how == "failed":
@@ -49,25 +49,25 @@ def _shown(spec: RunSpec) -> Sequence[object]:
 
 def plan_of(shared: RunSpec, entries: Sequence[str], unseen: tuple[str | None, ...], trials: int, seeds: int) -> Plan:
     """A plan whose trials are those of a random search, made without the data."""
-    drawn = {entry: tuple(draw(entry, range(trials))) for entry in entries}
-    return Plan(shared=shared, algorithms=tuple(entries), unseen=unseen, trials=trials, seeds=seeds, drawn=drawn)
+    drawn = {entry: tuple(draw(entry, range(trials), shared)) for entry in entries}
+    return Plan(shared=shared, methods=tuple(entries), unseen=unseen, trials=trials, seeds=seeds, drawn=drawn)
 
 
 def chosen(plan: Plan, entry: str, stage: int, records: Records) -> Choice:
-    """The trial that is best on validation at the end of a stage; nothing else of the records is seen."""
+    """The trial that is best on validation at the end of a stage; test accuracy is not looked at."""
     failures = {key: Failure("error", r["failed"], 1) for key, r in records.runs.items() if "failed" in r}
     return choose(plan, entry, plan.drawn[entry], records.validation(stage), failures)
 
 
 def search(bench: Bench, plan: Plan, look: bool = False) -> None:
-    """Every trial of a plan, then the best of each stage under all seeds."""
-    trials = [plan.runs(entry, plan.drawn[entry][trial]) for trial in range(plan.trials) for entry in plan.algorithms]
+    """Every trial of a plan, then the best of each stage with all seeds."""
+    trials = [plan.runs(entry, plan.drawn[entry][trial]) for trial in range(plan.trials) for entry in plan.methods]
     bench.run(_by_data(plan, [spec for specs in trials for spec in specs]))
-    best = [chosen(plan, entry, stage, bench.records) for entry in plan.algorithms for stage in (1, 2)]
-    finals = [plan.finals(choice.entry, choice.hparams) for choice in best if choice.trial is not None]
+    best = [chosen(plan, entry, stage, bench.records) for entry in plan.methods for stage in (1, 2)]
+    finals = [plan.finals(choice.method, choice.hparams) for choice in best if choice.trial is not None]
     bench.run(_by_data(plan, [spec for seeds in finals for specs in seeds for spec in specs]), look)
 
 
 def _by_data(plan: Plan, specs: Iterable[RunSpec]) -> list[RunSpec]:
-    """Runs on the same data one after the other: workers keep them."""
+    """Runs on the same data one after the other: workers keep the data."""
     return sorted(specs, key=lambda spec: plan.unseen.index(spec.unseen))

@@ -21,6 +21,7 @@ from studies.paper_claims.series import chosen
 
 from crosstail import algorithms
 from crosstail.sweep.plan import Plan
+from crosstail.training.spec import split_method
 
 FLAT = 1.0  # points of validation accuracy in the last fifth of the steps, up to which a curve counts as flat
 
@@ -73,7 +74,13 @@ def choices(setting: Setting, records: Records) -> list[str]:
                 continue
             default = records.validation(stage).get(choice.keys[0][0])
             cells = ["–" if v is None else f"{100 * v:.1f}" for v in (default, choice.validation)]
-            words = ", ".join(f"{name} {value:.2g}" for name, value in choice.hparams.items()) or "the defaults"
+            searched = {
+                name: choice.hparams[name]
+                for name in algorithms.ranges(algorithms.find(split_method(entry)[0]).Hparams)
+            }
+            words = (
+                ", ".join(f"{name} {value:.2g}" for name, value in searched.items()) if choice.trial else "the defaults"
+            )
             rows.append([configuration, method, str(choice.finished), *cells, words])
     return table(["labels", "method", "trials", "defaults, validation", "best, validation", "chosen"], rows)
 
@@ -139,7 +146,7 @@ def discrepancies(setting: Setting, records: Records) -> list[str]:
 def ablation(setting: Setting, records: Records, name: str, symbol: str) -> list[str]:
     """Validation and test accuracy by the value of one hyperparameter, first by the one that was chosen."""
     plan = setting.plan(DIVERGENT, (BODA,))
-    own = chosen(plan, BODA, 2, records).hparams.get(name, getattr(algorithms.find("boda").Hparams(), name))
+    own = chosen(plan, BODA, 2, records).hparams[name]
     label = own if isinstance(own, str) else f"{own:.2g}"
     runs = {f"{label} (chosen)": [record for (record,) in finals(plan, BODA, 2, records)]}
     for value, specs in setting.ablated(name, records).items():
@@ -198,7 +205,7 @@ def missing(records: dict[str, Records]) -> list[str]:
 
 
 def _finished(plan: Plan, records: Records) -> bool:
-    return all(by_seed(plan, entry, stage, records) for entry in plan.algorithms for stage in (1, 2))
+    return all(by_seed(plan, entry, stage, records) for entry in plan.methods for stage in (1, 2))
 
 
 def cost(records: dict[str, Records]) -> list[str]:

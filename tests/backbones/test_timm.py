@@ -193,9 +193,7 @@ def test_a_file_that_would_run_code_is_refused_and_runs_none(tmp_path, how):
         torch.save({"state_dict": {"conv1.weight": trap}}, bad)
     else:
         bad.write_bytes(pickle.dumps({"conv1.weight": trap}, protocol=2))
-    with pytest.raises(
-        ValueError, match=r"bad.pth: is not loaded, for it would run code \(.+\); expected tensors only"
-    ):
+    with pytest.raises(ValueError, match=r"bad.pth: .* would run code \(.+\)"):
         loaded(bad)
     assert not (tmp_path / "sprung").exists()
 
@@ -213,8 +211,11 @@ def test_files_that_are_no_weights_are_named(tmp_path, file):
         with pytest.raises(ValueError, match=f"{name}: cannot be read as weights"):
             loaded(tmp_path / name)
     torch.save([1, 2], tmp_path / "list.pth")
-    with pytest.raises(ValueError, match=r"list.pth: holds no tensors by name; expected the state_dict\(\)"):
+    with pytest.raises(ValueError, match=r"list.pth: cannot be read as weights"):
         loaded(tmp_path / "list.pth")
+    torch.save({"epoch": 3}, tmp_path / "none.pth")
+    with pytest.raises(ValueError, match=r"none.pth: contains no named tensors"):
+        loaded(tmp_path / "none.pth")
 
 
 def test_a_backbone_without_pretrained_weights_takes_no_file(file):
@@ -240,10 +241,8 @@ def hub(monkeypatch, tmp_path):
 def test_without_a_network_the_choices_are_named_and_nothing_starts_at_random(hub):
     with pytest.raises(ValueError) as caught:
         backbones.build("timm:resnet18", SHAPE)
-    assert str(caught.value) == (
-        "the weights of resnet18 are not here and cannot be fetched ([Errno 111] Connection refused); choose "
-        "--weights FILE, --weights random, or --backbone efficientnet_lite0, whose weights are installed"
-    )
+    for named in ("resnet18", "Connection refused", "--weights FILE", "--weights random", "efficientnet_lite0"):
+        assert named in str(caught.value)
 
 
 def test_a_model_that_was_never_trained_is_told_so(hub):

@@ -23,7 +23,7 @@ def test_checks_on_the_test_set_or_else_on_random_inputs(crosstail, vectors):
     Path(vectors).unlink()
     done = crosstail("export run --out n.pt2 --format torch --json")
     assert json.loads(done.out)["inputs"] == "random inputs"
-    assert "own data are not at hand (v.npz: there is no such file)" in done.err.replace("\n", " ")
+    assert "v.npz" in done.err
 
 
 def test_a_difference_is_a_failed_job(crosstail, vectors, monkeypatch):

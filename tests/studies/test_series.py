@@ -9,15 +9,16 @@ from studies.paper_claims import digits
 from studies.paper_claims.records import Records, spec_of
 from studies.paper_claims.series import Bench, chosen, plan_of, search
 
-from crosstail import protocols
 from crosstail.sweep.launchers._launcher import Resources, launcher
 from crosstail.sweep.store import Store
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 
-SHARED = RunSpec(dataset="vectors.npz", backbone="mlp", width=8, steps=12, batch_size=4, evaluations=3)
-PLAN = plan_of(SHARED, ("erm:decouple", "boda:decouple"), (None,), trials=2, seeds=2)
+SIZES = {"width": 8, "steps": 12, "batch_size": 4, "evaluations": 3, "freeze": False, "augment": False}
+SHARED = RunSpec(dataset="vectors.npz", algorithm="erm", backbone="mlp", **SIZES)
+PLAN = plan_of(SHARED, ("erm:retrain", "boda:retrain"), (None,), trials=2, seeds=2)
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +44,9 @@ def done(data, tmp_path_factory):
 
 def test_every_trial_and_the_chosen_under_all_seeds_are_in_the_records(done):
     expected = {
-        spec.key for entry in PLAN.algorithms for hparams in PLAN.drawn[entry] for spec in PLAN.runs(entry, hparams)
+        spec.key for entry in PLAN.methods for hparams in PLAN.drawn[entry] for spec in PLAN.runs(entry, hparams)
     }
-    for entry in PLAN.algorithms:
+    for entry in PLAN.methods:
         for stage in (1, 2):
             best = max(PLAN.drawn[entry], key=lambda h: done.records.validation(stage)[PLAN.runs(entry, h)[0].key])
             finals = [spec.key for specs in PLAN.finals(entry, best) for spec in specs]
@@ -61,17 +62,17 @@ def test_a_record_is_the_run_without_its_machine(done, data):
         assert spec.key == key and spec.dataset == "vectors.npz"
         assert str(data.parent) not in json.dumps(record)
         result = RunFolder(done.store.path / "runs" / replace(spec, dataset=str(data)).key).result()
-        assert record["stages"][1]["hits"] == result["test"]["hits"]
-        assert record["stages"][1]["validation"] == result["validation"]["pair_average"]
-        assert record["stages"][1]["step"] == result["selected_step"]
+        assert record["stages"][1]["hits"] == result.test.hits
+        assert record["stages"][1]["validation"] == result.validation.pair_average
+        assert record["stages"][1]["step"] == result.selected_step
 
 
 def test_the_first_stage_has_the_figures_of_a_run_without_a_second(done, data, tmp_path):
-    for entry in PLAN.algorithms:
+    for entry in PLAN.methods:
         (spec,) = PLAN.runs(entry, PLAN.drawn[entry][1])
-        result = protocols.run(replace(spec, dataset=str(data), decouple=False), tmp_path / entry)
+        result = fit(replace(spec, dataset=str(data), second_stage=None), tmp_path / entry).result
         stage = done.records.runs[spec.key]["stages"][0]
-        assert stage["hits"] == result["test"]["hits"] and stage["step"] == result["selected_step"]
+        assert stage["hits"] == result.test.hits and stage["step"] == result.selected_step
 
 
 def test_the_bound_holds_and_is_that_of_all_training_samples(done):
@@ -99,11 +100,12 @@ def test_what_is_in_the_records_is_not_run_again(done, data, tmp_path):
 
 def test_a_run_that_fails_is_recorded_and_not_chosen(data, tmp_path):
     made = bench(data, tmp_path / "runs", Records(tmp_path / "records.jsonl"))
-    plan = replace(PLAN, algorithms=("erm:decouple",), drawn={"erm:decouple": ({"lr": 1e30}, {})})
+    wrong = {"lr": 1e30, "weight_decay": 0.0}
+    plan = replace(PLAN, methods=("erm:retrain",), drawn={"erm:retrain": (wrong, {**wrong, "lr": 1e-3})})
     search(made, plan)
-    choice = chosen(plan, "erm:decouple", 1, made.records)
+    choice = chosen(plan, "erm:retrain", 1, made.records)
     assert choice.trial == 1 and list(choice.failed) == [0]
-    assert "failed" in made.records.runs[plan.runs("erm:decouple", {"lr": 1e30})[0].key]
+    assert "failed" in made.records.runs[plan.runs("erm:retrain", wrong)[0].key]
 
 
 def test_quick_does_all_of_it_and_shows_it(data, tmp_path, monkeypatch, capsys):
@@ -122,7 +124,7 @@ def test_quick_does_all_of_it_and_shows_it(data, tmp_path, monkeypatch, capsys):
         assert list(found) == list(values)
         assert all(records.runs[spec.key]["hparams"][name] == v for v, specs in found.items() for spec in specs)
     assert {spec_of(record).algorithm for record in records.runs.values()} == {"erm", "boda", "da", "dann", "coral"}
-    assert np.all([len(r["stages"]) == 2 for r in records.runs.values() if r.get("decouple")])
+    assert np.all([len(r["stages"]) == 2 for r in records.runs.values() if r.get("second_stage")])
 
 
 def test_halved_images_are_means_of_two_by_two_pixels(tmp_path):

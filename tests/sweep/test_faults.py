@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from crosstail.sweep import drive
@@ -111,7 +113,7 @@ def test_a_run_that_kills_every_worker_fails_and_the_others_do_not(shared, own, 
 def test_workers_that_cannot_start_are_an_error_and_not_an_endless_loop(small, store, run, monkeypatch):
     monkeypatch.setattr(local, "work", os._exit)  # which takes no such arguments: it ends at once
     monkeypatch.setattr(local, "DEATHS", 3)
-    with pytest.raises(OSError, match="3 worker processes.*--launcher inline"):
+    with pytest.raises(OSError, match=r"3 worker processes.*--launcher inline"):
         run(small, store, "local", workers=1)
 
 
@@ -209,13 +211,52 @@ def test_garbage_in_any_file_of_a_sweep(small, store, run, undisturbed, outcome_
             for done, _ in enumerate(drive.sweep(small, store, crew)):
                 if done == 2 * number:
                     break  # as Ctrl-C does
-        for path in sorted(p for p in store.path.rglob("*") if p.is_file() and p.parent.name != "plans"):
+        kept = {store.path / "data.json", *(store.path / "plans").iterdir()}
+        for path in sorted(p for p in store.path.rglob("*") if p.is_file() and p not in kept):
             if chance.random() < 0.5:
                 content = path.read_bytes()
                 path.write_bytes(chance.choice([b"", content[: len(content) // 2], chance.randbytes(200)]))
     outcomes = run(small, store)
     assert set(outcomes.values()) <= {"done", "kept"} and len(outcomes) == 8
     assert outcome_of(store) == undisturbed
+
+
+def remove_rows(file, number=6):
+    """Remove rows of an .npz, as if samples had been withdrawn."""
+    with np.load(file) as arrays:
+        kept = {name: values[number:] if len(values) > number else values for name, values in arrays.items()}
+    np.savez(file, **kept)
+
+
+@pytest.mark.parametrize("protocol", ["mdlt", "dg"])
+@pytest.mark.parametrize("done", [1, 2])
+def test_a_sweep_whose_data_have_changed_is_not_continued(shared, data, tmp_path, run, protocol, done):
+    copy = shutil.copy(data, tmp_path / "copy.npz")
+    plan = make(replace(shared, dataset=str(copy), protocol=protocol), ["erm"], trials=2, seeds=2)
+    store = Store(tmp_path / "sweep")
+    with launcher("inline", store, Resources()) as crew:
+        events = drive.sweep(plan, store, crew)
+        for _ in range(done):
+            next(events)
+        events.close()
+    remove_rows(copy)
+    before = set(store.results())
+    with pytest.raises(ValueError, match=rf"copy\.npz has changed.*{store.path}.*--out"):
+        run(plan, store)
+    assert set(store.results()) == before
+
+
+def test_nothing_is_loaded_when_nothing_is_left_to_do(small, store, run, monkeypatch):
+    run(small, store)
+    monkeypatch.setattr(drive, "load_source", None)
+    assert set(run(small, store).values()) == {"kept"}
+
+
+def test_a_damaged_checksum_is_named(small, store, run):
+    store.path.mkdir()
+    (store.path / "data.json").write_text("{")
+    with pytest.raises(ValueError, match=rf"data\.json.*{small.shared.dataset}"):
+        run(small, store)
 
 
 def test_a_full_disk(small, tmp_path, run, undisturbed, outcome_of):

@@ -274,7 +274,7 @@ def test_freezing_what_is_not_pretrained_or_no_image_is_refused(cache, few, tmp_
 
 @pytest.mark.parametrize("fields", [{"views": 2}, {"head": "linear"}])
 def test_views_and_heads_without_frozen_features_are_refused(few, fields):
-    with pytest.raises(ValueError, match="--head and --views.*--freeze"):
+    with pytest.raises(ValueError, match=r"--head and --views.*--freeze"):
         load_inputs(resolve(RunSpec(dataset=few, **fields)))
 
 

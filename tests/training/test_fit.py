@@ -1,16 +1,20 @@
 """From a spec to a result: two stages, selection on validation, and accuracies that are those of the model."""
 
-from dataclasses import asdict
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 import torch
+from lightning_fabric import Fabric
 
 from crosstail import algorithms
 from crosstail.data import DomainBatches
 from crosstail.metrics import PairAccuracy
+from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec, loop
 from crosstail.training.evaluation import graph_of, pair_accuracy
@@ -21,6 +25,8 @@ from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.resolve import resolve
 from crosstail.training.result import SplitAccuracy
 from crosstail.transfer import TransferabilityGraph
+
+fit_module = sys.modules[fit.__module__]
 
 COUNTS = [[150, 8, 2], [0, 60, 25]]
 
@@ -183,3 +189,66 @@ def test_a_run_without_a_model_says_what_to_do(dataset, tmp_path):
     Path(tmp_path / "model.pt").unlink()
     with pytest.raises(ValueError, match=r"has no model\.pt: remove its result\.json, if any, and run its"):
         load_model(RunFolder(tmp_path), load_inputs(resolve(spec)).seen())
+
+
+def remove_rows(file, number=6):
+    """Remove the first rows of an .npz, as if samples had been withdrawn."""
+    with np.load(file) as arrays:
+        kept = {name: values[number:] if len(values) > number else values for name, values in arrays.items()}
+    np.savez(file, **kept)
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_run_is_not_continued_or_reported_on_changed_data(tmp_path, finished):
+    """Otherwise samples of the new test set may have been trained on."""
+    save_separable(tmp_path / "v.npz", COUNTS)
+    spec, folder = make(str(tmp_path / "v.npz")), tmp_path / "run"
+
+    def stop_at_step_10(what, done, total):
+        if done == 10 and not finished:
+            raise KeyboardInterrupt
+
+    with nullcontext() if finished else pytest.raises(KeyboardInterrupt):
+        fit(spec, folder, progress=stop_at_step_10)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    remove_rows(tmp_path / "v.npz")
+    with pytest.raises(ValueError, match=r"v\.npz has changed.*--out"):
+        fit(spec, folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_run_with_other_defaults_is_not_continued(dataset, tmp_path):
+    """As after an update of crosstail: the checkpoint has the old optimizer, the result would name the new one."""
+    spec = make(dataset)
+    fit(spec, tmp_path)
+    (tmp_path / "result.json").unlink()
+    stored = RunFolder(tmp_path).spec()
+    older = replace(stored, hparams=stored.hparams | {"weight_decay": 0.125})
+    write_json(tmp_path / "spec.json", older)
+    with pytest.raises(ValueError, match=r"weight_decay is 0\.125"):
+        fit(spec, tmp_path)
+    assert fit(older, tmp_path).result.hparams["weight_decay"] == 0.125
+
+
+def test_resuming_in_stage_two_moves_the_whole_model_to_the_device(dataset, tmp_path, monkeypatch):
+    """The backbone embeds the samples for the classifier, so it must be on the device before stage two begins."""
+    spec = make(dataset, second_stage="retrain")
+
+    def stop_in_stage_two(what, done, total):
+        if what == "stage 2":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(spec, tmp_path, progress=stop_in_stage_two)
+    assert (tmp_path / "stage_one.pt").exists()
+    moved = []
+    to_device, build = Fabric.to_device, fit_module.build_second_stage
+    monkeypatch.setattr(Fabric, "to_device", lambda self, module: moved.append(module) or to_device(self, module))
+
+    def spied(spec, algorithm, dataset):
+        assert any(module is algorithm for module in moved)
+        return build(spec, algorithm, dataset)
+
+    monkeypatch.setattr(fit_module, "build_second_stage", spied)
+    fit(spec, tmp_path)
+    assert len(moved) >= 2  # the model, and the new classifier

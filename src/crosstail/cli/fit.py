@@ -92,10 +92,11 @@ def fit(
 def _selected(file: Path, method: str) -> dict[str, Any]:
     """The hyperparameters of a method in a file {method: {name: value}}."""
     from crosstail.storage import read_json
+    from crosstail.sweep.plan import canonical_method
 
     if not file.exists():
         raise FileNotFoundError(f"{file}: no such file")
-    found = read_json(file, dict[str, dict[str, Any]])
+    found, method = read_json(file, dict[str, dict[str, Any]]), canonical_method(method)
     if method not in found:
         raise ValueError(f"{file} has no hyperparameters for {method}, only for {', '.join(found)}")
     return found[method]

@@ -1,11 +1,11 @@
 """crosstail race: find out which method to use for your data."""
 
-import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 
@@ -71,12 +71,12 @@ def race(
             for done, _ in enumerate(sweep(plan, store, crew), 1):
                 progress("racing", done, total)
     found = outcome(plan, left_out, store, samples)
-    write_json(out / "race.json", found.to_json())
-    write_json(out / "selected.json", {row.algorithm: row.hparams for row in found.board})
+    write_json(out / "race.json", found.result())
+    write_json(out / "selected.json", {row.method: row.hparams for row in found.board})
     if found.board:
         write_page(found, out)
     if as_json:
-        print(json.dumps(found.to_json()))
+        print(msgspec.json.encode(found.result()).decode())
     else:
         _show(found, out)
     if not found.complete:
@@ -95,7 +95,7 @@ def _show(found: "Race", out: Path) -> None:
     for why in found.left_out.values():
         console.print(f"left out: {why}", markup=False)
     for failed in found.failed:
-        console.print(f"failed: {failed.algorithm}, {failed.run}: {failed.error}", markup=False)
+        console.print(f"failed: {failed.method}, {failed.run}: {failed.error}", markup=False)
     if found.board:
         run = shlex.quote(str(out / "runs" / found.board[0].runs[0]))
         console.print(recommendation(found.board, found.samples), style="bold", markup=False)

@@ -11,6 +11,7 @@ from crosstail.sweep.drive import check
 from crosstail.sweep.plan import Plan
 from crosstail.sweep.worker import inputs
 from crosstail.training.fit import fit
+from crosstail.training.inputs import load_source
 from crosstail.training.progress import Progress
 
 STEPS = 10  # that are measured
@@ -28,7 +29,7 @@ class SweepCost:
 
 def estimate(plan: Plan, progress: Progress | None = None) -> list[SweepCost]:
     """One row per method; nothing is written into the sweep's folder."""
-    check(plan, progress)
+    check(plan, load_source(plan.shared), progress)
     return [_measured(plan, method) for method in plan.methods]
 
 

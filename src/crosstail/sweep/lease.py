@@ -6,14 +6,14 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-UNKNOWN = "?"  # a system that does not say what it is
+UNKNOWN = "?"  # the machine, on systems without /proc
 
 
 class Lease:
     """A folder that this process works in: a file in it changes every few seconds as long as the process lives.
 
-    Who takes the folder over moves it, so a holder that was only asleep finds it gone and can spoil nothing. The file
-    bears the token of the folder: put there before the move, it counts from the move on.
+    A process that takes over moves the folder, so a previous holder that was merely suspended finds it gone and can
+    do no harm. The file is named after the token of the folder: written before the move, it is valid from then on.
     """
 
     def __init__(self, folder: Path, beat: float) -> None:
@@ -23,7 +23,7 @@ class Lease:
         self._beat = beat
         self._ended = threading.Event()
         for file in folder.glob("lease.*"):
-            if file != self._file:  # of those who had it before, or were not quick enough
+            if file != self._file:  # of previous holders, and of processes that lost the race for it
                 file.unlink(missing_ok=True)
         self._thread = threading.Thread(target=self._live, name="crosstail-lease", daemon=True)
         self._thread.start()
@@ -39,31 +39,31 @@ class Lease:
                 self.lost = True
                 return
             except OSError:
-                continue  # what ails the disk will be told by the run itself
+                continue  # the run itself reports disk errors
 
     def end(self) -> None:
-        """No more signs of life; the file stays."""
+        """Stop the signs of life; the file stays."""
         self._ended.set()
         self._thread.join()
 
     def give_back(self) -> None:
-        """Leave the folder to others."""
+        """Release the folder to other processes."""
         self.end()
         self._file.unlink(missing_ok=True)
 
 
 def sign_of(folder: Path) -> Path:
-    """Where the sign of life of a folder's holder is."""
+    """The file with the signs of life of a folder's holder."""
     return folder / f"lease.{folder.name.partition('.')[2]}"
 
 
 def sign(folder: Path, token: str) -> None:
-    """Put the first sign of life into a folder that will have this token."""
+    """Write the first sign of life into a folder that is about to get this token."""
     (folder / f"lease.{token}").write_bytes(_text(0))
 
 
 def is_dead(text: bytes) -> bool:
-    """Whether a sign of life is that of a process of this machine that is no more; of other machines nobody knows."""
+    """Whether a sign of life is from a process on this machine that has ended; False for other machines."""
     machine, process, start = (*text.decode(errors="replace").split(), "", "", "")[:3]
     return machine == _machine() != UNKNOWN and process.isdigit() and _start(int(process)) != start
 
@@ -74,7 +74,7 @@ def _text(number: int) -> bytes:
 
 @cache
 def _machine() -> str:
-    """The running system and its table of processes: a container on the same machine has another one."""
+    """Identify the running system and its process table: a container on the same machine has its own."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
@@ -83,7 +83,7 @@ def _machine() -> str:
 
 
 def _start(process: int) -> str:
-    """When a living process was started, in the system's own count; empty for a dead one."""
+    """Start time of a living process in clock ticks since boot; empty for a dead one."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -65,7 +65,7 @@ def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: in
         raise ValueError(f"search is {search!r}, expected random or tpe")
     if search == "tpe" and importlib.util.find_spec("optuna") is None:
         raise ValueError("--search tpe needs Optuna: pip install 'crosstail[optuna]'")
-    known = tuple(dict.fromkeys(_canonical(method) for method in methods))
+    known = tuple(dict.fromkeys(canonical_method(method) for method in methods))
     if not known:
         raise ValueError("a sweep needs methods: name one or more, such as --algorithm boda:retrain")
     shared = replace(resolve(replace(shared, algorithm="erm", second_stage=None, hparams={})), hparams={})
@@ -104,7 +104,12 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
-def _canonical(method: str) -> str:
+def canonical_method(method: str) -> str:
+    """The method that a name stands for, checked.
+
+    >>> canonical_method("crt"), canonical_method("boda:retrain")
+    ('erm:retrain', 'boda:retrain')
+    """
     from crosstail import algorithms, second_stages
 
     algorithm, stage = split_method(method)

@@ -1,10 +1,11 @@
-"""A race: every algorithm on the same frozen features with the same small budget, and which of them to use."""
+"""A race: every method on the same frozen features with the same small budget, and which of them to use."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,95 +26,117 @@ from crosstail.training.spec import RunSpec, split_method
 BASELINE = "erm"
 
 
-class MethodCost(NamedTuple):
-    """What an algorithm asks for, in the order in which it counts; seconds would depend on machine load."""
+@dataclass(frozen=True, order=True)
+class MethodCost:
+    """The cost of a method, most important first; seconds would depend on machine load."""
 
-    passes: float  # over the batch, in a step
+    passes: float  # over the batch, per step
     stages: int
-    searched: int  # hyperparameters of its own that want a search
+    searched: int  # hyperparameters of its own to search
 
 
 class FailedRun(NamedTuple):
     """A run without a result."""
 
-    algorithm: str
+    method: str
     run: str  # such as "trial 3"
     error: str  # its last line
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """An algorithm's best trial on validation, under several seeds."""
+    """A method's best trial on validation, with several seeds."""
 
-    algorithm: str
+    method: str
     family: str
     cost: MethodCost
     trial: int
     hparams: Hparams
-    runs: dict[int, str]  # the key of the run, by seed
-    seconds: float  # of a run, on average
+    runs: dict[int, str]  # keys of the runs, by seed
+    seconds: float  # mean over its runs
     validation: dict[int, float]  # by seed
-    correct: dict[int, NDArray[np.bool_]]  # by seed: whether it is right about each test sample (N,)
+    correct: dict[int, NDArray[np.bool_]]  # by seed: whether each test sample is classified correctly (N,)
 
 
 @dataclass(frozen=True)
 class Standing:
-    """An entrant's figures: means over the seeds, with 95 % intervals that cover those of every seed."""
+    """A line of the leaderboard: means over the seeds, with 95 % intervals that cover those of every seed."""
 
-    algorithm: str
+    method: str
     family: str
     validation: float
     test: float
     low: float
     high: float
-    deviation: float | None  # of the test figure over the seeds
+    deviation: float | None  # of the test accuracy over the seeds
     worst_domain: float
-    lead: Difference | None  # of the first over this one, on the test; None for the first
+    lead: Difference | None  # of the first over this one, on the test set; None for the first
     cost: MethodCost
     seconds: float
     trial: int
     hparams: Hparams
     runs: dict[int, str]
+    level: bool = field(init=False)  # the first is not ahead by more than the noise of the test samples
 
-    @property
-    def level(self) -> bool:
-        """Whether the first is not ahead of it by more than the noise of the test samples."""
-        return self.lead is None or self.lead.low <= 0
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", self.lead is None or self.lead.low <= 0)
+
+
+class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
+    """race.json."""
+
+    recommendation: str
+    dataset: str
+    backbone: str
+    freeze: bool
+    steps: int
+    batch_size: int
+    trials: int
+    seeds: int
+    samples: int
+    """Of the test set."""
+    leaderboard: list[Standing]
+    left_out: dict[str, str]
+    failed: list[dict[str, str]]
 
 
 @dataclass(frozen=True)
 class Race:
-    """How a race ended."""
+    """A race that has ended."""
 
     plan: Plan
     board: list[Standing]
-    left_out: dict[str, str]  # by algorithm, with the reason
+    left_out: dict[str, str]  # the reason, by method
     failed: list[FailedRun]
-    samples: int  # of the test
+    samples: int  # of the test set
 
     @property
     def complete(self) -> bool:
-        """Whether every algorithm has its chosen trial under every seed."""
+        """Whether every method has its chosen trial with every seed."""
         return len(self.board) == len(self.plan.methods) and all(len(row.runs) == self.plan.seeds for row in self.board)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+    def result(self) -> RaceResult:
+        """The content of race.json."""
         shared = self.plan.shared
-        return {
-            "recommendation": recommendation(self.board, self.samples) if self.board else "",
-            **{name: getattr(shared, name) for name in ("dataset", "backbone", "freeze", "steps", "batch_size")},
-            **{name: getattr(self.plan, name) for name in ("trials", "seeds")},
-            "samples": self.samples,
-            "leaderboard": [asdict(row) | {"cost": row.cost._asdict(), "level": row.level} for row in self.board],
-            "left_out": self.left_out,
-            "failed": [failed._asdict() for failed in self.failed],
+        settings: dict[str, Any] = {
+            name: getattr(shared, name) for name in ("dataset", "backbone", "freeze", "steps", "batch_size")
         }
+        return RaceResult(
+            recommendation=recommendation(self.board, self.samples) if self.board else "",
+            **settings,
+            trials=self.plan.trials,
+            seeds=self.plan.seeds,
+            samples=self.samples,
+            leaderboard=self.board,
+            left_out=self.left_out,
+            failed=[failed._asdict() for failed in self.failed],
+        )
 
 
 def enter(
     shared: RunSpec, methods: Sequence[str], dataset: DomainDataset, *, trials: int, seeds: int
 ) -> tuple[Plan, dict[str, str]]:
-    """The plan of a race, and which algorithms do not suit the data, each with a sentence that says why."""
+    """The plan of a race, and the methods that do not suit the data, each with the reason."""
     for split, use in (("val", "select on"), ("test", "compare on")):
         if not len(dataset.rows(split)):
             raise ValueError(f"{dataset.name} has no samples in the split {split!r}: there is nothing to {use}")
@@ -131,13 +154,13 @@ def enter(
 
 
 def outcome(plan: Plan, left_out: dict[str, str], store: Store, dataset: DomainDataset) -> Race:
-    """What a race has come to."""
+    """Compare the runs of a race."""
     found, failed = entrants(plan, store, dataset)
     return Race(plan, leaderboard(found, dataset), left_out, failed, len(dataset.rows("test")))
 
 
 def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Entrant], list[FailedRun]]:
-    """The best trial of each algorithm with the answers of its models to the test samples, and the runs that failed."""
+    """The best trial of each method with the test predictions of its models, and the runs that failed."""
     results, failures = store.results(), store.failures()
     validation = {key: summary.validation[SELECTED_ON] for key, summary in results.items()}
     rows = dataset.rows("test")
@@ -152,15 +175,14 @@ def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Ent
             named.setdefault(spec.key, f"seed {seed}")
             if spec.key in results:
                 runs[seed] = spec.key
-                correct[seed] = _answers(spec, store, dataset, rows) == dataset.y[rows]
+                model = load_model(RunFolder(store.path / "runs" / spec.key), dataset, trust=True)
+                correct[seed] = predicted(model, dataset, rows) == dataset.y[rows]
         if choice.trial is not None:
-            algorithm, stage = split_method(method)
-            kind = algorithms.find(algorithm)
             found.append(
                 Entrant(
-                    algorithm=method,
-                    family=kind.family,
-                    cost=cost(kind, stage is not None),
+                    method=method,
+                    family=algorithms.find(split_method(method)[0]).family,
+                    cost=cost(method),
                     trial=choice.trial,
                     hparams=choice.hparams,
                     runs=runs,
@@ -177,28 +199,24 @@ def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Ent
     return found, failed
 
 
-def _answers(spec: RunSpec, store: Store, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The classes that the model of a finished run says these rows are of."""
-    folder = store.path / "runs" / spec.key
-    return predicted(load_model(RunFolder(folder), dataset, trust=True), dataset, rows)
+def cost(method: str) -> MethodCost:
+    """The cost of a method, as its algorithm declares it.
 
-
-def cost(algorithm: type[Algorithm], second_stage: bool = False) -> MethodCost:
-    """What a class says of its own cost.
-
-    >>> cost(algorithms.find("erm")), cost(algorithms.find("mldg"))
-    (MethodCost(passes=1.0, stages=1, searched=0), MethodCost(passes=2.0, stages=1, searched=1))
+    >>> cost("erm:retrain"), cost("mldg")
+    (MethodCost(passes=1.0, stages=2, searched=0), MethodCost(passes=2.0, stages=1, searched=1))
     """
-    common = {field.name for field in fields(Algorithm.Hparams)}
+    name, second_stage = split_method(method)
+    algorithm = algorithms.find(name)
+    common = {f.name for f in fields(Algorithm.Hparams)}
     searched = [f for f in fields(algorithm.Hparams) if f.metadata["search"] is not None and f.name not in common]
-    return MethodCost(algorithm.passes, 1 + second_stage, len(searched))
+    return MethodCost(algorithm.passes, 2 if second_stage else 1, len(searched))
 
 
 def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Standing]:
-    """The best on validation first, of equals the cheapest; the test decides nothing, it only says how sure one is."""
-    # Rounded, so that equal figures of different seeds are equal means.
-    validation = {entrant.algorithm: round(mean(entrant.validation.values()), 9) for entrant in found}
-    ranked = sorted(found, key=lambda entrant: (-validation[entrant.algorithm], entrant.cost))
+    """Rank by validation accuracy, ties by cost; the test set only tells how certain the differences are."""
+    # Rounded, so that equal accuracies in another order of seeds have equal means.
+    validation = {entrant.method: round(mean(entrant.validation.values()), 9) for entrant in found}
+    ranked = sorted(found, key=lambda entrant: (-validation[entrant.method], entrant.cost))
     rows = dataset.rows("test")
     y, domain = dataset.y[rows], dataset.domain[rows]
     sizes: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
@@ -217,9 +235,9 @@ def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Standi
             lead = over_seeds([paired_difference(*pair, y, domain, **sizes) for pair in pairs])
         board.append(
             Standing(
-                algorithm=entrant.algorithm,
+                method=entrant.method,
                 family=entrant.family,
-                validation=validation[entrant.algorithm],
+                validation=validation[entrant.method],
                 test=mean(averages),
                 low=min(low for low, _ in ends),
                 high=max(high for _, high in ends),
@@ -237,7 +255,7 @@ def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Standi
 
 
 def over_seeds(differences: Sequence[Difference]) -> Difference:
-    """Their mean, with an interval that covers all of theirs: seed-to-seed variation is noise too.
+    """The mean difference, with an interval that covers those of all seeds: variation between seeds is noise too.
 
     >>> over_seeds([Difference(0.02, 0.01, 0.03, 0.02), Difference(0.0, -0.01, 0.01, 0.9)])
     Difference(estimate=0.01, low=-0.01, high=0.03, p_value=0.9)
@@ -251,15 +269,15 @@ def over_seeds(differences: Sequence[Difference]) -> Difference:
 
 
 def recommendation(board: Sequence[Standing], samples: int) -> str:
-    """Two sentences: what is best on validation and how sure that is, and what is the cheapest that may be as good."""
+    """Two sentences: which method is best on validation, how certain that is, and the cheapest that may equal it."""
     first, *others = board
     equal = sum(row.validation == first.validation for row in others)
     shared = f", shared with {equal} other{'s' * (equal > 1)}" if equal else ""
-    best = f"{first.algorithm} is best on validation ({100 * first.validation:.1f} %{shared})"
+    best = f"{first.method} is best on validation ({100 * first.validation:.1f} %{shared})"
     if not others:
-        return f"{best}, but no other finished. Race it against others to learn whether it is worth its cost."
-    leads = [_lead(others[0].lead, f"the second, {others[0].algorithm}")]
-    leads += [_lead(row.lead, BASELINE) for row in others[1:] if row.algorithm == BASELINE]
+        return f"{best}, but no other finished. Race it against others to see whether it is worth its cost."
+    leads = [_lead(others[0].lead, f"the second, {others[0].method}")]
+    leads += [_lead(row.lead, BASELINE) for row in others[1:] if row.method == BASELINE]
     level = [row for row in others if row.level]
     cheapest = min([first, *level], key=lambda row: row.cost)
     noise = f"behind it by more than the noise of {samples:,} test samples"
@@ -267,11 +285,11 @@ def recommendation(board: Sequence[Standing], samples: int) -> str:
     if len(level) == len(others):
         some = f"None of the others is {noise}"
     if not level:
-        advice = f"Every other is {noise}: use {first.algorithm}."
+        advice = f"Every other is {noise}: use {first.method}."
     elif cheapest is first:
-        advice = f"{some}, and none of these is cheaper: use {first.algorithm}."
+        advice = f"{some}, and none of these is cheaper: use {first.method}."
     else:
-        advice = f"{some}: start with the cheapest, {cheapest.algorithm}."
+        advice = f"{some}: start with the cheapest, {cheapest.method}."
     return f"{best}; on the test it is {' and '.join(leads)}. {advice}"
 
 

@@ -1,6 +1,7 @@
 """A sweep's folder, which many processes on many machines may use at once.
 
     plans/KEY.json              what was asked for
+    data.json                   checksum of the data that the sweep was started on
     proposals/METHOD.N/         the trials that a search has proposed, from the N-th on
     runs/KEY/                   a finished run
     work/KEY.TOKEN/             an unfinished run: its checkpoint, its holder's lease, failure.json if it failed
@@ -26,6 +27,7 @@ from crosstail.sweep.files import move, names, token
 from crosstail.sweep.index import Index, Summary
 from crosstail.sweep.lease import Lease, is_dead, sign, sign_of
 from crosstail.sweep.plan import Hparams, Plan
+from crosstail.training.result import DataFacts
 from crosstail.training.spec import RunSpec
 
 FAILURE = "failure.json"
@@ -88,6 +90,17 @@ class Store:
             except ValueError as error:
                 raise ValueError(f"{error}. Remove the file and give the same sweep command again") from None
         return found
+
+    def check_data(self, dataset: str, facts: DataFacts) -> None:
+        """Record the data that a sweep is started on; if they have changed, refuse to continue it."""
+        file = self.path / "data.json"
+        if not file.exists():
+            write_json(file, facts)
+        try:
+            before = read_json(file, DataFacts)
+        except ValueError as error:
+            raise ValueError(f"{error}. If {dataset} has not changed, remove the file") from None
+        before.check_unchanged(facts, dataset, self.path)
 
     def propose(self, method: str, number: int, batch: list[Proposal]) -> None:
         """Add trials of a method after the first `number`, unless another process has done so by now."""

@@ -23,7 +23,7 @@ LINES = 8  # of an error
 
 @dataclass(frozen=True)
 class Job:
-    """A run, its role in the sweep, folders of it that were seen abandoned, and the accuracies it must reach."""
+    """A run, its role in the sweep, its abandoned folders, and the accuracies it must reach."""
 
     spec: RunSpec
     name: str = ""  # such as "trial 3"
@@ -44,7 +44,7 @@ class Stopped(Exception):
 
 
 def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False) -> Outcome:
-    """Do a job, unless it is done already or another process works on it."""
+    """Execute a job, unless it is done already or another process works on it."""
     key = job.spec.key
     try:
         lease = _claim(store, job)
@@ -81,7 +81,7 @@ def give_up(store: Store, job: Job, kind: str, error: str) -> Outcome:
 
 
 def inputs(spec: RunSpec) -> Inputs:
-    """The data of a run; the last two are kept, for most runs of a sweep have the same data."""
+    """The data of a run; the last two are cached, because most runs of a sweep share their data."""
     trained: dict[str, Any] = {"algorithm": "erm", "second_stage": None, "hparams": {}, "width": None, "seed": 0}
     return _load(msgspec.json.encode(replace(spec, **trained, steps=1, batch_size=1, evaluations=1)))
 
@@ -101,14 +101,16 @@ def _claim(store: Store, job: Job) -> Lease | None:
 
 
 def _sound(folder: RunFolder, spec: RunSpec) -> bool:
-    """Whether a run can go on from what is in a folder.
+    """Whether a run can be resumed from a folder.
 
-    Records are in order and a checkpoint's own is written before it: where that one can be read, all before it can.
+    Records are written in order, and before their checkpoint: if the record of the checkpoint is there, so are all
+    before it.
     """
     try:
         if not folder.holds(spec):
             return True
-        result, checkpoint, _ = folder.result(), folder.load("checkpoint.pt"), folder.load("stage_one.pt")
+        folder.data(), folder.load("stage_one.pt")  # both can be read
+        result, checkpoint = folder.result(), folder.load("checkpoint.pt")
         if result is not None:
             return result.spec == spec
         evaluated = {(record.stage, record.step) for record in folder.records()}
@@ -118,7 +120,7 @@ def _sound(folder: RunFolder, spec: RunSpec) -> bool:
 
 
 def _watch(lease: Lease, stopped: Callable[[], bool]) -> Progress:
-    """A progress function that ends a run whose folder was taken over, or that is to stop."""
+    """A progress callback that ends a run when its folder was taken over or a stop was requested."""
 
     def progress(what: str, done: int, total: int) -> None:
         if lease.lost:
@@ -130,7 +132,7 @@ def _watch(lease: Lease, stopped: Callable[[], bool]) -> Progress:
 
 
 def _last_lines(error: Exception) -> list[str]:
-    """The last lines of a message written for people, or of the traceback."""
+    """The last lines of a message for users, or of the traceback."""
     if isinstance(error, ValueError | Diverged | Pruned):
         return str(error).splitlines()[-LINES:]
     return "".join(traceback.format_exception(error)).splitlines()[-LINES:]

@@ -48,20 +48,17 @@ class RunFolder:
 
     def check_data(self, facts: DataFacts) -> None:
         """Refuse to continue or report a run whose data have changed: test samples may have been trained on."""
-        file = self.path / "data.json"
-        if not file.exists():
-            return
-        before = read_json(file, DataFacts)
-        if before.checksum != facts.checksum:
-            raise ValueError(
-                f"the data have changed since {self.path} was started: {before.samples:,} samples with checksum "
-                f"{before.checksum[:8]} then, {facts.samples:,} with {facts.checksum[:8]} now. Choose another --out, "
-                f"or remove the folder"
-            )
+        before = self.data()
+        if before is not None:
+            before.check_unchanged(facts, self.spec().dataset, self.path)
 
     def spec(self) -> RunSpec:
         """The run that this folder holds."""
         return self._read("spec.json", RunSpec)
+
+    def data(self) -> DataFacts | None:
+        """The data that the run was started on, or None before it was."""
+        return self._read("data.json", DataFacts) if (self.path / "data.json").exists() else None
 
     def result(self) -> RunResult | None:
         """The result, or None while there is none."""

@@ -41,7 +41,7 @@ class Inputs:
 
     def facts(self) -> DataFacts:
         """What a result says about its data."""
-        return DataFacts(checksum=self.raw.checksum, samples=len(self.raw), notes=list(self.raw.notes))
+        return DataFacts.of(self.raw)
 
 
 def load_source(spec: RunSpec) -> DomainDataset:

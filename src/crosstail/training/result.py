@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -78,6 +79,20 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
     checksum: str
     samples: int
     notes: list[str]
+
+    @classmethod
+    def of(cls, dataset: "DomainDataset") -> "DataFacts":
+        """From a data set in memory."""
+        return cls(checksum=dataset.checksum, samples=len(dataset), notes=list(dataset.notes))
+
+    def check_unchanged(self, now: "DataFacts", dataset: str, folder: Path) -> None:
+        """Raise an error if the data are no longer those that the work in a folder was started on."""
+        if now.checksum != self.checksum:
+            raise ValueError(
+                f"{dataset} has changed since {folder} was started: {self.samples:,} samples with checksum "
+                f"{self.checksum[:8]} then, {now.samples:,} with {now.checksum[:8]} now. Choose another --out, or "
+                f"remove the folder"
+            )
 
 
 class RawWeights(msgspec.Struct, frozen=True, kw_only=True):

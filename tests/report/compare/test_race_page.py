@@ -23,12 +23,12 @@ def standing(name: str, lead: tuple[float, float, float] | None, family: str = "
     accuracies = {"validation": 0.95, "test": 0.9, "low": 0.85, "high": 0.96, "deviation": None, "worst_domain": 0.7}
     facts = {"cost": MethodCost(1.0, 1, 0), "seconds": 1.25, "trial": 0, "hparams": {}, "runs": {0: "abc"}}
     difference = lead and Difference(*lead, p_value=0.1)
-    return Standing(algorithm=name, family=family, lead=difference, **{**accuracies, **facts, **others})
+    return Standing(method=name, family=family, lead=difference, **{**accuracies, **facts, **others})
 
 
 def race(*board: Standing, dataset: str = "my photos/", seeds: int = 3, **others: Any) -> Race:
     shared = RunSpec(dataset=dataset, backbone="efficientnet_lite0", freeze=True, steps=300, batch_size=24)
-    plan = Plan(shared=shared, methods=tuple(row.algorithm for row in board), trials=5, seeds=seeds)
+    plan = Plan(shared=shared, methods=tuple(row.method for row in board), trials=5, seeds=seeds)
     return Race(**{"plan": plan, "board": list(board), "left_out": {}, "failed": [], "samples": 240, **others})
 
 

@@ -42,7 +42,7 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
         rows.append(
             {
                 "place": place,
-                "method": row.algorithm,
+                "method": row.method,
                 "family": row.family if row.family in MARKS else "own",
                 "level": row.level,
                 "seconds": row.seconds,

@@ -1,4 +1,4 @@
-"""What a launcher is: whoever calls `execute` for each job, here, in other processes, or on other machines."""
+"""The interface of a launcher: it calls `execute` for each job, here, in other processes, or on other machines."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from crosstail.sweep.worker import Job, Outcome
 
 @dataclass(frozen=True)
 class Resources:
-    """What the user grants: so many runs at once (None: as many as suit), and so many seconds for each."""
+    """Number of runs at once (None: chosen by the launcher), and time limit of each in seconds."""
 
     workers: int | None = None
     time_limit: float | None = None
@@ -21,12 +21,12 @@ class Resources:
 class Launcher(Protocol):
     """A file `NAME.py` of this package has a `launcher(store, resources)` that returns one of these.
 
-    It is entered once, given jobs any number of times, and left, also by Ctrl-C: then whatever it has started ends.
-    A job whose worker dies is given to another one, which goes on from the checkpoint. What must survive is in the
-    store, so a launcher keeps nothing.
+    It is a context manager: `run` may be called any number of times inside, and leaving it, also by Ctrl-C, ends
+    everything that it started. A job whose worker dies goes to another one, which resumes from the checkpoint. A
+    launcher is stateless: everything that must survive is in the store.
     """
 
-    workers: int  # how many runs go on at once
+    workers: int  # runs at once
 
     def __enter__(self) -> Self: ...
 
@@ -35,7 +35,7 @@ class Launcher(Protocol):
     ) -> None: ...
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """Do these jobs, in about this order, and give each outcome when it is known."""
+        """Execute jobs in roughly this order, and yield each outcome as soon as it is known."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""One run after the other in this process: for a debugger, and for tests."""
+"""One run after the other in this process: for debugging and tests."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -9,7 +9,7 @@ from crosstail.sweep.worker import Job, Outcome, execute
 
 
 class Inline(AbstractContextManager["Inline"]):
-    """Nothing to start and nothing to end."""
+    """Runs in the calling process."""
 
     workers = 1
 
@@ -20,12 +20,12 @@ class Inline(AbstractContextManager["Inline"]):
         pass
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """Do these jobs in order."""
+        """Execute jobs in order."""
         return (execute(self.store, job) for job in jobs)
 
 
 def launcher(store: Store, resources: Resources) -> Inline:
-    """Takes no resources: a process cannot end its own run."""
+    """An inline launcher; it takes no resources, because a process cannot end its own run."""
     for name, value in vars(resources).items():
         if value is not None:
             raise ValueError(f"the launcher inline takes no --{name.replace('_', '-')}: use --launcher local")

@@ -1,4 +1,4 @@
-"""Processes on this machine, which stay from run to run and share its cores and its GPUs."""
+"""Worker processes on this machine, kept from run to run, that share its cores and GPUs."""
 
 import os
 import queue
@@ -20,13 +20,13 @@ from crosstail.sweep.launchers._launcher import Resources
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, Stopped, execute, give_up
 
-GRACE = 5.0  # seconds that a worker has for the step it is in, once it is asked to stop
-DEATHS = 10  # of workers on one run, after which it counts as failed
+GRACE = 5.0  # seconds for a worker to finish its current step once it is asked to stop
+DEATHS = 10  # of workers on the same run, after which the run counts as failed
 READY = Outcome("", "ready")
 
 
 class Local(AbstractContextManager["Local"]):
-    """So many worker processes; one that dies is replaced, and its run goes on."""
+    """A fixed number of worker processes; one that dies is replaced, and its run resumed."""
 
     def __init__(self, store: Store, workers: int, time_limit: float | None) -> None:
         self.store = store
@@ -34,19 +34,19 @@ class Local(AbstractContextManager["Local"]):
         self.time_limit = time_limit
         method = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
         self._context: Any = get_context(method)
-        # What all workers need is imported once, before they are forked: they start in milliseconds.
+        # Imported once, before workers are forked, so that they start in milliseconds.
         self._context.set_forkserver_preload(["__main__", __name__])
         self._crew: list[Worker] = []
 
     def __exit__(self, *error: object) -> None:
         for worker in self._crew:
-            worker.connection.close()  # which is how they know
+            worker.connection.close()  # tells the worker to stop
         for worker in self._crew:
             worker.process.join(GRACE + 1)
             worker.end()
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """Do these jobs, as many at once as there are workers."""
+        """Execute jobs, as many at once as there are workers."""
         waiting, deaths = deque(jobs), Counter[str]()
         while len(self._crew) < min(self.workers, len(waiting)):
             self._crew.append(self._hire(len(self._crew)))
@@ -54,7 +54,7 @@ class Local(AbstractContextManager["Local"]):
             for worker in self._crew:
                 if worker.ready and worker.job is None and waiting:
                     worker.give(waiting.popleft(), self.time_limit)
-            for number in self._heard_of():
+            for number in self._wait():
                 worker = self._crew[number]
                 job, outcome = worker.job, worker.take()
                 if outcome is None:
@@ -67,7 +67,7 @@ class Local(AbstractContextManager["Local"]):
                     yield outcome
 
     def _after_death(self, job: Job | None, overdue: bool, deaths: Counter[str]) -> Outcome | None:
-        """What becomes of the job of a worker that died; None: another one goes on with it."""
+        """The outcome of a job whose worker died; None if another worker is to resume it."""
         name = job.spec.key if job else ""
         deaths[name] += 1
         if job is None:
@@ -79,8 +79,8 @@ class Local(AbstractContextManager["Local"]):
             return give_up(self.store, job, "died", f"its worker died {DEATHS} times; out of memory?")
         return None
 
-    def _heard_of(self) -> list[int]:
-        """Wait for workers that are done with a job or have died, and kill those that take too long."""
+    def _wait(self) -> list[int]:
+        """Wait for workers that have finished a job or died, and kill those over the time limit."""
         first = min(worker.deadline for worker in self._crew)
         patience = None if first == float("inf") else max(0.0, first - time.monotonic())
         heard = connection.wait([worker.connection for worker in self._crew], patience)
@@ -96,7 +96,7 @@ class Local(AbstractContextManager["Local"]):
 
 
 class Worker:
-    """A process, what it works on, and until when."""
+    """A process with its current job and deadline."""
 
     def __init__(self, context: Any, store: Store, threads: int, device: str | None) -> None:
         self.job: Job | None = None
@@ -110,14 +110,14 @@ class Worker:
         other.close()
 
     def give(self, job: Job, time_limit: float | None) -> None:
-        """Let it do a job."""
+        """Send it a job."""
         self.job = job
         self.deadline = time.monotonic() + (time_limit or float("inf"))
-        with suppress(OSError):  # it has died, which is noticed elsewhere
+        with suppress(OSError):  # it has died, which `take` will notice
             self.connection.send(job)
 
     def take(self) -> Outcome | None:
-        """The outcome of its job, that it is ready for the first, or None if it died."""
+        """The outcome of its job, READY for the first, or None if it died."""
         try:
             outcome = self.connection.recv()
         except (EOFError, OSError):
@@ -126,15 +126,15 @@ class Worker:
         return outcome
 
     def end(self) -> None:
-        """Make sure that it is gone."""
+        """Kill the process, if it is still alive."""
         self.connection.close()
         self.process.kill()
         self.process.join()
 
 
 def work(connection: "Connection[Outcome, Job]", path: Path, patience: float, threads: int, device: str | None) -> None:
-    """What a worker process does: jobs, until the other end of the connection is closed or its process dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is sent to all; the one who asked decides
+    """Main function of a worker process: execute jobs until the connection is closed or the parent dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes; the parent handles it
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     torch.set_num_threads(threads)
@@ -158,14 +158,14 @@ def work(connection: "Connection[Outcome, Job]", path: Path, patience: float, th
 
 
 def gpus() -> list[str]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them."""
+    """The GPUs available to this process, as CUDA_VISIBLE_DEVICES names them."""
     if "CUDA_VISIBLE_DEVICES" in os.environ:
         return [name for name in os.environ["CUDA_VISIBLE_DEVICES"].split(",") if name]
     return [str(number) for number in range(torch.cuda.device_count())]
 
 
 def device(number: int, names: list[str]) -> str | None:
-    """The GPU of a worker: in turn, so that several share one where there are more workers than GPUs.
+    """The GPU of a worker: assigned in turn, shared where there are more workers than GPUs.
 
     >>> [device(number, ["0", "1"]) for number in range(3)], device(0, [])
     (['0', '1', '0'], None)
@@ -174,7 +174,7 @@ def device(number: int, names: list[str]) -> str | None:
 
 
 def launcher(store: Store, resources: Resources) -> Local:
-    """By default one worker per GPU, or per core where there is none."""
+    """A local launcher, by default with one worker per GPU, or per core without GPUs."""
     workers = resources.workers if resources.workers is not None else len(gpus()) or cores()
     if workers < 1:
         raise ValueError(f"--workers is {workers}, expected 1 or more")
@@ -182,5 +182,5 @@ def launcher(store: Store, resources: Resources) -> Local:
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """Number of CPU cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

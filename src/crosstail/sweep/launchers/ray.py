@@ -1,4 +1,4 @@
-"""Actors of a Ray cluster, which stay from run to run: that of $RAY_ADDRESS, or one on this machine for as long."""
+"""Actors on a Ray cluster, kept from run to run: the cluster at $RAY_ADDRESS, or a temporary one on this machine."""
 
 import logging
 import math
@@ -22,12 +22,12 @@ from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, execute, give_up
 
 ADDRESS = "RAY_ADDRESS"
-OWN = {  # what a cluster of our own is told, some of it when Ray is imported
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on no system: listen to this machine only
+OWN = {  # settings of a temporary cluster; some are read when Ray is imported
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # listen on this machine only, on every system
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_AUTH_MODE": "token",
-    "RAY_AUTH_TOKEN": secrets.token_hex(32),  # else Ray leaves one in the home folder
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),  # otherwise Ray leaves one in the home folder
 }
 if not os.environ.get(ADDRESS):
     os.environ.update(OWN | os.environ)
@@ -38,11 +38,11 @@ try:
 except ModuleNotFoundError:
     raise ValueError("--launcher ray needs Ray: pip install 'crosstail[ray]'") from None
 
-MEMORY = 100 * 2**20  # for objects that are passed around: ours are small
+MEMORY = 100 * 2**20  # bytes of the object store: jobs and outcomes are small
 
 
 class Call(NamedTuple):
-    """What an actor is asked to do, and until when; without a job it is asked whether it is there."""
+    """A pending call to an actor with its deadline; without a job, a health check."""
 
     answer: Any
     actor: Any
@@ -51,7 +51,7 @@ class Call(NamedTuple):
 
 
 class Ray(AbstractContextManager["Ray"]):
-    """So many actors, each with a CPU and its share of a GPU; one that dies is replaced, and its run goes on."""
+    """Actors with one CPU and a share of a GPU each; one that dies is replaced, and its run resumed."""
 
     def __init__(self, store: Store, workers: int | None, time_limit: float | None) -> None:
         self.store = store
@@ -65,7 +65,7 @@ class Ray(AbstractContextManager["Ray"]):
         with ExitStack() as started:
             settings: dict[str, Any] = {}
             if not os.environ.get(ADDRESS):
-                # It has sockets there, whose paths must be short.
+                # Ray puts sockets there, and their paths must be short.
                 place = tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp" if os.name == "posix" else None)
                 settings = {"address": "local", "_temp_dir": started.enter_context(place), "include_dashboard": False}
                 settings |= {"num_cpus": self._asked or cores(), "object_store_memory": MEMORY}
@@ -76,7 +76,7 @@ class Ray(AbstractContextManager["Ray"]):
         gpus = int(total.get("GPU", 0))
         self.workers = self._asked or gpus or int(total["CPU"])
         share = 1 / math.ceil(self.workers / gpus) if gpus else 0
-        # The second thread is for the word to stop.
+        # The second thread receives the request to stop.
         self._kind: Any = ray.remote(Worker).options(num_cpus=1, num_gpus=share, max_concurrency=2)
         return self
 
@@ -91,14 +91,14 @@ class Ray(AbstractContextManager["Ray"]):
                 ray.kill(actor)
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """Do these jobs, as many at once as there are actors for which the cluster has room."""
+        """Execute jobs, as many at once as there are actors that the cluster has room for."""
         waiting, deaths = deque(jobs), Counter[str]()
         for _ in range(len(self._idle) + len(self._calls), min(self.workers, len(jobs))):
             self._hire()
         while waiting or any(call.job for call in self._calls):
             while waiting and self._idle:
                 self._give(self._idle.pop(), waiting.popleft())
-            for call in self._heard_of():
+            for call in self._wait():
                 key = call.job.spec.key if call.job else ""
                 try:
                     outcome = ray.get(call.answer)
@@ -118,7 +118,7 @@ class Ray(AbstractContextManager["Ray"]):
                     yield outcome
 
     def _given_up(self, call: Call, deaths: int, error: RayError) -> Outcome | None:
-        """What becomes of a call whose actor died, unless it is worth another one."""
+        """The outcome of a call whose actor died; None if it is to be repeated."""
         if call.job is None:
             if deaths == DEATHS:
                 why = str(error).splitlines()[-1]
@@ -132,7 +132,7 @@ class Ray(AbstractContextManager["Ray"]):
         return None
 
     def _taken_from(self, job: Job) -> Job:
-        """A job whose worker is no more, which nobody could tell from another machine."""
+        """A job with its folders marked as abandoned, which other machines could not detect."""
         return replace(job, lost=tuple(folder.name for folder in self.store.unfinished().get(job.spec.key, [])))
 
     def _hire(self) -> None:
@@ -142,8 +142,8 @@ class Ray(AbstractContextManager["Ray"]):
     def _give(self, actor: Any, job: Job) -> None:
         self._calls.append(Call(actor.do.remote(job), actor, job, time.monotonic() + (self.time_limit or math.inf)))
 
-    def _heard_of(self) -> list[Call]:
-        """Wait for calls that are answered or will never be, and kill actors that take too long."""
+    def _wait(self) -> list[Call]:
+        """Wait for calls that have been answered or have failed, and kill actors over the time limit."""
         first = min(call.deadline for call in self._calls)
         patience = None if first == math.inf else max(0.1, first - time.monotonic())
         answers, _ = ray.wait([call.answer for call in self._calls], timeout=patience)
@@ -156,7 +156,7 @@ class Ray(AbstractContextManager["Ray"]):
 
 
 class Worker:
-    """What an actor is: a process that does jobs."""
+    """An actor: a process that executes jobs."""
 
     def __init__(self, path: Path, patience: float, folder: Path) -> None:
         os.chdir(folder)
@@ -164,20 +164,20 @@ class Worker:
         self._stopped = threading.Event()
 
     def hello(self) -> None:
-        """Be there."""
+        """Answer a health check."""
 
     def do(self, job: Job) -> Outcome:
-        """Do a job."""
+        """Execute a job."""
         torch.set_num_threads(1)
         return execute(self._store, job, self._stopped.is_set)
 
     def stop(self) -> None:
-        """End the job, so that others can take it up at once."""
+        """End the job, so that others can resume it at once."""
         self._stopped.set()
 
 
 def launcher(store: Store, resources: Resources) -> Ray:
-    """By default one actor per GPU of the cluster, or per CPU where there is none."""
+    """A Ray launcher, by default with one actor per GPU of the cluster, or per CPU without GPUs."""
     if resources.workers is not None and resources.workers < 1:
         raise ValueError(f"--workers is {resources.workers}, expected 1 or more")
     return Ray(store, resources.workers, resources.time_limit)

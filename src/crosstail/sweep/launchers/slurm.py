@@ -1,4 +1,4 @@
-"""Job arrays of Slurm: each task of an array does what is left of the sweep, and the store tells how far they are."""
+"""Slurm job arrays: each task of an array works on what is left of the sweep; the store tells how far they are."""
 
 import shutil
 import signal
@@ -19,12 +19,12 @@ try:
 except ModuleNotFoundError:
     raise ValueError("--launcher slurm needs submitit: pip install 'crosstail[slurm]'") from None
 
-WORKERS = 8  # tasks of an array, if nobody says how many
-CHECK = 10.0  # seconds between two questions whether an array is still there
+WORKERS = 8  # default number of tasks per array
+CHECK = 10.0  # seconds between two queries of the queue
 
 
 class Slurm(AbstractContextManager["Slurm"]):
-    """An array for jobs that are new, and another one for those that it leaves behind."""
+    """Submits an array for new jobs, and another one for those that it leaves unfinished."""
 
     def __init__(self, store: Store, workers: int, time_limit: float | None) -> None:
         self.store = store
@@ -32,7 +32,7 @@ class Slurm(AbstractContextManager["Slurm"]):
         self.time_limit = time_limit
         self._arrays: list[str] = []
         self._given: set[str] = set()
-        self._in_vain = 0
+        self._fruitless = 0
         self._checked = 0.0
 
     def __exit__(self, *error: object) -> None:
@@ -40,12 +40,12 @@ class Slurm(AbstractContextManager["Slurm"]):
             subprocess.run(["scancel", "--quiet", *self._arrays], check=False)
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """See to it that there is an array for these jobs; what becomes of them is found in the store."""
+        """Make sure that there is an array for these jobs; their outcomes are found in the store."""
         keys = {job.spec.key for job in jobs}
         if keys <= self._given and (not keys or self._at_work()):
             return
-        self._in_vain = self._in_vain + 1 if keys == self._given else 0
-        if self._in_vain < DEATHS:
+        self._fruitless = self._fruitless + 1 if keys == self._given else 0
+        if self._fruitless < DEATHS:
             self._submit(jobs)
             self._given = keys
             return
@@ -55,7 +55,7 @@ class Slurm(AbstractContextManager["Slurm"]):
 
     def _submit(self, jobs: Sequence[Job]) -> None:
         executor = submitit.SlurmExecutor(self.store.path.absolute() / "slurm")
-        # No time limit: that of the partition, or what SBATCH_TIMELIMIT says.
+        # No time limit of ours: that of the partition or of SBATCH_TIMELIMIT applies.
         executor.update_parameters(job_name="crosstail", cpus_per_task=1, time=None)
         attempts = {key: failure.attempts for key, failure in self.store.failures().items()}
         arguments = self.store.path.absolute(), self.store.patience, jobs, attempts, self.time_limit
@@ -68,7 +68,7 @@ class Slurm(AbstractContextManager["Slurm"]):
         self._checked = time.monotonic()
 
     def _at_work(self) -> bool:
-        """Whether the last array waits or runs, as far as one knows."""
+        """Whether the last array is pending or running, as far as is known."""
         if time.monotonic() - self._checked < CHECK:
             return True
         self._checked = time.monotonic()
@@ -79,11 +79,11 @@ class Slurm(AbstractContextManager["Slurm"]):
 
 
 def work(path: Path, patience: float, jobs: Sequence[Job], attempts: dict[str, int], time_limit: float | None) -> None:
-    """What a task of an array does: one job after the other, but for those that have failed since it was submitted."""
-    for number in (signal.SIGTERM, signal.SIGUSR2):  # scancel, and the end of the time
+    """Main function of an array task: execute all jobs but those that have failed since it was submitted."""
+    for number in (signal.SIGTERM, signal.SIGUSR2):  # sent by scancel, and before the time limit
         signal.signal(number, lambda *_: sys.exit(1))
     store = Store(path, patience)
-    with Local(store, cores(), time_limit) as crew:  # so that a run has one thread
+    with Local(store, cores(), time_limit) as crew:  # as many workers as cores, so that a run has one thread
         for job in jobs:
             failure = store.failures().get(job.spec.key)
             if failure is None or failure.attempts == attempts.get(job.spec.key):
@@ -91,9 +91,9 @@ def work(path: Path, patience: float, jobs: Sequence[Job], attempts: dict[str, i
 
 
 def launcher(store: Store, resources: Resources) -> Slurm:
-    """A machine from which one can submit to Slurm."""
+    """A Slurm launcher, on a machine that can submit jobs."""
     if shutil.which("srun") is None or shutil.which("sbatch") is None:
-        raise ValueError("--launcher slurm needs sbatch and srun: give the command on a login node of the cluster")
+        raise ValueError("--launcher slurm needs sbatch and srun: run the command on a login node of the cluster")
     workers = WORKERS if resources.workers is None else resources.workers
     if workers < 1:
         raise ValueError(f"--workers is {workers}, expected 1 or more")

@@ -1,0 +1,67 @@
+"""Defaults that depend on the data: the same from Python as from the command line, and stable once filled in."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crosstail import algorithms, discovery
+from crosstail.training import RunSpec
+from crosstail.training.resolve import resolve
+
+ALIAS = [("crt", None), ("erm", "retrain")]
+SPECS = st.builds(
+    RunSpec,
+    dataset=st.just("digits"),
+    algorithm=st.sampled_from([*discovery.names("crosstail.algorithms"), "boda+coral"]),
+    backbone=st.sampled_from([None, "small_cnn", "mlp", "resnet50", "efficientnet_lite0"]),
+    weights=st.sampled_from([None, "random"]),
+    freeze=st.sampled_from([None, True, False]),
+    augment=st.sampled_from([None, True, False]),
+    steps=st.sampled_from([None, 7]),
+    batch_size=st.sampled_from([None, 3]),
+    hparams=st.sampled_from([{}, {"lr": 0.25}, {"lr": 1}]),
+)
+
+
+@given(SPECS)
+def test_resolving_again_changes_nothing(spec):
+    once = resolve(spec)
+    assert resolve(once) == once and resolve(once).key == once.key
+
+
+@given(SPECS)
+def test_everything_that_decides_the_run_is_named(spec):
+    found = resolve(spec)
+    for name in ("backbone", "freeze", "augment", "steps", "batch_size"):
+        assert getattr(found, name) is not None
+        assert getattr(spec, name) in (None, getattr(found, name))
+    declared = algorithms.find(found.algorithm).Hparams.__dataclass_fields__
+    assert set(found.hparams) == set(declared) and spec.hparams.items() <= found.hparams.items()
+
+
+def test_finetuning_from_python_has_the_learning_rate_of_the_command_line():
+    """The command line once resolved the rate on its own, and Python got the one for training from scratch."""
+    spec = RunSpec(dataset="digits", algorithm="erm", backbone="resnet50")
+    assert resolve(spec).hparams["lr"] == 5e-5
+    assert resolve(replace(spec, weights="random")).hparams["lr"] == 1e-3
+    assert resolve(replace(spec, hparams={"lr": 0.01})).hparams["lr"] == 0.01
+
+
+def test_an_alias_is_the_same_run():
+    crt, spelled_out = (RunSpec(dataset="digits", algorithm=name, second_stage=stage) for name, stage in ALIAS)
+    assert resolve(crt) == resolve(spelled_out) and resolve(crt).key == resolve(spelled_out).key
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        ({"algorithm": "bodda"}, r"'bodda'.*'boda'"),
+        ({"second_stage": "retrian"}, r"'retrian'.*'retrain'"),
+        ({"hparams": {"lrr": 1}}, r"lrr"),
+    ],
+)
+def test_a_wrong_name_is_an_error(fields, names):
+    with pytest.raises(ValueError, match=names):
+        resolve(RunSpec(dataset="digits", **fields))
