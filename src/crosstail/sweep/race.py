@@ -117,10 +117,8 @@ class Race:
 
     def result(self) -> RaceResult:
         """The content of race.json."""
-        shared = self.plan.shared
-        settings: dict[str, Any] = {
-            name: getattr(shared, name) for name in ("dataset", "backbone", "freeze", "steps", "batch_size")
-        }
+        shared = ("dataset", "backbone", "freeze", "steps", "batch_size")
+        settings: dict[str, Any] = {name: getattr(self.plan.shared, name) for name in shared}
         return RaceResult(
             recommendation=recommendation(self.board, self.samples) if self.board else "",
             **settings,
