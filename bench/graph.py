@@ -67,6 +67,6 @@ def run() -> list[Row]:
     growth = usage.anonymous / smaller.anonymous
     return [
         Row(name, usage.seconds, "one matrix product", usage.seconds / floor, 2.0),
-        Row(name, usage.anonymous, "(peak beside them)", None, 1536, unit="MiB"),
+        Row(name, usage.anonymous, "(peak, features excluded)", None, 1536, unit="MiB"),
         Row(name, usage.anonymous, f"graph of {fewer:,}", growth, 1.2, unit="MiB"),
     ]

@@ -55,7 +55,7 @@ def run() -> list[Row]:
         for head in ("mlp", "identity"):
             peak = _extrapolated(path, head) if quick else _peak(path, ROWS, head)
             name = f"fit {head} on {ROWS:,} × {FEATURES:,}"
-            found.append(Row(name, peak, "(peak beside the file)", None, 2048, unit="MiB"))
+            found.append(Row(name, peak, "(peak, file excluded)", None, 2048, unit="MiB"))
     return found
 
 
