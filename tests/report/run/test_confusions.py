@@ -19,9 +19,10 @@ from crosstail.report.run.confusions import (
     failing_pairs,
     failures,
 )
-from crosstail.report.run.reported import Predictions, read_run
+from crosstail.report.run.reported import read_run
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
+from crosstail.training.predictions import Predictions
 
 EVIL = "<script>alert(1)</script>"
 

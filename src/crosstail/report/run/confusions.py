@@ -9,8 +9,9 @@ import pandas as pd
 from crosstail.data import DomainDataset, ImageFiles
 from crosstail.report.charts import PALETTE
 from crosstail.report.document.model import Block, Chart, Gallery, Heading, Picture, Text, bullets
-from crosstail.report.run.reported import Predictions, ReportedRun
+from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import pair_table, worst_table
+from crosstail.training.predictions import Predictions
 from crosstail.training.result import RunResult
 
 Pair = tuple[int, int]
