@@ -1,4 +1,4 @@
-"""SSP: what it asks of images and of vectors, when it stops asking, and that a stopped run goes on as it would have."""
+"""SSP: the pretext tasks for images and vectors, when pretraining ends, and resuming during it."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""crosstail sweep, status and select: what they print and write, and what a mistake is told."""
+"""crosstail sweep, status and select: output, files, and error messages."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""A run's folder: whole files or none, what a kill leaves behind, and what is damaged is named."""
+"""The run folder: atomic writes, recovery after a kill, and errors that name damaged files."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Fetching: resumed, verified, from the next mirror; every server here is on this machine and ends with its test."""
+"""Downloads: resumed, verified, with fallback to the next mirror; servers are local."""
 
 import hashlib
 import signal

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face library, made here."""
+"""Hugging Face data sets, created locally."""
 
 import shutil
 import sys

@@ -1,4 +1,4 @@
-"""Loading: a benchmark by its name, a file by its path, and what is said when either is wrong."""
+"""Loading a benchmark by name or a file by path, and the errors when either is wrong."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the worst pairs are mistaken for, against hand-made answers; images that are there, gone, or never were."""
+"""Confusions of the worst pairs against hand-made predictions, with present, missing and absent images."""
 
 import re
 from dataclasses import replace
