@@ -168,11 +168,11 @@ def test_a_run_that_is_stopped_while_it_learns_without_labels_ends_as_one_that_i
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            fit(spec, tmp_path / "stopped", progress)
+            fit(spec, tmp_path / "stopped", progress=progress)
         torch.manual_seed(stop)
     fit(spec, tmp_path / "stopped")
     whole, stopped = (RunFolder(tmp_path / name) for name in ("whole", "stopped"))
     expected, found = whole.load("model.pt"), stopped.load("model.pt")
     assert all(torch.equal(found[key], expected[key]) for key in expected)
-    assert [r["losses"] for r in stopped.records()] == [r["losses"] for r in whole.records()]
+    assert [r.losses for r in stopped.records()] == [r.losses for r in whole.records()]
     assert ["self_supervision" in r["losses"] for r in whole.records()] == [False, True, True, True, True, False]
