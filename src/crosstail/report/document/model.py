@@ -108,6 +108,11 @@ class Gallery:
     pictures: Sequence[Picture]
     side: int = 64
 
+    @property
+    def alternatives(self) -> list[Item]:
+        """What to show where there are no images."""
+        return [Item(f"{self.caption}: {picture.alternative}") for picture in self.pictures]
+
 
 Block = Heading | Text | Code | Items | Table | Chart | Gallery
 
