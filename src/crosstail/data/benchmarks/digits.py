@@ -53,7 +53,7 @@ def originals(seed: int = 0) -> dict[tuple[str, str], NDArray[np.int64]]:
     ((10, 57), (10, 40))
     """
     target = load_digits().target
-    rng = np.random.default_rng(np.random.SeedSequence([seed, 0]))
+    rng = np.random.default_rng([seed, 0])
     ends = np.cumsum([POOL["test"], POOL["val"], POOL["train"], POOL["train"]])
     shuffled = np.stack([rng.permutation(np.flatnonzero(target == c))[: ends[-1]] for c in range(10)])
     test, val, train, other_train = np.split(shuffled, ends[:-1], axis=1)
@@ -67,7 +67,7 @@ def load(seed: int = 0) -> DomainDataset:
     rows = originals(seed)
     y = np.concatenate([np.repeat(np.arange(10), count) for count in POOL.values()])  # of one domain
     split = np.repeat(list(POOL), [10 * count for count in POOL.values()])
-    streams = [np.random.default_rng(np.random.SeedSequence([seed, d])) for d in (1, 2, 3)]
+    streams = [np.random.default_rng([seed, d]) for d in (1, 2, 3)]
     plain, textured = (ink[np.concatenate([rows[name, s].ravel() for s in POOL])] for name in SHEET.domains[:2])
     drawn = draw.handwritten(plain, streams[0]), draw.textured(textured, streams[1]), draw.signs(y, streams[2])
     domain = np.repeat(np.arange(3), len(y))

@@ -92,7 +92,7 @@ def load(root: Path | str | None = None, seed: int = 0) -> DomainDataset:
 def _draw(pool: DigitPool, d: int, c: int, split: str, seed: int) -> tuple[NDArray[Any], ...]:
     """Images, domain, class and split of one pair; training and validation are disjoint parts of one shuffle."""
     rows = np.flatnonzero(pool.labels == c)
-    shuffled = np.random.default_rng(np.random.SeedSequence([seed, d, c])).permutation(rows)
+    shuffled = np.random.default_rng([seed, d, c]).permutation(rows)
     # A class with too few images for both is divided in proportion; MNIST-M and SVHN have none.
     train = min(TRAIN, len(rows) * TRAIN // (TRAIN + VALIDATION))
     first, last = {"train": (0, train), "val": (train, train + VALIDATION), "test": (0, TEST)}[split]

@@ -28,7 +28,7 @@ def paper_split(
     ends = np.cumsum(sizes)
     order = np.argsort(pair, kind="stable")
     for p, size, end in zip(pairs, sizes, ends, strict=True):
-        generator = np.random.default_rng(np.random.SeedSequence([seed, *divmod(p, num_classes)]))
+        generator = np.random.default_rng([seed, *divmod(p, num_classes)])
         shuffled = generator.permutation(order[end - size : end])
         val = min(validation, size // 3)
         test = 2 * validation if size >= 3 * validation else size - val

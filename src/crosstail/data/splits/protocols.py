@@ -41,7 +41,7 @@ def leave_one_domain_out(dataset: DomainDataset, unseen: str | None, seed: int) 
     for d in range(dataset.num_domains):
         if d == left_out:
             continue
-        rows = np.random.default_rng(np.random.SeedSequence([seed, d])).permutation(np.flatnonzero(dataset.domain == d))
+        rows = np.random.default_rng([seed, d]).permutation(np.flatnonzero(dataset.domain == d))
         held_out = len(rows) // 5
         parts[rows[:held_out]] = "val"
         parts[rows[held_out:]] = "train"
