@@ -9,8 +9,9 @@ from crosstail import discovery
 from crosstail.algorithms._algorithm import Algorithm
 
 FAMILIES = (
-    "vanilla, robust optimisation, augmentation, meta-learning, invariance, transfer, multi-task, imbalance, ours, own"
-).split(", ")
+    *("vanilla", "robust optimisation", "augmentation", "meta-learning", "invariance"),
+    *("transfer", "multi-task", "imbalance", "ours", "own"),
+)
 _PAPER = re.compile(r"^(?P<what>.*?)\s*\((?P<paper>[^()]*?),?\s*(?P<year>(?:19|20)\d\d)[^()]*\)", re.DOTALL)
 
 
