@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from crosstail.prediction.predictor import Predictor
-from crosstail.sklearn import CrosstailClassifier, PairOverSampler, _say_one_domain
+from crosstail.sklearn import CrosstailClassifier, PairOverSampler, _warn_about_one_domain
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 
@@ -76,7 +76,7 @@ def test_a_share_of_each_pair_selects(samples):
 
 def test_without_domains_it_says_so_once(samples):
     x, y, _ = samples
-    _say_one_domain.cache_clear()
+    _warn_about_one_domain.cache_clear()
     with pytest.warns(UserWarning, match="all samples count as one domain") as said:
         model = CrosstailClassifier(**SHORT).fit(x, y)
     assert [warning.filename for warning in said] == [__file__]
@@ -168,7 +168,7 @@ def test_the_sampler_keeps_the_kind_of_its_inputs(samples):
     sparse, _ = PairOverSampler().fit_resample(csr_array(x), y, domain=domain)
     assert issparse(sparse)
     np.testing.assert_array_equal(sparse.toarray(), frame.to_numpy())
-    _say_one_domain.cache_clear()
+    _warn_about_one_domain.cache_clear()
     with pytest.warns(UserWarning, match="all samples count as one domain"):
         _, new_y = PairOverSampler().fit_resample(x, y)
     assert np.unique(new_y, return_counts=True)[1].tolist() == [27] * 3

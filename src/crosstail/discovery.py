@@ -1,7 +1,4 @@
-"""The file is the registration: what a package offers is the list of its file names.
-
-A leading underscore means machinery; every other file is a name that one can type on the command line.
-"""
+"""Plug-ins by file name: a package offers every file in it whose name has no leading underscore."""
 
 import difflib
 import hashlib
@@ -24,7 +21,7 @@ def names(package: str) -> list[str]:
 
 
 def find(package: str, name: str, kind: str) -> ModuleType:
-    """Import the file called `name` of a package; an unknown name lists the near ones."""
+    """Import a module of a package by name; for an unknown name the error suggests a similar one."""
     known = names(package)
     if name not in known:
         raise ValueError(f"unknown {kind} {name!r}: {suggestion(name, known)}")
@@ -32,7 +29,7 @@ def find(package: str, name: str, kind: str) -> ModuleType:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Import a Python file from anywhere; the same content is imported once."""
+    """Import a Python file by path; the same content is imported only once."""
     try:
         source = path.read_bytes()
     except OSError as error:
@@ -54,7 +51,7 @@ def load_file(path: Path) -> ModuleType:
 
 
 def suggestion(name: str, known: list[str]) -> str:
-    """What to type instead: the near name, or all of them where none is near.
+    """The most similar known name, or all names if none is similar.
 
     >>> suggestion("bodda", ["boda", "erm"]), suggestion("x", ["boda", "erm"])
     ("did you mean 'boda'?", 'there are boda, erm.')

@@ -1,4 +1,4 @@
-"""For scikit-learn and imbalanced-learn: embeddings in, a classifier that works for every (domain, class) pair out."""
+"""Estimators in the conventions of scikit-learn and imbalanced-learn."""
 
 import tempfile
 import warnings
@@ -27,12 +27,12 @@ BATCH = 1024
 
 
 class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A run of `crosstail fit` on vectors, as an estimator.
+    """A classifier for vectors from several domains, trained as by `crosstail fit`.
 
     `hparams`, `width`, `steps`, `batch_size` (per domain), `evaluations` and `second_stage` are those of a run. A share
-    `validation` of each pair is kept back to select the best evaluation; with 0 the last one counts. Only `fit` needs
-    the domains, and `result_` is what the run says of itself. For pipelines and searches, switch on scikit-learn's
-    metadata routing and ask for the domain with `set_fit_request(domain=True)`.
+    `validation` of each pair is held out to select the best evaluation; with 0, the last one is used. Only `fit` needs
+    the domains; `result_` is the result of the run. In pipelines and searches, enable scikit-learn's metadata routing
+    and request the domain with `set_fit_request(domain=True)`.
 
     >>> from sklearn.datasets import make_blobs
     >>> x, y = make_blobs(60, random_state=0)
@@ -66,7 +66,7 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike, domain: ArrayLike | None = None) -> Self:
-        """Train on vectors X (N, F) with classes y (N,) and domains (N,), both of any labels."""
+        """Train on vectors X (N, F) with classes y (N,) and domains (N,); labels may be of any type."""
         x, y = validate_data(self, X, y, dtype=np.float32)
         check_classification_targets(y)
         self.classes_, y = np.unique(y, return_inverse=True)
@@ -76,20 +76,9 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         split[_held_out(d * len(self.classes_) + y, self.validation, seed)] = "val"
         names = tuple(map(str, self.classes_)), tuple(map(str, self.domains_))
         dataset = DomainDataset("X", x, y, d, split, *names)
-        spec = RunSpec(
-            dataset="X",
-            algorithm=self.algorithm,
-            backbone="mlp",
-            freeze=False,
-            augment=False,
-            width=self.width,
-            hparams=self.hparams or {},
-            second_stage=self.second_stage,
-            seed=seed,
-            steps=self.steps,
-            batch_size=self.batch_size,
-            evaluations=self.evaluations,
-        )
+        same = ("algorithm", "width", "second_stage", "steps", "batch_size", "evaluations")
+        given = {name: getattr(self, name) for name in same} | {"hparams": self.hparams or {}, "seed": seed}
+        spec = RunSpec(dataset="X", backbone="mlp", freeze=False, augment=False, **given)
         with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
             run = fit(spec, Path(folder), inputs=Inputs(dataset))
             self.result_ = run.result
@@ -97,7 +86,7 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities (N, C) in the order of `classes_`; the domain is not needed."""
+        """Probabilities (N, C), in the order of `classes_`."""
         check_is_fitted(self)
         x = torch.from_numpy(validate_data(self, X, dtype=np.float32, reset=False).astype(np.float64))
         with torch.inference_mode():
@@ -105,11 +94,10 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row (N,)."""
-        probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(1)]
+        return self.classes_[self.predict_proba(X).argmax(1)]
 
     def _network(self, weights: dict[str, torch.Tensor]) -> Algorithm:
-        """In double precision, in which a row's figures do not depend on the rows beside it."""
+        """In float64, so that the scores of a row do not depend on the batch."""
         spec, counts = self.result_.spec, np.array(self.result_.counts)
         with torch.random.fork_rng(devices=[]):
             network = build_final_model(spec, (self.n_features_in_,), counts).double()
@@ -118,7 +106,7 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        if "network_" in state:  # the class of a composed algorithm, boda+coral, is in no module to be found in
+        if "network_" in state:  # the class of a combination (boda+coral) is in no module, so it cannot be pickled
             return state | {"network_": state["network_"].state_dict()}
         return state
 
@@ -129,12 +117,11 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class PairOverSampler(BaseEstimator):  # type: ignore[misc]
-    """Repeat samples until every pair has as many as the largest, in the conventions of imbalanced-learn.
+    """Oversample until every pair is as frequent as the largest, for imbalanced-learn.
 
-    All samples of a pair are repeated equally often, up to one. `sample_indices_` says which row each new one is, so
-    the domains of the new rows are `domain[sampler.sample_indices_]`. In a pipeline of imbalanced-learn, ask for the
-    domain with `set_fit_resample_request(domain=True)`. `crosstail.data.PairBalancedSampler` does the same for a
-    DataLoader, without copies.
+    Samples of a pair are repeated equally often, give or take one. `sample_indices_` has the original row of each new
+    one: their domains are `domain[sampler.sample_indices_]`. In imbalanced-learn pipelines, request the domain with
+    `set_fit_resample_request(domain=True)`. For a DataLoader, use `crosstail.data.PairBalancedSampler`.
 
     >>> x, y, domain = np.arange(4)[:, None], np.array([0, 0, 0, 1]), np.array(["p", "p", "q", "q"])
     >>> x, y = PairOverSampler().fit_resample(x, y, domain=domain)
@@ -146,7 +133,7 @@ class PairOverSampler(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit_resample(self, X: Any, y: Any, domain: ArrayLike | None = None) -> tuple[Any, Any]:
-        """The new X and y, of the kinds of the old ones."""
+        """Resample X and y, keeping their types."""
         check_consistent_length(X, y)
         _, d = _numbered(domain, y)
         c = np.unique(column_or_1d(y), return_inverse=True)[1]
@@ -158,9 +145,9 @@ class PairOverSampler(BaseEstimator):  # type: ignore[misc]
 
 
 def _numbered(domain: ArrayLike | None, rows: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The domains, sorted, and the number of that of each row."""
+    """The domains, sorted, and the index of each row's domain."""
     if domain is None:
-        _say_one_domain()
+        _warn_about_one_domain()
         domain = np.zeros(len(rows), np.int64)
     labels = column_or_1d(domain)
     check_consistent_length(rows, labels)
@@ -171,13 +158,13 @@ def _numbered(domain: ArrayLike | None, rows: Any) -> tuple[NDArray[Any], NDArra
 
 
 @cache
-def _say_one_domain() -> None:
-    """Once, for a search fits hundreds of times."""
+def _warn_about_one_domain() -> None:
+    """Only once: a search fits hundreds of times."""
     warnings.warn("without domain=..., all samples count as one domain", stacklevel=4)
 
 
 def _held_out(pair: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:
-    """A random share of each pair's rows, to the nearest number, and never all of them."""
+    """A random share of each pair's rows, rounded, but never all of them."""
     if not 0 <= share < 1:
         raise ValueError(f"validation is {share}, expected a share from 0 to below 1")
     rng = np.random.default_rng(seed)

@@ -224,7 +224,7 @@ def test_a_backbone_without_pretrained_weights_takes_no_file(file):
 
 
 def test_a_pretrained_network_has_one_width_and_takes_images(file):
-    with pytest.raises(ValueError, match="timm:resnet18 has one width: leave --width out"):
+    with pytest.raises(ValueError, match="timm:resnet18 has a fixed width: leave --width out"):
         backbones.build("timm:resnet18", SHAPE, 64, weights=str(file))
     with pytest.raises(ValueError, match=r"backbone 'timm:resnet18' takes images, but the data are vectors"):
         backbones.build("timm:resnet18", (9,), weights=str(file))

@@ -177,5 +177,5 @@ def test_without_its_package_one_line_says_what_to_install(monkeypatch):
 
 
 def test_efficientnet_has_one_width():
-    with pytest.raises(ValueError, match="efficientnet_lite0 has one width"):
+    with pytest.raises(ValueError, match="efficientnet_lite0 has a fixed width"):
         backbones.build("efficientnet_lite0", IMAGES, 64)

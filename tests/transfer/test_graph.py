@@ -149,7 +149,7 @@ def test_calibration_without_a_count_is_refused():
     graph = build(*make(FULL), FULL)
     counts = np.array(FULL)
     counts[1, 2] = 0
-    with pytest.raises(ValueError, match=r"pair \(domain 1, class 2\) has features but its count is 0"):
+    with pytest.raises(ValueError, match=r"pair \(domain 1, class 2\) has features but a count of 0"):
         graph.calibrated_statistics(counts)
 
 
@@ -226,11 +226,11 @@ def test_wrong_input_is_named():
     y = y.copy()
     with pytest.raises(ValueError, match="no features"):
         build(z[:0], y[:0], domain[:0], FULL)
-    with pytest.raises(ValueError, match=r"features have the shape \(31,\), expected \(N, F\)"):
+    with pytest.raises(ValueError, match=r"features have shape \(31,\), expected \(N, F\)"):
         build(z[:, 0], y, domain, FULL)
-    with pytest.raises(ValueError, match=r"y has the shape \(30,\), expected \(31,\)"):
+    with pytest.raises(ValueError, match=r"y has shape \(30,\), expected \(31,\)"):
         build(z, y[1:], domain, FULL)
-    with pytest.raises(ValueError, match=r"domain has the shape \(31, 1\), expected \(31,\)"):
+    with pytest.raises(ValueError, match=r"domain has shape \(31, 1\), expected \(31,\)"):
         build(z, y, domain[:, None], FULL)
     with pytest.raises(ValueError, match="metric 'cosine' is none of euclidean, mahalanobis"):
         build(z, y, domain, FULL, metric="cosine")

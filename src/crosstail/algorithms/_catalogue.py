@@ -8,18 +8,10 @@ from typing import Any
 from crosstail import discovery
 from crosstail.algorithms._algorithm import Algorithm
 
-FAMILIES = [
-    "vanilla",
-    "robust optimisation",
-    "augmentation",
-    "meta-learning",
-    "invariance",
-    "transfer",
-    "multi-task",
-    "imbalance",
-    "ours",
-    "own",
-]
+FAMILIES = (
+    *("vanilla", "robust optimisation", "augmentation", "meta-learning", "invariance"),
+    *("transfer", "multi-task", "imbalance", "ours", "own"),
+)
 _PAPER = re.compile(r"^(?P<what>.*?)\s*\((?P<paper>[^()]*?),?\s*(?P<year>(?:19|20)\d\d)[^()]*\)", re.DOTALL)
 
 

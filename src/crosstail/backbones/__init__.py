@@ -1,6 +1,6 @@
-"""What turns an input into features: one file per backbone, and `timm:NAME` for any network of timm.
+"""Feature extractors: one file per backbone, and `timm:NAME` for any model of timm.
 
-A file has `build(input_shape, width) -> Backbone`, or `NETWORK` if it is a pretrained network of timm.
+A file defines `build(input_shape, width) -> Backbone`, or `NETWORK` for a pretrained model of timm.
 """
 
 from crosstail import discovery
@@ -19,10 +19,10 @@ def build(
     weights: str | None = None,
     resolution: int | None = None,
 ) -> Backbone:
-    """A backbone by its name for inputs of one shape, without the batch: (3, H, W) or (F,).
+    """Build a backbone by name for inputs of shape (3, H, W) or (F,), without the batch dimension.
 
-    `weights` is a file or the word "random"; without it, a pretrained network has its own. `resolution` is the size to
-    which a pretrained network resizes images, by default the one that it was trained on.
+    `weights` is a file or "random"; by default a pretrained network has its own. `resolution` is the size to which a
+    pretrained network resizes images, by default the one it was trained on.
 
     >>> build("mlp", (1280,)).num_features
     256
@@ -37,12 +37,12 @@ def build(
         return backbone
     require("images", name, input_shape)
     if width is not None:
-        raise ValueError(f"{name} has one width: leave --width out, or freeze it and set the head's width")
+        raise ValueError(f"{name} has a fixed width: leave --width out, or freeze it and set the head's width")
     return network.build(input_shape, weights, resolution)
 
 
 def pretrained(name: str) -> Pretrained | None:
-    """The pretrained network of this name, or None if it is a backbone that starts from random weights."""
+    """The pretrained network of this name, or None for a backbone without pretrained weights."""
     if name.startswith(PREFIX):
         return Pretrained(name.removeprefix(PREFIX))
     return getattr(discovery.find("crosstail.backbones", name, "backbone"), "NETWORK", None)

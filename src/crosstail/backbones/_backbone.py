@@ -1,4 +1,4 @@
-"""What all backbones have in common."""
+"""The base class of all backbones."""
 
 from torch import Tensor, nn
 
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 class Backbone(nn.Module):
     """Maps inputs (B, ...) to features (B, `num_features`).
 
-    `weights` is a checksum of the pretrained weights; it is empty for a backbone that starts from random numbers.
+    `weights` is a checksum of the pretrained weights, empty after random initialisation.
     """
 
     num_features: int
@@ -19,20 +19,19 @@ class Backbone(nn.Module):
 
     @property
     def signature(self) -> str:
-        """All that decides which features an input has, so that cached ones are told apart."""
+        """Identifies the features an input gets, as the key of cached features."""
         return f"{type(self).__qualname__} {self.weights}"
 
     def prepare(self, x: Tensor) -> Tensor:
-        """Inputs (B, ...) as the layers take them."""
+        """Resize and scale inputs (B, ...) for the layers."""
         return x
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features (B, F) of inputs (B, ...)."""
         return self.layers(self.prepare(x))
 
 
 def require(kind: str, name: str, input_shape: tuple[int, ...]) -> None:
-    """Refuse an input of the wrong kind: 'images' are (3, H, W), 'vectors' are (F,)."""
+    """Refuse inputs of the wrong kind: 'images' are (3, H, W), 'vectors' are (F,)."""
     expected = {"images": 3, "vectors": 1}[kind]
     if len(input_shape) != expected:
         found = "vectors" if len(input_shape) == 1 else "images"

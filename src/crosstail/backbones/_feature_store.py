@@ -1,8 +1,8 @@
-"""Features on disk, found by the checksum of what they were made of.
+"""Features on disk, by a hash of the input.
 
-One folder holds what one backbone made. Each process that adds to it has two files of its own there: `.rows` with the
-features one after the other, and `.keys` with a key and a sum for each. A row is written before its key, and nobody
-changes a file that is not theirs, so that after a kill at any moment what is not whole is not found, or fails its sum.
+Each backbone has a folder. Each process that writes to it has two files there: `.rows` with the features, and `.keys`
+with a key and a checksum per row. A row is written before its key, and no process writes to another's files, so after
+a kill at any moment an incomplete row is either not found or fails its checksum.
 """
 
 import os
@@ -20,14 +20,14 @@ _ENTRY = np.dtype([("key", "V32"), ("sum", "<u4")])
 
 
 class FeatureStore:
-    """Rows of `num_features` numbers by a key of 32 bytes."""
+    """Rows of `num_features` numbers by 32-byte key."""
 
     def __init__(self, folder: Path, num_features: int) -> None:
         self.folder = folder
         self.num_features = num_features
         self._files: tuple[IO[bytes], IO[bytes]] | None = None
-        self._found: dict[bytes, tuple[Features, int, int]] = {}  # where a key's row is, and its sum
-        for keys in sorted(folder.glob("*.keys")):  # the names begin with a time: what was made again comes later
+        self._found: dict[bytes, tuple[Features, int, int]] = {}  # file, row and checksum of each key
+        for keys in sorted(folder.glob("*.keys")):  # names begin with a time: later files win
             self._find(keys)
 
     def _find(self, keys: Path) -> None:
@@ -42,7 +42,7 @@ class FeatureStore:
             self._found[key] = features, i, total
 
     def get(self, key: bytes) -> Features | None:
-        """The features of a key, or None if they are not there or damaged."""
+        """The features of a key, or None if missing or damaged."""
         if key not in self._found:
             return None
         features, i, total = self._found[key]
@@ -50,7 +50,7 @@ class FeatureStore:
         return row if _sum(key, row) == total else None
 
     def add(self, keys: list[bytes], features: Features) -> None:
-        """Keep the features (n, F) of these keys for the next time."""
+        """Store features (n, F) under these keys."""
         entries = np.array([(key, _sum(key, row)) for key, row in zip(keys, features, strict=True)], _ENTRY)
         try:
             if self._files is None:
@@ -65,7 +65,6 @@ class FeatureStore:
             raise OSError(error.errno, reason, str(self.folder)) from None
 
     def close(self) -> None:
-        """Close the files that were written."""
         for file in self._files or ():
             file.close()
         self._files = None

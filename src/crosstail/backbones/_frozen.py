@@ -1,4 +1,4 @@
-"""The fastest way to run a frozen backbone on this machine: on an accelerator, in ONNX Runtime, or in PyTorch."""
+"""Run a frozen backbone the fastest way on this machine: on an accelerator, in ONNX Runtime, or in PyTorch."""
 
 import hashlib
 import logging
@@ -15,15 +15,15 @@ from crosstail.backbones import Backbone
 from crosstail.backbones._feature_store import Features
 from crosstail.cache import cache_folder, write_atomically
 
-WORTH = 500  # images: PyTorch needs as long for them as for the export to ONNX, which is done once for a backbone
+WORTH = 500  # images; embedding them in PyTorch takes as long as the export to ONNX, done once per backbone
 TOLERANCE = 1e-3
 
 
 class FrozenNetwork:
-    """Features (B, F) of inputs (B, ...) as a backbone has them in evaluation mode.
+    """A backbone in evaluation mode, from inputs (B, ...) to features (B, F).
 
-    On a CPU with ONNX Runtime (the extra `[export]`) it runs there if the exported network is in the cache, or once as
-    many inputs have been seen as make the export worth its time; not if the two differ.
+    On a CPU it runs in ONNX Runtime (the extra `[export]`) if the exported network is in the cache, or once enough
+    inputs have been seen to justify the export, unless the features differ from PyTorch's.
     """
 
     def __init__(self, backbone: Backbone) -> None:
@@ -48,26 +48,26 @@ class FrozenNetwork:
 
 
 def exported_file(backbone: Backbone) -> Path:
-    """Where the exported network is kept."""
+    """Path of the exported network in the cache."""
     key = f"{backbone.signature} {torch.__version__}"
     return cache_folder() / "onnx" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.onnx"
 
 
 def onnx_session(backbone: Backbone, sample: Tensor, path: Path) -> Any:
-    """ONNX Runtime with the layers of a backbone, exported if need be; None where it is not installed or not equal."""
+    """ONNX Runtime with a backbone's layers, exported if needed; None if not installed or not equal to PyTorch."""
     try:
         runtime: Any = import_module("onnxruntime")
         if not path.exists():
             _export(backbone, sample, path)
         options = runtime.SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # the cores are also to decode images
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # leave the cores to image decoding
         session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         probe = torch.randn(2, *sample.shape[1:], generator=torch.Generator().manual_seed(0))
         expected = backbone.layers(probe).numpy()
         if np.abs(run(session, probe) - expected).max() <= TOLERANCE * np.abs(expected).max():
             return session
-    except Exception:  # not installed, not exportable, damaged: PyTorch can do it all the same
+    except Exception:  # not installed, not exportable or damaged: fall back to PyTorch
         pass
     path.unlink(missing_ok=True)
     return None
@@ -83,7 +83,9 @@ def _export(backbone: Backbone, sample: Tensor, path: Path) -> None:
     batch = torch.export.Dim("batch", min=1)
     with warnings.catch_warnings(), torch.inference_mode(False):
         warnings.simplefilter("ignore")
-        two = sample[:1].clone().expand(2, *sample.shape[1:]).contiguous()  # one would be taken for a constant
+        two = (
+            sample[:1].clone().expand(2, *sample.shape[1:]).contiguous()
+        )  # a batch of one would be traced as a constant
         program = torch.onnx.export(backbone.layers, (two,), dynamo=True, dynamic_shapes=({0: batch},), verbose=False)
         assert program is not None
         write_atomically(path, lambda file: program.save(file, external_data=False))

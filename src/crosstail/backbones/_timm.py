@@ -1,4 +1,4 @@
-"""Networks of timm: any of its image models with pretrained weights, behind their own resizing and scaling."""
+"""Any image model of timm, with pretrained weights and its own resizing and normalisation."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ PREFIX = "timm:"
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A model of timm by its name, where its weights are, and what finetuning them needs.
+    """A model of timm by name, and where its weights are.
 
     >>> Pretrained("vit_small_patch14_dinov2").size
     518
     """
 
     name: str
-    installed: Callable[[], Iterable[Tensor]] | None = None  # its weights, in timm's order, where a package has them
-    small: int = 0  # pixels; images that are not larger are resized to this
+    installed: Callable[[], Iterable[Tensor]] | None = None  # weights from a package, in timm's order
+    small: int = 0  # pixels; images up to this size are resized to it instead of `size`
 
     @property
     def size(self) -> int:
-        """Pixels that it was trained on."""
+        """Resolution in pixels that it was trained on."""
         return int(self._config.input_size[-1])
 
     @property
@@ -39,7 +39,7 @@ class Pretrained:
         architecture, _, tag = self.name.partition(".")
         if not timm.is_model(architecture):
             near = discovery.suggestion(architecture, timm.list_models()) if architecture else ""
-            near = near if len(near) < 100 else "timm.list_models() has their names"
+            near = near if len(near) < 100 else "see timm.list_models()"
             raise ValueError(f"timm has no model {architecture!r}: {near}")
         tags = [name.partition(".")[2] for name in timm.list_pretrained(f"{architecture}.*")]
         if tag and tag not in tags:
@@ -47,14 +47,14 @@ class Pretrained:
         return timm.get_pretrained_cfg(self.name)
 
     def build(self, input_shape: tuple[int, ...], weights: str | None, resolution: int | None) -> "TimmBackbone":
-        """The network with its own weights, those of a file, or random ones, for images (3, H, W)."""
+        """The network for images (3, H, W), with its own weights, those of a file, or random ones."""
         config = self._config
         network = self._network(config, weights)
         size = resolution or (self.small if max(input_shape[1:]) <= self.small else self.size)
         if config.fixed_input_size and size != self.size:
             try:
                 network.set_input_size(img_size=size)
-            except Exception:  # some architectures have no such method, others no such size
+            except Exception:  # the method is missing, or refuses the size
                 raise ValueError(f"{self.name} takes {self.size} pixels, not {size}: leave --resolution out") from None
         return TimmBackbone(self.name, network, size, config.mean, config.std, pretrained=weights != RANDOM)
 
@@ -72,7 +72,7 @@ class Pretrained:
 
 
 class TimmBackbone(Backbone):
-    """A network behind its own resizing and scaling; pretrained batch norm keeps its statistics in training."""
+    """A timm network with resizing and normalisation; pretrained batch norm statistics stay fixed in training."""
 
     mean: Tensor
     std: Tensor

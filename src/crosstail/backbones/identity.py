@@ -6,6 +6,6 @@ from crosstail.backbones._backbone import Backbone, require
 
 
 def build(input_shape: tuple[int, ...], width: int | None = None) -> Backbone:
-    """Width has no meaning here."""
+    """The vectors themselves; `width` is ignored."""
     require("vectors", "identity", input_shape)
     return Backbone(nn.Identity(), input_shape[0])

@@ -1,4 +1,4 @@
-"""A two-layer perceptron's first half, for vectors: one hidden layer whose activations are the features."""
+"""One hidden layer for vectors; its activations are the features."""
 
 from torch import nn
 

@@ -6,7 +6,7 @@ from crosstail.backbones._backbone import Backbone, require
 
 
 def build(input_shape: tuple[int, ...], width: int | None = None) -> Backbone:
-    """Four 3×3 convolutions with group norm and a global mean; `width` channels at first, 64 in the paper."""
+    """Four 3×3 convolutions with group norm and global average pooling; `width` is 64 in the paper."""
     require("images", "small_cnn", input_shape)
     width = width or 64
     if width % 8:

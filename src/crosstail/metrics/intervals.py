@@ -74,7 +74,7 @@ def paired_difference(
     `correct_a` and `correct_b` are boolean, (N,) for one run or (R, N) for R runs whose accuracies are averaged. Both
     models see the same resample, so samples that are hard for both cancel out. The interval is the percentile
     interval of the draws; the p-value is twice the share of draws on the rarer side of 0. For a worst-case view the
-    interval is approximate, because resampling biases a minimum downwards, if for both models.
+    interval is approximate, because resampling biases a minimum downwards, although for both models.
 
     >>> y, domain = np.repeat([0, 1], 50), np.zeros(100, int)
     >>> right, wrong = np.ones(100, bool), np.arange(100) % 5 > 0

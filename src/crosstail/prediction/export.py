@@ -1,4 +1,4 @@
-"""Export a run's model as one file, from inputs to probabilities, that works without Crosstail."""
+"""Export a run's model, from inputs to probabilities, as one file that works without Crosstail."""
 
 import copy
 import importlib.util
@@ -23,16 +23,16 @@ from crosstail.training.progress import Progress
 TOLERANCE = 1e-4
 BATCH = 64
 Function = Callable[[NDArray[Any]], NDArray[np.float32]]
-"""Probabilities (N, C) of inputs (N, ...)."""
+"""From inputs (N, ...) to probabilities (N, C)."""
 
 
 class Differs(Exception):
-    """An exported file whose predictions are not those of the run."""
+    """The predictions of an exported file differ from those of the run."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """How the exported file was compared with the run."""
+    """Comparison of the exported file with the run."""
 
     inputs: str
     samples: int
@@ -64,14 +64,14 @@ def export(
     trust: bool = False,
     progress: Progress | None = None,
 ) -> Check:
-    """Write the model of a run to `out` and its card to `out`.json, if the file predicts what the run does.
+    """Write the model of a run to `out` and its card to `out`.json, if the file predicts the same as the run.
 
-    The two are compared on the test samples of a data set, or without one on random inputs.
+    The two are compared on the test samples of `dataset`, or on random inputs without one.
     """
     if format not in WRITERS:
         raise ValueError(f"unknown format {format!r}: there are {', '.join(WRITERS)}")
     if format == "onnx" and not all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
-        raise ValueError("--format onnx needs more packages: pip install 'crosstail[export]'")
+        raise ValueError("--format onnx needs extra packages: pip install 'crosstail[export]'")
     _require_apart(run, out)
     predictor = Predictor(run, trust=trust)
     whole = _Whole(predictor).eval().to(memory_format=torch.contiguous_format)
@@ -105,7 +105,7 @@ def _traced(whole: nn.Module, example: Tensor) -> ExportedProgram:
 
 
 def _drop_unused(whole: nn.Module, program: ExportedProgram) -> None:
-    """Remove what only training needs, such as a discriminator or statistics of the training data."""
+    """Remove tensors that only training uses, such as a discriminator or statistics of the training data."""
     signature = program.graph_signature
     tensors = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
     for node in program.graph.nodes:

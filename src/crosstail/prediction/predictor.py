@@ -24,10 +24,10 @@ from crosstail.training.progress import Progress
 
 
 class Predictor:
-    """The model of a run with its frozen backbone, if it has one; the domain of an input is not needed.
+    """The model of a run, with its frozen backbone if it has one.
 
-    Everything is in the run's folder except the weights of a frozen backbone: they are where training found them, or
-    in the file `weights`.
+    The run's folder has everything but the weights of a frozen backbone, which are where training found them, or in
+    the file `weights`.
     """
 
     def __init__(self, run: Path, weights: Path | None = None, trust: bool = False) -> None:
@@ -47,7 +47,7 @@ class Predictor:
         self.algorithm.eval()
 
     def _frozen(self, weights: str | None) -> Backbone | None:
-        """The backbone that embedded the training data, checked by its weights."""
+        """The backbone that embedded the training data, verified by the checksum of its weights."""
         spec, checksum = self.result.spec, self.result.weights
         if weights and not spec.freeze:
             raise ValueError("the run contains all weights of its model, which was trained whole: leave --weights out")
@@ -114,7 +114,7 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
 
 
 def _is_image(path: Path) -> bool:
-    """Whether a path has the suffix of an image and nothing in it is hidden, as when training data are listed."""
+    """Whether a path is an image by its suffix and not hidden, the same rule as for training data."""
     return path.suffix.lower() in IMAGE_SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
@@ -183,7 +183,7 @@ def _problem(inputs: NDArray[Any] | ImageFiles, row: int) -> str:
 def evaluate_on(
     predictor: Predictor, dataset: DomainDataset, split: str = "all", progress: Progress | None = None
 ) -> PairAccuracy:
-    """Hits and totals per pair of the data set's own domains and the model's classes, matched by name."""
+    """Accuracy per pair of the data set's domains and the model's classes, which are matched by name."""
     unknown = [name for name in dataset.classes if name not in predictor.classes]
     if unknown:
         raise ValueError(

@@ -15,7 +15,7 @@ def averaged_copy(module: nn.Module) -> AveragedModel:
     """
 
     def average(means: tuple[Tensor, ...] | list[Tensor], values: tuple[Tensor, ...] | list[Tensor], _: object) -> None:
-        # The last argument is the same count on the device, where reading it would wait for all work before it.
+        # The last argument is the count on the device; reading it there would synchronise.
         t = int(copy.n_averaged) + 1
         if means[0].is_floating_point():
             torch._foreach_lerp_(means, values, (ETA + 1) / (t + ETA))

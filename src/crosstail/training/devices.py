@@ -1,4 +1,4 @@
-"""Where a run is computed: processors, processes and machines; none of it changes what is computed."""
+"""Devices, processes and machines of a run; none of them changes what is computed."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ class Devices:
     accelerator: str = "auto"
     number: int = 1
     nodes: int = 1
-    chunks: int = 1  # parts of a batch that the backbone sees one after the other, to save memory
+    chunks: int = 1  # parts of a batch that the backbone processes in turn, to save memory
     compile: bool = False
 
     def __post_init__(self) -> None:
@@ -31,25 +31,24 @@ class Devices:
 
     @property
     def several(self) -> bool:
-        """Whether there is more than one process."""
         return self.number * self.nodes > 1
 
 
 @cache
 def fabric_of(devices: Devices, precision: str) -> Fabric:
-    """Made once, for it looks through all installed packages; several processes also stay from run to run."""
+    """Cached: creating it scans all installed packages, and processes are kept from run to run."""
     if precision not in PRECISIONS:
         raise ValueError(f"precision is {precision!r}, expected {' or '.join(PRECISIONS)}")
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The `srun` command is available")  # on a machine that has Slurm
+        warnings.filterwarnings("ignore", "The `srun` command is available")  # on machines with Slurm
         fabric = Fabric(
             accelerator=devices.accelerator,
             devices=devices.number,
             num_nodes=devices.nodes,
             strategy="ddp" if devices.several else "auto",
             precision=PRECISIONS[precision],  # type: ignore[arg-type]
-            # One device is one process, also within a job of a cluster that has more.
+            # A single device is a single process, even in a cluster job that has more.
             plugins=None if devices.several else LightningEnvironment(),
         )
     if devices.several:
@@ -60,5 +59,5 @@ def fabric_of(devices: Devices, precision: str) -> Fabric:
 
 
 def is_main_process() -> bool:
-    """Whether this process writes and prints: with several, the others run the same command beside it."""
+    """Whether this process writes and prints; with several, the others run the same command."""
     return dist.get_rank() == 0 if dist.is_initialized() else os.environ.get("LOCAL_RANK", "0") == "0"

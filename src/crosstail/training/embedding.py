@@ -1,4 +1,4 @@
-"""Frozen features: every image is read once and embedded once, and found again as long as its content is the same."""
+"""Frozen features: every image is embedded once and cached by its content."""
 
 import hashlib
 from collections import deque
@@ -23,7 +23,7 @@ from crosstail.data.images.decode import VERSION, base_size, evaluation_view
 
 
 class _View(NamedTuple):
-    """A view of an image: its features where they are known, else its pixels (H, W, 3)."""
+    """A view of an image: its features if cached, else its pixels (H, W, 3)."""
 
     key: bytes
     features: Features | None
@@ -38,15 +38,15 @@ def embed(
     batch_size: int = 32,
     progress: Callable[[int, int], None] | None = None,
 ) -> Features:
-    """The features (N, F) of all images by a pretrained backbone; with augmented `views`, (N, 1 + views, F).
+    """Features (N, F) of all images by a pretrained backbone; with augmented `views`, (N, 1 + views, F).
 
-    The first view is the plain one. What is drawn for the others depends on the content of the image alone.
+    The first view is not augmented. The augmentation of the others depends on the image's content alone.
     """
     made_by = f"{backbone.signature} {dataset.x.shape[1:]} {VERSION} {PIL.__version__}"
     folder = cache_folder() / "features" / hashlib.sha256(made_by.encode()).hexdigest()[:32]
     features = np.empty((len(dataset), 1 + views, backbone.num_features), np.float32)
     network = FrozenNetwork(backbone)
-    waiting: list[dict[int, _View]] = [{} for _ in range(1 + views)]  # of each view, what is not embedded yet
+    waiting: list[dict[int, _View]] = [{} for _ in range(1 + views)]  # per view, rows that are not embedded yet
 
     with closing(FeatureStore(folder, backbone.num_features)) as store:
 
@@ -73,7 +73,7 @@ def embed(
 
 
 def _look(x: NDArray[Any] | ImageFiles, i: int, views: int, store: FeatureStore) -> list[_View]:
-    """Read an image and find the features of its views; it is decoded only if some are not there."""
+    """Read an image and look up the features of its views; it is decoded only if some are missing."""
     content, name = x.content(i) if isinstance(x, ImageFiles) else (x[i].tobytes(), f"row {i}")
     digest = hashlib.sha256(content).digest()
     augment = Augment(resolution=x.shape[1], seed=int.from_bytes(digest))
@@ -89,7 +89,7 @@ def _look(x: NDArray[Any] | ImageFiles, i: int, views: int, store: FeatureStore)
 
 
 def _pixels(x: NDArray[Any] | ImageFiles, base: NDArray[np.uint8], augment: Augment, v: int) -> NDArray[Any]:
-    """View v of an image: the one that is evaluated, in uint8, or an augmented one in [0, 1]."""
+    """View v of an image: 0 is the evaluation view, in uint8; the others are augmented, in [0, 1]."""
     if v == 0:
         return evaluation_view(base, x.resolution) if isinstance(x, ImageFiles) else base
     draws = augment.draw(v, 1)
@@ -105,7 +105,7 @@ def _batch(pixels: list[Any]) -> Tensor:
 
 
 def _in_threads(function: Callable[[int], list[_View]], count: int, batch_size: int) -> Iterator[list[_View]]:
-    """The results for 0, 1, 2, … in this order, two batches of them ahead of what is asked for."""
+    """Results for 0, 1, 2, … in order, computed up to two batches ahead."""
     with ThreadPoolExecutor(default_workers(), "crosstail-embed") as pool:
         begun: deque[Future[list[_View]]] = deque()
         try:

@@ -1,16 +1,16 @@
-"""When memory runs out: which setting to lower."""
+"""Out-of-memory errors that say which setting to lower."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
-SIGNS = ("DefaultCPUAllocator", "bad_alloc", "Failed to allocate memory")  # of PyTorch, C++ and ONNX Runtime
+SIGNS = ("DefaultCPUAllocator", "bad_alloc", "Failed to allocate memory")  # PyTorch, C++, ONNX Runtime
 
 
 @contextmanager
 def lower_if_short(settings: str) -> Iterator[None]:
-    """Turn what is raised for want of memory, which differs from device to device, into one sentence.
+    """Turn the out-of-memory errors of all devices into one message.
 
     >>> with lower_if_short("--width (now 10)"):
     ...     raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")

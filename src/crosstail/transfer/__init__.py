@@ -1,4 +1,4 @@
-"""How well (domain, class) pairs transfer to each other: the graph, α β γ, the two bounds, a 2-D picture."""
+"""Transferability between (domain, class) pairs: the graph, its statistics α, β, γ, the two bounds, a 2-D layout."""
 
 from crosstail.losses.statistics import PairStatistics
 from crosstail.transfer.bounds import boda_lower_bound

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crosstail.losses.distances import LowRankPrecision, Precision, pair_distances
-from crosstail.losses.statistics import PairStatistics
+from crosstail.losses.statistics import Covariance, PairStatistics
 from crosstail.transfer.layout import planar_layout
 
 Metric = Literal["euclidean", "mahalanobis"]
@@ -26,13 +26,13 @@ class TransferStatistics(NamedTuple):
 
     @property
     def separation(self) -> float:
-        """(β + γ) − α, which the paper finds to go along with accuracy."""
+        """(β + γ) − α, which the paper finds to correlate with accuracy."""
         return self.beta + self.gamma - self.alpha
 
 
 @dataclass(frozen=True, eq=False)
 class TransferabilityGraph:
-    """trans((d, c), (d′, c′)) = E over z of (d, c) of dist(z, μ of (d′, c′)), for every two pairs with samples.
+    """trans((d, c), (d′, c′)): mean distance of the features of (d, c) to the centroid of (d′, c′), over present pairs.
 
     >>> z, y, domain = torch.tensor([[0.0], [1.0], [4.0]]), torch.tensor([0, 0, 1]), torch.tensor([0, 1, 1])
     >>> graph = TransferabilityGraph.from_features(z, y, domain, num_domains=2, num_classes=2)
@@ -44,7 +44,7 @@ class TransferabilityGraph:
 
     matrix: NDArray[np.float64]  # (P, P), trans(row pair → column pair)
     pairs: NDArray[np.int64]  # (P, 2), domain and class
-    counts: NDArray[np.int64]  # (D, C), how many samples each pair had
+    counts: NDArray[np.int64]  # (D, C), samples of each pair
 
     @classmethod
     def from_features(
@@ -60,13 +60,13 @@ class TransferabilityGraph:
     ) -> "TransferabilityGraph":
         """Two passes over features (N, F), `chunk` rows at a time: memory is O(P·F + P² + chunk·(F + P)).
 
-        The Mahalanobis metric uses each column pair's own shrunk diagonal covariance. `GraphBuilder` takes features
-        that are computed chunk by chunk.
+        The Mahalanobis metric uses the shrunk diagonal covariance of each column pair. For features that are computed
+        chunk by chunk, use `GraphBuilder`.
         """
         if len(z) == 0:
             raise ValueError("no features: a transferability graph needs at least one sample")
         if z.ndim != 2:
-            raise ValueError(f"features have the shape {tuple(z.shape)}, expected (N, F)")
+            raise ValueError(f"features have shape {tuple(z.shape)}, expected (N, F)")
         y, domain = _indices("y", y, len(z), num_classes), _indices("domain", domain, len(z), num_domains)
         builder = GraphBuilder(num_domains, num_classes, z.shape[1], metric)
         chunks = [slice(i, i + chunk) for i in range(0, len(z), chunk)]
@@ -78,22 +78,22 @@ class TransferabilityGraph:
 
     @property
     def statistics(self) -> TransferStatistics:
-        """α, β, γ of definition 3; nan where no two such pairs exist."""
+        """α, β, γ of definition 3; NaN where no two such pairs exist."""
         return self._summarise(np.ones_like(self.matrix))
 
     def calibrated_statistics(self, counts: NDArray[Any] | Tensor | None = None, nu: float = 1.0) -> TransferStatistics:
-        """α̃, β̃, γ̃ of definition 4: every edge times λ = (N′ / N)^ν of its two pairs' training counts."""
+        """α̃, β̃, γ̃ of definition 4: every edge times λ = (N′ / N)^ν, the ratio of its pairs' training counts."""
         table = np.asarray(self.counts if counts is None else counts, dtype=np.float64)
         n = table[self.pairs[:, 0], self.pairs[:, 1]]
         if (n <= 0).any():
             d, c = self.pairs[int(np.argmax(n <= 0))]
-            raise ValueError(f"pair (domain {d}, class {c}) has features but its count is 0: λ is not defined for it")
+            raise ValueError(f"pair (domain {d}, class {c}) has features but a count of 0: λ is not defined for it")
         return self._summarise((n[None, :] / n[:, None]) ** nu)
 
     def _summarise(self, weight: NDArray[np.float64]) -> TransferStatistics:
         d, c = self.pairs.T
         num_domains, num_classes = self.counts.shape
-        edges = np.full((num_domains, num_classes) * 2, np.nan)  # (D, C, D′, C′), nan where a pair is absent
+        edges = np.full((num_domains, num_classes) * 2, np.nan)  # (D, C, D′, C′), NaN where a pair is absent
         edges[d[:, None], c[:, None], d, c] = self.matrix * weight
         same_domain, same_class = np.eye(num_domains) > 0, np.eye(num_classes) > 0
         # Nested expectations, innermost first; they differ from one flat mean only where pairs are absent.
@@ -106,51 +106,45 @@ class TransferabilityGraph:
         return TransferStatistics(alpha, beta, gamma)
 
     def layout(self) -> NDArray[np.float64]:
-        """Points (P, 2) to draw the pairs at."""
+        """Coordinates (P, 2) of the pairs, by multidimensional scaling."""
         return planar_layout(self.matrix)
 
     def to_frame(self, domains: Sequence[str] | None = None, classes: Sequence[str] | None = None) -> pd.DataFrame:
         """One row per edge: from_domain, from_class, to_domain, to_class, transferability."""
-        d, c = self._names(domains, classes)
+        names = self._names(domains, classes)
         size = len(self.pairs)
-        return pd.DataFrame(
-            {
-                "from_domain": np.repeat(d, size),
-                "from_class": np.repeat(c, size),
-                "to_domain": np.tile(d, size),
-                "to_class": np.tile(c, size),
-                "transferability": self.matrix.ravel(),
-            }
-        )
+        columns = {f"from_{kind}": np.repeat(own, size) for kind, own in names.items()}
+        columns |= {f"to_{kind}": np.tile(own, size) for kind, own in names.items()}
+        return pd.DataFrame(columns | {"transferability": self.matrix.ravel()})
 
     def nodes(self, domains: Sequence[str] | None = None, classes: Sequence[str] | None = None) -> pd.DataFrame:
-        """One row per pair: domain, class, count, and its place x, y in the plane."""
-        d, c = self._names(domains, classes)
-        points = self.layout()
+        """One row per pair: domain, class, count, and coordinates x, y."""
+        x, y = self.layout().T
         count = self.counts[self.pairs[:, 0], self.pairs[:, 1]]
-        return pd.DataFrame({"domain": d, "class": c, "count": count, "x": points[:, 0], "y": points[:, 1]})
+        return pd.DataFrame(self._names(domains, classes) | {"count": count, "x": x, "y": y})
 
-    def _names(self, domains: Sequence[str] | None, classes: Sequence[str] | None) -> list[NDArray[Any]]:
-        """The domain's and the class's name of every pair, numbers where no names are given."""
-        sizes = self.counts.shape
-        known = [names or [str(i) for i in range(n)] for names, n in zip((domains, classes), sizes, strict=True)]
-        return [np.asarray(names)[index] for names, index in zip(known, self.pairs.T, strict=True)]
+    def _names(self, domains: Sequence[str] | None, classes: Sequence[str] | None) -> dict[str, NDArray[Any]]:
+        """Domain and class of every pair, by name or, without names, by number."""
+        given = {"domain": domains, "class": classes}
+        tables = [
+            np.asarray(n or [*map(str, range(k))]) for n, k in zip(given.values(), self.counts.shape, strict=True)
+        ]
+        return {kind: table[i] for kind, table, i in zip(given, tables, self.pairs.T, strict=True)}
 
 
 class GraphBuilder:
-    """Builds a graph from two passes over the features: the means of all pairs first, then the distances to them."""
+    """Builds a graph in two passes over the features: first the means of all pairs, then the distances to them."""
 
     def __init__(self, num_domains: int, num_classes: int, num_features: int, metric: Metric = "euclidean") -> None:
         if metric not in get_args(Metric):
             raise ValueError(f"metric {metric!r} is none of {', '.join(get_args(Metric))}")
         self._metric, self._seen = metric, 0
-        self._statistics = PairStatistics(
-            num_domains, num_classes, num_features, covariance="none" if metric == "euclidean" else "diagonal"
-        )
+        covariance: Covariance = "none" if metric == "euclidean" else "diagonal"
+        self._statistics = PairStatistics(num_domains, num_classes, num_features, covariance)
         self._total: Tensor | None = None  # (P, P) sums of distances
 
     def add_to_means(self, z: Tensor | NDArray[Any], y: Tensor, domain: Tensor) -> None:
-        """First pass: features (B, F) of some samples, with their classes and domains (B,)."""
+        """First pass: a chunk of features (B, F) with classes and domains (B,)."""
         part = _tensor(z, torch.float32)
         if not bool(torch.isfinite(part).all()):
             wrong = self._seen + int((~torch.isfinite(part)).any(1).nonzero()[0])
@@ -181,7 +175,7 @@ class GraphBuilder:
         self._total = torch.zeros(num_pairs, num_pairs, dtype=torch.float64)
 
     def graph(self) -> TransferabilityGraph:
-        """The graph of all samples of both passes."""
+        """The graph, after both passes."""
         assert self._total is not None, "add_edges comes first"
         counts = self._statistics.counts
         matrix = self._total / counts.view(-1)[self._present][:, None]
@@ -190,15 +184,15 @@ class GraphBuilder:
 
 
 def _tensor(values: Tensor | NDArray[Any], dtype: torch.dtype) -> Tensor:
-    """Without gradient, on the CPU; an array is copied, for it may be read-only (a memory map)."""
+    """A detached tensor on the CPU; arrays are copied, as they may be read-only (memory-mapped)."""
     return values.detach().to("cpu", dtype) if isinstance(values, Tensor) else torch.tensor(values, dtype=dtype)
 
 
 def _indices(name: str, values: Tensor | NDArray[Any], length: int, size: int) -> Tensor:
-    """Labels (N,) from 0 to size − 1: a class that is too large would otherwise count for the next domain."""
+    """Labels (N,) from 0 to size − 1; a class out of range would count for another domain."""
     found = _tensor(values, torch.int64)
     if found.shape != (length,):
-        raise ValueError(f"{name} has the shape {tuple(found.shape)}, expected ({length},) as there are features")
+        raise ValueError(f"{name} has shape {tuple(found.shape)}, expected ({length},), one per row of features")
     wrong = ((found < 0) | (found >= size)).nonzero()
     if len(wrong):
         raise ValueError(f"{name} of sample {int(wrong[0])} is {int(found[wrong[0]])}, expected 0 to {size - 1}")
@@ -206,7 +200,7 @@ def _indices(name: str, values: Tensor | NDArray[Any], length: int, size: int) -
 
 
 def _expect(values: NDArray[np.float64], *axes: int) -> float:
-    """Means over one axis after the other, each over what is not nan; nan if nothing is."""
+    """Means over one axis after another, ignoring NaN; NaN where there is nothing else."""
     for axis in axes:
         known = ~np.isnan(values)
         number = known.sum(axis)

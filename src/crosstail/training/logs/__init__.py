@@ -1,4 +1,4 @@
-"""Logs of a run in other formats: one file per kind, with an `open_log`; its name is what one types."""
+"""Logs of a run in other formats: one file per format, which defines `open_log`."""
 
 from crosstail.training.logs._follow import logged
 

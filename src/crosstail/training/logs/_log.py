@@ -26,12 +26,9 @@ class Log(Protocol):
     """
 
     def write(self, hparams: Hparams, points: list[Point], finished: bool) -> None:
-        """Add whatever it does not contain yet."""
-        ...
+        """Add whatever the log does not contain yet."""
 
-    def close(self) -> None:
-        """Release open files."""
-        ...
+    def close(self) -> None: ...
 
 
 def hyperparameters(spec: RunSpec) -> Hparams:

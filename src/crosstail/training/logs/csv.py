@@ -15,7 +15,6 @@ class CSV:
         self._file = out / "log.csv"
 
     def write(self, hparams: Hparams, points: list[Point], finished: bool) -> None:
-        """Write the whole table."""
         text = io.StringIO()
         rows = csv.writer(text, lineterminator="\n")
         rows.writerow(Point._fields)
@@ -24,7 +23,7 @@ class CSV:
         write_whole(self._file, text.getvalue().encode())
 
     def close(self) -> None:
-        """Nothing is open."""
+        """No file is kept open."""
 
 
 def open_log(out: Path) -> CSV:

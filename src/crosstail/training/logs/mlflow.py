@@ -36,7 +36,6 @@ class MLflow:
         self._points: set[tuple[str, int]] = set()
 
     def write(self, hparams: Hparams, points: list[Point], finished: bool) -> None:
-        """Add what the MLflow run does not contain yet."""
         run = self._run = self._run or self._open()
         number = run.info.run_id
         if not run.data.params:
@@ -52,7 +51,7 @@ class MLflow:
             self._client.set_terminated(number)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """No file is kept open."""
 
     def _open(self) -> Run:
         """Find the MLflow run of this folder and what it contains, or create one."""

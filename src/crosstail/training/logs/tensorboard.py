@@ -33,7 +33,6 @@ class TensorBoard:
                 self._session = set(found.PluginTagToContent("hparams"))
 
     def write(self, hparams: Hparams, points: list[Point], finished: bool) -> None:
-        """Add what no event file contains yet."""
         # The metrics to compare, the start of the run, and its end.
         parts: Any = session(hparams, dict.fromkeys(METRICS, 0.0))  # type: ignore[no-untyped-call]
         new_parts = [part for part in parts[: 2 + finished] if part.value[0].tag not in self._session]
@@ -51,7 +50,6 @@ class TensorBoard:
         self._writer.flush()
 
     def close(self) -> None:
-        """Close this process's event file, if it has one."""
         if self._writer is not None:
             self._writer.close()
 
