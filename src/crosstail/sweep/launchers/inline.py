@@ -20,7 +20,6 @@ class Inline(AbstractContextManager["Inline"]):
         pass
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """Execute jobs in order."""
         return (execute(self.store, job) for job in jobs)
 
 

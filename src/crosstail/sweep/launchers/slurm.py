@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from crosstail.sweep.launchers._launcher import Resources
-from crosstail.sweep.launchers.local import DEATHS, Local, cores
+from crosstail.sweep.launchers._launcher import DEATHS, Resources
+from crosstail.sweep.launchers.local import Local, cores
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, give_up
 
@@ -94,7 +94,4 @@ def launcher(store: Store, resources: Resources) -> Slurm:
     """A Slurm launcher, on a machine that can submit jobs."""
     if shutil.which("srun") is None or shutil.which("sbatch") is None:
         raise ValueError("--launcher slurm needs sbatch and srun: run the command on a login node of the cluster")
-    workers = WORKERS if resources.workers is None else resources.workers
-    if workers < 1:
-        raise ValueError(f"--workers is {workers}, expected 1 or more")
-    return Slurm(store, workers, resources.time_limit)
+    return Slurm(store, resources.workers or WORKERS, resources.time_limit)
