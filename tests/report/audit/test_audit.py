@@ -155,7 +155,7 @@ def test_the_first_members_of_a_large_group_show_what_differs():
     dataset = from_counts([[9, 2]])
     dataset.x[:] = 0
     (duplicate,) = audit(dataset).duplicates
-    kinds = [(s.class_, s.split) for s in duplicate.samples]
+    kinds = [(s.place["class"], s.place["split"]) for s in duplicate.samples]
     assert len(set(kinds[:6])) == len(set(kinds)) == 6 and len(kinds) == len(dataset)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from crosstail.data import shot_thresholds
 from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
-from crosstail.report.charts import INK, PALETTE
+from crosstail.report.charts import INK, PALETTE, colours, tip
 from crosstail.report.compare.charts import LABELLED, angle, correlation
 from crosstail.report.compare.two_graphs import NamedGraph, side_by_side
 from crosstail.report.document.model import Chart
@@ -178,7 +178,7 @@ def _matrix(name: str, model: ModelFeatures) -> Chart:
             x=alt.X("to:N", title="to pair", sort=None, axis=axis),
             y=alt.Y("from:N", title="from pair", sort=None, axis=axis),
             color=alt.Color("distance:Q", title="distance", scale=alt.Scale(scheme="viridis", reverse=True)),
-            tooltip=["from:N", "to:N", alt.Tooltip("distance:Q", format=".2f")],
+            tooltip=["from:N", "to:N", tip("distance", ".2f")],
         )
     )
     title = f"{model.name}: the same class in two domains is {near:.2f} apart, different classes {far:.2f}"
@@ -191,41 +191,25 @@ def _discrepancy(name: str, model: ModelFeatures) -> Chart:
     long["order"] = long["distance"].str.removeprefix("other_")
     sides = ["same pair", "other domains"]
     long["training"] = np.where(long["distance"].str.startswith("other_"), *reversed(sides))
+    source, dashes = "training samples of", alt.Scale(domain=sides, range=[[1, 0], [5, 4]])
+    shots = alt.Scale(domain=["many", "medium", "few"], range=[PALETTE[0], INK, PALETTE[5]])
+    legend = alt.Legend(orient="bottom", symbolOpacity=0.4)
     rows = []
     for order in ("mean", "covariance"):
         part = long[long["order"] == order]
         classes = list(dict.fromkeys(part["class"]))
+        axis = alt.Axis(labels=len(classes) <= LABELLED, labelAngle=angle(classes))
         base = alt.Chart(part, width=max(150, min(14 * len(classes), 300)), height=130).encode(
-            x=alt.X(
-                "class:N",
-                title="class",
-                sort=list(model.classes),
-                axis=alt.Axis(labels=len(classes) <= LABELLED, labelAngle=angle(classes)),
-            )
+            x=alt.X("class:N", title="class", sort=list(model.classes), axis=axis)
         )
         shade = base.mark_rect(opacity=0.12).encode(
-            fill=alt.Fill(
-                "shot:N",
-                title="shots (background)",
-                scale=alt.Scale(domain=["many", "medium", "few"], range=[PALETTE[0], INK, PALETTE[5]]),
-                legend=alt.Legend(orient="bottom", symbolOpacity=0.4),
-            )
+            fill=alt.Fill("shot:N", title="shots (background)", scale=shots, legend=legend)
         )
         line = base.mark_line(point=True).encode(
             y=alt.Y("value:Q", title=f"distance of {order}s"),
-            color=alt.Color(
-                "training:N",
-                title="training samples of",
-                scale=alt.Scale(domain=sides, range=[PALETTE[1], PALETTE[3]]),
-                legend=alt.Legend(orient="bottom"),
-            ),
-            strokeDash=alt.StrokeDash(
-                "training:N",
-                title="training samples of",
-                scale=alt.Scale(domain=sides, range=[[1, 0], [5, 4]]),
-                legend=alt.Legend(orient="bottom"),
-            ),
-            tooltip=["domain:N", "class:N", "count:Q", "training:N", alt.Tooltip("value:Q", format=".2f")],
+            color=colours("training", dict(zip(sides, PALETTE[1:4:2], strict=True)), source, orient="bottom"),
+            strokeDash=alt.StrokeDash("training:N", title=source, scale=dashes, legend=alt.Legend(orient="bottom")),
+            tooltip=["domain:N", "class:N", "count:Q", "training:N", tip("value", ".2f")],
         )
         rows.append((shade + line).facet(column=alt.Column("domain:N", title=None, sort=list(model.domains))))
     few = table["shot"] == "few"
@@ -247,14 +231,17 @@ def _ratio(name: str, model: ModelFeatures) -> Chart:
         .encode(
             x=alt.X("counts:Q", title="training samples, other domain / own", scale=scale, axis=axis),
             y=alt.Y("distances:Q", title="distance to training, own / other domain", scale=scale, axis=axis),
-            tooltip=["class:N", "domain:N", "other:N", "counts:Q", alt.Tooltip("distances:Q", format=".2f")],
+            tooltip=["class:N", "domain:N", "other:N", "counts:Q", tip("distances", ".2f")],
         )
         .interactive()
     )
     verb = "are" if r > 0.2 else "are not"
-    title = (
-        f"{model.name}: test features {verb} closer to domains with more samples of the class (log-log r = {r:+.2f})"
-    )
+    finding = f"test features {verb} closer to domains with more samples of the class (log-log r = {r:+.2f})"
     if np.isnan(r):
-        title = f"{model.name}: each class is equally frequent in all domains, so there are no ratios to compare"
-    return Chart(name, title, drawing, "Points: ratio of distances against ratio of counts, per class and two domains")
+        finding = "each class is equally frequent in all domains, so there are no ratios to compare"
+    return Chart(
+        name,
+        f"{model.name}: {finding}",
+        drawing,
+        "Points: ratio of distances against ratio of counts, per class and two domains",
+    )

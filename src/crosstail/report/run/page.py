@@ -9,18 +9,10 @@ import numpy as np
 from crosstail.data import shot_thresholds
 from crosstail.report.document import html, markdown
 from crosstail.report.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
+from crosstail.report.run import model_card as card
 from crosstail.report.run.charts import NUMBERED, accuracy_chart, loss_chart, pair_chart
 from crosstail.report.run.command import command
 from crosstail.report.run.confusions import confusion_blocks
-from crosstail.report.run.model_card import (
-    accuracy_table,
-    hyperparameters,
-    limits,
-    model_card,
-    resolution_note,
-    title_of,
-    versions,
-)
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import STATISTICS, accuracy_curve, fold_table, loss_curve, pair_table, worst_table
 from crosstail.report.run.trace import trace_charts
@@ -39,7 +31,7 @@ DISTANCES = {
 def write_page(run: ReportedRun) -> None:
     """Write report.html and model_card.md into the run's folder."""
     html.save(run_document(run), run.folder / "report.html")
-    write_whole(run.folder / "model_card.md", markdown.render(model_card(run)).encode())
+    write_whole(run.folder / "model_card.md", markdown.render(card.model_card(run)).encode())
 
 
 def write_folds_page(out: Path, results: Sequence[RunResult]) -> None:
@@ -58,13 +50,13 @@ def run_document(run: ReportedRun) -> Document:
         *_transferability(result, run.records),
         *_data([result]),
         Heading("Limits"),
-        bullets(limits(run)),
+        bullets(card.limits(run)),
         Heading("Versions and checksums"),
-        bullets(versions(run)),
+        bullets(card.versions(run)),
         Text("model_card.md has the same and more, to ship with the model.", dim=True),
         *_repeat(command(result.spec, run.folder), result),
     ]
-    return Document(title_of(result.spec), blocks)
+    return Document(card.title_of(result.spec), blocks)
 
 
 def folds_document(out: Path, results: Sequence[RunResult]) -> Document:
@@ -72,11 +64,11 @@ def folds_document(out: Path, results: Sequence[RunResult]) -> Document:
     spec = results[0].spec
     repeat = _repeat(command(replace(spec, unseen=None), out), results[0])
     blocks = [*_headline(results), *_folds(results), *_pairs(results), *_data(results), *repeat]
-    return Document(title_of(spec, folds=True), blocks)
+    return Document(card.title_of(spec, folds=True), blocks)
 
 
 def _headline(results: Sequence[RunResult]) -> Iterator[Block]:
-    table = accuracy_table(results)
+    table = card.accuracy_table(results)
     if not table.rows:
         yield Text("There are no test samples, so the accuracy is unknown.")
         return
@@ -128,7 +120,7 @@ def _pairs(results: Sequence[RunResult]) -> Iterator[Block]:
         for row in worst.to_dict("records")
     ]
     header = ["pair", "accuracy", "95 % interval", "correct", "tested", counted, "shots"]
-    note = f"Wilson intervals. {resolution_note(pairs[pairs['tested'] > 0])}"
+    note = f"Wilson intervals. {card.resolution_note(pairs[pairs['tested'] > 0])}"
     yield Table(header=header, rows=rows, title="The worst pairs", note=note)
 
 
@@ -172,4 +164,4 @@ def _data(results: Sequence[RunResult]) -> Iterator[Block]:
 
 
 def _repeat(line: str, result: RunResult) -> list[Block]:
-    return [Heading("How to repeat it"), Code(line), Text(hyperparameters(result), dim=True)]
+    return [Heading("How to repeat it"), Code(line), Text(card.hyperparameters(result), dim=True)]
