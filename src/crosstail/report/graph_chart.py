@@ -9,6 +9,10 @@ import pandas as pd
 
 LINKED = 200  # pairs up to which the lines of all classes are drawn
 LISTED = 40  # classes up to which there is a legend
+READING = (
+    "Each mark is a pair; transfer is good between close ones. Click a mark to show the lines of its class, type to "
+    "find pairs, scroll to zoom."
+)
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 
 

@@ -323,7 +323,8 @@ def test_regime_and_what_to_try(train, expected, options):
     assert (chosen and chosen.options) == options
     assert 1 <= len(found.advice) <= 3
     if chosen:
-        assert f"`{chosen.method}`" in found.advice[0]
+        method = chosen.algorithm + (f":{chosen.second_stage}" if chosen.second_stage else "")
+        assert f"`{method}`" in found.advice[0]
 
 
 @pytest.mark.parametrize("train", [OPPOSITE, SAME, BALANCED, [[200, 50, 12, 3]]])

@@ -59,17 +59,11 @@ def count_chart(audit: Audit) -> Chart | None:
 
 def size_table(audit: Audit) -> pd.DataFrame:
     """One row per range of training counts: how many pairs are in it."""
-    counts = audit.train.ravel()
-    upper = [*EDGES, max(int(counts.max(initial=0)), EDGES[-1] + 1)]
-    rows, low = [], 0
-    for high in upper:
-        inside = (counts >= low) & (counts <= high)
-        name = f"{low:,}" if low == high else f"{low:,}–{high:,}"
-        rows.append((name if high != upper[-1] else f"over {EDGES[-1]:,}", int(inside.sum())))
-        low = high + 1
-    table = pd.DataFrame(rows, columns=["samples", "pairs"])
-    last = int(np.flatnonzero(table["pairs"] > 0).max(initial=0))
-    return table.iloc[: last + 1]
+    lows = (0, *(edge + 1 for edge in EDGES))
+    ranges = [f"{low:,}" if low == high else f"{low:,}–{high:,}" for low, high in zip(lows, EDGES, strict=False)]
+    ranges.append(f"over {EDGES[-1]:,}")
+    pairs = np.bincount(np.searchsorted(EDGES, audit.train.ravel()), minlength=len(ranges))
+    return pd.DataFrame({"samples": ranges, "pairs": pairs}).iloc[: np.flatnonzero(pairs).max(initial=0) + 1]
 
 
 def size_chart(audit: Audit) -> Chart:

@@ -65,7 +65,6 @@ class Audit:
 
     @property
     def untested_pairs(self) -> list[Pair]:
-        """Pairs with training samples but no test samples."""
         return _pairs((self.train > 0) & (self.counts["test"] == 0))
 
     @property

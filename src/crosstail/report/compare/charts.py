@@ -138,17 +138,13 @@ def separation_chart(name: str, data: str, table: pd.DataFrame, methods: Sequenc
     shown = table.assign(method=table["method"].where(table["method"].isin(methods), "others"))
     order = [*methods, *["others"] * bool((shown["method"] == "others").any())]
     scale = alt.Scale(zero=False, padding=10)
-    drawing = (
-        alt.Chart(shown, width="container", height=300)
-        .mark_point(filled=True, size=60, opacity=0.75)
-        .encode(
-            x=alt.X("separation:Q", title="(β + γ) − α, distance in feature space", scale=scale),
-            y=alt.Y("accuracy:Q", title="test pair average, %", scale=scale),
-            color=colour("method", order),
-            tooltip=["method:N", "seed:N", tip("separation", ".2f"), tip("accuracy", ".1f")],
-        )
-        .interactive()
-    )
+    points = alt.Chart(shown, width="container", height=300).mark_point(filled=True, size=60, opacity=0.75)
+    drawing = points.encode(
+        x=alt.X("separation:Q", title="(β + γ) − α, distance in feature space", scale=scale),
+        y=alt.Y("accuracy:Q", title="test pair average, %", scale=scale),
+        color=colour("method", order),
+        tooltip=["method:N", "seed:N", tip("separation", ".2f"), tip("accuracy", ".1f")],
+    ).interactive()
     verb = "rises with" if r > 0.5 else "falls with" if r < -0.5 else "is hardly related to"
     title = f"{data}: over {len(table)} models, accuracy {verb} (β + γ) − α"
     title += "" if np.isnan(r) else f" (r = {r:+.2f})"

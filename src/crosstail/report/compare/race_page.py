@@ -88,21 +88,14 @@ def lead_chart(table: pd.DataFrame, width: Width = "container") -> alt.LayerChar
 
 
 def _base(shown: pd.DataFrame, table: pd.DataFrame, width: Width) -> alt.Chart:
-    shown_values = {
-        "validation": "validation, %",
-        "test": "test, %",
-        "low": "95 % interval from",
-        "high": "to",
-        "lead": "points by which the first is ahead",
-        "lead_low": "95 % interval from ",
-        "lead_high": "to ",
-    }
+    tips = {"validation": "validation, %", "test": "test, %", "low": "95 % interval from", "high": "to"}
+    tips |= {"lead": "points by which the first is ahead", "lead_low": "95 % interval from ", "lead_high": "to "}
     families = {family: colour for family, (colour, _) in _families(table).items()}
     return alt.Chart(shown, width=width, height=alt.Step(22)).encode(
         y=names(alt.Y, "method", labelLimit=130, labelOverlap=False),
         color=colours("family", families, orient="bottom", columns=3, labelLimit=0),
         opacity=alt.condition("datum.level", alt.value(1), alt.value(0.35)),
-        tooltip=["method:N", "family:N", *(tip(name, ".1f", words) for name, words in shown_values.items())],
+        tooltip=["method:N", "family:N", *(tip(name, ".1f", words) for name, words in tips.items())],
     )
 
 
@@ -113,9 +106,7 @@ def _marks(base: alt.Chart, table: pd.DataFrame) -> alt.Chart:
 
 
 def _families(table: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """Colour and shape of each family that occurs."""
-    found = set(table["family"])
-    return {family: mark for family, mark in MARKS.items() if family in found}
+    return {family: mark for family, mark in MARKS.items() if family in set(table["family"])}
 
 
 def write_page(race: Race, out: Path) -> Path:

@@ -47,12 +47,10 @@ def _template() -> Template:
 
 
 def _fits(chart: Chart) -> bool:
-    """Whether the chart takes the width of the page."""
     return getattr(chart.drawing, "width", None) == "container"
 
 
 def _shade(table: Table, i: int, j: int) -> Markup | str:
-    """The background of a cell as an attribute."""
     shade = table.shades.get((i, j))
     if shade is None:
         return ""
@@ -72,7 +70,6 @@ def _specification(chart: Chart) -> Markup:
 
 
 def _thumbnail(picture: Picture, side: int) -> str:
-    """A data URL of a few kilobytes."""
     image, buffer = Image.fromarray(picture.pixels), io.BytesIO()
     image.thumbnail((side, side))
     image.save(buffer, "JPEG", quality=85)

@@ -10,22 +10,18 @@ from crosstail.data import shot_thresholds
 from crosstail.report.document import html, markdown
 from crosstail.report.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
 from crosstail.report.run import model_card as card
+from crosstail.report.run import tables
 from crosstail.report.run.charts import NUMBERED, accuracy_chart, loss_chart, pair_chart
 from crosstail.report.run.command import command
 from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import STATISTICS, accuracy_curve, fold_table, loss_curve, pair_table, worst_table
+from crosstail.report.run.tables import DISTANCES, STATISTICS, pair_table, worst_table
 from crosstail.report.run.trace import trace_charts
 from crosstail.report.wording import interval, number
 from crosstail.storage import write_whole
 from crosstail.training.result import Evaluation, RunResult
 
 DRAWN = 5000  # pairs up to which there is a heat map
-DISTANCES = {
-    "α": "same class in two domains (small is good)",
-    "β": "two classes in one domain (large is good)",
-    "γ": "two classes in two domains (large is good)",
-}
 
 
 def write_page(run: ReportedRun) -> None:
@@ -87,7 +83,7 @@ def _folds(results: Sequence[RunResult]) -> Iterator[Block]:
         [row["unseen"], number(row["accuracy"]), interval(row["low"], row["high"])]
         + [number(row[name]) for name in ("pair average", "validation")]
         + [number(row[symbol], 2) for symbol in DISTANCES]
-        for row in fold_table(results).to_dict("records")
+        for row in tables.fold_table(results).to_dict("records")
     ]
     header = ["unseen domain", "accuracy", "95 % interval", "pair average", "validation", *DISTANCES]
     note = "Mean distances between pairs: " + "; ".join(f"{k}: {v}" for k, v in DISTANCES.items()) + "."
@@ -136,7 +132,7 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
         f"{spec.steps:,} steps with {spec.batch_size} samples per domain, seed {spec.seed}, in {result.seconds:.0f} s. "
         f"The evaluation{weights} with the highest validation accuracy is reported (ring).{second}"
     )
-    curve, losses = accuracy_curve(result, records), loss_curve(result, records)
+    curve, losses = tables.accuracy_curve(result, records), tables.loss_curve(result, records)
     alternative = f"Lines: pair average{weights} on validation and test over the training steps"
     yield Chart("accuracy", "", accuracy_chart(curve, spec.steps), alternative)
     yield Text("Loss terms, each averaged over the steps since the previous evaluation.")
@@ -146,8 +142,7 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
 def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
     yield Heading("Transferability between pairs")
     yield Text("Mean distance of training features to the mean feature of another pair; `crosstail graph` draws them.")
-    values = [getattr(result.transferability, name) for name in STATISTICS]
-    rows = [[symbol, number(v, 2), what] for (symbol, what), v in zip(DISTANCES.items(), values, strict=True)]
+    rows = [[s, number(getattr(result.transferability, name), 2), DISTANCES[s]] for name, s in STATISTICS.items()]
     yield Table(header=["", "distance", "between"], rows=rows, words_last=True)
     yield from trace_charts(result, records)
 
