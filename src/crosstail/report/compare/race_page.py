@@ -9,7 +9,7 @@ from typing import Literal
 import altair as alt
 import pandas as pd
 
-from crosstail.report.charts import INK, PALETTE
+from crosstail.report.charts import INK, PALETTE, colours, names, tip
 from crosstail.report.document import html
 from crosstail.report.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
 from crosstail.report.wording import interval, number
@@ -39,16 +39,9 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
         values = {name: getattr(row, name) for name in ("validation", "test", "low", "high", "worst_domain")}
         values |= dict(zip(("lead", "lead_low", "lead_high"), lead, strict=True))
         values["deviation"] = float("nan") if row.deviation is None else row.deviation
-        rows.append(
-            {
-                "place": place,
-                "method": row.method,
-                "family": row.family if row.family in MARKS else "own",
-                "level": row.level,
-                "seconds": row.seconds,
-                **{name: 100 * value for name, value in values.items()},
-            }
-        )
+        facts = {"place": place, "method": row.method, "family": row.family if row.family in MARKS else "own"}
+        facts |= {"level": row.level, "seconds": row.seconds}
+        rows.append(facts | {name: 100 * value for name, value in values.items()})
     return pd.DataFrame(rows)
 
 
@@ -95,30 +88,14 @@ def lead_chart(table: pd.DataFrame, width: Width = "container") -> alt.LayerChar
 
 
 def _base(shown: pd.DataFrame, table: pd.DataFrame, width: Width) -> alt.Chart:
-    shown_values = {
-        "validation": "validation, %",
-        "test": "test, %",
-        "low": "95 % interval from",
-        "high": "to",
-        "lead": "points by which the first is ahead",
-        "lead_low": "95 % interval from ",
-        "lead_high": "to ",
-    }
-    families = _families(table)
+    tips = {"validation": "validation, %", "test": "test, %", "low": "95 % interval from", "high": "to"}
+    tips |= {"lead": "points by which the first is ahead", "lead_low": "95 % interval from ", "lead_high": "to "}
+    families = {family: colour for family, (colour, _) in _families(table).items()}
     return alt.Chart(shown, width=width, height=alt.Step(22)).encode(
-        y=alt.Y("method:N", title=None, sort=None, axis=alt.Axis(labelLimit=130, labelOverlap=False)),
-        color=alt.Color(
-            "family:N",
-            title=None,
-            scale=alt.Scale(domain=list(families), range=[colour for colour, _ in families.values()]),
-            legend=alt.Legend(orient="bottom", columns=3, labelLimit=0),
-        ),
+        y=names(alt.Y, "method", labelLimit=130, labelOverlap=False),
+        color=colours("family", families, orient="bottom", columns=3, labelLimit=0),
         opacity=alt.condition("datum.level", alt.value(1), alt.value(0.35)),
-        tooltip=[
-            "method:N",
-            "family:N",
-            *(alt.Tooltip(f"{name}:Q", title=words, format=".1f") for name, words in shown_values.items()),
-        ],
+        tooltip=["method:N", "family:N", *(tip(name, ".1f", words) for name, words in tips.items())],
     )
 
 
@@ -129,9 +106,7 @@ def _marks(base: alt.Chart, table: pd.DataFrame) -> alt.Chart:
 
 
 def _families(table: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """Colour and shape of each family that occurs."""
-    found = set(table["family"])
-    return {family: mark for family, mark in MARKS.items() if family in found}
+    return {family: mark for family, mark in MARKS.items() if family in set(table["family"])}
 
 
 def write_page(race: RaceResult, out: Path) -> Path:

@@ -76,7 +76,6 @@ class Table:
     """Background of a cell, from 0 (light) to 1 (dark); NaN marks a cell that should not be empty."""
     words_last: bool = False
     """The last column is prose: left-aligned and wrapped."""
-    searchable: bool = False
     numbers: pd.DataFrame | None = None
 
 
