@@ -89,17 +89,9 @@ def complete(method: str, drawn: Hparams, shared: RunSpec) -> Hparams:
     """The drawn hyperparameters to six digits, and the defaults of the others."""
     from crosstail.training.resolve import all_hparams, finetunes
 
-    given = {name: rounded(value) for name, value in drawn.items()}
+    # The last digits of an exponential depend on the machine.
+    given = {name: float(f"{v:.6g}") if isinstance(v, float) else v for name, v in drawn.items()}
     return all_hparams(split_method(method)[0], given, finetune=finetunes(shared))
-
-
-def rounded(value: Any) -> Any:
-    """Round a number to six digits: the last digits of an exponential depend on the machine.
-
-    >>> rounded(0.00012345678), rounded("auto")
-    (0.000123457, 'auto')
-    """
-    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def canonical_method(method: str) -> str:

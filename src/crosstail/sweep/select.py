@@ -77,7 +77,8 @@ def choose(
         errors = [reason for reason in reasons if reason.kind != "pruned"]
         if errors:
             failed[trial] = errors[0]
-        pruned += bool(reasons) and not errors
+        elif reasons:
+            pruned += 1
     best = max(accuracies, key=lambda trial: (accuracies[trial], -trial), default=None)
     return SelectedTrial(
         plan=plan,

@@ -217,15 +217,13 @@ class Store:
         else:
             self._discard(lease.folder)
 
-    def fail(self, lease: Lease, kind: str, error: list[str]) -> Failure:
+    def fail(self, lease: Lease, kind: str, error: list[str]) -> None:
         """Record why a run ended without a result, and release it for another attempt."""
         before = read_failure(lease.folder)
-        failure = Failure(kind, error, 1 + (before.attempts if before else 0))
         try:
-            write_json(lease.folder / FAILURE, failure)
+            write_json(lease.folder / FAILURE, Failure(kind, error, 1 + (before.attempts if before else 0)))
         finally:
             lease.give_back()
-        return failure
 
     def _discard(self, folder: Path) -> None:
         """Hide a folder, then remove it: no process may find it partly removed."""

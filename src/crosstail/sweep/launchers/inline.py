@@ -1,14 +1,13 @@
 """One run after the other in this process: for debugging and tests."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 
-from crosstail.sweep.launchers._launcher import Resources
+from crosstail.sweep.launchers._launcher import Launcher, Resources
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, execute
 
 
-class Inline(AbstractContextManager["Inline"]):
+class Inline(Launcher):
     """Runs in the calling process."""
 
     workers = 1

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from multiprocessing import connection, get_all_start_methods, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from crosstail.sweep.launchers._launcher import Resources, after_death
+from crosstail.sweep.launchers._launcher import Launcher, Resources, after_death
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, Stopped, execute
 
@@ -24,7 +24,7 @@ GRACE = 5.0  # seconds for a worker to finish its current step once it is asked 
 READY = Outcome("", "ready")
 
 
-class Local(AbstractContextManager["Local"]):
+class Local(Launcher):
     """A fixed number of worker processes; one that dies is replaced, and its run resumed."""
 
     def __init__(self, store: Store, workers: int, time_limit: float | None) -> None:

@@ -9,14 +9,14 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import torch
 
-from crosstail.sweep.launchers._launcher import Resources, after_death
+from crosstail.sweep.launchers._launcher import Launcher, Resources, after_death
 from crosstail.sweep.launchers.local import GRACE, cores
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, execute
@@ -50,7 +50,7 @@ class Call(NamedTuple):
     deadline: float = math.inf
 
 
-class Ray(AbstractContextManager["Ray"]):
+class Ray(Launcher):
     """Actors with one CPU and a share of a GPU each; one that dies is replaced, and its run resumed."""
 
     def __init__(self, store: Store, workers: int | None, time_limit: float | None) -> None:

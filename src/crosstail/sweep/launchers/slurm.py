@@ -6,10 +6,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
-from crosstail.sweep.launchers._launcher import DEATHS, Resources
+from crosstail.sweep.launchers._launcher import DEATHS, Launcher, Resources
 from crosstail.sweep.launchers.local import Local, cores
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, give_up
@@ -23,7 +22,7 @@ WORKERS = 8  # default number of tasks per array
 CHECK = 10.0  # seconds between two queries of the queue
 
 
-class Slurm(AbstractContextManager["Slurm"]):
+class Slurm(Launcher):
     """Submits an array for new jobs, and another one for those that it leaves unfinished."""
 
     def __init__(self, store: Store, workers: int, time_limit: float | None) -> None:
