@@ -123,8 +123,7 @@ def _train_stages(
         weights=inputs.frozen.weights if inputs.frozen else None,
         data=inputs.facts(),
     )
-    folder.write_json("result.json", result)
-    folder.clean()
+    folder.finish(result)
     fabric.barrier()
     return Run(folder, result, inputs, predictions)
 

@@ -15,7 +15,7 @@ def split_by_protocol(
 ) -> DomainDataset:
     """Split a data set by `mdlt` or `dg`, then thin out its training part by label profiles."""
     split = leave_one_domain_out(dataset, unseen, seed) if protocol == "dg" else all_domains(dataset, unseen)
-    return with_gaps_noted(apply_labels(split, labels, seed))
+    return with_gaps_noted(apply_labels(split, labels, seed), unseen)
 
 
 def all_domains(dataset: DomainDataset, unseen: str | None) -> DomainDataset:

@@ -95,9 +95,9 @@ def _curve(table: pd.DataFrame, colour: str, order: list[str]) -> alt.Chart:
 
 
 def _second_stage(table: pd.DataFrame, stage_one: int) -> list[alt.Chart]:
-    """A vertical line where stage two begins, if there is one."""
+    """A vertical line where the second stage begins, if there is one."""
     if not (table["stage"] == 2).any():
         return []
-    base = alt.Chart(pd.DataFrame({"at": [stage_one], "what": "stage two"})).encode(x="at:Q")
+    base = alt.Chart(pd.DataFrame({"at": [stage_one], "what": "second stage"})).encode(x="at:Q")
     text = base.mark_text(color=INK, align="left", dx=5, y=6).encode(text="what:N")
     return [base.mark_rule(color=INK, strokeDash=[4, 4]), text]

@@ -127,7 +127,7 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
     assert spec.steps is not None
     yield Heading("Training")
     weights = " of the averaged weights" if spec.average else ""
-    second = " Stage two fits a new classifier on the features of stage one." if records[-1].stage == 2 else ""
+    second = " The second stage fits a new classifier on the features of stage one." if records[-1].stage == 2 else ""
     yield Text(
         f"{spec.steps:,} steps with {spec.batch_size} samples per domain, seed {spec.seed}, in {result.seconds:.0f} s. "
         f"The evaluation{weights} with the highest validation accuracy is reported (ring).{second}"

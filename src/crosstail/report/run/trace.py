@@ -18,7 +18,7 @@ MEANING = "α: same class, other domain (small is good); β: other class, same d
 
 
 def traced(records: Sequence[Evaluation]) -> list[Evaluation]:
-    """The evaluations with a trace; only stage one has them, because stage two keeps the features fixed."""
+    """The evaluations with a trace; only stage one has them, because the second stage keeps the features fixed."""
     return [record for record in records if record.trace is not None]
 
 
