@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from crosstail.data import DomainBatches, load, read_image
-from crosstail.data.images import BrokenImage, ImageFiles
+from crosstail.data import BrokenImage, DomainBatches, ImageFiles, load, read_image
 
 
 def refused(error, *parts):
