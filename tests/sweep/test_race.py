@@ -177,13 +177,13 @@ def test_the_recommendation_says_what_is_known_in_two_sentences(board: list[Stan
     assert recommendation(board, 1240) == f"{name} is best on validation (90.0 %); on the test it is {first}. {second}"
 
 
-def test_a_tie_on_validation_is_told() -> None:
+def test_a_tie_on_validation_is_reported() -> None:
     board = [row("erm"), row("boda", WITHIN), row("coral", WITHIN), row("focal", WITHIN, validation=0.7)]
     assert recommendation(board, 9).startswith("erm is best on validation (80.0 %, shared with 2 others); on the test")
     assert "(80.0 %, shared with 1 other);" in recommendation([*board[:2], board[3]], 9)
 
 
-def test_a_winner_without_rivals_is_called_that() -> None:
+def test_the_only_method_that_finished_is_reported_as_such() -> None:
     assert "no other finished" in recommendation([row("boda")], 1240)
 
 
