@@ -85,7 +85,7 @@ def test_images_are_embedded_by_the_pretrained_backbone(crosstail, inline, tmp_p
     assert ended.code == 0
     answer = json.loads(ended.out)
     assert answer["freeze"] is True and answer["backbone"] == "efficientnet_lite0"
-    assert "no other finished" in answer["recommendation"]
+    assert "no other method finished" in answer["recommendation"]
 
 
 BROKEN = '''
