@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 """crosstail fit: output, files, and error messages."""
+=======
+"""crosstail fit: what it prints, what it writes, and how mistakes are reported."""
+>>>>>>> sweep2
 
 import json
 import os
@@ -55,7 +59,7 @@ LABELS = (
 )
 
 
-def test_the_table_shows_the_figures_within_80_columns(crosstail, vectors):
+def test_the_table_shows_the_accuracies_within_80_columns(crosstail, vectors):
     done = crosstail(f"fit {vectors} --out run {SHORT}")
     assert done.code == 0 and done.err == ""
     result = RunFolder(Path("run")).result()
