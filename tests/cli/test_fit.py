@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """crosstail fit: output, files, and error messages."""
-=======
-"""crosstail fit: what it prints, what it writes, and how mistakes are reported."""
->>>>>>> sweep2
 
 import json
 import os

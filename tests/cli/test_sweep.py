@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """crosstail sweep, status and select: output, files, and error messages."""
-=======
-"""crosstail sweep, status and select: what they print and write, and how mistakes are reported."""
->>>>>>> sweep2
 
 import io
 import json
