@@ -12,7 +12,8 @@ INK = "#8a8a92"  # legible on white and on black: the page may be either
 
 def tip(field: str, form: str = "", title: str = "") -> alt.Tooltip:
     """One line of a tooltip, with a number format and another title than the field's name."""
-    return alt.Tooltip(f"{field}:Q", **{k: v for k, v in {"format": form, "title": title}.items() if v})
+    options: dict[str, Any] = {name: value for name, value in (("format", form), ("title", title)) if value}
+    return alt.Tooltip(f"{field}:Q", **options)
 
 
 def colours(field: str, of: Mapping[str, str], title: str | None = None, **legend: Any) -> alt.Color:
