@@ -42,17 +42,13 @@ def counts_chart(name: str, run: MethodRun) -> Chart:
     if not labelled:
         classes = list(table.groupby("class")["count"].sum().sort_values(ascending=False, kind="stable").index)
     axis = alt.Axis(labels=labelled, ticks=False, labelLimit=80, labelAngle=angle(classes))
-    drawing = (
-        alt.Chart(table, width=max(150, min(12 * len(classes), 300)), height=120)
-        .mark_bar()
-        .encode(
-            x=alt.X("class:N", title="class" + ", from common to rare" * (not labelled), sort=classes, axis=axis),
-            y=alt.Y("count:Q", title="training samples"),
-            color=colours("shot", dict(zip(SHOTS, [*PALETTE[:3], PALETTE[5]], strict=True)), "shots", orient="top"),
-            tooltip=["domain:N", "class:N", "count:Q", "shot:N"],
-        )
-        .facet(facet=alt.Facet("domain:N", title=None, sort=list(dict.fromkeys(table["domain"]))), columns=3)
-    )
+    base = alt.Chart(table, width=max(150, min(12 * len(classes), 300)), height=120).mark_bar()
+    drawing = base.encode(
+        x=alt.X("class:N", title="class" + ", from common to rare" * (not labelled), sort=classes, axis=axis),
+        y=alt.Y("count:Q", title="training samples"),
+        color=colours("shot", dict(zip(SHOTS, [*PALETTE[:3], PALETTE[5]], strict=True)), "shots", orient="top"),
+        tooltip=["domain:N", "class:N", "count:Q", "shot:N"],
+    ).facet(facet=alt.Facet("domain:N", title=None, sort=list(dict.fromkeys(table["domain"]))), columns=3)
     known = table["count"][table["count"] > 0]
     low, high, empty = known.min(), known.max(), len(table) - len(known)
     each = f"pairs have {low:,} to {high:,}" if low < high else f"each pair has {low:,}"
@@ -162,18 +158,15 @@ def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart:
     long = means.reset_index().melt("method", var_name="statistic", value_name="distance")
     ratio = means["α"] / means["γ"]
     order = list(ratio.sort_values().index)
-    drawing = (
-        alt.Chart(long, width="container", height=20 * len(means))
-        .mark_point(filled=True, size=90, opacity=0.9)
-        .encode(
-            x=alt.X("distance:Q", title="mean distance in feature space"),
-            y=alt.Y("method:N", title=None, sort=order, axis=alt.Axis(labelLimit=150)),
-            color=colour("statistic", ["α", "β", "γ"]),
-            shape=alt.Shape(
-                "statistic:N", title=None, scale=alt.Scale(domain=["α", "β", "γ"]), legend=alt.Legend(**LEGEND)
-            ),
-            tooltip=["method:N", "statistic:N", tip("distance", ".2f")],
-        )
+    base = alt.Chart(long, width="container", height=20 * len(means)).mark_point(filled=True, size=90, opacity=0.9)
+    drawing = base.encode(
+        x=alt.X("distance:Q", title="mean distance in feature space"),
+        y=alt.Y("method:N", title=None, sort=order, axis=alt.Axis(labelLimit=150)),
+        color=colour("statistic", ["α", "β", "γ"]),
+        shape=alt.Shape(
+            "statistic:N", title=None, scale=alt.Scale(domain=["α", "β", "γ"]), legend=alt.Legend(**LEGEND)
+        ),
+        tooltip=["method:N", "statistic:N", tip("distance", ".2f")],
     )
     title = f"{data}: {order[0]} has the same class closest together across domains (α / γ {ratio[order[0]]:.2f})"
     return Chart(name, title, drawing, "Dots: α, β and γ per method", MEANING)

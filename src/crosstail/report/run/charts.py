@@ -75,14 +75,11 @@ def loss_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.Face
 def transfer_chart(table: pd.DataFrame) -> alt.Chart:
     """α, β, γ per step."""
     order = list(dict.fromkeys(table["statistic"]))
-    return (
-        _curve(table, "statistic", order)
-        .mark_line(point=True)
-        .encode(
-            y=alt.Y("distance:Q", title="mean distance in feature space"),
-            strokeDash=alt.StrokeDash("statistic:N", sort=order, legend=None),  # β and γ often coincide
-            tooltip=["step:Q", "statistic:N", tip("distance", ".2f")],
-        )
+    line = _curve(table, "statistic", order).mark_line(point=True)
+    return line.encode(
+        y=alt.Y("distance:Q", title="mean distance in feature space"),
+        strokeDash=alt.StrokeDash("statistic:N", sort=order, legend=None),  # β and γ often coincide
+        tooltip=["step:Q", "statistic:N", tip("distance", ".2f")],
     )
 
 
