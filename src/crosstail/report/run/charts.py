@@ -3,7 +3,7 @@
 import altair as alt
 import pandas as pd
 
-from crosstail.report.charts import INK, PALETTE, colours, names, numbers, tip
+from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, tip
 
 NUMBERED = 40  # classes or domains up to which cells have room for a number
 PANEL = 60  # rows of smaller cells in one panel
@@ -84,8 +84,7 @@ def transfer_chart(table: pd.DataFrame) -> alt.Chart:
 
 
 def _curve(table: pd.DataFrame, colour: str, order: list[str]) -> alt.Chart:
-    shown = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(order)}
-    color = colours(colour, shown, orient="bottom", labelLimit=0, columns=3)
+    color = colours(colour, palette(order), orient="bottom", labelLimit=0, columns=3)
     return alt.Chart(table, width="container", height=240).encode(
         x=alt.X("at:Q", title="step"), color=color, detail="stage:O"
     )
