@@ -121,9 +121,8 @@ def between_chart(audit: Audit) -> Chart | None:
         tooltip=["domain:N", "other:N", tip("bits", ".3f")],
     )
     colour = alt.Color("bits:Q", title="bits", scale=alt.Scale(scheme="purples", domain=[0, top]))
-    drawing: alt.Chart | alt.LayerChart = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour)
-    if not small:
-        drawing += numbers(base, "bits", ".2f", f"datum.bits > {0.6 * top}")
+    cells = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour)
+    drawing = cells if small else cells + numbers(base, "bits", ".2f", f"datum.bits > {0.6 * top}")
     both, chance = " and ".join(audit.domains[i] for i in far), f"{d.chance_mismatch:.2f} expected by chance"
     title = f"{both} differ by {d.between[far]:.2f} bits, {chance}"
     if len(there) > 2:

@@ -3,7 +3,7 @@
 import altair as alt
 import pandas as pd
 
-from crosstail.report.charts import INK, PALETTE, colours, names, numbers, tip
+from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, tip
 
 NUMBERED = 40  # classes or domains up to which cells have room for a number
 PANEL = 60  # rows of smaller cells in one panel
@@ -75,20 +75,16 @@ def loss_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.Face
 def transfer_chart(table: pd.DataFrame) -> alt.Chart:
     """α, β, γ per step."""
     order = list(dict.fromkeys(table["statistic"]))
-    return (
-        _curve(table, "statistic", order)
-        .mark_line(point=True)
-        .encode(
-            y=alt.Y("distance:Q", title="mean distance in feature space"),
-            strokeDash=alt.StrokeDash("statistic:N", sort=order, legend=None),  # β and γ often coincide
-            tooltip=["step:Q", "statistic:N", tip("distance", ".2f")],
-        )
+    line = _curve(table, "statistic", order).mark_line(point=True)
+    return line.encode(
+        y=alt.Y("distance:Q", title="mean distance in feature space"),
+        strokeDash=alt.StrokeDash("statistic:N", sort=order, legend=None),  # β and γ often coincide
+        tooltip=["step:Q", "statistic:N", tip("distance", ".2f")],
     )
 
 
 def _curve(table: pd.DataFrame, colour: str, order: list[str]) -> alt.Chart:
-    shown = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(order)}
-    color = colours(colour, shown, orient="bottom", labelLimit=0, columns=3)
+    color = colours(colour, palette(order), orient="bottom", labelLimit=0, columns=3)
     return alt.Chart(table, width="container", height=240).encode(
         x=alt.X("at:Q", title="step"), color=color, detail="stage:O"
     )
