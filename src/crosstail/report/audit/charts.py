@@ -77,9 +77,8 @@ def size_chart(audit: Audit) -> Chart:
     counts = base.mark_text(color=INK, fontSize=11, dy=-7).encode(text="pairs:Q")
     rare = len(audit.few_pairs) + len(audit.zero_pairs)
     title = f"{rare:,} of {audit.train.size:,} pairs {has(rare)} at most {audit.few} training samples"
-    return Chart(
-        "sizes", title, base.mark_bar().encode(color=colour) + counts, f"Bars: pairs by training samples. {title}."
-    )
+    bars = base.mark_bar().encode(color=colour)
+    return Chart("sizes", title, bars + counts, f"Bars: pairs by training samples. {title}.")
 
 
 def uniform_chart(audit: Audit) -> Chart:

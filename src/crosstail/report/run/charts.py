@@ -1,5 +1,7 @@
 """Charts of a run, drawn from its tables."""
 
+from typing import Any
+
 import altair as alt
 import pandas as pd
 
@@ -28,14 +30,17 @@ def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.ConcatChart:
 
 def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, numbered: bool) -> alt.LayerChart:
     width, height = (64, 26) if numbered else (22, 13)
+    tooltip: list[Any] = ["domain:N", "class:N", tip("count", title=count_title)]
+    tooltip += [tip("accuracy", ".1f", "test accuracy, %"), tip("hits", title="correct")]
+    tooltip += [
+        tip("tested", title="of test samples"),
+        tip("low", ".1f", "95 % interval from"),
+        tip("high", ".1f", "to"),
+    ]
     base = alt.Chart(pairs, width=alt.Step(width), height=alt.Step(height)).encode(
         x=names(alt.X, across, orient="top", labelAngle=-40),
         y=names(alt.Y, down, labelOverlap=False),
-        tooltip=[
-            *("domain:N", "class:N", tip("count", title=count_title), tip("accuracy", ".1f", "test accuracy, %")),
-            *(tip("hits", title="correct"), tip("tested", title="of test samples")),
-            *(tip("low", ".1f", "95 % interval from"), tip("high", ".1f", "to")),
-        ],
+        tooltip=tooltip,
     )
     colour = alt.Color(
         "accuracy:Q",
