@@ -359,7 +359,7 @@ def test_embeddings_that_are_no_numbers(manifest, tmp_path, value):
         ("p,a,-1\np,b,1\n", "m.csv: line 2 has x = -1, expected a row of m.npy, 0 to 3"),
         ("p,a,0\np,b,1.5\n", "m.csv: line 3 has x = '1.5', expected a row number"),
         ("p,a,0\np,b,one\n", "m.csv: line 3 has x = 'one', expected a row number"),
-        ("p,a,0\np,b,0\n", "m.csv: line 3 has the x 0 of line 2 again, with another label"),
+        ("p,a,0\np,b,0\n", "m.csv: line 3 has the x '0' of line 2 again, with another label"),
     ],
 )
 def test_row_numbers_that_are_wrong(manifest, tmp_path, rows, message):

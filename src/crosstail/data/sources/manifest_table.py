@@ -67,8 +67,8 @@ class Manifest:
                 sample = f"the {self.key} {str(same.loc[row, self.key])!r} of {_at(self.file, first[row])}"
                 found = f"{_at(self.file, row)} has {sample} again, with another {name}"
                 raise ValueError(f"{self.file}: {found}; leave one of them out")
-        row, count = again.idxmax(), int(again.sum())
-        where = f"first {_at(self.file, row)}, {str(self.table.loc[row, self.key])!r}"
+        row, count = int(again.to_numpy().argmax()), int(again.sum())
+        where = f"first {self.at(row)}, {str(self.table[self.key].iloc[row])!r}"
         note = f"left out: {count} duplicate row{'s' if count > 1 else ''} ({where})"
         return replace(self, table=self.table[~again], notes=(*self.notes, note))
 
