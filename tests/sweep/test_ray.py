@@ -128,7 +128,7 @@ def test_ctrl_c_ends_what_it_started_and_another_launcher_goes_on(small, shared,
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, error = process.communicate(timeout=60)
     assert process.returncode == 1 and "Traceback" not in error, error
-    assert error.startswith("stopped: "), error
+    assert error.splitlines()[-1].startswith("stopped: "), error
     assert len(begun) > 3 and psutil.wait_procs(begun, timeout=10)[1] == []
     assert set(run(small, store).values()) == {"kept", "done"}
     assert outcome_of(store) == undisturbed
