@@ -1,4 +1,4 @@
-"""Many short runs on vectors: two workers beside one, what a trial and the store cost, and reading 10,000 results."""
+"""Many short runs on vectors: two workers against one, the cost of a trial and of the store, reading 10,000 results."""
 
 import json
 import os
@@ -12,8 +12,10 @@ from itertools import product
 from pathlib import Path
 from statistics import median
 
+from msgspec import structs
+
 from bench._rows import Row
-from crosstail import protocols
+from crosstail.storage import write_json
 from crosstail.sweep.drive import complete
 from crosstail.sweep.launchers._launcher import Resources, launcher
 from crosstail.sweep.plan import make
@@ -21,9 +23,10 @@ from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, execute
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
+from crosstail.training.fit import fit
 
 PARTS = 3
-ALGORITHMS = ("erm", "coral", "boda", "boda:decouple", "da")
+METHODS = ("erm", "coral", "boda", "boda:retrain", "da")
 
 
 def run() -> list[Row]:
@@ -41,16 +44,16 @@ def run() -> list[Row]:
 
 
 def _workers(folder: Path, shared: RunSpec, name: str, limit: float, trials: int) -> Row:
-    """In alternating parts, and without the start of the workers, which a sweep has once."""
+    """In alternating parts; starting the workers, which happens once per sweep, does not count."""
     plan = make(shared, ["erm"], trials=trials)
-    jobs = [Job(spec) for words in plan.drawn["erm"] for spec in plan.runs("erm", words)]
+    jobs = [Job(spec) for hparams in plan.drawn["erm"] for spec in plan.runs("erm", hparams)]
     warm_up = [Job(replace(shared, steps=1, seed=seed)) for seed in range(4)]
     seconds = {1: 0.0, 2: 0.0}
     for part, workers in product(range(PARTS), seconds):
         store = Store(folder / f"{name} {part} {workers}")
         with launcher(name, store, Resources(workers)) as crew:
             list(complete(store, crew, warm_up))
-            time.sleep(5)  # until all of them are there
+            time.sleep(5)  # until all workers have started
             start = time.perf_counter()
             list(complete(store, crew, jobs[part::PARTS]))
             seconds[workers] += time.perf_counter() - start
@@ -85,18 +88,19 @@ def _one_trial(folder: Path, shared: RunSpec) -> list[Row]:
 
 
 def _reading(folder: Path, shared: RunSpec, count: int) -> list[Row]:
-    """The whole commands, with the start of Python."""
-    result = protocols.run(replace(shared, steps=1), folder / "result")
+    """Complete commands, including the start of Python."""
+    result = fit(replace(shared, steps=1), folder / "result").result
     place = folder / "many"
-    plan = make(shared, ALGORITHMS, trials=count // len(ALGORITHMS), seeds=1)
+    plan = make(shared, METHODS, trials=count // len(METHODS), seeds=1)
     Store(place).add(plan)
-    for entry in plan.algorithms:
-        for number, words in enumerate(plan.drawn[entry]):
-            (spec,) = plan.runs(entry, words)
+    for method in plan.methods:
+        for trial, hparams in enumerate(plan.drawn[method]):
+            (spec,) = plan.runs(method, hparams)
             (place / "runs" / spec.key).mkdir(parents=True)
-            figures = {**result["validation"], "pair_average": number / count}
-            made = {**result, "spec": spec.to_json(), "validation": figures}
-            (place / "runs" / spec.key / "result.json").write_text(json.dumps(made, indent=1))
+            validation = structs.replace(result.validation, pair_average=trial / count)
+            write_json(
+                place / "runs" / spec.key / "result.json", structs.replace(result, spec=spec, validation=validation)
+            )
     index, rows = place / "index.jsonl", []
     for verb in ("status", "select"):
         for what, prepare in (("no index yet", lambda: index.unlink(missing_ok=True)), ("index", lambda: None)):
@@ -111,5 +115,5 @@ def _command(verb: str, place: Path, prepare: Callable[[], None]) -> float:
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", program, verb, str(place), "--json"], capture_output=True, check=True)
     seconds = time.perf_counter() - start
-    assert len(json.loads(done.stdout)) == len(ALGORITHMS)
+    assert len(json.loads(done.stdout)) == len(METHODS)
     return seconds

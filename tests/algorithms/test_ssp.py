@@ -168,7 +168,7 @@ def test_a_run_that_is_stopped_while_it_learns_without_labels_ends_as_one_that_i
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            fit(spec, tmp_path / "stopped", progress)
+            fit(spec, tmp_path / "stopped", progress=progress)
         torch.manual_seed(stop)
     fit(spec, tmp_path / "stopped")
     whole, stopped = (RunFolder(tmp_path / name) for name in ("whole", "stopped"))
