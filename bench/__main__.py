@@ -37,7 +37,7 @@ def main() -> int:
         table.add_column(header, justify="right" if header in ("ours", "ratio") else "left")
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load > 0.5 * cores:
-        console.print(f"The machine is busy (load {load:.1f} on {cores} cores): take the times with a grain of salt.")
+        console.print(f"The machine is busy (load {load:.1f} on {cores} cores): timings are unreliable.")
     rows: list[Row] = []
     record: list[dict[str, object]] = []
     for name in arguments.names or names:
@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def rows_of(name: str) -> list[Row]:
-    """In a process of its own: threads and memory that another benchmark has left behind change ratios by a fifth."""
+    """Run a benchmark in its own process: threads and memory left by another one change ratios by a fifth."""
     program = "import json; from dataclasses import asdict; from bench import {0}; "
     program += "print(json.dumps([asdict(row) for row in {0}.run()]))"
     command = [sys.executable, "-c", program.format(name)]

@@ -1,4 +1,4 @@
-"""The peak memory of one function, in a process of its own.
+"""Peak memory of a function, in its own process.
 
 `python -m bench._memory MODULE FUNCTION [ARGUMENT ...]` calls it with these strings and prints a JSON object.
 """
@@ -17,7 +17,7 @@ STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 @dataclass(frozen=True)
 class Usage:
-    """What a function took on top of what the process held before, and how long."""
+    """Memory of a function beyond what the process had before, and its duration."""
 
     resident: float  # MiB, the exact peak, mapped files included
     anonymous: float  # MiB, without mapped files, sampled every few milliseconds
@@ -43,7 +43,7 @@ def _kibibytes(field: str) -> int:
 def main(module: str, function: str, *arguments: str) -> None:
     """Measure and print."""
     target = getattr(import_module(module), function)
-    RESET.write_text("5")  # the peak starts again from what is resident now
+    RESET.write_text("5")  # resets the peak to the current resident size
     resident, anonymous = _kibibytes("VmRSS"), _kibibytes("RssAnon")
     peak, finished = anonymous, threading.Event()
 

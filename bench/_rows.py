@@ -1,4 +1,4 @@
-"""What a benchmark reports: one figure, what it is set against, and how far it may go."""
+"""What a benchmark reports: a measurement, its baseline, and a limit."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Row:
-    """A ratio to a peer with its limit; without a ratio the limit is one of the figure itself, such as memory."""
+    """A ratio to a peer with its limit; without a ratio, the limit applies to the measurement itself."""
 
     name: str
     ours: float
@@ -23,6 +23,6 @@ class Row:
 
     @property
     def misses_by(self) -> float:
-        """How far beyond its limit the figure is, as a share of the limit; below 0 where it is kept."""
+        """Excess over the limit, relative to it; negative if the limit is kept."""
         excess = (self.ours if self.ratio is None else self.ratio) / self.limit - 1
         return excess if self.sense == "at most" else -excess

@@ -1,4 +1,4 @@
-"""Medians of several callables that take turns, so that a busy machine is busy for all of them."""
+"""Median times of callables that take turns, so that machine load affects all of them equally."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -8,10 +8,10 @@ import torch
 
 
 def interleave(functions: Mapping[str, Callable[[], object]], repeats: int, threads: int = 1) -> dict[str, float]:
-    """Median seconds of each function over so many rounds, after one that does not count, by default on one thread.
+    """Median seconds of each function over `repeats` rounds after a warm-up, by default on one thread.
 
-    With several threads, one core that something else uses makes every parallel operation wait for it, and the ratio
-    then says how many operations there are, not how much work.
+    With several threads, every parallel operation waits for a core that is busy elsewhere, and the ratio would measure
+    the number of operations, not the work.
     """
     torch.set_num_threads(threads)
     seconds: dict[str, list[float]] = {name: [] for name in functions}

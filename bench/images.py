@@ -1,8 +1,8 @@
-"""From JPEG on disk to an augmented batch, beside the plain recipe: PIL, torchvision per sample, a loader per domain.
+"""From JPEG files to augmented batches, compared with PIL, torchvision per sample, and a loader per domain.
 
-Real photos of four domains in batches of 4 × 24, at the same number of workers: processes there, threads here. The peer
-is DomainBed's: `Image.open`, `torchvision.transforms` on each sample, an endless `DataLoader` for each domain. Both are
-measured once they run steadily, and take turns; our batches are scaled as well, in the main thread, as backbones do.
+Real photos of four domains in batches of 4 × 24, with the same number of workers: processes there, threads here. The
+peer is DomainBed's: `Image.open`, `torchvision.transforms` per sample, an infinite `DataLoader` per domain. Both are
+measured in steady state, in turns; our batches are also normalised in the main thread, as backbones do.
 """
 
 import os
@@ -24,7 +24,7 @@ from crosstail.data import Augment, DomainBatches, DomainDataset, ImageFiles, lo
 from crosstail.data.sources.folder import scan
 
 BATCH = 24  # per domain
-WARM_UP = 8  # batches: more than either side makes ahead or keeps memory for
+WARM_UP = 8  # batches: more than either side prefetches
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
@@ -37,14 +37,14 @@ def _batches(steps: int, repeats: int) -> list[Row]:
     shared = Path(os.environ.get("CROSSTAIL_SHARED", Path(__file__).parents[2] / "shared"))
     photos = shared / "data/office-caltech10"
     if not photos.is_dir():
-        return []  # real photos are not beside the project
+        return []  # the photos are not available
     dataset = load_folder(photos)
     files = dataset.x
     assert isinstance(files, ImageFiles)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         cached = dataset.with_x(files.cached(folder=Path(folder)))
-        for _ in _ours(cached, WARM_UP + steps, workers=2):  # the epoch in which it is filled does not count
+        for _ in _ours(cached, WARM_UP + steps, workers=2):  # filling the cache does not count
             pass
         for workers in (1, dataset.num_domains):
             seconds = _take_turns(
@@ -65,7 +65,7 @@ def _batches(steps: int, repeats: int) -> list[Row]:
 
 
 def _take_turns(streams: dict[str, Callable[[], Iterator[Tensor]]], steps: int, repeats: int) -> dict[str, float]:
-    """Median seconds per batch of each stream, which is opened anew and warmed up for each of its turns."""
+    """Median seconds per batch of each stream, reopened and warmed up for each turn."""
     torch.set_num_threads(1)  # as in the processes of a DataLoader
     seconds: dict[str, list[float]] = {name: [] for name in streams}
     for _ in range(repeats):
@@ -88,7 +88,7 @@ def _ours(dataset: DomainDataset, steps: int, workers: int) -> Iterator[Tensor]:
 
 
 class _Photos(Dataset[Tensor]):
-    """The photos of one domain as DomainBed augments them."""
+    """The photos of one domain, augmented as in DomainBed."""
 
     def __init__(self, root: Path, paths: list[str]) -> None:
         self.root = root
@@ -123,7 +123,7 @@ def _peer(dataset: DomainDataset, files: ImageFiles, processes: int) -> Iterator
 
 
 def _listing(count: int) -> list[Row]:
-    """DomainNet has ten times as many files: what is measured here stands for a tenth of it."""
+    """List files; DomainNet has ten times as many."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for d in range(6):

@@ -1,8 +1,8 @@
-"""Our loop beside a bare one in plain PyTorch that does the same work, and BoDA the way its peers train it.
+"""Our loop compared with a bare one in plain PyTorch, and with the reference implementation's way to train BoDA.
 
-The bare loop has the same batches (drawn by torch's own random permutations), network, Adam and number of steps, and
-neither evaluates nor keeps anything. The peers' way makes a forward pass per domain, and one over the whole training
-set every 120 steps for the centroids.
+The bare loop has the same batches (from torch's random permutations), network, Adam and number of steps, without
+evaluation or checkpoints. The reference makes a forward pass per domain, and one over the whole training set every
+120 steps for the centroids.
 """
 
 import tempfile
@@ -24,15 +24,12 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.loop import train
 
 CLASSES = 10
-WIDTH = {
-    "small_cnn": 32,
-    "mlp": None,
-}  # half the paper's, for four times the steps: a run has one evaluation at its end
+WIDTH = {"small_cnn": 32, "mlp": None}  # half the paper's, to afford more steps per evaluation
 REFRESH = 120
 
 
 def make(shape: tuple[int, ...], domains: int, each: int) -> DomainDataset:
-    """Random inputs, all for training but one per pair."""
+    """Random inputs, with one validation sample per pair."""
     rng = np.random.default_rng(0)
     size = domains * each
     image = len(shape) == 3
@@ -44,7 +41,7 @@ def make(shape: tuple[int, ...], domains: int, each: int) -> DomainDataset:
 
 
 def ours(name: str, dataset: DomainDataset, backbone: str, batch_size: int, steps: int) -> Callable[[], object]:
-    """`train`, as `crosstail fit` calls it; its one evaluation at the end is of a handful of samples."""
+    """`train`, as called by `crosstail fit`, with a single evaluation on a few samples."""
     shape = (3, *dataset.x.shape[1:3]) if dataset.is_image else dataset.x.shape[1:]
     task = Task(torch.from_numpy(dataset.counts("train")))
 
@@ -68,7 +65,7 @@ def ours(name: str, dataset: DomainDataset, backbone: str, batch_size: int, step
 
 
 def bare(dataset: DomainDataset, backbone: str, batch_size: int, steps: int) -> Callable[[], object]:
-    """What anybody would write."""
+    """A minimal training loop."""
     shape = (3, *dataset.x.shape[1:3]) if dataset.is_image else dataset.x.shape[1:]
     rows = dataset.rows("train")
     parts = [torch.from_numpy(rows[dataset.domain[rows] == d]) for d in range(dataset.num_domains)]

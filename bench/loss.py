@@ -25,7 +25,7 @@ def counts() -> Tensor:
 
 
 def plain_boda_loss(z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, counts: Tensor) -> Tensor:
-    """Equation (3) as one writes it down: `torch.cdist`, a mask of the positives, one of the sample's own pair."""
+    """A direct implementation of equation (3): `torch.cdist`, and masks for the positives and the sample's own pair."""
     num_domains, num_classes, _ = centroids.shape
     pair_domain = torch.arange(num_domains).repeat_interleave(num_classes)
     pair_class = torch.arange(num_classes).repeat(num_domains)
@@ -40,7 +40,7 @@ def plain_boda_loss(z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, cou
 
 
 def mahalanobis_step(covariance: Literal["diagonal", "low_rank"]) -> None:
-    """What training does in a step: take the batch into the statistics, invert them, loss, gradient."""
+    """A training step: update the statistics, invert them, loss, gradient."""
     criterion = BoDALoss(DOMAINS, CLASSES, FEATURES, counts(), covariance=covariance)
     for _ in range(2):
         criterion(*batch()).backward()

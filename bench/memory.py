@@ -1,4 +1,4 @@
-"""A short run on embeddings as many and as wide as DomainNet's by a ResNet-50: 4 GB that stay in their file."""
+"""A short run on embeddings of the size of DomainNet's by a ResNet-50: 4 GB, memory-mapped."""
 
 import os
 import shutil
@@ -44,7 +44,7 @@ def write_embeddings(path: Path, rows: int, classes: int = CLASSES, features: in
 
 
 def short_fit(path: str, head: str) -> None:
-    """What is measured: loading, both stages with BoDA's statistics, evaluations and the graph at the end."""
+    """What is measured: loading, both stages with BoDA's statistics, evaluation, and the final graph."""
     spec = RunSpec(dataset=path, algorithm="boda", backbone=head, second_stage="retrain", steps=10, evaluations=1)
     fit(spec, Path(path).with_suffix(f".{head}"))
 
@@ -62,7 +62,7 @@ def run() -> list[Row]:
 
 
 def _extrapolated(path: Path, head: str) -> float:
-    """From two smaller files, for what does not fit into memory grows with the rows."""
+    """Extrapolated linearly from two smaller files."""
     fewer, more = (_peak(path, rows, head) for rows in (QUICK_ROWS // 2, QUICK_ROWS))
     return more + max(0.0, more - fewer) * (ROWS - QUICK_ROWS) / (QUICK_ROWS - QUICK_ROWS // 2)
 
@@ -84,5 +84,5 @@ def growth() -> list[dict[str, float]]:
 def _peak(path: Path, rows: int, head: str, classes: int = CLASSES, features: int = FEATURES) -> float:
     write_embeddings(path, rows, classes, features)
     usage = usage_of("bench.memory", "short_fit", str(path), head)
-    shutil.rmtree(path.with_suffix(f".{head}"))  # another file of this name is another run
+    shutil.rmtree(path.with_suffix(f".{head}"))  # the next file of this name is another run
     return usage.anonymous

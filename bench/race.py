@@ -1,8 +1,8 @@
-"""Many short trials on vectors: what one costs before its first step, and five of them trained side by side.
+"""Short trials on vectors: the cost of one before its first step, and of five trained as one stacked network.
 
-The network, batches and features are those of a race on 1,280 features of four domains. Side by side, five networks
-are one stacked network (`torch.func`) that sees the same batches, with one fused Adam for all; one after the other they
-have the same Adam each. A ratio above its limit would mean that stacking has become worth it (docs/decisions/race.md).
+The network, batches and features are those of a race on 1,280 features of four domains. The stacked network
+(`torch.func`) sees the same batches, with one fused Adam; one after another, each network has its own. A ratio above
+its limit would mean that stacking has become worthwhile (docs/decisions/race.md).
 """
 
 import tempfile
@@ -27,7 +27,7 @@ TRIALS, STEPS = 5, 20
 
 
 def start_up(folder: Path) -> float:
-    """Median seconds from a job to the end of its first step, in a worker that has the data already."""
+    """Median seconds from a job to the end of its first step, with the data already loaded."""
     save_separable(folder / "vectors.npz", np.full((4, 10), 50), num_features=1280)
     store, seconds = Store(folder / "sweep"), []
     for seed in range(12):

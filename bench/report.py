@@ -1,4 +1,4 @@
-"""Layout and drawing of as many pairs as DomainNet has; the page of 2,000 runs, from their folders to the file."""
+"""Layout and drawing of as many pairs as DomainNet has; the report of 2,000 runs."""
 
 import dataclasses
 import os
@@ -40,7 +40,7 @@ def run() -> list[Row]:
 
 
 def transferability(classes: int) -> np.ndarray:
-    """Distances between pairs that differ by class, by domain, and by chance, on top of what samples are spread."""
+    """Distances between pairs with class, domain and random effects, plus the spread of samples."""
     generator = np.random.default_rng(0)
     sizes = (4.0, (1, classes)), (1.5, (DOMAINS, 1)), (1.5, (DOMAINS, classes))
     means = sum(scale * generator.standard_normal((*shape, FEATURES)) for scale, shape in sizes).reshape(-1, FEATURES)
@@ -56,7 +56,7 @@ def _layout(classes: int) -> Row:
 
 
 def _drawing(folder: Path, classes: int) -> list[Row]:
-    """The pairs at each of eleven evaluations, in a browser, from the opening of the page until the marks are there."""
+    """The pairs at eleven evaluations, in a browser, from opening the page until the marks are drawn."""
     from selenium import webdriver
 
     generator, counts = np.random.default_rng(0), np.full((DOMAINS, classes), 20)

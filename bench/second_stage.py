@@ -1,8 +1,7 @@
 """A second stage of 5,000 steps on 2,533 photos, each embedded once, or with the backbone in every step, at 224 pixels.
 
-The parts are measured (embedding 32 images; a step on features; a step that sends 4 × 24 images through the frozen
-backbone first), and the stage is put together from them. Decoding and evaluation, which the peers also repeat, are
-left out.
+The time is computed from its parts: embedding 32 images; a step on features; a step with 4 × 24 images through the
+frozen backbone. Decoding and evaluation are excluded.
 """
 
 from functools import partial

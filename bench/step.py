@@ -1,4 +1,4 @@
-"""A training step of every algorithm beside one of `erm`: small CNN, 3 × 24 images, limits by the passes it needs."""
+"""A training step of every algorithm relative to `erm`: small CNN, 3 × 24 images, limits by the number of passes."""
 
 from functools import partial
 
