@@ -1,1 +1,1 @@
-"""Speed and memory relative to a stated baseline: `python -m bench [--quick] [NAME ...]` from the root."""
+"""Speed and memory relative to reference implementations: `python -m bench [--quick] [NAME ...]` from the root."""

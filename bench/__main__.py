@@ -1,4 +1,4 @@
-"""Run the benchmarks of this folder, print one table, and fail where a ratio misses its limit by more than 20 %."""
+"""Run the benchmarks of this folder, print one table, and fail if a limit is missed by more than 20 %."""
 
 import argparse
 import json
@@ -20,20 +20,22 @@ TOLERANCE = 0.2
 def main() -> int:
     names = sorted(m.name for m in pkgutil.iter_modules([str(Path(__file__).parent)]) if not m.name.startswith("_"))
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(names)} (default: all)")
-    parser.add_argument("--quick", action="store_true", help="smaller data where the full size takes minutes")
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="also write the rows to a file, with the machine's load"
+        "names", nargs="*", metavar="NAME", help=f"benchmarks to run: {', '.join(names)} (default: all)"
+    )
+    parser.add_argument("--quick", action="store_true", help="use smaller data where the full size takes minutes")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="also write the rows to a file, with the load of the machine"
     )
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(names):
-        parser.error(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+        parser.error(f"unknown benchmark {', '.join(sorted(unknown))}; choose from {', '.join(names)}")
     if arguments.quick:
         os.environ["CROSSTAIL_BENCH"] = "quick"
 
     console = Console(width=min(80, Console().width))
     table = Table(box=None, pad_edge=False)
-    for header in ("", "ours", "against", "ratio", "limit", ""):
+    for header in ("", "ours", "reference", "ratio", "limit", ""):
         table.add_column(header, justify="right" if header in ("ours", "ratio") else "left")
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load > 0.5 * cores:
@@ -52,12 +54,12 @@ def main() -> int:
     console.print(table)
     failed = [row for row in rows if row.misses_by > TOLERANCE]
     for row in failed:
-        console.print(f"{row.name}: {row.misses_by:.0%} beyond its limit")
+        console.print(f"{row.name}: {row.misses_by:.0%} over its limit")
     return 1 if failed else 0
 
 
 def rows_of(name: str) -> list[Row]:
-    """Run a benchmark in its own process: threads and memory left by another one change ratios by a fifth."""
+    """Run a benchmark in its own process: threads and memory left over from another one change ratios by a fifth."""
     program = "import json; from dataclasses import asdict; from bench import {0}; "
     program += "print(json.dumps([asdict(row) for row in {0}.run()]))"
     command = [sys.executable, "-c", program.format(name)]

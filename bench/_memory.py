@@ -1,4 +1,4 @@
-"""Peak memory of a function, in its own process.
+"""Peak memory of a function, measured in its own process.
 
 `python -m bench._memory MODULE FUNCTION [ARGUMENT ...]` calls it with these strings and prints a JSON object.
 """
@@ -17,10 +17,10 @@ STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 @dataclass(frozen=True)
 class Usage:
-    """Memory of a function beyond what the process had before, and its duration."""
+    """Memory that a function used on top of what the process held before, and its duration."""
 
-    resident: float  # MiB, the exact peak, mapped files included
-    anonymous: float  # MiB, without mapped files, sampled every few milliseconds
+    resident: float  # MiB, exact peak including mapped files
+    anonymous: float  # MiB, without mapped files, sampled every 2 ms
     seconds: float
 
 
@@ -41,7 +41,7 @@ def _kibibytes(field: str) -> int:
 
 
 def main(module: str, function: str, *arguments: str) -> None:
-    """Measure and print."""
+    """Measure a function and print its usage."""
     target = getattr(import_module(module), function)
     RESET.write_text("5")  # resets the peak to the current resident size
     resident, anonymous = _kibibytes("VmRSS"), _kibibytes("RssAnon")

@@ -1,4 +1,4 @@
-"""What a benchmark reports: a measurement, its baseline, and a limit."""
+"""What a benchmark reports: a measurement, its reference, and its limit."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Row:
-    """A ratio to a peer with its limit; without a ratio, the limit applies to the measurement itself."""
+    """A ratio to a reference, with its limit; without a ratio, the limit applies to the measurement itself."""
 
     name: str
     ours: float
@@ -14,15 +14,15 @@ class Row:
     ratio: float | None
     limit: float
     sense: Literal["at most", "at least"] = "at most"
-    unit: Literal["s", "MiB"] = "s"  # of ours; seconds are medians
+    unit: Literal["s", "MiB"] = "s"  # unit of `ours`; seconds are medians
 
     @property
     def ok(self) -> bool:
-        """Whether the limit is kept."""
+        """Whether the measurement is within its limit."""
         return self.misses_by <= 0
 
     @property
     def misses_by(self) -> float:
-        """Excess over the limit, relative to it; negative if the limit is kept."""
+        """Excess over the limit as a share of the limit; negative within the limit."""
         excess = (self.ours if self.ratio is None else self.ratio) / self.limit - 1
         return excess if self.sense == "at most" else -excess

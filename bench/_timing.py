@@ -1,4 +1,4 @@
-"""Median times of callables that take turns, so that machine load affects all of them equally."""
+"""Median times of several functions that take turns, so that machine load affects all of them alike."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -8,10 +8,10 @@ import torch
 
 
 def interleave(functions: Mapping[str, Callable[[], object]], repeats: int, threads: int = 1) -> dict[str, float]:
-    """Median seconds of each function over `repeats` rounds after a warm-up, by default on one thread.
+    """Median seconds of each function over `repeats` rounds, after a warm-up round.
 
-    With several threads, every parallel operation waits for a core that is busy elsewhere, and the ratio would measure
-    the number of operations, not the work.
+    One thread is the default: with several, each parallel operation waits for the busiest core, and the ratio then
+    reflects the number of operations rather than the amount of work.
     """
     torch.set_num_threads(threads)
     seconds: dict[str, list[float]] = {name: [] for name in functions}

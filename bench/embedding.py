@@ -1,8 +1,8 @@
-"""From JPEG files to the features of a pretrained network, compared with eager PyTorch.
+"""From JPEG files to features of a pretrained network, compared with the usual recipe in eager PyTorch.
 
-Real photos, EfficientNet-Lite0 at 224 pixels, on two cores. The peer opens each photo with PIL, crops it with
-torchvision, and runs timm's network on batches of 32. Ours starts with an empty feature cache; the export to ONNX,
-done once per network, does not count.
+Real photos, EfficientNet-Lite0 at 224 pixels, two cores. The reference opens each photo with PIL, crops it with
+torchvision, and runs timm's network on 32 photos at a time. Ours starts with an empty feature cache each
+time; the export to ONNX is not timed, because it is done once per network.
 """
 
 import os
@@ -32,7 +32,7 @@ def run() -> list[Row]:
     shared = Path(os.environ.get("CROSSTAIL_SHARED", Path(__file__).parents[2] / "shared"))
     photos = shared / "data/office-caltech10"
     if not photos.is_dir():
-        return []  # the photos are not available
+        return []  # real photos are not available
     quick = os.environ.get("CROSSTAIL_BENCH") == "quick"
     dataset = load_folder(photos)
     dataset = dataset.keep(np.linspace(0, len(dataset) - 1, 64 if quick else 128).astype(int))
@@ -61,7 +61,7 @@ def run() -> list[Row]:
 
 
 def _ours(dataset: DomainDataset, backbone: backbones.Backbone, worth: int) -> bool:
-    """Embed all photos without cached features; returns whether there is an ONNX export."""
+    """Embed all photos without cached features, with ONNX from `worth` images on; return whether an export exists."""
     cache = Path(os.environ["CROSSTAIL_CACHE"])
     shutil.rmtree(cache / "features", ignore_errors=True)
     exported = cache / "onnx"

@@ -28,7 +28,7 @@ def write_features(path: Path, rows: int) -> None:
 
 
 def build(path: str, rows: str) -> None:
-    """What is measured: the graph of the first rows of a memory-mapped file."""
+    """The measured function: map the first rows read-only and compute their graph."""
     torch.set_num_threads(2)
     z = np.memmap(path, np.float32, "r", shape=(int(rows), FEATURES))
     pair = np.random.default_rng(1).permutation(int(rows)) % (DOMAINS * CLASSES)
@@ -39,13 +39,13 @@ def build(path: str, rows: str) -> None:
 
 
 def available_memory() -> int:
-    """Bytes, including the page cache."""
+    """Available memory in bytes, including the page cache."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
 
 
 def seconds_of_the_product(rows: int) -> float:
-    """The unavoidable matrix product, every row with every centroid, timed on a slice."""
+    """Seconds of the unavoidable matrix product, every row with every centroid, extrapolated from a slice."""
     z, centroids = torch.randn(CHUNK, FEATURES), torch.randn(DOMAINS * CLASSES, FEATURES)
     return interleave({"product": lambda: z @ centroids.T}, repeats=5)["product"] * rows / CHUNK
 
@@ -54,7 +54,7 @@ def run() -> list[Row]:
     rows = QUICK_ROWS if os.environ.get("CROSSTAIL_BENCH") == "quick" else ROWS
     with tempfile.TemporaryDirectory() as folder:
         free = shutil.disk_usage(folder).free
-        # The file should also fit into the page cache, or the disk would be timed.
+        # The file must fit into the page cache, or we would time the disk.
         rows = min(rows, int(0.6 * min(free, available_memory())) // (4 * FEATURES))
         path = Path(folder, "features.bin")
         write_features(path, rows)
@@ -67,6 +67,6 @@ def run() -> list[Row]:
     growth = usage.anonymous / smaller.anonymous
     return [
         Row(name, usage.seconds, "one matrix product", usage.seconds / floor, 2.0),
-        Row(name, usage.anonymous, "(peak beside them)", None, 1536, unit="MiB"),
+        Row(name, usage.anonymous, "(peak, features excluded)", None, 1536, unit="MiB"),
         Row(name, usage.anonymous, f"graph of {fewer:,}", growth, 1.2, unit="MiB"),
     ]

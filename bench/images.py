@@ -1,8 +1,8 @@
-"""From JPEG files to augmented batches, compared with PIL, torchvision per sample, and a loader per domain.
+"""From JPEG files to an augmented batch, compared with PIL, torchvision per sample and a loader per domain.
 
-Real photos of four domains in batches of 4 × 24, with the same number of workers: processes there, threads here. The
-peer is DomainBed's: `Image.open`, `torchvision.transforms` per sample, an infinite `DataLoader` per domain. Both are
-measured in steady state, in turns; our batches are also normalised in the main thread, as backbones do.
+Real photos of four domains in batches of 4 × 24, with the same number of workers: processes for the reference, threads
+for ours. The reference is DomainBed's: `Image.open`, `torchvision.transforms` on each sample, an endless `DataLoader`
+per domain. Both take turns and are timed after a warm-up. Our time includes scaling the batch, as backbones do.
 """
 
 import os
@@ -37,14 +37,14 @@ def _batches(steps: int, repeats: int) -> list[Row]:
     shared = Path(os.environ.get("CROSSTAIL_SHARED", Path(__file__).parents[2] / "shared"))
     photos = shared / "data/office-caltech10"
     if not photos.is_dir():
-        return []  # the photos are not available
+        return []  # real photos are not available
     dataset = load_folder(photos)
     files = dataset.x
     assert isinstance(files, ImageFiles)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         cached = dataset.with_x(files.cached(folder=Path(folder)))
-        for _ in _ours(cached, WARM_UP + steps, workers=2):  # filling the cache does not count
+        for _ in _ours(cached, WARM_UP + steps, workers=2):  # fill the cache before timing
             pass
         for workers in (1, dataset.num_domains):
             seconds = _take_turns(
@@ -65,8 +65,8 @@ def _batches(steps: int, repeats: int) -> list[Row]:
 
 
 def _take_turns(streams: dict[str, Callable[[], Iterator[Tensor]]], steps: int, repeats: int) -> dict[str, float]:
-    """Median seconds per batch of each stream, reopened and warmed up for each turn."""
-    torch.set_num_threads(1)  # as in the processes of a DataLoader
+    """Median seconds per batch of each stream; a stream is reopened and warmed up in each round."""
+    torch.set_num_threads(1)  # as in the worker processes of a DataLoader
     seconds: dict[str, list[float]] = {name: [] for name in streams}
     for _ in range(repeats):
         for name, make in streams.items():
@@ -88,7 +88,7 @@ def _ours(dataset: DomainDataset, steps: int, workers: int) -> Iterator[Tensor]:
 
 
 class _Photos(Dataset[Tensor]):
-    """The photos of one domain, augmented as in DomainBed."""
+    """Photos of one domain with DomainBed's augmentation."""
 
     def __init__(self, root: Path, paths: list[str]) -> None:
         self.root = root
@@ -123,7 +123,7 @@ def _peer(dataset: DomainDataset, files: ImageFiles, processes: int) -> Iterator
 
 
 def _listing(count: int) -> list[Row]:
-    """List files; DomainNet has ten times as many."""
+    """Time the listing of a folder with a tenth of the files of DomainNet."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for d in range(6):

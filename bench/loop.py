@@ -1,8 +1,8 @@
-"""Our loop compared with a bare one in plain PyTorch, and with the reference implementation's way to train BoDA.
+"""Our training loop compared with a bare PyTorch loop, and with the way other public code trains BoDA.
 
-The bare loop has the same batches (from torch's random permutations), network, Adam and number of steps, without
-evaluation or checkpoints. The reference makes a forward pass per domain, and one over the whole training set every
-120 steps for the centroids.
+The bare loop has the same batch size, network, optimizer and number of steps; it neither evaluates nor saves anything.
+The peers' way makes one forward pass per domain, and a pass over the whole training set every 120 steps for the
+centroids.
 """
 
 import tempfile
@@ -19,17 +19,19 @@ from crosstail import algorithms, backbones
 from crosstail.algorithms import Task
 from crosstail.data import DomainBatches, DomainDataset, to_input
 from crosstail.losses import boda_loss
+from crosstail.training import RunSpec
 from crosstail.training.devices import Devices, fabric_of
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import train
 
 CLASSES = 10
-WIDTH = {"small_cnn": 32, "mlp": None}  # half the paper's, to afford more steps per evaluation
+# Half the paper's width allows four times the steps, so that the one evaluation at the end weighs less.
+WIDTH = {"small_cnn": 32, "mlp": None}
 REFRESH = 120
 
 
 def make(shape: tuple[int, ...], domains: int, each: int) -> DomainDataset:
-    """Random inputs, with one validation sample per pair."""
+    """Random inputs, all for training except one per pair for validation."""
     rng = np.random.default_rng(0)
     size = domains * each
     image = len(shape) == 3
@@ -41,31 +43,23 @@ def make(shape: tuple[int, ...], domains: int, each: int) -> DomainDataset:
 
 
 def ours(name: str, dataset: DomainDataset, backbone: str, batch_size: int, steps: int) -> Callable[[], object]:
-    """`train`, as called by `crosstail fit`, with a single evaluation on a few samples."""
+    """`train` as `crosstail fit` calls it, with a single evaluation at the end on a few samples."""
     shape = (3, *dataset.x.shape[1:3]) if dataset.is_image else dataset.x.shape[1:]
     task = Task(torch.from_numpy(dataset.counts("train")))
+    spec = RunSpec(dataset="bench", algorithm=name, steps=steps, batch_size=batch_size, evaluations=1)
 
     def run() -> None:
         torch.manual_seed(0)
         algorithm = algorithms.build(name, backbones.build(backbone, shape, WIDTH[backbone]), task)
         with tempfile.TemporaryDirectory() as folder:
-            train(
-                algorithm,
-                dataset,
-                steps=steps,
-                batch_size=batch_size,
-                seed=0,
-                evaluations=1,
-                stage=1,
-                folder=RunFolder(Path(folder)),
-                fabric=fabric_of(Devices(), "32"),
-            )
+            fabric = fabric_of(Devices(), spec.precision)
+            train(algorithm, dataset, spec, stage=1, folder=RunFolder(Path(folder)), fabric=fabric)
 
     return run
 
 
 def bare(dataset: DomainDataset, backbone: str, batch_size: int, steps: int) -> Callable[[], object]:
-    """A minimal training loop."""
+    """The same training as a minimal PyTorch loop."""
     shape = (3, *dataset.x.shape[1:3]) if dataset.is_image else dataset.x.shape[1:]
     rows = dataset.rows("train")
     parts = [torch.from_numpy(rows[dataset.domain[rows] == d]) for d in range(dataset.num_domains)]
@@ -90,7 +84,7 @@ def bare(dataset: DomainDataset, backbone: str, batch_size: int, steps: int) -> 
 
 
 def peers_boda(dataset: DomainDataset, backbone: str, batch_size: int, steps: int) -> Callable[[], object]:
-    """A forward pass per domain, and a pass over the training set for the centroids, in proportion to the steps."""
+    """One forward pass per domain, and a share of a full pass for the centroids in proportion to the steps."""
     shape = (3, *dataset.x.shape[1:3])
     counts = torch.from_numpy(dataset.counts("train"))
     batches = DomainBatches(dataset, batch_size=batch_size)

@@ -1,4 +1,4 @@
-"""`boda_loss` at DomainNet's shape (6 domains, 345 classes, 2,048 features, batches of 24 per domain)."""
+"""`boda_loss` at DomainNet's shape: 6 domains, 345 classes, 2,048 features, batches of 24 per domain."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -25,7 +25,7 @@ def counts() -> Tensor:
 
 
 def plain_boda_loss(z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, counts: Tensor) -> Tensor:
-    """A direct implementation of equation (3): `torch.cdist`, and masks for the positives and the sample's own pair."""
+    """Equation (3) in its direct form: `torch.cdist` and masks for the positives and the sample's own pair."""
     num_domains, num_classes, _ = centroids.shape
     pair_domain = torch.arange(num_domains).repeat_interleave(num_classes)
     pair_class = torch.arange(num_classes).repeat(num_domains)
@@ -40,7 +40,7 @@ def plain_boda_loss(z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, cou
 
 
 def mahalanobis_step(covariance: Literal["diagonal", "low_rank"]) -> None:
-    """A training step: update the statistics, invert them, loss, gradient."""
+    """The work of a training step: update the statistics from the batch, invert them, loss, gradient."""
     criterion = BoDALoss(DOMAINS, CLASSES, FEATURES, counts(), covariance=covariance)
     for _ in range(2):
         criterion(*batch()).backward()

@@ -1,4 +1,4 @@
-"""A short run on embeddings of the size of DomainNet's by a ResNet-50: 4 GB, memory-mapped."""
+"""Peak memory of a short run on 4 GB of embeddings, the size of DomainNet through a ResNet-50."""
 
 import os
 import shutil
@@ -16,8 +16,6 @@ from crosstail.training.fit import fit
 DOMAINS, CLASSES, FEATURES = 6, 345, 2048
 ROWS, QUICK_ROWS = 500_000, 100_000
 CHUNK = 8_192
-
-
 GROWTH = {
     "samples": (12_500, 25_000, 50_000, 100_000),
     "classes": (43, 86, 172, 345),
@@ -26,7 +24,7 @@ GROWTH = {
 
 
 def write_embeddings(path: Path, rows: int, classes: int = CLASSES, features: int = FEATURES) -> None:
-    """An .npz file as `crosstail embed` writes it, a chunk at a time."""
+    """Write an .npz file like `crosstail embed` does, a chunk at a time."""
     generator = np.random.default_rng(0)
     pair = generator.permutation(rows) % (DOMAINS * classes)
     small = {
@@ -44,7 +42,7 @@ def write_embeddings(path: Path, rows: int, classes: int = CLASSES, features: in
 
 
 def short_fit(path: str, head: str) -> None:
-    """What is measured: loading, both stages with BoDA's statistics, evaluation, and the final graph."""
+    """The measured function: loading, both stages with BoDA's statistics, evaluations, and the graph at the end."""
     spec = RunSpec(dataset=path, algorithm="boda", backbone=head, second_stage="retrain", steps=10, evaluations=1)
     fit(spec, Path(path).with_suffix(f".{head}"))
 
@@ -57,18 +55,18 @@ def run() -> list[Row]:
         for head in ("mlp", "identity"):
             peak = _extrapolated(path, head) if quick else _peak(path, ROWS, head)
             name = f"fit {head} on {ROWS:,} × {FEATURES:,}"
-            found.append(Row(name, peak, "(peak beside the file)", None, 2048, unit="MiB"))
+            found.append(Row(name, peak, "(peak, file excluded)", None, 2048, unit="MiB"))
     return found
 
 
 def _extrapolated(path: Path, head: str) -> float:
-    """Extrapolated linearly from two smaller files."""
+    """Extrapolate linearly in the number of rows, from two smaller files."""
     fewer, more = (_peak(path, rows, head) for rows in (QUICK_ROWS // 2, QUICK_ROWS))
     return more + max(0.0, more - fewer) * (ROWS - QUICK_ROWS) / (QUICK_ROWS - QUICK_ROWS // 2)
 
 
 def growth() -> list[dict[str, float]]:
-    """Peaks of the linear head, with one size varied at a time around 25,000 samples of DomainNet's shape."""
+    """Peaks with a linear head; one size is varied at a time, starting from 25,000 samples at DomainNet's shape."""
     usual, found = {"samples": 25_000, "classes": CLASSES, "features": FEATURES}, []
     with tempfile.TemporaryDirectory() as folder:
         for name, values in GROWTH.items():
@@ -84,5 +82,5 @@ def growth() -> list[dict[str, float]]:
 def _peak(path: Path, rows: int, head: str, classes: int = CLASSES, features: int = FEATURES) -> float:
     write_embeddings(path, rows, classes, features)
     usage = usage_of("bench.memory", "short_fit", str(path), head)
-    shutil.rmtree(path.with_suffix(f".{head}"))  # the next file of this name is another run
+    shutil.rmtree(path.with_suffix(f".{head}"))  # the next file has the same name but other data
     return usage.anonymous

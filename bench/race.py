@@ -1,13 +1,14 @@
-"""Short trials on vectors: the cost of one before its first step, and of five trained as one stacked network.
+"""Short trials on vectors: the time before the first step, and five trials in sequence or side by side.
 
-The network, batches and features are those of a race on 1,280 features of four domains. The stacked network
-(`torch.func`) sees the same batches, with one fused Adam; one after another, each network has its own. A ratio above
-its limit would mean that stacking has become worthwhile (docs/decisions/race.md).
+Network, batches and features are those of a race on 1,280 features from four domains. Side by side, five networks
+are stacked into one (`torch.func`) with one fused Adam; in sequence, each has a fused Adam of its own. A ratio above
+the limit would mean that stacking has become worthwhile (docs/decisions/race.md).
 """
 
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -21,17 +22,19 @@ from bench._timing import interleave
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, execute
 from crosstail.testing import save_separable
-from crosstail.training.spec import RunSpec
+from crosstail.training import RunSpec
+from crosstail.training.resolve import resolve
 
 TRIALS, STEPS = 5, 20
 
 
 def start_up(folder: Path) -> float:
-    """Median seconds from a job to the end of its first step, with the data already loaded."""
+    """Median seconds from receiving a job to the end of its first step, with the data already in memory."""
     save_separable(folder / "vectors.npz", np.full((4, 10), 50), num_features=1280)
+    shared = resolve(RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", steps=1, evaluations=1))
     store, seconds = Store(folder / "sweep"), []
     for seed in range(12):
-        spec = RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", seed=seed, steps=1, evaluations=1)
+        spec = replace(shared, seed=seed)
         first: list[float] = []
 
         def stepped(times: list[float] = first) -> bool:

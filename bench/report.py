@@ -1,4 +1,4 @@
-"""Layout and drawing of as many pairs as DomainNet has; the report of 2,000 runs."""
+"""Layout and drawing of as many pairs as DomainNet has, and the report on 2,000 runs."""
 
 import dataclasses
 import os
@@ -40,7 +40,7 @@ def run() -> list[Row]:
 
 
 def transferability(classes: int) -> np.ndarray:
-    """Distances between pairs with class, domain and random effects, plus the spread of samples."""
+    """Distances between pairs with effects of class, domain and pair, plus the spread of the samples."""
     generator = np.random.default_rng(0)
     sizes = (4.0, (1, classes)), (1.5, (DOMAINS, 1)), (1.5, (DOMAINS, classes))
     means = sum(scale * generator.standard_normal((*shape, FEATURES)) for scale, shape in sizes).reshape(-1, FEATURES)
@@ -56,7 +56,7 @@ def _layout(classes: int) -> Row:
 
 
 def _drawing(folder: Path, classes: int) -> list[Row]:
-    """The pairs at eleven evaluations, in a browser, from opening the page until the marks are drawn."""
+    """The pairs at eleven evaluations in a browser, from opening the page until the marks are drawn."""
     from selenium import webdriver
 
     generator, counts = np.random.default_rng(0), np.full((DOMAINS, classes), 20)

@@ -1,7 +1,8 @@
-"""A second stage of 5,000 steps on 2,533 photos, each embedded once, or with the backbone in every step, at 224 pixels.
+"""A second stage of 5,000 steps on 2,533 photos at 224 pixels: features computed once, or in every step.
 
-The time is computed from its parts: embedding 32 images; a step on features; a step with 4 × 24 images through the
-frozen backbone. Decoding and evaluation are excluded.
+The parts are measured (embedding 32 images, a step on features, a step that sends 4 × 24 images through the frozen
+backbone first), and the time of the stage is computed from them. Decoding and evaluation are left out, although the
+reference repeats those too.
 """
 
 from functools import partial

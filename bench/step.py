@@ -1,4 +1,4 @@
-"""A training step of every algorithm relative to `erm`: small CNN, 3 × 24 images, limits by the number of passes."""
+"""A training step of each algorithm compared with `erm`: small CNN, 3 × 24 images; limits scale with its passes."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ from crosstail import algorithms, backbones
 from crosstail.algorithms import Task
 from crosstail.data import DomainBatch
 
-OURS = 1.05  # BoDA's term and its statistics cost hardly anything beside a CNN
+OURS = 1.05  # BoDA's term and statistics are cheap compared with a CNN
 OTHERS = 1.15
 
 

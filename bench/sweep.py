@@ -1,4 +1,4 @@
-"""Many short runs on vectors: two workers against one, the cost of a trial and of the store, reading 10,000 results."""
+"""Many short runs on vectors: two workers compared with one, overhead of trials and store, reading 10,000 results."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from statistics import median
 
-from msgspec import structs
+import msgspec
 
 from bench._rows import Row
 from crosstail.storage import write_json
@@ -24,6 +24,7 @@ from crosstail.sweep.worker import Job, execute
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
+from crosstail.training.resolve import resolve
 
 PARTS = 3
 METHODS = ("erm", "coral", "boda", "boda:retrain", "da")
@@ -34,7 +35,7 @@ def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         save_separable(folder / "vectors.npz", [[100, 30, 10, 5], [5, 10, 30, 100], [20, 20, 20, 20]], num_features=128)
-        shared = RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", steps=100 if quick else 400)
+        shared = resolve(RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", steps=100 if quick else 400))
         return [
             _workers(folder, shared, "local", 1.8, trials=12 if quick else 40),
             _workers(folder, shared, "ray", 1.6, trials=12 if quick else 40),
@@ -44,7 +45,7 @@ def run() -> list[Row]:
 
 
 def _workers(folder: Path, shared: RunSpec, name: str, limit: float, trials: int) -> Row:
-    """In alternating parts; starting the workers, which happens once per sweep, does not count."""
+    """Speed-up by a second worker, measured in alternating parts. Starting the workers is not timed."""
     plan = make(shared, ["erm"], trials=trials)
     jobs = [Job(spec) for hparams in plan.drawn["erm"] for spec in plan.runs("erm", hparams)]
     warm_up = [Job(replace(shared, steps=1, seed=seed)) for seed in range(4)]
@@ -88,19 +89,18 @@ def _one_trial(folder: Path, shared: RunSpec) -> list[Row]:
 
 
 def _reading(folder: Path, shared: RunSpec, count: int) -> list[Row]:
-    """Complete commands, including the start of Python."""
+    """Time whole commands, including the start of Python."""
     result = fit(replace(shared, steps=1), folder / "result").result
     place = folder / "many"
     plan = make(shared, METHODS, trials=count // len(METHODS), seeds=1)
     Store(place).add(plan)
     for method in plan.methods:
-        for trial, hparams in enumerate(plan.drawn[method]):
+        for number, hparams in enumerate(plan.drawn[method]):
             (spec,) = plan.runs(method, hparams)
             (place / "runs" / spec.key).mkdir(parents=True)
-            validation = structs.replace(result.validation, pair_average=trial / count)
-            write_json(
-                place / "runs" / spec.key / "result.json", structs.replace(result, spec=spec, validation=validation)
-            )
+            validation = msgspec.structs.replace(result.validation, pair_average=number / count)
+            written = msgspec.structs.replace(result, spec=spec, validation=validation)
+            write_json(place / "runs" / spec.key / "result.json", written)
     index, rows = place / "index.jsonl", []
     for verb in ("status", "select"):
         for what, prepare in (("no index yet", lambda: index.unlink(missing_ok=True)), ("index", lambda: None)):

@@ -33,17 +33,17 @@ COMMANDS = [
     "report sweep --out report-sweep",
 ]
 KEPT = {
-    "labels-uniform": "report-labels/figures/labels-digits-uniform.png",
-    "labels-forward": "report-labels/figures/labels-digits-forward-57.png",
-    "labels-opposite": "report-labels/figures/labels-digits-forward-57-backward-57-uniform.png",
-    "graphs": "report-labels/figures/graphs.png",
-    "matrix": "report-labels/figures/matrix-1.png",
-    "discrepancy": "report-labels/figures/discrepancy-0.png",
-    "ratio": "report-labels/figures/ratio-0.png",
-    "separation": "report-sweep/figures/separation-digits.png",
-    "transferability": "report-sweep/figures/transferability-digits.png",
-    "gain": "report-sweep/figures/gain-digits.png",
-    "curves": "report-sweep/figures/curves-digits.png",
+    "labels-uniform": "report-labels/charts/labels-digits-uniform.png",
+    "labels-forward": "report-labels/charts/labels-digits-forward-57.png",
+    "labels-opposite": "report-labels/charts/labels-digits-forward-57-backward-57-uniform.png",
+    "graphs": "report-labels/charts/graphs.png",
+    "matrix": "report-labels/charts/matrix-1.png",
+    "discrepancy": "report-labels/charts/discrepancy-0.png",
+    "ratio": "report-labels/charts/ratio-0.png",
+    "separation": "report-sweep/charts/separation-digits.png",
+    "transferability": "report-sweep/charts/transferability-digits.png",
+    "gain": "report-sweep/charts/gain-digits.png",
+    "curves": "report-sweep/charts/curves-digits.png",
 }
 
 parser = argparse.ArgumentParser(description=__doc__)

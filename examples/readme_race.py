@@ -46,5 +46,5 @@ lines = [
 for row, cells in zip(race.leaderboard, table.rows, strict=True):
     lines.append(f"| `{cells[0]}` | {row.family} | {' | '.join(cells[1:])} |")
 lines += [f"\nLeft out: {why}" for why in record["left_out"].values()]
-lines += [f"\nFailed: {failed.algorithm}, {failed.run}: {failed.error}" for failed in race.failed]
+lines += [f"\nFailed: {failed.method}, {failed.run}: {failed.error}" for failed in race.failed]
 (docs / "results" / f"race-{name}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")

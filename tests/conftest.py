@@ -1,4 +1,4 @@
-"""For all tests: a cache of their own, and one thread."""
+"""Fixtures for all tests: a separate cache, and one thread."""
 
 import os
 from collections.abc import Iterator

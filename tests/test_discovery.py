@@ -1,4 +1,4 @@
-"""The file is the registration: names, what stays hidden, and what an unknown name is told."""
+"""The file is the registration: names, hidden files, and the error for an unknown name."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What the documentation shows works: code runs, commands have the options, links lead somewhere, the site is whole."""
+"""The documentation works: code runs, commands and options exist, links resolve, and the site builds."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""The examples of other training loops run, with few lines more than the plain loop, and gain from them."""
+"""The example training loops run, take few extra lines for the BoDA loss, and gain from it."""
 
 import os
 import re

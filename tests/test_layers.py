@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -155,7 +156,7 @@ class Calls:
     """The calls into Crosstail of one thread: functions in the order of their first call, and stacks of rooms."""
 
     def __init__(self) -> None:
-        self.functions: dict[str, None] = {}
+        self.functions = Counter[str]()
         self.stacks: dict[tuple[str, ...], str] = {}  # with the function that was called
         self._stack: list[tuple[str, ...]] = [()]
 
@@ -172,7 +173,7 @@ class Calls:
         place = file.removeprefix(f"{ROOT}/")
         room = place.partition("/")[0].removesuffix(".py")
         called = f"{place}:{frame.f_code.co_qualname}"
-        self.functions.setdefault(called)
+        self.functions[called] += 1
         if room in BELOW_ALL or place in PROGRESS or (rooms and rooms[-1] == room):
             return rooms
         self.stacks.setdefault((*rooms, room), called)
@@ -216,3 +217,15 @@ def test_the_page_tells_the_walk_as_it_is(calls: Calls) -> None:
     order = list(calls.functions)
     assert len(told) > 15 and set(told) <= set(order), sorted(set(told) - set(order))
     assert sorted(told, key=order.index) == told
+
+
+def test_data_are_loaded_split_and_hashed_once(calls: Calls) -> None:
+    load, split = "data/sources/load.py:load", "data/splits/protocols.py:split_by_protocol"
+    once = [load, split, "training/embedding.py:embed", "data/dataset.py:DomainDataset.checksum"]
+    assert [calls.functions[name] for name in once] == [1, 1, 1, 1]
+
+
+def test_what_is_in_memory_is_not_read_back_from_disk(calls: Calls) -> None:
+    assert not {"training/folder.py:RunFolder.result", "training/predictions.py:Predictions.load"} & set(
+        calls.functions
+    )

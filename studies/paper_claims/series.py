@@ -9,7 +9,7 @@ from studies.paper_claims.records import Records, distil, words
 from crosstail.sweep.drive import complete
 from crosstail.sweep.launchers._launcher import Launcher
 from crosstail.sweep.plan import Plan, draw
-from crosstail.sweep.select import Choice, choose
+from crosstail.sweep.select import SelectedTrial, choose
 from crosstail.sweep.store import Failure, Store
 from crosstail.sweep.worker import Job, inputs
 from crosstail.training import RunSpec
@@ -53,7 +53,7 @@ def plan_of(shared: RunSpec, entries: Sequence[str], unseen: tuple[str | None, .
     return Plan(shared=shared, methods=tuple(entries), unseen=unseen, trials=trials, seeds=seeds, drawn=drawn)
 
 
-def chosen(plan: Plan, entry: str, stage: int, records: Records) -> Choice:
+def chosen(plan: Plan, entry: str, stage: int, records: Records) -> SelectedTrial:
     """The trial that is best on validation at the end of a stage; test accuracy is not looked at."""
     failures = {key: Failure("error", r["failed"], 1) for key, r in records.runs.items() if "failed" in r}
     return choose(plan, entry, plan.drawn[entry], records.validation(stage), failures)
@@ -62,12 +62,7 @@ def chosen(plan: Plan, entry: str, stage: int, records: Records) -> Choice:
 def search(bench: Bench, plan: Plan, look: bool = False) -> None:
     """Every trial of a plan, then the best of each stage with all seeds."""
     trials = [plan.runs(entry, plan.drawn[entry][trial]) for trial in range(plan.trials) for entry in plan.methods]
-    bench.run(_by_data(plan, [spec for specs in trials for spec in specs]))
+    bench.run([spec for specs in trials for spec in specs])
     best = [chosen(plan, entry, stage, bench.records) for entry in plan.methods for stage in (1, 2)]
     finals = [plan.finals(choice.method, choice.hparams) for choice in best if choice.trial is not None]
-    bench.run(_by_data(plan, [spec for seeds in finals for specs in seeds for spec in specs]), look)
-
-
-def _by_data(plan: Plan, specs: Iterable[RunSpec]) -> list[RunSpec]:
-    """Runs on the same data one after the other: workers keep the data."""
-    return sorted(specs, key=lambda spec: plan.unseen.index(spec.unseen))
+    bench.run([spec for seeds in finals for specs in seeds for spec in specs], look)

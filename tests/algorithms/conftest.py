@@ -1,4 +1,4 @@
-"""For algorithms with an `update` of their own: tiny models and batches in float64, and an Adam written by hand."""
+"""Fixtures for algorithms that override `update`: tiny models and batches in float64, and a hand-written Adam."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""BoDA's term on top of another algorithm: the terms of both, the hyperparameters of both, and what cannot be."""
+"""BoDA combined with another algorithm: loss terms, hyperparameters, and invalid combinations."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Mixup: who is mixed with whom, how much, and the loss and its gradient against loops, in float64."""
+"""Mixup: partners, mixing weights, and the loss and its gradient against loops, in float64."""
 
 import pytest
 import torch

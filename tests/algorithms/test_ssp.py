@@ -1,4 +1,4 @@
-"""SSP: what it asks of images and of vectors, when it stops asking, and that a stopped run goes on as it would have."""
+"""SSP: the pretext tasks for images and vectors, when pretraining ends, and resuming during it."""
 
 import math
 
@@ -174,5 +174,5 @@ def test_a_run_that_is_stopped_while_it_learns_without_labels_ends_as_one_that_i
     whole, stopped = (RunFolder(tmp_path / name) for name in ("whole", "stopped"))
     expected, found = whole.load("model.pt"), stopped.load("model.pt")
     assert all(torch.equal(found[key], expected[key]) for key in expected)
-    assert [r["losses"] for r in stopped.records()] == [r["losses"] for r in whole.records()]
+    assert [r.losses for r in stopped.records()] == [r.losses for r in whole.records()]
     assert ["self_supervision" in r["losses"] for r in whole.records()] == [False, True, True, True, True, False]

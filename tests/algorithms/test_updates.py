@@ -1,4 +1,4 @@
-"""What the algorithms with an `update` of their own have in common."""
+"""Behaviour shared by the algorithms that override `update`."""
 
 from copy import deepcopy
 

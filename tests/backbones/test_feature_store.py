@@ -1,4 +1,4 @@
-"""Features by key: several writers, kills at any moment, and rows that are the right ones or none."""
+"""The feature store: several writers, kills at any moment, and no wrong row is ever returned."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Networks of timm: their weights from a file, a package or the hub, and their own resizing and scaling."""
+"""timm models: weights from a file, a package or the hub, and their own preprocessing."""
 
 import http.server
 import pickle

@@ -1,4 +1,4 @@
-"""crosstail embed, and frozen backbones with weights of one's own: from images to a model that predicts elsewhere."""
+"""crosstail embed, and frozen backbones with user-provided weights: from images to a portable model."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""export: on the run's own data or without them, and the recipe of the card applied by hand."""
+"""crosstail export: with or without the run's data, and the recipe of its card applied by hand."""
 
 import json
 from pathlib import Path

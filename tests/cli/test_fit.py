@@ -1,4 +1,4 @@
-"""crosstail fit: what it prints, what it writes, and what a mistake is told."""
+"""crosstail fit: output, files, and error messages."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""crosstail list, and what all verbs have in common."""
+"""crosstail list, and behaviour that all verbs share."""
 
 import json
 

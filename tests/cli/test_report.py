@@ -33,7 +33,7 @@ def test_the_page_and_the_files_of_every_table_and_chart(crosstail, runs):
             assert Path(f"out/tables/{name}.{suffix}").stat().st_size > 20
     for name in ("labels", "gain", "curves", "separation", "transferability"):
         for suffix, start in {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}.items():
-            assert Path(f"out/figures/{name}-v-npz.{suffix}").read_bytes().startswith(start)
+            assert Path(f"out/charts/{name}-v-npz.{suffix}").read_bytes().startswith(start)
     assert page.count("data-chart=") == 5 and "v.npz: " in page
     frame = pd.read_csv("out/tables/results-v-npz.csv")
     assert set(frame["method"]) == {"erm", "boda"} and set(frame["n"]) == {2}
@@ -44,7 +44,7 @@ def test_the_page_and_the_files_of_every_table_and_chart(crosstail, runs):
 def test_a_baseline_that_was_not_run_is_said(crosstail, runs):
     done = crosstail("report runs --out out --page-only --baseline irm")
     assert done.code == 0 and "baseline 'irm'" in done.out
-    assert not Path("out/figures").exists()
+    assert not Path("out/charts").exists()
 
 
 @pytest.mark.parametrize(("words", "message"), [("nowhere", "there is no such folder"), (".", "no finished run")])

@@ -1,4 +1,4 @@
-"""Images to test with."""
+"""Image fixtures."""
 
 import numpy as np
 import pytest

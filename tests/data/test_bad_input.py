@@ -1,4 +1,4 @@
-"""Everything that people's data has been seen to hold: each is handled and said, or refused in at most two lines."""
+"""Flaws seen in real data: each is handled and reported, or refused in at most two lines."""
 
 import struct
 import zlib

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from crosstail.metrics import PairAccuracy
-from crosstail.report.run.reported import Predictions, ReportedRun
+from crosstail.report.run.reported import ReportedRun
 from crosstail.storage import write_json
 from crosstail.training import RunSpec
+from crosstail.training.predictions import Predictions
 from crosstail.training.result import DataFacts, Evaluation, RunResult, SplitAccuracy, Transferability
 
 COUNTS = [[150, 40], [7, 0]]

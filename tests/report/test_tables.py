@@ -1,4 +1,4 @@
-"""The table that others are made of."""
+"""The table from which the others are derived."""
 
 from crosstail.report.tables import label_table
 

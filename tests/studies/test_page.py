@@ -1,4 +1,4 @@
-"""The committed page and records: made by the code as it is, whole, and free of anything of a machine."""
+"""The committed page and records: up to date with the code, complete, and free of machine-specific paths."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""A small series on vectors: what is run, what is kept of it, and that nothing is run twice."""
+"""A small series on vectors: which runs are executed and recorded, and none is repeated."""
 
 import json
 from dataclasses import replace

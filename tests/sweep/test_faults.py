@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from crosstail.sweep import drive
-from crosstail.sweep.launchers import local
+from crosstail.sweep.launchers import _launcher, local
 from crosstail.sweep.launchers._launcher import Resources, launcher
 from crosstail.sweep.plan import make
 from crosstail.sweep.store import Store
@@ -89,7 +89,7 @@ def test_workers_that_are_killed(small, store, undisturbed, outcome_of):
 
 @pytest.mark.slow
 def test_a_hundred_random_kills(small, tmp_path, undisturbed, outcome_of, monkeypatch):
-    monkeypatch.setattr(local, "DEATHS", 10**9)
+    monkeypatch.setattr(_launcher, "DEATHS", 10**9)
     chance, kills, sweeps = random.Random(0), 0, 0
     while kills < 100:
         store = Store(tmp_path / str(sweeps))
@@ -100,7 +100,7 @@ def test_a_hundred_random_kills(small, tmp_path, undisturbed, outcome_of, monkey
 
 
 def test_a_run_that_kills_every_worker_fails_and_the_others_do_not(shared, own, store, run, monkeypatch):
-    monkeypatch.setattr(local, "DEATHS", 3)
+    monkeypatch.setattr(_launcher, "DEATHS", 3)
     deadly = own("deadly", "os.kill(os.getpid(), signal.SIGKILL)")
     plan = make(shared, ["erm", deadly], trials=1, seeds=2)
     outcomes = run(plan, store, "local", workers=2)
@@ -112,8 +112,8 @@ def test_a_run_that_kills_every_worker_fails_and_the_others_do_not(shared, own, 
 
 def test_workers_that_cannot_start_are_an_error_and_not_an_endless_loop(small, store, run, monkeypatch):
     monkeypatch.setattr(local, "work", os._exit)  # which takes no such arguments: it ends at once
-    monkeypatch.setattr(local, "DEATHS", 3)
-    with pytest.raises(OSError, match=r"3 worker processes.*--launcher inline"):
+    monkeypatch.setattr(_launcher, "DEATHS", 3)
+    with pytest.raises(OSError, match=r"3 workers.*--launcher inline"):
         run(small, store, "local", workers=1)
 
 
@@ -344,7 +344,7 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(small, store, undistu
     process = started(small, store, 2)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 1 and err.endswith("stopped: the same command goes on from the last checkpoint\n"), err
+    assert process.returncode == 1 and err.startswith("stopped: "), err
     assert "Traceback" not in err and out == ""
     assert gone(process.pid)
     assert not list((store.path / "work").rglob("lease.*")) and store.failures() == {}
@@ -356,11 +356,15 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(small, store, undistu
 def test_a_worker_gets_its_share_of_threads_and_gpus(store, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
     assert local.gpus() == ["2", "5"] and launcher("local", store, Resources()).workers == 2
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.setattr(local, "cores", lambda: 6)
-    assert local.gpus() == [] and launcher("local", store, Resources()).workers == 6
     seen = []
     monkeypatch.setattr(local, "Worker", lambda context, store, threads, device: seen.append((threads, device)))
+    monkeypatch.setattr(local, "cores", lambda: 6)
+    for number in range(3):
+        launcher("local", store, Resources(3))._hire(number)
+    assert seen == [(2, "2"), (2, "5"), (2, "2")]
+    seen.clear()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert local.gpus() == [] and launcher("local", store, Resources()).workers == 6
     for workers, cores in ((1, 6), (2, 6), (4, 6), (8, 6)):
         monkeypatch.setattr(local, "cores", lambda cores=cores: cores)
         launcher("local", store, Resources(workers))._hire(0)

@@ -14,7 +14,6 @@ from crosstail.sweep.launchers.inline import Inline
 from crosstail.sweep.race import (
     Entrant,
     MethodCost,
-    Race,
     RaceResult,
     Standing,
     cost,
@@ -233,7 +232,7 @@ class Broken(ERM):
 '''
 
 
-def race(shared: RunSpec, path, methods: list[str], seeds: int = 2) -> tuple[Race, Store]:
+def race(shared: RunSpec, path, methods: list[str], seeds: int = 2) -> tuple[RaceResult, Store]:
     store, dataset = Store(path), load_inputs(shared).seen()
     plan, left_out = enter(shared, methods, dataset, trials=3, seeds=seeds)
     assert len(list(sweep(plan, store, Inline(store)))) <= len(methods) * plan.runs_per_method
@@ -242,24 +241,25 @@ def race(shared: RunSpec, path, methods: list[str], seeds: int = 2) -> tuple[Rac
 
 def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen_models(shared, tmp_path) -> None:
     ended, store = race(shared, tmp_path / "race", ["erm", "focal", "crt"])
-    assert ended.complete and not ended.failed and len(ended.board) == 3
+    assert ended.complete and not ended.failed and len(ended.leaderboard) == 3
     results = {path.name: RunFolder(path).result() for path in store.path.glob("runs/*")}
-    found, _ = entrants(ended.plan, store, load_inputs(shared).seen())
+    (plan,) = store.plans()
+    found, _ = entrants(plan, store, load_inputs(shared).seen())
     for one in found:
-        trials = [results[ended.plan.runs(one.method, h)[0].key] for h in ended.plan.drawn[one.method]]
+        trials = [results[plan.runs(one.method, h)[0].key] for h in plan.drawn[one.method]]
         validation = [result.validation.pair_average for result in trials]
         assert one.trial == validation.index(max(validation))
         assert [results[key].spec.seed for key in one.runs.values()] == [0, 1]
         for seed, key in one.runs.items():
             assert one.correct[seed].sum() == np.sum(results[key].test.hits)
             assert one.validation[seed] == results[key].validation.pair_average
-    for line in ended.board:
+    for line in ended.leaderboard:
         averages = [results[key].test.pair_average for key in line.runs.values()]
         assert line.test == pytest.approx(mean(averages))
-    write_json(tmp_path / "race.json", ended.result())
+    write_json(tmp_path / "race.json", ended)
     again = read_json(tmp_path / "race.json", RaceResult)
-    assert again == ended.result() and again.leaderboard == ended.board
-    assert again.recommendation == recommendation(ended.board, ended.samples) and again.trials == 3
+    assert again == ended
+    assert again.recommendation == recommendation(ended.leaderboard, ended.samples) and again.trials == 3
 
 
 def test_failed_runs_are_listed_with_the_last_line_of_their_error(shared, tmp_path) -> None:
@@ -271,14 +271,14 @@ def test_failed_runs_are_listed_with_the_last_line_of_their_error(shared, tmp_pa
     assert ended.complete  # its defaults have finished
     (tmp_path / "broken.py").write_text(BROKEN.replace("!= 1e-3", "> 0"))
     ended, _ = race(replace(shared, steps=5), tmp_path / "other", ["erm", name], seeds=1)
-    assert [line.method for line in ended.board] == ["erm"] and len(ended.failed) == 3 and not ended.complete
+    assert [line.method for line in ended.leaderboard] == ["erm"] and len(ended.failed) == 3 and not ended.complete
 
 
 def test_a_model_that_was_removed_is_named(shared, tmp_path) -> None:
     ended, store = race(shared, tmp_path / "race", ["erm"], seeds=1)
-    (store.path / "runs" / ended.board[0].runs[0] / "model.pt").unlink()
+    (store.path / "runs" / ended.leaderboard[0].runs[0] / "model.pt").unlink()
     with pytest.raises(ValueError, match=r"model\.pt"):
-        outcome(ended.plan, {}, store, load_inputs(shared).seen())
+        outcome(store.plans()[0], {}, store, load_inputs(shared).seen())
 
 
 def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_path) -> None:
@@ -287,4 +287,4 @@ def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_
     plan, _ = enter(shared, ["erm"], dataset, trials=1, seeds=2)
     list(sweep(plan, store, Inline(store)))
     few = outcome(plan, {}, store, dataset)
-    assert few.board[0].trial == 0 and few.board[0].validation <= many.board[0].validation
+    assert few.leaderboard[0].trial == 0 and few.leaderboard[0].validation <= many.leaderboard[0].validation

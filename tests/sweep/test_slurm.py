@@ -16,8 +16,7 @@ import pytest
 
 from crosstail.sweep import drive
 from crosstail.sweep.launchers import slurm
-from crosstail.sweep.launchers._launcher import Resources, launcher
-from crosstail.sweep.launchers.local import DEATHS
+from crosstail.sweep.launchers._launcher import DEATHS, Resources, launcher
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job
 from crosstail.training.resolve import resolve

@@ -202,9 +202,9 @@ def test_a_run_that_is_finished_twice_counts_once(store, fake_result):
 
 def test_failures_are_counted_and_gone_with_success(store, finish):
     for attempt in (1, 2):
-        failure = store.fail(store.claim(SPEC), "error", ["line", f"attempt {attempt}"])
-        assert failure == Failure("error", ["line", f"attempt {attempt}"], attempt)
-        assert Store(store.path).failures() == {SPEC.key: failure}
+        lines = ["line", f"attempt {attempt}"]
+        store.fail(store.claim(SPEC), "error", lines)
+        assert Store(store.path).failures() == {SPEC.key: Failure("error", lines, attempt)}
     finish(store, SPEC)
     assert store.failures() == {}
     assert not (store.path / "runs" / SPEC.key / "failure.json").exists()

@@ -1,4 +1,4 @@
-"""Two processes that share every batch end as one with the whole of it; chunks, bfloat16 and compilation."""
+"""Two processes that share each batch give the result of one; chunks, bfloat16 and compilation."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Frozen features: computed once per image, found again, and never taken from a damaged or foreign file."""
+"""Frozen features: computed once per image, cached, and never read from a damaged or foreign file."""
 
 import shutil
 from dataclasses import replace

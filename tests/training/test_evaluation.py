@@ -1,4 +1,4 @@
-"""What a model gets right and the features that it sees, against loops over the samples."""
+"""Hits and features of a model, against loops over the samples."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A run's folder: whole files or none, what a kill leaves behind, and what is damaged is named."""
+"""The run folder: atomic writes, recovery after a kill, and errors that name damaged files."""
 
 import errno
 import os
@@ -68,15 +68,15 @@ def test_what_a_kill_left_half_written_is_ignored_and_cleaned_in_the_end(folder)
         (folder.path / f".{name}.4711.part").write_bytes(b"half")
     assert folder.load("checkpoint.pt") == {"step": 1}
     assert folder.result() is None and folder.spec() == SPEC and folder.records() == []
-    folder.clean()
-    assert sorted(path.name for path in folder.path.iterdir()) == ["data.json", "spec.json"]
+    folder.finish(None)
+    assert sorted(path.name for path in folder.path.iterdir()) == ["data.json", "result.json", "spec.json"]
 
 
 @pytest.mark.parametrize("name", ["checkpoint.pt", "result.json", "records.jsonl"])
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(folder, name, monkeypatch):
     writes = {
         "checkpoint.pt": lambda step: folder.save("checkpoint.pt", {"step": step}),
-        "result.json": lambda step: folder.write_json("result.json", {"step": step}),
+        "result.json": lambda step: folder.finish({"step": step}),
         "records.jsonl": lambda step: folder.keep_records(1, step),
     }
     folder.append_record(record(1, 5))

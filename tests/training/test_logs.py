@@ -1,4 +1,4 @@
-"""Logs hold a run once, however often it was stopped, and do not change it; each is read back with its own package."""
+"""Logs contain a run once, however often it was resumed, and do not change it; each is read with its own package."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Large embeddings stay in their file during a run; a lack of memory says what to lower, and nothing else does."""
+"""Large embeddings stay in their file during a run; only out-of-memory errors suggest what to lower."""
 
 import tracemalloc
 

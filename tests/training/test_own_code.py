@@ -1,4 +1,4 @@
-"""An algorithm file of the user's own: in the run, on another machine, changed, and composed."""
+"""A custom algorithm file: kept in the run, used on another machine, changed, and combined."""
 
 import shutil
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A run that is stopped anywhere, by anything, any number of times, ends as one that was never stopped, to the bit."""
+"""A run that is interrupted at any point, any number of times, gives the same result bit for bit."""
 
 import contextlib
 import math

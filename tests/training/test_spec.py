@@ -1,4 +1,4 @@
-"""A run as a value: round trip, one name for one run, and words that it does not know."""
+"""RunSpec: JSON round trip, keys, and unknown fields."""
 
 import hashlib
 from dataclasses import asdict, fields, replace

@@ -1,4 +1,4 @@
-"""The picture: deterministic, true to the distances, and the same whatever the order of the pairs."""
+"""The 2-D layout: deterministic, faithful to the distances, and independent of the order of the pairs."""
 
 import numpy as np
 import pytest

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except MemoryError as error:
         _fail(1, str(error) or "out of memory")
     except OSError as error:
-        _fail(1, f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+        _fail(1, f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), soft_wrap=True)
     except KeyboardInterrupt:
         _fail(1, "the same command resumes from the last checkpoint", "stopped: ")
     except RuntimeError as error:
@@ -80,6 +80,6 @@ def _message(error: CycloptsError, words: Sequence[str]) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _fail(code: int, text: str, label: str = "error: ") -> NoReturn:
-    Console(stderr=True).print(Text.assemble((label, "bold red"), text))
+def _fail(code: int, text: str, label: str = "error: ", soft_wrap: bool = False) -> NoReturn:
+    Console(stderr=True).print(Text.assemble((label, "bold red"), text), soft_wrap=soft_wrap)
     sys.exit(code)

@@ -1,24 +1,32 @@
-"""A progress bar with the time left, for work that reports its steps."""
+"""Progress bars with the time left: of one task after the other, and of a sweep."""
 
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
+    from crosstail.sweep.plan import Plan
+    from crosstail.sweep.worker import Job, Outcome
     from crosstail.training.progress import Progress as Report
+
+
+def _bars(console: Console, width: int, *more: ProgressColumn) -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(width), TextColumn("{task.completed:.0f}/{task.total:.0f}")
+    shown = *columns, TimeRemainingColumn(), *more
+    return Progress(*shown, console=console, transient=True, disable=not console.is_terminal)
 
 
 @contextmanager
 def progress_bar(console: Console, label: str = "") -> "Iterator[Report]":
     """Yield a function that takes a task's name, steps done and steps in total; a new name starts a new bar."""
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
-    with Progress(
-        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
-    ) as bars:
+    with _bars(console, 40) as bars:
         tasks: dict[str, TaskID] = {}
         shown = 0.0
 
@@ -35,3 +43,26 @@ def progress_bar(console: Console, label: str = "") -> "Iterator[Report]":
                 shown = now
 
         yield report
+
+
+@contextmanager
+def sweep_progress(console: Console, plan: "Plan") -> "Iterator[Callable[[Job, Outcome], None]]":
+    """Yield a function that shows a run's outcome: on a terminal in a bar per method, otherwise in a line per run."""
+    with _bars(console, 20, TextColumn("{task.fields[failed]}", style="red")) as bars:
+        total = plan.runs_per_method
+        tasks = {method: bars.add_task(escape(method), total=total, failed="") for method in plan.methods}
+        failed, numbers = Counter[str](), count(1)
+
+        def tell(job: "Job", outcome: "Outcome") -> None:
+            method, number = job.spec.method, next(numbers)
+            if outcome.how == "failed":
+                failed[method] += 1
+                bars.update(tasks[method], failed=f"{failed[method]} failed")
+            bars.advance(tasks[method])
+            if not console.is_terminal and outcome.how != "kept":
+                fold = f", unseen {job.spec.unseen}" if job.spec.unseen else ""
+                why = f": {outcome.error[-1]}" if outcome.how == "failed" and outcome.error else ""
+                line = f"{number}/{total * len(tasks)} {method}, {job.name}{fold}: {outcome.how}{why}"
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+        yield tell

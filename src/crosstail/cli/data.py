@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
@@ -80,24 +81,17 @@ def data(
 
 
 def _download(module: ModuleType, folder: Path) -> None:
-    from crosstail.data.benchmarks._download import DownloadError
     from crosstail.data.benchmarks._fetch_archives import fetch
 
-    messages = Console(stderr=True)
-    try:
-        with progress_bar(messages) as progress:
-            fetch(
-                module.SHEET,
-                folder,
-                progress=lambda file, done, total: progress(file, done, total or done),
-                say=lambda text: messages.print(text, markup=False, highlight=False, soft_wrap=True),
-            )
-    except DownloadError as error:
-        messages.print("error:", style="bold red", end=" ")
-        messages.print(str(error), markup=False, highlight=False, soft_wrap=True)
-        raise SystemExit(1) from None
+    console = Console(stderr=True, markup=False, highlight=False)
+    with progress_bar(console) as progress:
+
+        def report(file: str, done: int, total: int | None) -> None:
+            progress(file, done, total or done)
+
+        fetch(module.SHEET, folder, progress=report, say=partial(console.print, soft_wrap=True))
     if prepare := getattr(module, "prepare", None):
-        messages.print(f"{prepare(folder):,} images sorted into folders", markup=False, highlight=False)
+        console.print(f"{prepare(folder):,} images sorted into folders")
 
 
 def _check(module: ModuleType, folder: Path, quick: bool, as_json: bool) -> None:

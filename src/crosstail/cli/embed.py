@@ -3,7 +3,7 @@
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.console import Console
 
@@ -45,29 +45,18 @@ def embed(
     from crosstail.training.memory import lower_if_short
     from crosstail.training.resolve import resolve
 
-    spec = RunSpec(
-        dataset=dataset,
-        labels=labels,
-        data_seed=data_seed,
-        skip_broken=skip_broken,
-        columns=columns,
-        backbone=backbone,
-        weights=weights,
-        resolution=resolution,
-        freeze=True,
-        views=views,
-    )
-    inputs = load_inputs(resolve(spec))
+    source: dict[str, Any] = {"labels": labels, "columns": columns, "skip_broken": skip_broken, "data_seed": data_seed}
+    network: dict[str, Any] = {"backbone": backbone, "weights": weights, "resolution": resolution, "views": views}
+    inputs = load_inputs(resolve(RunSpec(dataset=dataset, **source, **network, freeze=True)))
     images, frozen = inputs.raw, inputs.frozen
     assert frozen is not None
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False, highlight=False)
     lower = f"--batch-size (now {batch_size}), --resolution (now {images.x.shape[1]})"
     with progress_bar(console) as progress, lower_if_short(lower):
         report = partial(progress, "embedding")
         x = embedding.embed(images, frozen, views=views, batch_size=batch_size, progress=report)
     data.save_arrays(images.with_x(x), out)
     for note in images.notes:
-        console.print(f"note: {note}", markup=False, soft_wrap=True)
-    shape = " × ".join(f"{n:,}" for n in x.shape)
-    following = f"crosstail fit {shlex.quote(str(out))} --out run"
-    console.print(f"{shape} numbers in {out}. Next: {following}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"note: {note}", soft_wrap=True)
+    shape, file = " × ".join(f"{n:,}" for n in x.shape), shlex.quote(str(out))
+    console.print(f"{shape} numbers in {out}. Next: crosstail fit {file} --out run", soft_wrap=True)

@@ -40,8 +40,8 @@ def evaluate(
     if as_json:
         print(json.dumps({"domains": dataset.domains, "classes": predictor.classes, **accuracy.to_json()}))
         return
-    console = Console()
+    console = Console(markup=False)
     for note in dataset.notes:
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {note}")
     title = f"{run} on {source}, {split}"
     terminal.show([accuracy_summary(title, accuracy, dataset.domains, predictor.classes)], console)

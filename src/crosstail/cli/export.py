@@ -29,20 +29,20 @@ def export(
     from crosstail.report.run.reported import read_run
     from crosstail.storage import write_whole
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False)
     reported = read_run(run)
     try:
         with progress_bar(console) as progress:
             check = write(run, out, format, dataset=reported.dataset, trust=trust, progress=progress)
     except Differs as error:
-        console.print(f"error: {error}", markup=False)
+        console.print(f"error: {error}")
         raise SystemExit(1) from None
     description = json.loads(out.with_name(f"{out.name}.json").read_text(encoding="utf-8"))
     card = model_card(reported, exported=description)
     write_whole(out.with_name(f"{out.name}.md"), markdown.render(card).encode())
     if reported.dataset is None:
         source = reported.result.spec.dataset
-        console.print(f"note: the run's data, {source}, are missing or have changed", markup=False, soft_wrap=True)
+        console.print(f"note: the run's data, {source}, are missing or have changed", soft_wrap=True)
     if as_json:
         print(json.dumps(asdict(check)))
         return

@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -13,23 +13,14 @@ from crosstail.cli._parameters import Json, Trust
 from crosstail.cli._progress import progress_bar
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
-    from crosstail.data import DomainDataset
+    from crosstail.report.compare.two_graphs import NamedGraph
     from crosstail.report.document.model import Chart
-    from crosstail.transfer import TransferabilityGraph
 
 MEANINGS = {
     "α": "same class, other domain (small is good)",
     "β": "other class, same domain (large is good)",
     "γ": "other class, other domain (large is good)",
 }
-
-
-class DrawnGraph(NamedTuple):
-    """A graph, its data set and its title."""
-
-    graph: "TransferabilityGraph"
-    dataset: "DomainDataset"
-    title: str
 
 
 def graph(
@@ -79,42 +70,33 @@ def _numbers(values: Iterable[float]) -> str:
     return " / ".join("–" if math.isnan(value) else f"{value:.2f}" for value in values)
 
 
-def _draw(found: list[DrawnGraph], runs: Sequence[Path], metric: str, path: Path) -> None:
+def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Path) -> None:
     """Draw one graph (with a slider if the run has a trace), write its table, or draw two graphs side by side."""
+    from crosstail.report.compare.two_graphs import side_by_side
     from crosstail.report.document import html
     from crosstail.report.document.files import save_chart
     from crosstail.report.document.model import Chart, Document
     from crosstail.report.graph_chart import graph_chart
 
-    graph, dataset, title = found[0]
+    title, graph, domains, classes = found[0]
     chart = None
     if len(found) == 2:
-        chart, title = _side_by_side(found, runs), f"{runs[0]} and {runs[1]}"
+        methods = [one.name.partition(" on ")[0] for one in found]
+        names = methods if methods[0] != methods[1] else [str(run) for run in runs]
+        chart = side_by_side(*(one._replace(name=name) for one, name in zip(found, names, strict=True)))
+        title = f"{runs[0]} and {runs[1]}"
     elif path.suffix == ".csv":
-        graph.to_frame(dataset.domains, dataset.classes).to_csv(path, index=False)
+        graph.to_frame(domains, classes).to_csv(path, index=False)
         return
     elif path.suffix == ".html" and runs and metric == "euclidean":
         chart = _moving(runs[0])
     if chart is None:
-        drawing = graph_chart(graph.nodes(dataset.domains, dataset.classes))
+        drawing = graph_chart(graph.nodes(domains, classes))
         chart = Chart("graph", title, drawing, "Scatter plot: the pairs of the model in two dimensions")
     if path.suffix == ".html" and chart.title != title:
         html.save(Document(title, [chart]), path)
     else:
         save_chart(chart, path)
-
-
-def _side_by_side(found: list[DrawnGraph], runs: Sequence[Path]) -> "Chart":
-    """Name each graph by its method, or by its folder if the methods are equal."""
-    from crosstail.report.compare.two_graphs import NamedGraph, side_by_side
-
-    names = [one.title.partition(" on ")[0] for one in found]
-    names = names if names[0] != names[1] else [str(run) for run in runs]
-    first, second = (
-        NamedGraph(name, one.graph, one.dataset.domains, one.dataset.classes)
-        for name, one in zip(names, found, strict=True)
-    )
-    return side_by_side(first, second)
 
 
 def _moving(run: Path) -> "Chart | None":
@@ -127,8 +109,9 @@ def _moving(run: Path) -> "Chart | None":
     return moving_chart(folder.finished_result(), evaluations) if evaluations else None
 
 
-def _of_run(run: Path, metric: Any, trust: bool) -> DrawnGraph:
+def _of_run(run: Path, metric: Any, trust: bool) -> "NamedGraph":
     """The graph of a run's training samples."""
+    from crosstail.report.compare.two_graphs import NamedGraph
     from crosstail.training.evaluation import graph_of
     from crosstail.training.folder import RunFolder
     from crosstail.training.inputs import load_inputs
@@ -139,14 +122,15 @@ def _of_run(run: Path, metric: Any, trust: bool) -> DrawnGraph:
     with progress_bar(Console(stderr=True)) as progress:
         dataset = load_inputs(spec).seen(progress)
     found = graph_of(load_model(folder, dataset, trust), dataset, metric)
-    return DrawnGraph(found, dataset, f"{spec.method} on {spec.dataset}")
+    return NamedGraph(f"{spec.method} on {spec.dataset}", found, dataset.domains, dataset.classes)
 
 
-def _of_features(file: Path, metric: Any) -> DrawnGraph:
+def _of_features(file: Path, metric: Any) -> "NamedGraph":
     """The graph of features in a file: of its training samples, or of all samples if it has no split."""
     import numpy as np
 
     from crosstail import data
+    from crosstail.report.compare.two_graphs import NamedGraph
     from crosstail.transfer import TransferabilityGraph
 
     dataset = data.load_arrays(file)
@@ -156,4 +140,5 @@ def _of_features(file: Path, metric: Any) -> DrawnGraph:
         rows = dataset.rows("train") if "split" in arrays.files else np.arange(len(dataset))
     sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
     x, y, domain = np.asarray(dataset.x[rows]), dataset.y[rows], dataset.domain[rows]
-    return DrawnGraph(TransferabilityGraph.from_features(x, y, domain, **sizes, metric=metric), dataset, file.name)
+    found = TransferabilityGraph.from_features(x, y, domain, **sizes, metric=metric)
+    return NamedGraph(file.name, found, dataset.domains, dataset.classes)

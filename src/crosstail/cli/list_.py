@@ -2,21 +2,20 @@
 
 import json
 from dataclasses import fields
-from typing import Annotated, Any, Literal
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
-from rich.console import Console
-from rich.table import Table
 
 from crosstail import discovery
 from crosstail.cli._parameters import Json
 
+if TYPE_CHECKING:
+    from crosstail.report.document.model import Block
+
 
 def list_(
-    kind: Annotated[Literal["algorithms", "datasets", "backbones"], Parameter(name="KIND")],
-    /,
-    *,
-    as_json: Json = False,
+    kind: Annotated[Literal["algorithms", "datasets", "backbones"], Parameter(name="KIND")], /, *, as_json: Json = False
 ) -> None:
     """List the algorithms, data sets or backbones.
 
@@ -25,49 +24,53 @@ def list_(
     Args:
         kind: What to list.
     """
-    if kind == "algorithms":
-        _list_algorithms(as_json)
-        return
-    rows = _datasets() if kind == "datasets" else _backbones()
+    rows = {"algorithms": _algorithms, "datasets": _datasets, "backbones": _backbones}[kind]()
     if as_json:
         print(json.dumps(rows))
         return
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in rows[0]:
-        table.add_column(column, no_wrap=column == "name", style="bold" if column == "name" else None)
+    from crosstail.report.document import terminal
+
+    terminal.show(_algorithm_table(rows) if kind == "algorithms" else [_table(rows)])
+
+
+def _table(rows: list[dict[str, Any]]) -> "Block":
+    """Name and description, with any other fields below it."""
+    from crosstail.report.document.model import Table
+
+    cells = []
     for row in rows:
-        table.add_row(*(", ".join(value) if isinstance(value, list) else str(value) for value in row.values()))
-    Console().print(table)
+        name, what, *_ = row.values()
+        more = [f"{key}: {', '.join(v) if isinstance(v, list) else v}" for key, v in list(row.items())[2:]]
+        cells.append([name, "\n".join([what, *more])])
+    return Table(header=["name", "what"], rows=cells, words_last=True, emphasised={(i, 0) for i in range(len(cells))})
 
 
-def _list_algorithms(as_json: bool) -> None:
-    from crosstail.algorithms import Algorithm, catalogue
+def _algorithm_table(entries: list[dict[str, Any]]) -> "list[Block]":
+    from crosstail.algorithms import Algorithm
+    from crosstail.report.document.model import Table, Text
 
-    entries = catalogue()
-    if as_json:
-        print(json.dumps([entry.to_json() for entry in entries]))
-        return
-    common = {f.name for f in fields(Algorithm.Hparams)}
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("name", no_wrap=True, style="bold")
-    table.add_column("paper")
-    table.add_column("cost", justify="right", no_wrap=True)
-    table.add_column("hyperparameters", overflow="fold")
-    family = ""
-    for entry in entries:
-        if entry.family != family:
-            family = entry.family
-            table.add_row(f"[italic dim]{family}[/]")
-        own = [h["name"] for h in entry.hyperparameters if h["name"] not in common]
-        table.add_row(entry.name, f"{entry.paper}, {entry.year}", f"{entry.passes:g}", ", ".join(own))
-    console = Console()
-    console.print(table)
-    console.print(
-        f"cost: passes over the batch per step, relative to erm. All take {' and '.join(sorted(common))}. Any of them "
-        "combines with --second-stage, --average and boda+NAME; --json has defaults, search ranges and descriptions.",
-        style="dim",
-        highlight=False,
+    common = sorted(f.name for f in fields(Algorithm.Hparams))
+    rows, families = [], set[int]()
+    for family, members in groupby(entries, key=lambda entry: entry["family"]):
+        families.add(len(rows))
+        rows.append([family, "", ""])
+        for entry in members:
+            own = ", ".join(h["name"] for h in entry["hyperparameters"] if h["name"] not in common)
+            paper = f"{entry['paper']}, {entry['year']}"
+            rows.append([entry["name"], f"{entry['passes']:g}", f"{paper}: {own}" if own else paper])
+    bold = {(i, 0) for i in range(len(rows)) if i not in families}
+    header = ["name", "cost", "paper: hyperparameters"]
+    note = (
+        f"cost: passes over the batch per step, relative to erm. All take {' and '.join(common)}. Any of them combines "
+        "with --second-stage, --average and boda+NAME; --json has defaults, search ranges and descriptions."
     )
+    return [Table(header=header, rows=rows, words_last=True, faint=families, emphasised=bold), Text(note, dim=True)]
+
+
+def _algorithms() -> list[dict[str, Any]]:
+    from crosstail.algorithms import catalogue
+
+    return [entry.to_json() for entry in catalogue()]
 
 
 def _datasets() -> list[dict[str, Any]]:

@@ -40,14 +40,14 @@ def predict(
     """
     from crosstail.prediction.predictor import Predictor, find_inputs, predict_inputs
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False)
     predictor = Predictor(run, weights, trust)
     names, inputs = find_inputs(files, predictor)
     with progress_bar(console) as progress:
         rows = predict_inputs(predictor, names, inputs, skip_broken=skip_broken, progress=progress)
     for row in rows:
         if row.problem:
-            console.print(f"skipped: {row.name}: {row.problem}", markup=False, soft_wrap=True)
+            console.print(f"skipped: {row.name}: {row.problem}", soft_wrap=True)
     predicted = [row for row in rows if not row.problem]
     as_json = as_json or (out is not None and out.suffix == ".json")
     text = _json(predicted, predictor.classes) if as_json else _csv(predicted, predictor.classes)
@@ -55,13 +55,13 @@ def predict(
         sys.stdout.write(text)
     else:
         out.write_text(text, encoding="utf-8")
-        console.print(f"{len(predicted)} predictions in {out}", markup=False)
+        console.print(f"{len(predicted)} predictions in {out}")
 
 
 def _json(rows: "list[Prediction]", classes: Sequence[str]) -> str:
+    probabilities = [dict(zip(classes, row.probabilities, strict=True)) for row in rows]
     records = [
-        {"input": r.name, "class": r.label, "probabilities": dict(zip(classes, r.probabilities, strict=True))}
-        for r in rows
+        {"input": r.name, "class": r.label, "probabilities": p} for r, p in zip(rows, probabilities, strict=True)
     ]
     return json.dumps(records, indent=1, ensure_ascii=False) + "\n"
 

@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
@@ -13,9 +13,6 @@ from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import HIDDEN, Data
 from crosstail.cli.sweep import Methods, Seeds, SweepOptions, Trials, Workers
-
-if TYPE_CHECKING:
-    from crosstail.sweep.race import Race
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +48,8 @@ def race(
         out: Folder of the race and its report.html; the same command again resumes it.
     """
     from crosstail import algorithms, data
-    from crosstail.report.compare.race_page import write_page
+    from crosstail.report.compare.race_page import leaderboard, write_page
+    from crosstail.report.document import terminal
     from crosstail.storage import write_json
     from crosstail.sweep.drive import sweep
     from crosstail.sweep.launchers._launcher import Resources, launcher
@@ -71,32 +69,23 @@ def race(
             for done, _ in enumerate(sweep(plan, store, crew), 1):
                 progress("racing", done, total)
     found = outcome(plan, left_out, store, samples)
-    write_json(out / "race.json", found.result())
-    write_json(out / "selected.json", {row.method: row.hparams for row in found.board})
-    if found.board:
+    board = found.leaderboard
+    write_json(out / "race.json", found)
+    write_json(out / "selected.json", {row.method: row.hparams for row in board})
+    if board:
         write_page(found, out)
+    console = Console(highlight=False, markup=False, quiet=as_json)
     if as_json:
-        print(msgspec.json.encode(found.result()).decode())
-    else:
-        _show(found, out)
+        print(msgspec.json.encode(found).decode())
+    if board:
+        terminal.show([leaderboard(board, narrow=True)], console)
+    for why in left_out.values():
+        console.print(f"left out: {why}")
+    for failed in found.failed:
+        console.print(f"failed: {failed.method}, {failed.run}: {failed.error}")
+    if board:
+        run = shlex.quote(str(out / "runs" / board[0].runs[0]))
+        console.print(found.recommendation, style="bold")
+        console.print(f"More in {out / 'report.html'}. Next: crosstail predict {run} FILES")
     if not found.complete:
         raise SystemExit(1)
-
-
-def _show(found: "Race", out: Path) -> None:
-    """Print the leaderboard within 80 columns, the methods missing from it, and the recommendation."""
-    from crosstail.report.compare.race_page import leaderboard
-    from crosstail.report.document import terminal
-    from crosstail.sweep.race import recommendation
-
-    console = Console(highlight=False)
-    if found.board:
-        terminal.show([leaderboard(found.board, narrow=True)], console)
-    for why in found.left_out.values():
-        console.print(f"left out: {why}", markup=False)
-    for failed in found.failed:
-        console.print(f"failed: {failed.method}, {failed.run}: {failed.error}", markup=False)
-    if found.board:
-        run = shlex.quote(str(out / "runs" / found.board[0].runs[0]))
-        console.print(recommendation(found.board, found.samples), style="bold", markup=False)
-        console.print(f"More in {out / 'report.html'}. Next: crosstail predict {run} FILES", markup=False)

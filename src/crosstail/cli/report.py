@@ -18,7 +18,7 @@ def report(
     baseline: str = "erm",
     graphs: tuple[Path, ...] = (),
     trust: Trust = False,
-    figures: Annotated[bool, Parameter(negative="--page-only")] = True,
+    charts: Annotated[bool, Parameter(negative="--page-only")] = True,
 ) -> None:
     """Write one offline page, tables (CSV, Markdown, LaTeX) and charts (SVG, PNG, PDF) from finished runs.
 
@@ -26,10 +26,10 @@ def report(
 
     Args:
         folders: Runs, sweeps, or folders that contain them.
-        out: Folder for index.html, tables/ and figures/.
+        out: Folder for index.html, tables/ and charts/.
         baseline: Method that gains are measured against.
         graphs: A run whose graph and feature distances to draw; repeatable.
-        figures: Also write each chart to a file.
+        charts: Also write each chart to a file.
     """
     from crosstail.report.compare.page import write_report
     from crosstail.report.compare.read_runs import read_runs
@@ -41,7 +41,7 @@ def report(
 
         with progress_bar(Console(stderr=True)) as progress:
             models = [model_features(run, trust, progress) for run in graphs]
-    page = write_report(out, runs, baseline, models, files=figures)
+    page = write_report(out, runs, baseline, models, files=charts)
     console = Console(highlight=False, markup=False)
     console.print(f"{len(runs.table):,} finished runs, {len(runs.skipped):,} folders skipped", soft_wrap=True)
     for path, why in runs.skipped[:5]:

@@ -33,12 +33,11 @@ def select(folder: Sweep, /, *, out: Path | None = None, as_json: Json = False) 
         shown = [{k: v for k, v in vars(choice).items() if k not in ("plan", "keys")} for choice in chosen]
         print(msgspec.json.encode(shown).decode())
         return
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     terminal.show([selection_table(chosen, table(chosen, results))], console)
-    for choice in chosen:
-        words = ", ".join(f"{name} {value}" for name, value in choice.hparams.items())
-        if choice.trial is not None:
-            console.print(f"{choice.method}: {words or 'defaults'}", markup=False)
+    for method, hparams in as_file(chosen).items():
+        words = ", ".join(f"{name} {value}" for name, value in hparams.items())
+        console.print(f"{method}: {words or 'defaults'}")
     for note in selection_notes(chosen):
-        console.print(note, markup=False)
-    console.print(f"written to {place}", markup=False)
+        console.print(note)
+    console.print(f"written to {place}")

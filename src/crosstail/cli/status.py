@@ -29,11 +29,10 @@ def status(folder: Sweep, /, *, watch: bool = False, as_json: Json = False) -> N
     if as_json:
         print(json.dumps([asdict(row) for row in status(store)]))
         return
-    console = Console()
     if not watch:
-        terminal.show([status_table(status(store))], console)
+        terminal.show([status_table(status(store))])
         return
-    with Live(console=console) as live:
+    with Live(console=Console()) as live:
         while True:
             rows = status(store)
             live.update(terminal.render([status_table(rows)]), refresh=True)

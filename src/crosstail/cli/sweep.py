@@ -12,9 +12,8 @@ from rich.console import Console
 
 from crosstail import discovery
 from crosstail.cli._parameters import Json
-from crosstail.cli._progress import progress_bar
+from crosstail.cli._progress import progress_bar, sweep_progress
 from crosstail.cli._run_options import HIDDEN, Data, RunOptions
-from crosstail.cli._sweep_progress import SweepDisplay
 
 if TYPE_CHECKING:
     from crosstail.sweep.plan import Plan
@@ -111,9 +110,9 @@ def sweep(
             return
         with progress_bar(console) as progress:
             events = drive(planned, store, crew, progress)
-        with SweepDisplay(console, planned) as display:
+        with sweep_progress(console, planned) as tell:
             for job, outcome in events:
-                display.tell(job, outcome)
+                tell(job, outcome)
     _show(store, planned, as_json)
 
 
@@ -129,10 +128,10 @@ def _show_cost(console: Console, planned: "Plan", workers: int, as_json: bool) -
         record = {"runs": runs, "hours": seconds / 3600, "bytes": disk, "algorithms": list(map(asdict, costs))}
         print(json.dumps(record))
         return
-    shown = Console(highlight=False)
+    shown = Console(highlight=False, markup=False)
     for cost in costs:
         each = f"{cost.runs} runs of {duration(cost.seconds / cost.runs)}"
-        shown.print(f"{cost.method}: {each}, {file_size(cost.size)}", markup=False)
+        shown.print(f"{cost.method}: {each}, {file_size(cost.size)}")
     crew = several(workers, "worker")
     shown.print(f"In total {runs} runs, about {duration(seconds)} with {crew}, {file_size(disk)} of disk.")
 
@@ -151,11 +150,11 @@ def _show(store: "Store", planned: "Plan", as_json: bool) -> None:
     if as_json:
         print(json.dumps([asdict(row) | {"hparams": c.hparams} for row, c in zip(rows, chosen, strict=True)]))
     else:
-        console = Console(highlight=False)
+        console = Console(highlight=False, markup=False)
         terminal.show([selection_table(chosen, rows)], console)
         for note in selection_notes(chosen):
-            console.print(note, markup=False)
+            console.print(note)
         place = shlex.quote(str(store.path / "selected.json"))
-        console.print(f"Next: crosstail fit DATA --hparams {place} --algorithm NAME --out run", markup=False)
+        console.print(f"Next: crosstail fit DATA --hparams {place} --algorithm NAME --out run")
     if any(row.seeds < row.planned for row in rows):
         raise SystemExit(1)

@@ -13,16 +13,8 @@ from numpy.typing import NDArray
 from crosstail.data.images.files import ImageFiles
 
 SPLITS = ("train", "val", "test")
-SPLIT_NAMES = {
-    "train": "train",
-    "training": "train",
-    "val": "val",
-    "valid": "val",
-    "validation": "val",
-    "dev": "val",
-    "test": "test",
-    "testing": "test",
-}  # names in use elsewhere → ours
+_OTHER_NAMES = {"training": "train", "valid": "val", "validation": "val", "dev": "val", "testing": "test"}
+SPLIT_NAMES = {name: name for name in SPLITS} | _OTHER_NAMES  # names in use elsewhere → ours
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,19 +38,16 @@ class DomainDataset:
     gaps: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for field in ("y", "domain", "split"):
-            if len(getattr(self, field)) != len(self.x):
-                raise ValueError(f"{self.name}: x has {len(self.x)} rows but {field} has {len(getattr(self, field))}")
-        for field, known in (("y", self.classes), ("domain", self.domains)):
+        allowed = {"y": range(self.num_classes), "domain": range(self.num_domains), "split": SPLITS}
+        for field, known in allowed.items():
             values = getattr(self, field)
-            wrong = np.flatnonzero((values < 0) | (values >= len(known)))
+            if len(values) != len(self.x):
+                raise ValueError(f"{self.name}: x has {len(self.x)} rows but {field} has {len(values)}")
+            wrong = np.flatnonzero(~np.isin(values, known))
             if len(wrong):
-                raise ValueError(
-                    f"{self.name}: {field} of row {wrong[0]} is {values[wrong[0]]}, expected 0 to {len(known) - 1}"
-                )
-        unknown = sorted(set(np.unique(self.split)) - set(SPLITS))
-        if unknown:
-            raise ValueError(f"{self.name}: split {unknown[0]!r} is none of {', '.join(SPLITS)}")
+                expected = f"one of {', '.join(SPLITS)}" if field == "split" else f"0 to {len(known) - 1}"
+                found = values[wrong[0]].item()
+                raise ValueError(f"{self.name}: {field} of row {wrong[0]} is {found!r}, expected {expected}")
 
     def __len__(self) -> int:
         return len(self.x)
@@ -85,7 +74,6 @@ class DomainDataset:
         return {split: np.flatnonzero(self.split == split) for split in SPLITS}
 
     def rows(self, split: str) -> NDArray[np.int64]:
-        """The row numbers of a split."""
         return self._rows[split]
 
     def counts(self, split: str = "train") -> NDArray[np.int64]:
@@ -108,15 +96,11 @@ class DomainDataset:
         return self.with_x(self.x[:, 0]) if isinstance(self.x, np.ndarray) and self.x.ndim == 3 else self
 
     def with_notes(self, *notes: str) -> "DomainDataset":
-        """The same data set with more notes."""
         return replace(self, notes=(*self.notes, *notes))
 
     @cached_property
     def checksum(self) -> str:
-        """SHA-256 of samples, labels and split; of image files, their paths and sizes.
-
-        It is the same for a copy on another machine.
-        """
+        """SHA-256 of samples (for files: paths and sizes), labels and split; a copy elsewhere has the same."""
         digest = hashlib.sha256(json.dumps([self.domains, self.classes, self.x.shape, str(self.x.dtype)]).encode())
         split = np.argmax([self.split == name for name in SPLITS], axis=0)
         for values in (self.y, self.domain, split):
@@ -130,9 +114,5 @@ class DomainDataset:
 
 
 def pair_names(domains: Sequence[str], classes: Sequence[str]) -> list[str]:
-    """Names of all pairs, domains outermost.
-
-    >>> pair_names(["photo", "sketch"], ["dog"])
-    ['photo / dog', 'sketch / dog']
-    """
+    """Names of all pairs, such as "photo / dog", domains outermost."""
     return [f"{d} / {c}" for d in domains for c in classes]

@@ -1,1 +1,1 @@
-"""Runs become tables, tables become figures, figures become one page."""
+"""Runs become tables, tables become charts, and both become one document."""

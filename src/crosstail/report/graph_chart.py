@@ -9,6 +9,10 @@ import pandas as pd
 
 LINKED = 200  # pairs up to which the lines of all classes are drawn
 LISTED = 40  # classes up to which there is a legend
+READING = (
+    "Each mark is a pair; transfer is good between close ones. Click a mark to show the lines of its class, type to "
+    "find pairs, scroll to zoom."
+)
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
 
 
@@ -65,32 +69,19 @@ def graph_chart(
         .transform_filter(picked)
         .mark_rule(strokeWidth=1.5, strokeOpacity=0.55)
         .encode(
-            x=alt.X("x:Q", scale=scale),
-            y=alt.Y("y:Q", scale=scale),
-            x2="middle_x:Q",
-            y2="middle_y:Q",
-            color=colour,
+            x=alt.X("x:Q", scale=scale), y=alt.Y("y:Q", scale=scale), x2="middle_x:Q", y2="middle_y:Q", color=colour
         )
     )
+    shape = alt.Shape("domain:N").scale(range=SHAPES)
+    size_of = alt.Size("count:Q").scale(range=[8, 80] if many else [60, 500])
     marks = (
         base.mark_point(filled=True, stroke="white", strokeWidth=0.5)
         .encode(
             x=alt.X("x:Q", scale=scale, axis=axis, title="distance in feature space (2-D scaling)"),
             y=alt.Y("y:Q", scale=scale, axis=axis, title=None),
             color=colour,
-            shape=alt.Shape(
-                "domain:N",
-                title="domain",
-                scale=alt.Scale(range=SHAPES),
-                sort=None,
-                legend=alt.Legend(orient="bottom", columns=3),
-            ),
-            size=alt.Size(
-                "count:Q",
-                title="training samples",
-                scale=alt.Scale(range=[8, 80] if many else [60, 500]),
-                legend=alt.Legend(orient="bottom", tickCount=3),
-            ),
+            shape=shape.title("domain").sort(None).legend(orient="bottom", columns=3),
+            size=size_of.title("training samples").legend(orient="bottom", tickCount=3),
             opacity=alt.condition(found, alt.value(0.9), alt.value(0.05)),
             tooltip=["domain:N", "class:N", "count:Q"],
         )

@@ -10,10 +10,5 @@ from numpy.typing import ArrayLike
 def label_table(counts: ArrayLike, domains: Sequence[str], classes: Sequence[str]) -> pd.DataFrame:
     """One row per pair: domain, class, count."""
     table = np.asarray(counts)
-    return pd.DataFrame(
-        {
-            "domain": np.repeat(domains, table.shape[1]),
-            "class": np.tile(classes, table.shape[0]),
-            "count": table.ravel(),
-        }
-    )
+    names = {"domain": np.repeat(domains, table.shape[1]), "class": np.tile(classes, table.shape[0])}
+    return pd.DataFrame({**names, "count": table.ravel()})

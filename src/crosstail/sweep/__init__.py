@@ -1,1 +1,1 @@
-"""Many runs: what to run (plan), where it is kept (store), who runs it (launchers), what is chosen (select)."""
+"""Many runs: what to run (plan), where results are kept (store), what executes them (launchers), selection (select)."""

@@ -1,7 +1,7 @@
-"""From a plan to its results: trials, selection, and the chosen trials with several seeds."""
+"""Execute a plan: trials, selection, and the selected trials with several seeds."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from crosstail.data import DomainDataset
@@ -15,7 +15,6 @@ from crosstail.training.inputs import input_shape, load_inputs, load_source
 from crosstail.training.model import build_algorithm
 from crosstail.training.progress import Progress
 from crosstail.training.result import DataFacts
-from crosstail.training.spec import RunSpec
 
 POLL = 0.5  # seconds between two checks of runs that other processes work on
 
@@ -23,11 +22,10 @@ Event = tuple[Job, Outcome]
 
 
 def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | None = None) -> Iterator[Event]:
-    """Execute the runs of a plan that are not finished; yield every run with its outcome as soon as it is known.
+    """Execute the unfinished runs of a plan; yield every run with its outcome as soon as it is known.
 
-    Runs that were finished before come first, as "kept". A run that failed before is tried once more. Progress is
-    reported while the data are loaded, before the first run; data that have changed since the sweep was started are
-    refused.
+    Runs that were finished before come first, as "kept". A run that failed before is tried once more. The data are
+    loaded before the first run, with progress; data that have changed since the sweep was started are refused.
     """
     store.add(plan)
     store.tidy()
@@ -41,16 +39,11 @@ def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | Non
 def _unfinished(plan: Plan, store: Store) -> bool:
     """Whether any run is left to do; pruned ones are not repeated."""
     pruned = {key for key, failure in store.failures().items() if failure.kind == "pruned"}
-
-    def left(specs: Iterable[RunSpec]) -> bool:
-        return not all(store.has(spec.key) or spec.key in pruned for spec in specs)
-
-    for method in plan.methods:
-        trials = store.trials(plan, method)
-        if len(trials) < plan.trials or any(left(plan.runs(method, hparams)) for hparams in trials):
-            return True
-    chosen = [choice for choice in choices(store, store.results(), plan) if choice.trial is not None]
-    return any(left(specs) for choice in chosen for specs in plan.finals(choice.method, choice.hparams))
+    chosen = choices(store, store.results(), plan)
+    if any(len(choice.keys) < plan.trials for choice in chosen):
+        return True
+    keys = {key for choice in chosen for folds in (*choice.keys, *choice.finals()) for key in folds}
+    return not all(store.has(key) for key in keys - pruned)
 
 
 def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
@@ -58,13 +51,13 @@ def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
     jobs = []
     for choice in choices(store, store.results(), plan):
         if choice.trial is not None:
-            for seed, specs in enumerate(plan.finals(choice.method, choice.hparams)):
-                jobs += [Job(spec, f"seed {seed}") for spec in specs if seed > 0]
-    yield from complete(store, launcher, _by_data(plan, jobs))
+            seeds = plan.finals(choice.method, choice.hparams)
+            jobs += [Job(spec, f"seed {seed}") for seed in range(1, plan.seeds) for spec in seeds[seed]]
+    yield from complete(store, launcher, jobs)
 
 
 def check(plan: Plan, source: DomainDataset, progress: Progress | None = None) -> None:
-    """Report a mistake once instead of in every run, and embed images here instead of in every worker."""
+    """Report mistakes once instead of in every run, and embed images here instead of in every worker."""
     dataset = load_inputs(plan.runs(plan.methods[0], {})[0], source).seen(progress)
     for method in plan.methods:
         build_algorithm(plan.runs(method, {})[0], input_shape(dataset), dataset.counts("train"))
@@ -78,11 +71,10 @@ def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
         for method in plan.methods:
             trials = store.trials(plan, method)
             for trial in range(begun[method], len(trials)):
-                specs = plan.runs(method, trials[trial])
                 limits = search.limits(plan, method, store, trial)
-                jobs += [Job(spec, f"trial {trial}", limits=limits) for spec in specs]
+                jobs += [Job(spec, f"trial {trial}", limits=limits) for spec in plan.runs(method, trials[trial])]
             begun[method] = len(trials)
-        yield from complete(store, launcher, _by_data(plan, jobs))
+        yield from complete(store, launcher, jobs)
         if all(count == plan.trials for count in begun.values()):
             return
         for method in plan.methods:
@@ -91,14 +83,10 @@ def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
                 store.propose(method, known, search.propose(plan, method, store, known))
 
 
-def _by_data(plan: Plan, jobs: Sequence[Job]) -> list[Job]:
-    """Sort jobs so that runs on the same data follow each other: workers cache their data."""
-    return sorted(jobs, key=lambda job: plan.unseen.index(job.spec.unseen))
-
-
 def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[Event]:
     """Wait until every job is done or has failed, by this launcher or by other processes on the same folder."""
-    pending = {job.spec.key: job for job in jobs}
+    # Runs on the same data follow each other, because workers cache their data.
+    pending = {job.spec.key: job for job in sorted(jobs, key=lambda job: job.spec.unseen or "")}
     before = {key: failure.attempts for key, failure in store.failures().items()}
     how = "kept"
     while True:
@@ -112,8 +100,9 @@ def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[
                 del pending[key]
         ready = []
         for key, job in pending.items():
-            lost = tuple(folder.name for folder in folders.get(key, []) if store.abandoned(folder))
-            if len(lost) == len(folders.get(key, [])):
+            held = folders.get(key, [])
+            lost = tuple(folder.name for folder in held if store.abandoned(folder))
+            if len(lost) == len(held):
                 ready.append(replace(job, lost=lost))
         for outcome in launcher.run(ready):
             if outcome.how != "busy":

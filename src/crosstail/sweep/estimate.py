@@ -1,7 +1,8 @@
-"""What a sweep will cost, from a few measured steps of each method."""
+"""Estimate the time and disk space of a sweep from a few measured steps of each method."""
 
 import tempfile
 import time
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,7 @@ from crosstail.training.fit import fit
 from crosstail.training.inputs import load_source
 from crosstail.training.progress import Progress
 
-STEPS = 10  # that are measured
+STEPS = 10  # measured per stage
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,12 @@ class SweepCost:
 
     method: str
     runs: int
-    seconds: float  # one after the other
-    size: float  # in bytes, once they are finished
+    seconds: float  # sequentially
+    size: float  # bytes of the finished runs
 
 
 def estimate(plan: Plan, progress: Progress | None = None) -> list[SweepCost]:
-    """One row per method; nothing is written into the sweep's folder."""
+    """One row per method; nothing is written to the sweep's folder."""
     check(plan, load_source(plan.shared), progress)
     return [_measured(plan, method) for method in plan.methods]
 
@@ -36,20 +37,19 @@ def estimate(plan: Plan, progress: Progress | None = None) -> list[SweepCost]:
 def _measured(plan: Plan, method: str) -> SweepCost:
     spec = replace(plan.runs(method, {})[0], steps=STEPS, evaluations=1)
     loaded = inputs(spec)
-    loaded.seen()  # reading the data is not part of a run
-    times: dict[str, list[float]] = {}
+    loaded.seen()  # loading the data is not part of a run
+    times: defaultdict[str, list[float]] = defaultdict(list)
+
+    def note(what: str, done: int, total: int) -> None:
+        times[what].append(time.perf_counter())
+
     with tempfile.TemporaryDirectory() as name:
         began = time.perf_counter()
-        fit(
-            spec,
-            Path(name),
-            progress=lambda what, *_: times.setdefault(what, []).append(time.perf_counter()),
-            inputs=loaded,
-        )
+        fit(spec, Path(name), progress=note, inputs=loaded)
         whole = time.perf_counter() - began
         sizes = {file.name: file.stat().st_size for file in Path(name).iterdir()}
     steps = [median(b - a for a, b in pairwise(stage)) for stage in times.values()]
-    # A run with one evaluation has two, at the start and at the end; everything but the steps grows with their number.
+    # One evaluation means two, at the start and at the end; everything but the steps is proportional to their number.
     more = (plan.shared.evaluations + 1) / 2
     assert plan.shared.steps is not None
     seconds = plan.shared.steps * sum(steps) + more * max(0.0, whole - STEPS * sum(steps))

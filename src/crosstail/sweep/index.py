@@ -1,4 +1,4 @@
-"""The accuracies of all finished runs, without reading every result again."""
+"""The accuracies of all finished runs, cached so that not every result is read again."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +13,7 @@ METRICS = ("pair_average", "average", "worst_domain", "worst_pair")
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a sweep needs of a result: its seconds, and METRICS on validation and test."""
+    """The part of a result that a sweep needs: seconds, and METRICS on validation and test."""
 
     seconds: float
     validation: dict[str, float | None]
@@ -29,7 +29,7 @@ class IndexLine(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Index:
-    """A file beside the runs with one line per result; it can be rebuilt from them at any time."""
+    """A file beside the runs with one line per result, rebuilt from the results when it is missing or damaged."""
 
     def __init__(self, folder: Path) -> None:
         self._runs = folder / "runs"
@@ -38,7 +38,7 @@ class Index:
         self.damaged: list[str] = []
 
     def read(self) -> dict[str, Summary]:
-        """The summaries of the finished runs, by key; `damaged` then lists the folders that hold no result."""
+        """The summaries of the finished runs, by key; `damaged` then lists the folders without a valid result."""
         known = self._load() if self._lines is None else self._lines
         self._lines, self.damaged = {}, []
         new = 0
@@ -49,30 +49,26 @@ class Index:
             except (FileNotFoundError, NotADirectoryError):
                 self.damaged.append(key)
                 continue
-            stamp = status.st_mtime_ns, status.st_size
-            line = known.get(key)
+            stamp, line = (status.st_mtime_ns, status.st_size), known.get(key)
             if line is None or line.stamp != stamp:
                 new += 1
                 summary = read_summary(path, key)
-                if summary is None:
-                    self.damaged.append(key)
-                    continue
-                line = IndexLine(key, stamp, summary)
-            self._lines[key] = line
+                line = IndexLine(key, stamp, summary) if summary else None
+            if line is None:
+                self.damaged.append(key)
+            else:
+                self._lines[key] = line
         if new * 20 > len(self._lines):
-            with suppress(OSError):  # a full disk: the index is only a shortcut
-                self._save(self._lines)
+            with suppress(OSError):  # the disk may be full, and the index is only a cache
+                write_whole(self._file, b"".join(msgspec.json.encode(line) + b"\n" for line in self._lines.values()))
         return {key: line.summary for key, line in self._lines.items()}
 
     def _load(self) -> dict[str, IndexLine]:
         try:
             lines = [msgspec.json.decode(line, type=IndexLine) for line in self._file.read_bytes().splitlines()]
         except (OSError, msgspec.DecodeError):
-            return {}  # the results themselves are read instead
+            return {}  # read the results themselves instead
         return {line.key: line for line in lines}
-
-    def _save(self, lines: dict[str, IndexLine]) -> None:
-        write_whole(self._file, b"".join(msgspec.json.encode(line) + b"\n" for line in lines.values()))
 
 
 def read_summary(path: Path, key: str) -> Summary | None:

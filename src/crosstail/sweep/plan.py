@@ -1,4 +1,4 @@
-"""A sweep as a value: which methods, how many trials and seeds, on what; the same plan gives the same runs."""
+"""The plan of a sweep: methods, trials, seeds and data. Equal plans expand to equal runs."""
 
 import hashlib
 import importlib.util
@@ -17,14 +17,13 @@ Hparams = dict[str, Any]
 class Plan:
     """For each method some trials with seed 0, then the best of them with several seeds.
 
-    Everything that decides a run is written down here, the hyperparameters of every trial included, so that reading a
-    plan requires neither the data nor the algorithms. A method is an algorithm with or without a second stage, such as
-    `boda` or `boda:retrain`.
+    A plan is complete: it contains the hyperparameters of every trial, so reading it requires neither the data nor the
+    algorithms. A method is an algorithm with or without a second stage, such as `boda` or `boda:retrain`.
     """
 
-    shared: RunSpec  # resolved; its algorithm, second stage, hparams, seed and unseen are replaced in each run
+    shared: RunSpec  # resolved; each run replaces its algorithm, second stage, hparams, seed and unseen domain
     methods: tuple[str, ...]
-    unseen: tuple[str | None, ...] = (None,)  # under dg, the domains that are left out in turn
+    unseen: tuple[str | None, ...] = (None,)  # with dg, the domains that are left out in turn
     trials: int = 20
     seeds: int = 3
     search: Literal["random", "tpe"] = "random"
@@ -42,22 +41,22 @@ class Plan:
         return [replace(self.shared, **own, unseen=unseen) for unseen in self.unseen]
 
     def finals(self, method: str, hparams: Hparams) -> list[list[RunSpec]]:
-        """The runs with the chosen hyperparameters, by seed; those of seed 0 are the trial itself."""
+        """The runs with the selected hyperparameters, by seed; seed 0 is the trial itself."""
         return [self.runs(method, hparams, seed) for seed in range(self.seeds)]
 
     @property
     def runs_per_method(self) -> int:
-        """Trials and seeds; the chosen trial is the first of the seeds."""
+        """Number of trials and further seeds; the selected trial is the first seed."""
         return len(self.unseen) * (self.trials + self.seeds - 1)
 
     @property
     def key(self) -> str:
-        """Names the plan among others of the same sweep."""
+        """Sixteen hexadecimal digits that identify the plan in a sweep."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:16]
 
 
 def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: int = 3, search: str = "random") -> Plan:
-    """A plan with its trials drawn; a wrong name is reported now instead of by every run."""
+    """A plan with its trials drawn; names are checked now instead of in every run."""
     from crosstail.training.inputs import folds, load_source
     from crosstail.training.resolve import resolve
 
@@ -65,9 +64,9 @@ def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: in
         raise ValueError(f"search is {search!r}, expected random or tpe")
     if search == "tpe" and importlib.util.find_spec("optuna") is None:
         raise ValueError("--search tpe needs Optuna: pip install 'crosstail[optuna]'")
-    known = tuple(dict.fromkeys(canonical_method(method) for method in methods))
+    known = tuple(dict.fromkeys(map(canonical_method, methods)))
     if not known:
-        raise ValueError("a sweep needs methods: name one or more, such as --algorithm boda:retrain")
+        raise ValueError("a sweep needs at least one method, such as --algorithm boda:retrain")
     shared = replace(resolve(replace(shared, algorithm="erm", second_stage=None, hparams={})), hparams={})
     unseen: tuple[str | None, ...] = (shared.unseen,)
     if shared.protocol == "dg" and shared.unseen is None:
@@ -78,34 +77,25 @@ def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: in
 
 
 def draw(method: str, trials: Sequence[int], shared: RunSpec) -> list[Hparams]:
-    """All hyperparameters of these trials of a random search; trial 0 has the defaults."""
+    """Hyperparameters of some trials of a random search; trial 0 has the defaults."""
     from crosstail import algorithms
     from crosstail.training.resolve import finetunes
 
-    declared = algorithms.find(split_method(method)[0]).Hparams
-    found = [algorithms.draw(declared, trial, finetune=finetunes(shared)) for trial in trials]
-    return [complete(method, drawn, shared) for drawn in found]
+    declared, finetune = algorithms.find(split_method(method)[0]).Hparams, finetunes(shared)
+    return [complete(method, algorithms.draw(declared, trial, finetune=finetune), shared) for trial in trials]
 
 
 def complete(method: str, drawn: Hparams, shared: RunSpec) -> Hparams:
     """The drawn hyperparameters to six digits, and the defaults of the others."""
     from crosstail.training.resolve import all_hparams, finetunes
 
-    rounded_values = {name: rounded(value) for name, value in drawn.items()}
-    return all_hparams(split_method(method)[0], rounded_values, finetune=finetunes(shared))
-
-
-def rounded(value: Any) -> Any:
-    """A number to six digits: the last digits of an exponential differ from machine to machine.
-
-    >>> rounded(0.00012345678), rounded("auto")
-    (0.000123457, 'auto')
-    """
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+    # The last digits of an exponential depend on the machine.
+    given = {name: float(f"{v:.6g}") if isinstance(v, float) else v for name, v in drawn.items()}
+    return all_hparams(split_method(method)[0], given, finetune=finetunes(shared))
 
 
 def canonical_method(method: str) -> str:
-    """The method that a name stands for, checked.
+    """Check a method and replace an alias by what it stands for.
 
     >>> canonical_method("crt"), canonical_method("boda:retrain")
     ('erm:retrain', 'boda:retrain')
@@ -120,7 +110,7 @@ def canonical_method(method: str) -> str:
 
 
 def by_method(plans: Iterable[Plan]) -> dict[str, Plan]:
-    """The methods of several plans of one sweep, each with the most trials and seeds that any of them asks for."""
+    """The methods of several plans of one sweep, each with the most trials and seeds that any plan requests."""
     found: dict[str, Plan] = {}
     for plan in plans:
         for method in plan.methods:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import mean, stdev
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
 from crosstail.sweep import plan as planning
 from crosstail.sweep.plan import Hparams, Plan
-from crosstail.sweep.select import SELECTED_ON, choose
+from crosstail.sweep.select import SELECTED_ON, choices
 from crosstail.sweep.store import Store
 from crosstail.training.evaluation import predicted
 from crosstail.training.folder import RunFolder
@@ -35,7 +35,7 @@ class MethodCost:
     searched: int  # hyperparameters of its own to search
 
 
-class FailedRun(NamedTuple):
+class FailedRun(msgspec.Struct, frozen=True):
     """A run without a result."""
 
     method: str
@@ -43,8 +43,8 @@ class FailedRun(NamedTuple):
     error: str  # its last line
 
 
-@dataclass(frozen=True)
-class Entrant:
+@dataclass(frozen=True, kw_only=True)
+class BestTrial:
     """A method's best trial on validation, with several seeds."""
 
     method: str
@@ -53,17 +53,21 @@ class Entrant:
     trial: int
     hparams: Hparams
     runs: dict[int, str]  # keys of the runs, by seed
-    seconds: float  # mean over its runs
-    validation: dict[int, float]  # by seed
-    correct: dict[int, NDArray[np.bool_]]  # by seed: whether each test sample is classified correctly (N,)
+    seconds: float  # mean over the method's runs
 
 
-@dataclass(frozen=True)
-class Standing:
+@dataclass(frozen=True, kw_only=True)
+class Entrant(BestTrial):
+    """A method before the comparison: validation accuracies and test predictions, by seed."""
+
+    validation: dict[int, float]
+    correct: dict[int, NDArray[np.bool_]]  # whether each test sample is classified correctly (N,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing(BestTrial):
     """A line of the leaderboard: means over the seeds, with 95 % intervals that cover those of every seed."""
 
-    method: str
-    family: str
     validation: float
     test: float
     low: float
@@ -71,11 +75,6 @@ class Standing:
     deviation: float | None  # of the test accuracy over the seeds
     worst_domain: float
     lead: Difference | None  # of the first over this one, on the test set; None for the first
-    cost: MethodCost
-    seconds: float
-    trial: int
-    hparams: Hparams
-    runs: dict[int, str]
     level: bool = field(init=False)  # the first is not ahead by more than the noise of the test samples
 
     def __post_init__(self) -> None:
@@ -83,7 +82,7 @@ class Standing:
 
 
 class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
-    """race.json."""
+    """A race that has ended: the content of race.json."""
 
     recommendation: str
     dataset: str
@@ -93,44 +92,11 @@ class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
     batch_size: int
     trials: int
     seeds: int
-    samples: int
-    """Of the test set."""
+    samples: int  # of the test set
+    complete: bool  # every method has its selected trial with every seed
     leaderboard: list[Standing]
-    left_out: dict[str, str]
-    failed: list[dict[str, str]]
-
-
-@dataclass(frozen=True)
-class Race:
-    """A race that has ended."""
-
-    plan: Plan
-    board: list[Standing]
     left_out: dict[str, str]  # the reason, by method
     failed: list[FailedRun]
-    samples: int  # of the test set
-
-    @property
-    def complete(self) -> bool:
-        """Whether every method has its chosen trial with every seed."""
-        return len(self.board) == len(self.plan.methods) and all(len(row.runs) == self.plan.seeds for row in self.board)
-
-    def result(self) -> RaceResult:
-        """The content of race.json."""
-        shared = self.plan.shared
-        settings: dict[str, Any] = {
-            name: getattr(shared, name) for name in ("dataset", "backbone", "freeze", "steps", "batch_size")
-        }
-        return RaceResult(
-            recommendation=recommendation(self.board, self.samples) if self.board else "",
-            **settings,
-            trials=self.plan.trials,
-            seeds=self.plan.seeds,
-            samples=self.samples,
-            leaderboard=self.board,
-            left_out=self.left_out,
-            failed=[failed._asdict() for failed in self.failed],
-        )
 
 
 def enter(
@@ -153,49 +119,56 @@ def enter(
     return replace(plan, methods=racing, drawn={method: plan.drawn[method] for method in racing}), left_out
 
 
-def outcome(plan: Plan, left_out: dict[str, str], store: Store, dataset: DomainDataset) -> Race:
+def outcome(plan: Plan, left_out: dict[str, str], store: Store, dataset: DomainDataset) -> RaceResult:
     """Compare the runs of a race."""
     found, failed = entrants(plan, store, dataset)
-    return Race(plan, leaderboard(found, dataset), left_out, failed, len(dataset.rows("test")))
+    board, samples = leaderboard(found, dataset), len(dataset.rows("test"))
+    shared = ("dataset", "backbone", "freeze", "steps", "batch_size")
+    settings: dict[str, Any] = {name: getattr(plan.shared, name) for name in shared}
+    return RaceResult(
+        recommendation=recommendation(board, samples) if board else "",
+        **settings,
+        trials=plan.trials,
+        seeds=plan.seeds,
+        samples=samples,
+        complete=len(board) == len(plan.methods) and all(len(row.runs) == plan.seeds for row in board),
+        leaderboard=board,
+        left_out=left_out,
+        failed=failed,
+    )
 
 
 def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Entrant], list[FailedRun]]:
     """The best trial of each method with the test predictions of its models, and the runs that failed."""
     results, failures = store.results(), store.failures()
-    validation = {key: summary.validation[SELECTED_ON] for key, summary in results.items()}
     rows = dataset.rows("test")
     found, failed = [], []
-    for method in plan.methods:
-        trials = store.trials(plan, method)
-        choice = choose(plan, method, trials, validation, failures)
-        named = {plan.runs(method, hparams)[0].key: f"trial {trial}" for trial, hparams in enumerate(trials)}
-        runs: dict[int, str] = {}
-        correct: dict[int, NDArray[np.bool_]] = {}
-        for seed, (spec,) in enumerate(plan.finals(method, choice.hparams) if choice.trial is not None else []):
-            named.setdefault(spec.key, f"seed {seed}")
-            if spec.key in results:
-                runs[seed] = spec.key
-                model = load_model(RunFolder(store.path / "runs" / spec.key), dataset, trust=True)
-                correct[seed] = predicted(model, dataset, rows) == dataset.y[rows]
-        if choice.trial is not None:
-            found.append(
-                Entrant(
-                    method=method,
-                    family=algorithms.find(split_method(method)[0]).family,
-                    cost=cost(method),
-                    trial=choice.trial,
-                    hparams=choice.hparams,
-                    runs=runs,
-                    seconds=mean(results[key].seconds for key in named if key in results),
-                    validation={seed: validation[key] or 0.0 for seed, key in runs.items()},
-                    correct=correct,
-                )
-            )
-        failed += [
-            FailedRun(method, name, (failures[key].error or [failures[key].kind])[-1])
-            for key, name in named.items()
-            if key in failures and key not in results
-        ]
+    for choice in choices(store, results, plan):
+        names = {key: f"trial {trial}" for trial, (key,) in enumerate(choice.keys)}
+        for seed, (key,) in enumerate(choice.finals()):
+            names.setdefault(key, f"seed {seed}")
+        for key, name in names.items():
+            if key in failures and key not in results:
+                failed.append(FailedRun(choice.method, name, (failures[key].error or [failures[key].kind])[-1]))
+        if choice.trial is None:
+            continue
+        runs = {seed: key for seed, (key,) in enumerate(choice.finals()) if key in results}
+        correct = {}
+        for seed, key in runs.items():
+            model = load_model(RunFolder(store.path / "runs" / key), dataset, trust=True)
+            correct[seed] = predicted(model, dataset, rows) == dataset.y[rows]
+        entrant = Entrant(
+            method=choice.method,
+            family=algorithms.find(split_method(choice.method)[0]).family,
+            cost=cost(choice.method),
+            trial=choice.trial,
+            hparams=choice.hparams,
+            runs=runs,
+            seconds=mean(results[key].seconds for key in names if key in results),
+            validation={seed: results[key].validation[SELECTED_ON] or 0.0 for seed, key in runs.items()},
+            correct=correct,
+        )
+        found.append(entrant)
     return found, failed
 
 
@@ -222,10 +195,8 @@ def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Standi
     sizes: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
     board = []
     for entrant in ranked:
-        tests = [
-            PairAccuracy.from_predictions(np.where(right, y, -1), y, domain, **sizes)
-            for right in entrant.correct.values()
-        ]
+        answers = [np.where(right, y, -1) for right in entrant.correct.values()]
+        tests = [PairAccuracy.from_predictions(answer, y, domain, **sizes) for answer in answers]
         averages = [test.pair_average or 0.0 for test in tests]
         ends = [test.interval("pair_average") or (0.0, 1.0) for test in tests]
         lead = None
@@ -233,24 +204,18 @@ def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Standi
             both = [seed for seed in ranked[0].correct if seed in entrant.correct]
             pairs = [(ranked[0].correct[seed], entrant.correct[seed]) for seed in both]
             lead = over_seeds([paired_difference(*pair, y, domain, **sizes) for pair in pairs])
-        board.append(
-            Standing(
-                method=entrant.method,
-                family=entrant.family,
-                validation=validation[entrant.method],
-                test=mean(averages),
-                low=min(low for low, _ in ends),
-                high=max(high for _, high in ends),
-                deviation=stdev(averages) if len(averages) > 1 else None,
-                worst_domain=mean(test.worst_domain or 0.0 for test in tests),
-                lead=lead,
-                cost=entrant.cost,
-                seconds=entrant.seconds,
-                trial=entrant.trial,
-                hparams=entrant.hparams,
-                runs=entrant.runs,
-            )
+        kept: dict[str, Any] = {f.name: getattr(entrant, f.name) for f in fields(BestTrial)}
+        standing = Standing(
+            **kept,
+            validation=validation[entrant.method],
+            test=mean(averages),
+            low=min(low for low, _ in ends),
+            high=max(high for _, high in ends),
+            deviation=stdev(averages) if len(averages) > 1 else None,
+            worst_domain=mean(test.worst_domain or 0.0 for test in tests),
+            lead=lead,
         )
+        board.append(standing)
     return board
 
 
@@ -260,12 +225,8 @@ def over_seeds(differences: Sequence[Difference]) -> Difference:
     >>> over_seeds([Difference(0.02, 0.01, 0.03, 0.02), Difference(0.0, -0.01, 0.01, 0.9)])
     Difference(estimate=0.01, low=-0.01, high=0.03, p_value=0.9)
     """
-    return Difference(
-        mean(d.estimate for d in differences),
-        min(d.low for d in differences),
-        max(d.high for d in differences),
-        max(d.p_value for d in differences),
-    )
+    estimate, low = mean(d.estimate for d in differences), min(d.low for d in differences)
+    return Difference(estimate, low, max(d.high for d in differences), max(d.p_value for d in differences))
 
 
 def recommendation(board: Sequence[Standing], samples: int) -> str:

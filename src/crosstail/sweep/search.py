@@ -1,4 +1,4 @@
-"""Search beyond random: proposals by Optuna's TPE from the trials so far, and pruning of poor ones."""
+"""Hyperparameter search with Optuna's TPE: proposals from the trials so far, and pruning of poor trials."""
 
 from statistics import mean, median
 from typing import Any
@@ -11,21 +11,19 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.resolve import finetunes
 from crosstail.training.spec import split_method
 
-BATCH = 5  # proposals at a time; a number of workers would make the trials depend on the machine
+BATCH = 5  # proposals at a time; if it were the number of workers, trials would depend on the machine
 
 
 class At:
-    """A stand-in for a random generator that returns the value at a point of the unit interval."""
+    """A stand-in for a random generator that returns the value at a fixed point of the unit interval."""
 
     def __init__(self, place: float) -> None:
         self.place = place
 
     def uniform(self, low: float, high: float) -> float:
-        """The number at this point."""
         return low + self.place * (high - low)
 
     def integers(self, number: int) -> int:
-        """The integer below `number` at this point."""
         return min(int(self.place * number), number - 1)
 
 
@@ -34,15 +32,13 @@ def propose(plan: Plan, method: str, store: Store, known: int) -> list[Proposal]
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    searched: dict[str, Any] = algorithms.ranges(
-        algorithms.find(split_method(method)[0]).Hparams, finetunes(plan.shared)
-    )
+    declared = algorithms.find(split_method(method)[0]).Hparams
+    searched: dict[str, Any] = algorithms.ranges(declared, finetunes(plan.shared))
     space: dict[str, Any] = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in searched}
-    before = store.proposals(method)[:known]
     sampler = optuna.samplers.TPESampler(n_startup_trials=BATCH, seed=known)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     results, failures = store.results(), store.failures()
-    for proposal in before:
+    for proposal in store.proposals(method)[:known]:
         keys = [spec.key for spec in plan.runs(method, proposal.hparams)]
         told: dict[str, Any] = {"state": optuna.trial.TrialState.FAIL}
         if all(key in results for key in keys):
@@ -60,13 +56,13 @@ def propose(plan: Plan, method: str, store: Store, known: int) -> list[Proposal]
 
 
 def limits(plan: Plan, method: str, store: Store, trial: int) -> dict[tuple[int, int], float]:
-    """The accuracy a trial must reach to go on, by stage and step: the median of those finished when it was proposed.
+    """The accuracy a trial must reach to continue, by stage and step: the median of the trials finished before it.
 
     A trial of several runs (dg) is never pruned: one poor domain does not make a poor trial.
     """
     if plan.search == "random" or len(plan.unseen) > 1:
         return {}
-    before = max(0, trial - (trial - 1) % BATCH)  # without its own batch, whose order of finishing is random
+    before = max(0, trial - (trial - 1) % BATCH)  # without its own batch, which finishes in any order
     keys = [plan.runs(method, hparams)[0].key for hparams in store.trials(plan, method)[:before]]
     curves = [_curve(store, key) for key in keys if store.has(key)]
     if len(curves) < BATCH:

@@ -1,4 +1,4 @@
-"""Which trial of each method is best on validation, and the test accuracy of the chosen one with several seeds."""
+"""Select each method's best trial on validation, and report its test accuracy over several seeds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ SELECTED_ON = "pair_average"
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The best trial of a method, and what became of the others."""
+class SelectedTrial:
+    """The best trial of a method, and the state of the others."""
 
     plan: Plan
     method: str
-    trial: int | None  # None: none is finished
+    trial: int | None  # None if no trial is finished
     hparams: Hparams
     validation: float | None
     finished: int
     pruned: int
     failed: dict[int, Failure]  # by trial
     missing: int
-    keys: list[list[str]]  # of the runs of every trial that is known
+    keys: list[list[str]]  # of the runs of every known trial
 
     def finals(self) -> list[list[str]]:
-        """The keys of the chosen runs, by seed."""
+        """The keys of the runs with the selected hyperparameters, by seed."""
         if self.trial is None:
             return []
         return [[spec.key for spec in specs] for specs in self.plan.finals(self.method, self.hparams)]
@@ -35,7 +35,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class SeedSummary:
-    """The test accuracy of a method: mean and standard deviation over the seeds that are finished."""
+    """The test accuracy of a method: mean and standard deviation over the finished seeds."""
 
     method: str
     seeds: int
@@ -43,7 +43,7 @@ class SeedSummary:
     accuracy: dict[str, tuple[float | None, float | None]]
 
 
-def choices(store: Store, results: Mapping[str, Summary], plan: Plan | None = None) -> list[Choice]:
+def choices(store: Store, results: Mapping[str, Summary], plan: Plan | None = None) -> list[SelectedTrial]:
     """The best trial of every method of a plan, or of all plans of a sweep."""
     plans = by_method(store.plans() if plan is None else [plan])
     validation = {key: summary.validation[SELECTED_ON] for key, summary in results.items()}
@@ -57,10 +57,10 @@ def choose(
     trials: Sequence[Hparams],
     validation: Mapping[str, float | None],
     failures: Mapping[str, Failure],
-) -> Choice:
-    """The trial with the highest validation accuracy, the first of ties; under dg the mean over the unseen domains.
+) -> SelectedTrial:
+    """Select the trial with the highest validation accuracy, the first of ties; with dg, the mean over unseen domains.
 
-    Of the finished runs this sees the validation accuracies, by key, and nothing else.
+    Only the validation accuracies of the finished runs are passed in, by key, never those on the test set.
     """
     accuracies: dict[int, float] = {}
     failed: dict[int, Failure] = {}
@@ -68,15 +68,19 @@ def choose(
     keys = [[spec.key for spec in plan.runs(method, hparams)] for hparams in trials]
     for trial, folds in enumerate(keys):
         if all(key in validation for key in folds):
-            accuracies[trial] = fmean(_number(validation[key]) for key in folds)
+            found = [accuracy for key in folds if (accuracy := validation[key]) is not None]
+            if len(found) < len(folds):
+                raise ValueError("the data have no validation samples: there is nothing to select on")
+            accuracies[trial] = fmean(found)
             continue
         reasons = [failures[key] for key in folds if key not in validation and key in failures]
         errors = [reason for reason in reasons if reason.kind != "pruned"]
         if errors:
             failed[trial] = errors[0]
-        pruned += bool(reasons) and not errors
+        elif reasons:
+            pruned += 1
     best = max(accuracies, key=lambda trial: (accuracies[trial], -trial), default=None)
-    return Choice(
+    return SelectedTrial(
         plan=plan,
         method=method,
         trial=best,
@@ -90,14 +94,8 @@ def choose(
     )
 
 
-def _number(accuracy: float | None) -> float:
-    if accuracy is None:
-        raise ValueError("the data have no validation samples: there is nothing to select on")
-    return accuracy
-
-
-def table(chosen: Sequence[Choice], results: Mapping[str, Summary]) -> list[SeedSummary]:
-    """One row per method; under dg an accuracy is first averaged over the unseen domains."""
+def table(chosen: Sequence[SelectedTrial], results: Mapping[str, Summary]) -> list[SeedSummary]:
+    """One row per method; with dg, accuracies are first averaged over the unseen domains."""
     rows = []
     for choice in chosen:
         seeds = [keys for keys in choice.finals() if all(key in results for key in keys)]
@@ -110,6 +108,6 @@ def table(chosen: Sequence[Choice], results: Mapping[str, Summary]) -> list[Seed
     return rows
 
 
-def as_file(chosen: Sequence[Choice]) -> dict[str, Hparams]:
-    """What `crosstail fit --hparams` takes: the hyperparameters by method."""
+def as_file(chosen: Sequence[SelectedTrial]) -> dict[str, Hparams]:
+    """The selected hyperparameters by method, as `crosstail fit --hparams` reads them."""
     return {choice.method: choice.hparams for choice in chosen if choice.trial is not None}

@@ -1,4 +1,4 @@
-"""How far a sweep is: per method what is done, running, failed, and how long the rest will take."""
+"""The progress of a sweep: runs done, running and failed per method, and the estimated time left."""
 
 from dataclasses import dataclass
 from statistics import fmean
@@ -9,7 +9,7 @@ from crosstail.sweep.store import Store
 
 @dataclass(frozen=True)
 class MethodStatus:
-    """The runs of one method."""
+    """The state of a method's runs."""
 
     method: str
     planned: int
@@ -17,7 +17,7 @@ class MethodStatus:
     running: int
     failed: int
     pruned: int
-    remaining: float | None  # seconds with the present number of workers; None if not known yet
+    remaining: float | None  # seconds with the current number of workers; None if unknown
 
 
 def status(store: Store) -> list[MethodStatus]:
@@ -30,22 +30,13 @@ def status(store: Store) -> list[MethodStatus]:
         planned = choice.plan.runs_per_method
         if not choice.missing:
             keys.update(key for seed in choice.finals() for key in seed)
-            planned = len(keys)  # fewer if there is nothing to choose from
+            planned = len(keys)  # fewer if no trial has finished
         done, active = keys & results.keys(), keys & running - results.keys()
         failed = keys & failures.keys() - done - active
         pruned = {key for key in failed if failures[key].kind == "pruned"}
         left = planned - len(done) - len(failed)
         seconds = [results[key].seconds for key in done]
         remaining = left * fmean(seconds or [0.0]) / max(1, len(running)) if seconds or not left else None
-        rows.append(
-            MethodStatus(
-                method=choice.method,
-                planned=planned,
-                done=len(done),
-                running=len(active),
-                failed=len(failed - pruned),
-                pruned=len(pruned),
-                remaining=remaining,
-            )
-        )
+        counts = planned, len(done), len(active), len(failed - pruned), len(pruned)
+        rows.append(MethodStatus(choice.method, *counts, remaining))
     return rows

@@ -6,11 +6,11 @@
     runs/KEY/                   a finished run
     work/KEY.TOKEN/             an unfinished run: its checkpoint, its holder's lease, failure.json if it failed
     damaged/KEY.TOKEN/          what could not be read
-    index.jsonl                 a copy of the accuracies of the finished runs
+    index.jsonl                 the accuracies of the finished runs, cached
     selected.json               the chosen hyperparameters
 
-Runs change hands by moving their folder: of several processes that try, the file system lets one succeed, also over a
-network, and the previous holder finds that its folder is gone.
+A process takes over a run by moving its folder: of several that try, the file system lets one succeed, also over a
+network, and the previous holder notices that its folder is gone.
 """
 
 import shutil
@@ -44,14 +44,14 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Proposal(NamedTuple):
-    """A trial that a search proposes, and its point in the unit cube that the search explores."""
+    """A trial proposed by a search, and its point in the unit cube that the search explores."""
 
     hparams: Hparams
     unit: dict[str, float]
 
 
 class Store:
-    """What is asked for, what is done, and who does what."""
+    """The plans, results and unfinished runs of a sweep."""
 
     def __init__(self, path: Path, patience: float = PATIENCE) -> None:
         self.path = path
@@ -61,28 +61,24 @@ class Store:
 
     @classmethod
     def existing(cls, path: Path) -> "Store":
-        """The folder of a sweep that was started."""
         if not (path / "plans").is_dir():
             raise ValueError(f"{path} is not a sweep: crosstail sweep DATA --out {path} starts one")
         return cls(path)
 
     def add(self, plan: Plan) -> None:
-        """Record a plan; a folder holds one sweep, to which methods, trials and seeds may be added."""
+        """Record a plan; a folder holds one sweep, which may grow by methods, trials and seeds."""
         for other in self.plans():
             changed = [name for name in ("unseen", "search") if getattr(plan, name) != getattr(other, name)]
             changed += [name for name, value in vars(plan.shared).items() if getattr(other.shared, name) != value]
             if changed:
-                raise ValueError(
-                    f"{self.path} holds another sweep: its {', '.join(changed)} differs. Choose another --out, "
-                    f"or remove the folder"
-                )
+                which = f"{self.path} holds another sweep, which differs in {', '.join(changed)}"
+                raise ValueError(f"{which}. Choose another --out, or remove the folder")
         file = self.path / "plans" / f"{plan.key}.json"
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             write_json(file, plan)
 
     def plans(self) -> list[Plan]:
-        """What was asked for."""
         found = []
         for file in sorted((self.path / "plans").glob("*.json")):
             try:
@@ -92,7 +88,7 @@ class Store:
         return found
 
     def check_data(self, dataset: str, facts: DataFacts) -> None:
-        """Record the data that a sweep is started on; if they have changed, refuse to continue it."""
+        """Record the data that a sweep is started on; refuse to continue it on changed data."""
         file = self.path / "data.json"
         if not file.exists():
             write_json(file, facts)
@@ -111,7 +107,6 @@ class Store:
             shutil.rmtree(own)
 
     def proposals(self, method: str) -> list[Proposal]:
-        """The proposals for a method, in order."""
         found: list[Proposal] = []
         while (file := self._proposed(method, len(found)) / "trials.json").exists():
             found += read_json(file, list[Proposal])
@@ -125,7 +120,6 @@ class Store:
         return [*plan.drawn[method], *(proposal.hparams for proposal in self.proposals(method))][: plan.trials]
 
     def has(self, key: str) -> bool:
-        """Whether a run is finished."""
         return (self.path / "runs" / key).exists()
 
     def results(self) -> dict[str, Summary]:
@@ -133,7 +127,7 @@ class Store:
         return self._index.read()
 
     def tidy(self) -> None:
-        """Set aside runs that are called finished but hold no result; remove leftovers of those that do."""
+        """Set aside finished runs whose result cannot be read; remove leftovers of the others."""
         self.results()
         for key in self._index.damaged:
             self.put_aside(self.path / "runs" / key)
@@ -145,28 +139,22 @@ class Store:
     def unfinished(self) -> dict[str, list[Path]]:
         """The folders of runs that are not finished, by key; several for one run only after a crash."""
         found: dict[str, list[Path]] = {}
-        place = self.path / "work"
-        for name in names(place):
-            if name.startswith("."):
-                continue
-            found.setdefault(name.partition(".")[0], []).append(place / name)
+        for name in names(self.path / "work"):
+            if not name.startswith("."):
+                found.setdefault(name.partition(".")[0], []).append(self.path / "work" / name)
         return found
 
     def failures(self) -> dict[str, Failure]:
         """The runs that failed, by key, including those that are being tried again."""
-        found = {}
-        for key, folders in self.unfinished().items():
-            for folder in folders:
-                if failure := read_failure(folder):
-                    found[key] = failure
-        return found
+        pairs = [(key, folder) for key, folders in self.unfinished().items() for folder in folders]
+        return {key: failure for key, folder in pairs if (failure := read_failure(folder))}
 
     def abandoned(self, folder: Path) -> bool:
-        """Whether no process works in a folder: given back, its holder dead, or no sign of life for too long."""
+        """Whether no process works in a folder: released, its holder dead, or no sign of life for too long."""
         try:
             text = sign_of(folder).read_bytes()
         except FileNotFoundError:
-            return not folder.name.endswith(FRESH)  # a fresh folder has its sign from the start: it has just been moved
+            return not folder.name.endswith(FRESH)  # a new folder has its lease from the start: it was just moved
         now = time.monotonic()
         last, since = self._seen.get(folder.name, (b"", now))
         if text != last:
@@ -175,9 +163,9 @@ class Store:
         return is_dead(text) or now - since > self.patience
 
     def claim(self, spec: RunSpec, lost: Container[str] = ()) -> Lease | None:
-        """A folder to work on a run in, or None if it is finished or another process works on it.
+        """A lease to work on a run, or None if it is finished or another process works on it.
 
-        `lost` names folders that another process has seen abandoned.
+        `lost` names folders that another process has found abandoned.
         """
         key, own = spec.key, token()
         if self.has(key):
@@ -200,27 +188,27 @@ class Store:
         lease = Lease(place, beat=self.patience / 20)
         for other in others:
             self._discard(other)
-        if self.has(key):  # it was finished since we looked
+        if self.has(key):  # finished by another process in the meantime
             lease.end()
             self._discard(place)
             return None
         return lease
 
     def _begun(self, key: str) -> list[Path]:
-        """A first folder for a run; none if another process has made one."""
+        """A first folder for a run; none if another process has created one."""
         hidden, place = self.path / "work" / f".{token()}", self.path / "work" / f"{key}{FRESH}"
         hidden.mkdir(parents=True)
-        sign(hidden, "0")  # so that it is neither taken for abandoned nor replaced
+        sign(hidden, "0")  # so that the folder is neither considered abandoned nor replaced
         if not move(hidden, place):
             shutil.rmtree(hidden)
             return []
-        if self.unfinished().get(key) != [place]:  # another folder has changed hands meanwhile
+        if self.unfinished().get(key) != [place]:  # another folder was taken over in the meantime
             self._discard(place)
             return []
         return [place]
 
     def publish(self, lease: Lease, key: str) -> None:
-        """Make a run one of the finished; if another process was first, its result is as good."""
+        """Move a run to the finished ones; if another process was first, its result is the same."""
         lease.end()
         (lease.folder / FAILURE).unlink(missing_ok=True)
         place = self.path / "runs" / key
@@ -229,24 +217,22 @@ class Store:
         else:
             self._discard(lease.folder)
 
-    def fail(self, lease: Lease, kind: str, error: list[str]) -> Failure:
+    def fail(self, lease: Lease, kind: str, error: list[str]) -> None:
         """Record why a run ended without a result, and release it for another attempt."""
         before = read_failure(lease.folder)
-        failure = Failure(kind, error, 1 + (before.attempts if before else 0))
         try:
-            write_json(lease.folder / FAILURE, failure)
+            write_json(lease.folder / FAILURE, Failure(kind, error, 1 + (before.attempts if before else 0)))
         finally:
             lease.give_back()
-        return failure
 
     def _discard(self, folder: Path) -> None:
-        """Remove a folder, hidden first: no process may find it half removed."""
+        """Hide a folder, then remove it: no process may find it partly removed."""
         hidden = self.path / "work" / f".{token()}"
         if move(folder, hidden):
             shutil.rmtree(hidden, ignore_errors=True)
 
     def put_aside(self, folder: Path) -> None:
-        """Keep what cannot be read for inspection, out of the way."""
+        """Keep a damaged folder for inspection, out of the way."""
         move(folder, self.path / "damaged" / f"{folder.name.partition('.')[0]}.{token()}")
 
 

@@ -15,10 +15,9 @@ from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import Inputs, load_inputs
 from crosstail.training.loop import Diverged, Limits, Pruned
-from crosstail.training.progress import Progress
 from crosstail.training.spec import RunSpec
 
-LINES = 8  # of an error
+LINES = 8  # of an error message or traceback
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Job:
 
 
 class Outcome(NamedTuple):
-    """How a job ended: done, failed, pruned, or busy if another process works on it."""
+    """How a job ended: done, failed, pruned, or busy if another process works on it; a sweep adds kept."""
 
     key: str
     how: str
@@ -52,8 +51,14 @@ def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False)
         return Outcome(key, "failed", _last_lines(error))
     if lease is None:
         return Outcome(key, "done" if store.has(key) else "busy")
+
+    def watch(what: str, done: int, total: int) -> None:
+        if lease.lost:
+            raise FileNotFoundError(lease.folder)
+        if stopped():
+            raise Stopped
+
     try:
-        watch = _watch(lease, stopped)
         fit(job.spec, lease.folder, progress=watch, inputs=inputs(job.spec), limits=job.limits)
         store.publish(lease, key)
         return Outcome(key, "done")
@@ -82,8 +87,8 @@ def give_up(store: Store, job: Job, kind: str, error: str) -> Outcome:
 
 def inputs(spec: RunSpec) -> Inputs:
     """The data of a run; the last two are cached, because most runs of a sweep share their data."""
-    trained: dict[str, Any] = {"algorithm": "erm", "second_stage": None, "hparams": {}, "width": None, "seed": 0}
-    return _load(msgspec.json.encode(replace(spec, **trained, steps=1, batch_size=1, evaluations=1)))
+    ignored: dict[str, Any] = {"algorithm": "erm", "second_stage": None, "hparams": {}, "width": None, "seed": 0}
+    return _load(msgspec.json.encode(replace(spec, **ignored, steps=1, batch_size=1, evaluations=1)))
 
 
 @lru_cache(maxsize=2)
@@ -117,18 +122,6 @@ def _sound(folder: RunFolder, spec: RunSpec) -> bool:
         return checkpoint is None or (checkpoint["stage"], checkpoint["step"]) in evaluated
     except (ValueError, TypeError, KeyError):
         return False
-
-
-def _watch(lease: Lease, stopped: Callable[[], bool]) -> Progress:
-    """A progress callback that ends a run when its folder was taken over or a stop was requested."""
-
-    def progress(what: str, done: int, total: int) -> None:
-        if lease.lost:
-            raise FileNotFoundError(lease.folder)
-        if stopped():
-            raise Stopped
-
-    return progress
 
 
 def _last_lines(error: Exception) -> list[str]:

@@ -79,18 +79,17 @@ def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euc
     # The graph needs the features twice. Images are embedded once and kept; vectors are cheap to embed again.
     kept = features(algorithm, dataset, rows) if dataset.is_image else None
 
-    def chunks() -> Iterator[tuple[NDArray[np.float32], Tensor, Tensor]]:
-        for i in range(0, len(rows), CHUNK):
-            part = rows[i : i + CHUNK]
-            z = features(algorithm, dataset, part) if kept is None else kept[i : i + CHUNK]
-            yield z, torch.from_numpy(dataset.y[part]), torch.from_numpy(dataset.domain[part])
+    def chunk(i: int) -> tuple[NDArray[np.float32], Tensor, Tensor]:
+        part = rows[i : i + CHUNK]
+        z = features(algorithm, dataset, part) if kept is None else kept[i : i + CHUNK]
+        return z, torch.from_numpy(dataset.y[part]), torch.from_numpy(dataset.domain[part])
 
     width = algorithm.backbone.num_features
     builder = GraphBuilder(dataset.num_domains, dataset.num_classes, width, metric)
-    for chunk in chunks():
-        builder.add_to_means(*chunk)
-    for chunk in chunks():
-        builder.add_edges(*chunk)
+    for i in range(0, len(rows), CHUNK):
+        builder.add_to_means(*chunk(i))
+    for i in range(0, len(rows), CHUNK):
+        builder.add_edges(*chunk(i))
     return builder.graph()
 
 

@@ -6,19 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from crosstail.algorithms import Algorithm
-from crosstail.data import Augment, DomainDataset
+from crosstail.data import Augment
 from crosstail.training import own_code
 from crosstail.training.devices import Devices, fabric_of
-from crosstail.training.evaluation import graph_of, predicted, traced, transferability
+from crosstail.training.evaluation import graph_of, traced, transferability
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
 from crosstail.training.loop import Limits, train
 from crosstail.training.memory import lower_if_short
 from crosstail.training.model import build_algorithm, build_second_stage
+from crosstail.training.predictions import Predictions
 from crosstail.training.progress import Progress
 from crosstail.training.resolve import resolve
 from crosstail.training.result import RunResult, make_result
@@ -29,11 +28,12 @@ ONE = Devices()
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its folder, its result, and the data it was trained on."""
+    """A finished run: its folder, its result, the data it was trained on, and what it predicts for the test samples."""
 
     folder: RunFolder
     result: RunResult
     inputs: Inputs
+    predictions: Predictions | None
 
 
 def fit(
@@ -59,9 +59,9 @@ def fit(
             own_code.keep(spec, folder)
             finished = folder.result()
             if finished is not None:
-                return Run(folder, finished, inputs)
+                return Run(folder, finished, inputs, Predictions.load(folder))
         with _threads(None if inputs.seen(progress).is_image else 1):
-            return Run(folder, _train_stages(spec, inputs, folder, progress, devices, limits), inputs)
+            return _train_stages(spec, inputs, folder, progress, devices, limits)
 
 
 def _train_stages(
@@ -71,7 +71,7 @@ def _train_stages(
     progress: Progress | None,
     devices: Devices,
     limits: Limits | None,
-) -> RunResult:
+) -> Run:
     dataset = inputs.seen()
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
     if devices.several and algorithm.unshared:
@@ -108,9 +108,10 @@ def _train_stages(
 
     if not fabric.is_global_zero:
         fabric.barrier()
-        return folder.finished_result()
+        return Run(folder, folder.finished_result(), inputs, None)
     folder.save("model.pt", algorithm.state_dict())
-    folder.save("predictions.pt", _tested(algorithm, dataset))
+    predictions = Predictions.of(algorithm, dataset)
+    predictions.save(folder)
     result = make_result(
         spec,
         dataset,
@@ -122,21 +123,9 @@ def _train_stages(
         weights=inputs.frozen.weights if inputs.frozen else None,
         data=inputs.facts(),
     )
-    folder.write_json("result.json", result)
-    folder.clean()
+    folder.finish(result)
     fabric.barrier()
-    return result
-
-
-def _tested(algorithm: Algorithm, dataset: DomainDataset) -> dict[str, torch.Tensor]:
-    """The prediction for every test sample beside its class and domain, in the smallest integer type."""
-    rows = dataset.rows("test")
-    found = {"predicted": predicted(algorithm, dataset, rows), "y": dataset.y[rows], "domain": dataset.domain[rows]}
-    sizes = dataset.num_classes, dataset.num_classes, dataset.num_domains
-    return {
-        name: torch.from_numpy(values.astype(np.uint8 if size <= 256 else np.int32))
-        for (name, values), size in zip(found.items(), sizes, strict=True)
-    }
+    return Run(folder, result, inputs, predictions)
 
 
 @contextmanager

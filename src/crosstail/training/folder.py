@@ -85,10 +85,6 @@ class RunFolder:
         except ValueError as error:
             raise ValueError(f"{error}. Remove the file and run the same command again") from None
 
-    def write_json(self, name: str, value: Any) -> None:
-        """Write a JSON file whole or not at all."""
-        write_json(self.path / name, value)
-
     def save(self, name: str, state: dict[str, Any]) -> None:
         """Write tensors and plain values whole or not at all."""
         # Into memory first: on a full disk torch.save's error does not mention the disk.
@@ -145,8 +141,9 @@ class RunFolder:
         self._records[:] = [r for r in self._records if (r.stage, r.step) <= (stage, step)]
         write_whole(self.path / "records.jsonl", b"".join(msgspec.json.encode(r) + b"\n" for r in self._records))
 
-    def clean(self) -> None:
-        """Remove what a finished run no longer needs, and files that a kill left incomplete."""
+    def finish(self, result: RunResult) -> None:
+        """Write the result, then remove what is no longer needed, and files that a kill left incomplete."""
+        write_json(self.path / "result.json", result)
         for file in (self.path / "checkpoint.pt", self.path / "stage_one.pt", *self.path.glob(".*.part")):
             file.unlink(missing_ok=True)
 

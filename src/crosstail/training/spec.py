@@ -3,7 +3,7 @@
 import hashlib
 import math
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -122,9 +122,8 @@ class RunSpec:
         return self.algorithm if self.second_stage is None else f"{self.algorithm}:{self.second_stage}"
 
     def identity(self) -> dict[str, Any]:
-        """The identifying fields as plain values."""
-        # One by one: msgspec leaves out the fields that a decoded file did not mention.
-        return {name: msgspec.to_builtins(getattr(self, name)) for name in identifying_fields(type(self))}
+        """The identifying fields and their values."""
+        return {name: getattr(self, name) for name in identifying_fields(type(self))}
 
     @property
     def key(self) -> str:
@@ -139,8 +138,7 @@ class RunSpec:
 
 def identifying_fields(kind: type[RunSpec]) -> list[str]:
     """Names of the fields that tell runs apart, in the order of declaration."""
-    hints = get_type_hints(kind, include_extras=True)
-    return [f.name for f in fields(kind) if Identity(False) not in getattr(hints[f.name], "__metadata__", ())]
+    return [f.name for f in fields(kind) if Identity(False) not in getattr(f.type, "__metadata__", ())]
 
 
 def key_of(identity: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Digits-MLT from the forms in which MNIST-M and SVHN are in circulation; the files here are small and made up."""
+"""Digits-MLT from the file formats in which MNIST-M and SVHN are distributed, with small synthetic files."""
 
 import numpy as np
 import pytest

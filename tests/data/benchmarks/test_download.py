@@ -1,4 +1,4 @@
-"""Fetching: resumed, verified, from the next mirror; every server here is on this machine and ends with its test."""
+"""Downloads: resumed, verified, with fallback to the next mirror; servers are local."""
 
 import hashlib
 import signal
@@ -271,3 +271,16 @@ def test_verify_compares_what_is_known(tmp_path):
     assert verify(archive(size=4), path) == "has 3 bytes, expected 4"
     assert verify(archive(md5="900150983cd24fb0d6963f7d28e17f72"), path) == ""
     assert verify(archive(md5="0" * 32), path).startswith("has the md5 9001")
+
+
+def test_google_drive_is_asked_where_no_confirmation_is_needed(tmp_path, monkeypatch):
+    asked = []
+
+    def urlopen(request, timeout):
+        asked.append(request.full_url)
+        raise ConnectionResetError
+
+    monkeypatch.setattr(_download, "urlopen", urlopen)
+    with pytest.raises(DownloadError):
+        get(archive("https://drive.google.com/uc?id=abc"), tmp_path, attempts=1)
+    assert asked == ["https://drive.usercontent.google.com/download?id=abc&export=download&confirm=t"]

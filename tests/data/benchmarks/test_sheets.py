@@ -24,10 +24,8 @@ def split_of_counts(sheet, seed=0):
     table = np.array(sheet.counts)
     d, c = np.indices(table.shape)
     domain, y = np.repeat(d.ravel(), table.ravel()), np.repeat(c.ravel(), table.ravel())
-    num_domains, num_classes = table.shape
-    shape = {"num_domains": num_domains, "num_classes": num_classes}
-    split = paper_split(y, domain, **shape, validation=sheet.validation, seed=seed)
-    pair = domain * num_classes + y
+    split = paper_split(y, domain, validation=sheet.validation, seed=seed)
+    pair = domain * table.shape[1] + y
     return {
         part: np.bincount(pair[split == part], minlength=table.size).reshape(table.shape)
         for part in ("train", "val", "test")

@@ -1,4 +1,4 @@
-"""Unpacking: what is in an archive lands in its folder, or nowhere."""
+"""Unpacking: archive members stay inside the target folder, or the archive is refused."""
 
 import io
 import tarfile

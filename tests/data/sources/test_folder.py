@@ -1,4 +1,4 @@
-"""Folders of images: what is found, in which order, how fast, and when the kept index no longer holds."""
+"""Folders of images: what is found, in which order, how fast, and when the cached index is stale."""
 
 import os
 import shutil

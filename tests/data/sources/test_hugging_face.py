@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face library, made here."""
+"""Hugging Face data sets, created locally."""
 
 import shutil
 import sys
@@ -77,14 +77,14 @@ def test_saved_again_in_another_order_shows_the_new_pictures(datasets, tmp_path)
             {"image": datasets.Image(), "label": datasets.ClassLabel(names=colours), "domain": datasets.Value("string")}
         )
         datasets.Dataset.from_dict(rows, features=features).save_to_disk(folder)
-        return load_hf(folder, resolution=8)
+        return load_hf(folder)
 
     first, new = save([0, 1], tmp_path / "saved"), save([1, 0], tmp_path / "new")
     sizes = [len(first.x.content(i)[0]) for i in (0, 1)]
     assert sizes[0] == sizes[1] and (first.x.cached()[0] == [255, 0, 0]).all()
     shutil.rmtree(tmp_path / "saved")
     (tmp_path / "new").rename(tmp_path / "saved")
-    again = load_hf(tmp_path / "saved", resolution=8).x.cached()
+    again = load_hf(tmp_path / "saved").x.cached()
     assert (again[0] == [0, 255, 0]).all() and (again[1] == [255, 0, 0]).all() and len(new) == 2
 
 

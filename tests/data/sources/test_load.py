@@ -1,4 +1,4 @@
-"""Loading: a benchmark by its name, a file by its path, and what is said when either is wrong."""
+"""Loading a benchmark by name or a file by path, and the errors when either is wrong."""
 
 from pathlib import Path
 
@@ -64,11 +64,7 @@ def test_file(save):
     path = save()
     for source in (path, str(path)):
         dataset = load(source)
-        assert (dataset.name, dataset.domains, dataset.classes) == (
-            "mine",
-            ("site a", "site b"),
-            ("cat", "dog"),
-        )
+        assert (dataset.name, dataset.domains, dataset.classes) == ("mine", ("site a", "site b"), ("cat", "dog"))
         made = arrays()
         assert (dataset.x == made["x"]).all() and dataset.x.dtype == np.float32
         assert (dataset.y == made["y"]).all() and dataset.y.dtype == dataset.domain.dtype == np.int64
@@ -111,17 +107,11 @@ def with_value(key, row, value):
 
 
 WRONG = {
-    "no x": (
-        {"x": None},
-        "has no array 'x' but y, domain, split, domains, classes; expected x, y, domain and opt",
-    ),
+    "no x": ({"x": None}, "has no array 'x' but y, domain, split, domains, classes; expected x, y, domain and opt"),
     "no domain": ({"domain": None}, "has no array 'domain' but x, y, split"),
     "NaN": (with_value("x", 7, np.nan), "row 7 of x has a value that is NaN or infinite (1 such rows)"),
     "infinite": (with_value("x", 3, np.inf), "row 3 of x has a value that is NaN or infinite"),
-    "too large": (
-        {"x": np.full((40, 2), 1e300)},
-        "row 0 of x has a value that is NaN or infinite (40 such rows)",
-    ),
+    "too large": ({"x": np.full((40, 2), 1e300)}, "row 0 of x has a value that is NaN or infinite (40 such rows)"),
     "channels": (
         {"x": np.zeros((40, 8, 8, 1), np.uint8)},
         "x is uint8 (40, 8, 8, 1), expected uint8 images (N, H, W, 3) or float embeddings (N, F)",
@@ -135,15 +125,9 @@ WRONG = {
     "float y": ({"y": np.zeros(40)}, "y is float64, expected integers from 0"),
     "y above": (with_value("y", 12, 2), "y of row 12 is 2, expected 0 to 1"),
     "domain below": (with_value("domain", 5, -1), "domain of row 5 is -1, expected 0 to 1"),
-    "negative without names": (
-        with_value("y", 5, -1) | {"classes": None},
-        "y of row 5 is -1, expected 0 to 1",
-    ),
+    "negative without names": (with_value("y", 5, -1) | {"classes": None}, "y of row 5 is -1, expected 0 to 1"),
     "split": (with_value("split", 9, "dev"), "split of row 9 is 'dev', expected one of train, val, test"),
-    "short split": (
-        {"split": np.array(["train"])},
-        "split has the shape (1,), expected (40,) as x has 40 rows",
-    ),
+    "short split": ({"split": np.array(["train"])}, "split has the shape (1,), expected (40,) as x has 40 rows"),
     "names twice": ({"classes": np.array(["cat", "cat"])}, "classes has the name 'cat' twice"),
     "objects": ({"y": np.array([None] * 40, object)}, "cannot be read as an .npz file of plain arrays"),
 }

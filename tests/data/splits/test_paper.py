@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosstail.data.splits.paper import default_validation, paper_split
+from crosstail.data.splits.paper import paper_split
 
 
 def split_counts(sizes, **options):
@@ -13,7 +13,7 @@ def split_counts(sizes, **options):
     domain, y = (np.repeat(a.ravel(), sizes.ravel()) for a in np.indices(sizes.shape))
     order = np.random.default_rng(0).permutation(len(y))
     y, domain = y[order], domain[order]
-    split = paper_split(y, domain, num_domains=sizes.shape[0], num_classes=sizes.shape[1], **options)
+    split = paper_split(y, domain, **options)
     return [
         [
             [int(((split == part) & (domain == d) & (y == c)).sum()) for part in ("train", "val", "test")]
@@ -52,23 +52,25 @@ def test_each_pair_for_itself_and_absent_pairs():
 
 def test_deterministic_and_different_by_seed():
     y, domain = np.repeat([0, 1], 50), np.zeros(100, np.int64)
-    options = {"num_domains": 1, "num_classes": 2, "validation": 5}
-    first, again, other = (paper_split(y, domain, seed=seed, **options) for seed in (1, 1, 2))
+    first, again, other = (paper_split(y, domain, seed=seed, validation=5) for seed in (1, 1, 2))
     assert (first == again).all() and (first != other).any()
 
 
 def test_a_pair_does_not_depend_on_the_others():
     """Adding a domain leaves the split of the first one alone."""
     y = np.repeat([0, 1], 50)
-    alone = paper_split(y, np.zeros(100, np.int64), num_domains=1, num_classes=2, validation=5, seed=4)
-    both = paper_split(np.tile(y, 2), np.repeat([0, 1], 100), num_domains=2, num_classes=2, validation=5, seed=4)
+    alone = paper_split(y, np.zeros(100, np.int64), validation=5, seed=4)
+    both = paper_split(np.tile(y, 2), np.repeat([0, 1], 100), validation=5, seed=4)
     assert (both[:100] == alone).all()
 
 
-@pytest.mark.parametrize(("sizes", "expected"), [([100, 300, 200], 10), ([3, 4], 1), ([1000], 50), ([150], 8), ([], 1)])
+@pytest.mark.parametrize(("sizes", "expected"), [([100, 300, 200], 10), ([3, 4], 1), ([1000], 50), ([150], 8)])
 def test_default_validation_is_a_twentieth_of_the_median_pair(sizes, expected):
-    y = np.repeat(np.arange(len(sizes)), sizes).astype(np.int64)
-    assert default_validation(y, np.zeros(len(y), np.int64)) == expected
+    assert {val for _, val, _ in split_counts([sizes])[0]} == {expected}
+
+
+def test_no_samples():
+    assert len(paper_split(np.zeros(0, np.int64), np.zeros(0, np.int64))) == 0
 
 
 def test_absent_pairs_do_not_lower_the_default():

@@ -75,3 +75,14 @@ def test_one_domain_cannot_be_left_out(tmp_path: Path) -> None:
     np.savez(tmp_path / "one.npz", x=np.zeros((6, 2), np.float32), y=[0, 1] * 3, domain=[0] * 6, domains=["only"])
     with pytest.raises(ValueError, match="one domain"):
         load_inputs(resolve(RunSpec(dataset=str(tmp_path / "one.npz"), protocol="dg", unseen="only")))
+
+
+def test_notes_are_about_the_protocols_split(tmp_path: Path) -> None:
+    """Class 2 has no training samples in the split that the data came with, but it has under dg."""
+    split = ["train", "train", "test"] * 8
+    arrays = {"x": np.random.default_rng(0).normal(size=(24, 2)).astype(np.float32), "y": [0, 1, 2] * 8}
+    np.savez(tmp_path / "v.npz", **arrays, domain=[0] * 12 + [1] * 12, split=split)
+    spec = resolve(RunSpec(dataset=str(tmp_path / "v.npz")))
+    assert any("cannot be learned: 2" in note for note in load_inputs(spec).raw.notes)
+    unseen = replace(spec, protocol="dg", unseen="1")
+    assert load_inputs(unseen).raw.notes == ()  # and that domain 1 is left out is no gap

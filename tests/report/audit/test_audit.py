@@ -155,7 +155,7 @@ def test_the_first_members_of_a_large_group_show_what_differs():
     dataset = from_counts([[9, 2]])
     dataset.x[:] = 0
     (duplicate,) = audit(dataset).duplicates
-    kinds = [(s.class_, s.split) for s in duplicate.samples]
+    kinds = [(s.place["class"], s.place["split"]) for s in duplicate.samples]
     assert len(set(kinds[:6])) == len(set(kinds)) == 6 and len(kinds) == len(dataset)
 
 
@@ -323,7 +323,8 @@ def test_regime_and_what_to_try(train, expected, options):
     assert (chosen and chosen.options) == options
     assert 1 <= len(found.advice) <= 3
     if chosen:
-        assert f"`{chosen.method}`" in found.advice[0]
+        method = chosen.algorithm + (f":{chosen.second_stage}" if chosen.second_stage else "")
+        assert f"`{method}`" in found.advice[0]
 
 
 @pytest.mark.parametrize("train", [OPPOSITE, SAME, BALANCED, [[200, 50, 12, 3]]])

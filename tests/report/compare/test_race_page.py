@@ -12,9 +12,7 @@ from crosstail.algorithms import catalogue
 from crosstail.metrics import Difference
 from crosstail.report.compare.race_page import MARKS, board_chart, board_table, lead_chart, leaderboard, write_page
 from crosstail.report.document import html
-from crosstail.sweep.plan import Plan
-from crosstail.sweep.race import FailedRun, MethodCost, Race, Standing
-from crosstail.training import RunSpec
+from crosstail.sweep.race import FailedRun, MethodCost, RaceResult, Standing, recommendation
 
 EVIL = "<script>alert(1)</script>"
 
@@ -26,16 +24,17 @@ def standing(name: str, lead: tuple[float, float, float] | None, family: str = "
     return Standing(method=name, family=family, lead=difference, **{**accuracies, **facts, **others})
 
 
-def race(*board: Standing, dataset: str = "my photos/", seeds: int = 3, **others: Any) -> Race:
-    shared = RunSpec(dataset=dataset, backbone="efficientnet_lite0", freeze=True, steps=300, batch_size=24)
-    plan = Plan(shared=shared, methods=tuple(row.method for row in board), trials=5, seeds=seeds)
-    return Race(**{"plan": plan, "board": list(board), "left_out": {}, "failed": [], "samples": 240, **others})
+def race(*board: Standing, dataset: str = "my photos/", seeds: int = 3, **others: Any) -> RaceResult:
+    settings = {"dataset": dataset, "backbone": "efficientnet_lite0", "freeze": True, "steps": 300, "batch_size": 24}
+    settings |= {"trials": 5, "seeds": seeds, "samples": 240, "complete": True, "left_out": {}, "failed": []}
+    text = recommendation(board, 240)
+    return RaceResult(**{"recommendation": text, "leaderboard": list(board), **settings, **others})
 
 
 TWO = standing("boda", None, "ours", deviation=0.01), standing("erm", (0.03, 0.01, 0.05))
 
 
-def page_of(folder: Path, of: Race) -> str:
+def page_of(folder: Path, of: RaceResult) -> str:
     """The page without the drawing library, which is the same for all."""
     return write_page(of, folder).read_text(encoding="utf-8").replace(html._vega(), "")
 

@@ -3,14 +3,14 @@
 from types import SimpleNamespace
 
 from crosstail.report.compare.sweep_tables import selection_notes, selection_table, status_table
-from crosstail.sweep.select import Choice, SeedSummary
+from crosstail.sweep.select import SeedSummary, SelectedTrial
 from crosstail.sweep.status import MethodStatus
 from crosstail.sweep.store import Failure
 
 
 def choice(**other):
     known = {"plan": SimpleNamespace(trials=5), "method": "boda:retrain", "trial": 2, "hparams": {}, "validation": 0.5}
-    return Choice(**{**known, "finished": 5, "pruned": 0, "failed": {}, "missing": 0, "keys": [], **other})
+    return SelectedTrial(**{**known, "finished": 5, "pruned": 0, "failed": {}, "missing": 0, "keys": [], **other})
 
 
 def test_the_selected_trials_have_their_test_accuracy():

@@ -19,6 +19,13 @@ def test_one_chart_can_be_saved_in_each_format(tmp_path, suffix):
     assert suffix in ("png", "pdf") or b"One point" in content
 
 
+@pytest.mark.parametrize("suffix", ["html", "svg"])
+def test_a_chart_may_have_more_rows_than_altair_allows_by_default(tmp_path, suffix):
+    drawing = alt.Chart(pd.DataFrame({"x": range(5001)})).mark_point().encode(x="x:Q")
+    save_chart(Chart("many", "Many points", drawing, "Points"), tmp_path / f"many.{suffix}")
+    assert (tmp_path / f"many.{suffix}").stat().st_size > 5001
+
+
 def test_an_unknown_format_is_refused_with_the_known_ones(tmp_path):
     with pytest.raises(ValueError, match=r"chart\.jpeg.*\.html, \.png, \.svg or \.pdf"):
         save_chart(CHART, tmp_path / "chart.jpeg")

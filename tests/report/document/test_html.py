@@ -51,12 +51,12 @@ def test_a_page_without_charts_does_not_carry_vega():
 def test_cells_are_emphasised_faint_and_shaded():
     table = Table(
         header=["a", "b"],
-        rows=[["1", "2"], ["3", "4"]],
+        rows=[["1", "2"], ["3", "4"], *[["5", "6"]] * 7],
+        name="cells",
         emphasised={(0, 1)},
         faint={1},
         shades={(0, 0): 1.0, (1, 0): float("nan")},
         words_last=True,
-        searchable=True,
     )
     page = html.render(Document("t", [table]))
     assert '<td class="best">2</td>' in page and '<tr class="dim">' in page and '<table class="words">' in page

@@ -40,8 +40,9 @@ def test_markdown():
         "| pair | % |\n|---|---|\n| sketch / cat | **5.0** |",
         "Of 10.",
         "## A chart",
-        "Points: one. Small.",
-        "- sketch\n  - sketch / cat as dog: a.png",
+        "Points: one.",
+        "Small.",
+        "- sketch: sketch / cat as dog: a.png",
         "```sh\ncrosstail fit `a`\n```\n",
     ]
 
@@ -58,7 +59,7 @@ def test_latex():
         r"\item All is well.",
         r"sketch / cat & \textbf{5.0} \\",
         r"\caption{Pairs. Of 10.}",
-        r"\includegraphics[width=\linewidth]{figures/points}",
+        r"\includegraphics[width=\linewidth]{charts/points}",
         r"\begin{quote}\ttfamily crosstail fit `a`\end{quote}",
     ):
         assert part in text, part
@@ -80,6 +81,7 @@ def test_the_terminal_shows_names_as_they_are_but_no_control_characters():
         "",
         "A chart",
         "Points: one",
+        "Small.",
         "- sketch: sketch / cat as dog: a.png",
         "  crosstail fit `a`",
     ]

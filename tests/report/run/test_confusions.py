@@ -1,4 +1,4 @@
-"""What the worst pairs are mistaken for, against hand-made answers; images that are there, gone, or never were."""
+"""Confusions of the worst pairs against hand-made predictions, with present, missing and absent images."""
 
 import re
 from dataclasses import replace
@@ -19,9 +19,10 @@ from crosstail.report.run.confusions import (
     failing_pairs,
     failures,
 )
-from crosstail.report.run.reported import Predictions, read_run
+from crosstail.report.run.reported import read_run
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
+from crosstail.training.predictions import Predictions
 
 EVIL = "<script>alert(1)</script>"
 

@@ -2,8 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any
 
@@ -17,7 +16,7 @@ from crosstail.data.batches.buffers import BufferPool
 from crosstail.data.batches.row_streams import VIEWS, Rows, class_balanced_stream, instance_stream
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.augment import Augment, Draws
-from crosstail.data.images.decode import Pixels, evaluation_view
+from crosstail.data.images.decode import evaluation_view
 from crosstail.data.images.files import ImageFiles, default_workers
 
 _AHEAD = 3  # batches that are decoded while one is trained on
@@ -82,23 +81,16 @@ class DomainBatches:
         """Row numbers of a step's samples in all processes, (domains present · batch_size,)."""
         if step < 0:
             raise ValueError(f"step is {step}, expected 0 or more")
-        size = self.batch_size
-        return np.concatenate([stream.take(step * size, size) for stream in self._streams])
+        return np.concatenate([rows.take(step * self.batch_size, self.batch_size) for rows in self._streams])
 
     def at(self, step: int) -> DomainBatch:
         """The batch of a step."""
         if not self._uses_threads:
             whole = self.batch_rows(step)
             rows = whole[self._mine]
-            shown: Any = rows
-            if self.dataset.x.ndim == 3:
-                shown = rows, self._views(step, len(whole))[self._mine]
+            shown: Any = (rows, self._views(step, len(whole))[self._mine]) if self.dataset.x.ndim == 3 else rows
             return self._batch(rows, to_input(np.asarray(self.dataset.x[shown])))
-        with ThreadPoolExecutor(self.workers, "crosstail-batch") as pool:
-            try:
-                return self._begin(step, pool, BufferPool(_AHEAD + 1))()
-            finally:
-                pool.shutdown(cancel_futures=True)
+        return next(self.stream(step, step + 1))
 
     def stream(self, start: int, stop: int) -> Iterator[DomainBatch]:
         """The batches `at(start)` to `at(stop - 1)`, prepared ahead on other threads.
@@ -126,7 +118,7 @@ class DomainBatches:
 
     def _views(self, step: int, count: int) -> Rows:
         """The random view that each sample of a step shows."""
-        generator = np.random.default_rng(np.random.SeedSequence([self.seed, step, 0, VIEWS]))
+        generator = np.random.default_rng([self.seed, step, 0, VIEWS])
         return generator.integers(self.dataset.x.shape[1], size=count)
 
     def _begin(self, step: int, pool: ThreadPoolExecutor, buffers: BufferPool) -> Callable[[], DomainBatch]:
@@ -138,29 +130,23 @@ class DomainBatches:
         draws = self.augment.draw(step, len(whole)).part(self._mine) if self.augment else None
         pieces = [slice(i, i + _PIECE) for i in range(0, len(rows), _PIECE)]
         futures = [pool.submit(self._make, rows[p], draws.part(p) if draws else None, out[p]) for p in pieces]
-        return partial(self._finish, rows, out, futures)
 
-    def _finish(self, rows: Rows, out: NDArray[np.float32], futures: list[Future[None]]) -> DomainBatch:
-        for future in futures:
-            future.result()
-        return self._batch(rows, torch.from_numpy(out).permute(0, 3, 1, 2))
+        def finish() -> DomainBatch:
+            for future in futures:
+                future.result()
+            return self._batch(rows, torch.from_numpy(out).permute(0, 3, 1, 2))
+
+        return finish
 
     def _make(self, rows: Rows, draws: Draws | None, out: NDArray[np.float32]) -> None:
         """Decode and augment a piece of a batch into `out` (b, S, S, 3), on one thread."""
-        views = np.empty(out.shape, np.uint8)
-        for i, row in enumerate(rows):
-            views[i] = self._view(int(row), draws, i)
-        if self.augment is None or draws is None:
-            np.divide(views, np.float32(255), out=out)
-        else:
-            self.augment.recolour(views, draws, out)
-
-    def _view(self, row: int, draws: Draws | None, i: int) -> Pixels:
         x = self.dataset.x
-        base = x.base(row) if isinstance(x, ImageFiles) else x[row]
+        bases = (x.base(row) if isinstance(x, ImageFiles) else x[row] for row in rows.tolist())
         if self.augment is None or draws is None:
-            return evaluation_view(base, x.shape[1])
-        return self.augment.crop(base, draws, i)
+            np.divide([evaluation_view(base, x.shape[1]) for base in bases], np.float32(255), out=out)
+        else:
+            views = np.stack([self.augment.crop(base, draws, i) for i, base in enumerate(bases)])
+            self.augment.recolour(views, draws, out)
 
     def _batch(self, rows: Rows, x: Tensor) -> DomainBatch:
         return DomainBatch(x, torch.from_numpy(self._y[rows]), torch.from_numpy(self._domain[rows]))

@@ -42,7 +42,7 @@ def instance_stream(rows: Rows, y: Rows, seed: int, d: int) -> RowStream:
 
 
 def _epoch(rows: Rows, seed: int, d: int, e: int) -> Rows:
-    return np.random.default_rng(np.random.SeedSequence([seed, d, e])).permutation(rows)
+    return np.random.default_rng([seed, d, e]).permutation(rows)
 
 
 def class_balanced_stream(rows: Rows, y: Rows, seed: int, d: int) -> RowStream:
@@ -55,7 +55,7 @@ def class_balanced_stream(rows: Rows, y: Rows, seed: int, d: int) -> RowStream:
 
 def _rounds(pairs: list[RowStream], rounds: int, seed: int, d: int, block: int) -> Rows:
     samples = np.stack([pair.take(block * rounds, rounds) for pair in pairs], axis=1)  # (rounds, classes)
-    generator = np.random.default_rng(np.random.SeedSequence([seed, d, block, _ROUNDS]))
+    generator = np.random.default_rng([seed, d, block, _ROUNDS])
     return generator.permuted(samples, axis=1).ravel()
 
 
@@ -66,5 +66,5 @@ def _pair_stream(rows: Rows, seed: int, d: int, c: int) -> RowStream:
 
 
 def _permutations(rows: Rows, repeats: int, seed: int, d: int, c: int, block: int) -> Rows:
-    generator = np.random.default_rng(np.random.SeedSequence([seed, d, block, _PAIR, c]))
+    generator = np.random.default_rng([seed, d, block, _PAIR, c])
     return generator.permuted(np.tile(rows, (repeats, 1)), axis=1).ravel()

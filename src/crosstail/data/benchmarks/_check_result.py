@@ -1,6 +1,6 @@
 """The result of checking a folder against a data sheet."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -29,26 +29,13 @@ class CheckResult:
 
     @property
     def ok(self) -> bool:
-        """Whether there are no problems."""
         return not self.problems
 
     def problem(self, kind: str, message: str, *paths: str) -> None:
-        """Add a problem."""
         self.problems.append(CheckFinding(kind, message, paths))
 
     def note(self, kind: str, message: str, *paths: str) -> None:
-        """Add a note."""
         self.notes.append(CheckFinding(kind, message, paths))
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values for `json`."""
         return asdict(self) | {"ok": self.ok}
-
-
-def plural(word: str, things: Sequence[object]) -> str:
-    """Singular or plural, by the number of things.
-
-    >>> plural("class", ["a"]), plural("class", ["a", "b"])
-    ('class', 'classes')
-    """
-    return word if len(things) == 1 else {"class": "classes"}.get(word, f"{word}s")

@@ -5,9 +5,10 @@ import hashlib
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from crosstail.data.benchmarks._sheet import Archive
@@ -16,17 +17,11 @@ BytesProgress = Callable[[str, int, int | None], None]  # file, bytes done, byte
 CHUNK = 1 << 18
 # HTTP errors that are worth a retry; any other one rules the mirror out.
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
-_DRIVE = re.compile(r"https://drive\.google\.com/uc\?(id=[\w-]+(?:&resourcekey=[\w-]+)?)")
+_DRIVE = re.compile(r"^https://drive\.google\.com/uc\?(id=[\w-]+(?:&resourcekey=[\w-]+)?)$")
 
 
 class DownloadError(OSError):
     """A file that could not be downloaded; the message names every mirror tried and its answer."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(errno.EIO, message)
-
-    def __str__(self) -> str:
-        return str(self.strerror)
 
 
 class _MirrorError(Exception):
@@ -58,12 +53,11 @@ def download(
     for url in archive.mirrors:
         try:
             _from_mirror(archive, url, part, progress, attempts, timeout, pause)
+            part.path.replace(target)
+            part.discard()
+            return target
         except _MirrorError as error:
             failures.append(f"  {url}\n    {error}")
-            continue
-        part.path.replace(target)
-        part.discard()
-        return target
     tried = "\n".join(failures) or "  no mirror is known"
     raise DownloadError(f"{archive.file} could not be downloaded:\n{tried}\nDownload it by hand into {folder}.")
 
@@ -82,39 +76,31 @@ def verify(archive: Archive, path: Path) -> str:
     return ""
 
 
+@dataclass(frozen=True)
 class _Part:
     """An unfinished download, and a note of the mirror that it comes from."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._origin = path.with_name(path.name + ".from")
+    path: Path
+
+    @property
+    def origin(self) -> Path:
+        return self.path.with_name(self.path.name + ".from")
 
     @property
     def size(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0
 
-    def is_from(self, url: str) -> bool:
-        return self._origin.exists() and self._origin.read_text() == url
-
-    def note_origin(self, url: str) -> None:
-        self._origin.write_text(url)
-
     def discard(self) -> None:
         self.path.unlink(missing_ok=True)
-        self._origin.unlink(missing_ok=True)
+        self.origin.unlink(missing_ok=True)
 
 
 def _from_mirror(
-    archive: Archive,
-    url: str,
-    part: _Part,
-    progress: BytesProgress | None,
-    attempts: int,
-    timeout: float,
-    pause: float,
+    archive: Archive, url: str, part: _Part, progress: BytesProgress | None, attempts: int, timeout: float, pause: float
 ) -> None:
     """Complete `part` from one mirror, or raise _MirrorError."""
-    if not archive.checksum and not part.is_from(url):  # nothing would tell a part of another file
+    # Without a checksum nothing would reveal that the two halves come from different files.
+    if not archive.checksum and not (part.origin.exists() and part.origin.read_text() == url):
         part.discard()
     resumed = part.path.exists()
     for attempt in range(attempts):
@@ -127,7 +113,7 @@ def _from_mirror(
             problem = f"answered {error.code} {error.reason}"
             if error.code not in TRANSIENT:
                 raise _MirrorError(problem) from None
-        except (URLError, HTTPException, OSError) as error:
+        except (HTTPException, OSError) as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES):
                 raise  # a problem of this machine, not of the mirror
             problem = f"broke off ({getattr(error, 'reason', None) or error or type(error).__name__})"
@@ -152,8 +138,10 @@ def _receive(archive: Archive, url: str, part: _Part, progress: BytesProgress | 
     if have and have == archive.size:
         return
     headers = {"User-Agent": "crosstail", "Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    # Google Drive asks to confirm the download of a large file, except at this address.
+    direct = _DRIVE.sub(r"https://drive.usercontent.google.com/download?\1&export=download&confirm=t", url)
     try:
-        response: HTTPResponse = urlopen(Request(_direct(url), headers=headers), timeout=timeout)
+        response: HTTPResponse = urlopen(Request(direct, headers=headers), timeout=timeout)
     except HTTPError as error:
         if error.code != 416:
             raise
@@ -167,10 +155,13 @@ def _receive(archive: Archive, url: str, part: _Part, progress: BytesProgress | 
             have = 0  # a server without range support sends the whole file
         elif not (response.headers["Content-Range"] or "").startswith(f"bytes {have}-"):
             raise _MirrorError(f"was asked for the bytes from {have:,} and sent others")
+        if response.headers.get_content_type() == "text/html":
+            raise _MirrorError("answered with a web page instead of the file (a quota or a login, perhaps)")
         length = response.headers["Content-Length"] or ""
         total = have + int(length) if length.isdecimal() else None
-        _refuse(archive, response, total)
-        part.note_origin(url)
+        if total is not None and archive.size not in (None, total):
+            raise _MirrorError(f"has {total:,} bytes, expected {archive.size:,}")
+        part.origin.write_text(url)
         with part.path.open("ab" if have else "wb") as stream:
             while chunk := response.read(CHUNK):
                 stream.write(chunk)
@@ -179,20 +170,3 @@ def _receive(archive: Archive, url: str, part: _Part, progress: BytesProgress | 
                     progress(archive.file, have, archive.size or total)
     if total is not None and have < total:
         raise ConnectionError(f"after {have:,} of {total:,} bytes")
-
-
-def _refuse(archive: Archive, response: HTTPResponse, total: int | None) -> None:
-    if response.headers.get_content_type() == "text/html":
-        raise _MirrorError("answered with a web page instead of the file (a quota or a login, perhaps)")
-    if total is not None and archive.size is not None and total != archive.size:
-        raise _MirrorError(f"has {total:,} bytes, expected {archive.size:,}")
-
-
-def _direct(url: str) -> str:
-    """The direct address of a Google Drive link, which would first ask to confirm a large file.
-
-    >>> _direct("https://drive.google.com/uc?id=abc")
-    'https://drive.usercontent.google.com/download?id=abc&export=download&confirm=t'
-    """
-    found = _DRIVE.fullmatch(url)
-    return f"https://drive.usercontent.google.com/download?{found[1]}&export=download&confirm=t" if found else url

@@ -2,8 +2,9 @@
 
 import csv
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,8 @@ from numpy.typing import NDArray
 from crosstail.data.benchmarks._sheet import DataSheet, FolderKind
 from crosstail.data.dataset import SPLITS
 from crosstail.data.images.decode import SUFFIXES
-from crosstail.data.splits.paper import paper_split
 
 ENVIRONMENT = "CROSSTAIL_DATA"
-_SUFFIXES = tuple(SUFFIXES)
 Place = tuple[int, int, str]  # domain, class, file name
 Files = dict[Place, Path]
 
@@ -42,40 +41,38 @@ def existing_root(sheet: DataSheet, root: Path | str | None = None) -> Path:
     return found
 
 
-def locate(sheet: DataSheet, root: Path, depth: int = 2) -> Path:
-    """The folder with most of the sheet's domains: the root, or one that an archive created below it."""
-    best, most = root, _domains_in(sheet, root)
+def locate(sheet: DataSheet, root: Path) -> Path:
+    """The folder with most of the sheet's domains: the root, or one up to two levels below it (from an archive)."""
     level = [root]
-    for _ in range(depth):
-        level = [path for folder in level for path in _folders(folder) if sheet.index("domain", path.name) is None]
-        for folder in level:
-            if (found := _domains_in(sheet, folder)) > most:
-                best, most = folder, found
-    return best
+    below = list(level)
+    for _ in range(2):
+        level = [path for folder in level for path in subfolders(folder) if sheet.index("domain", path.name) is None]
+        below += level
+    return max(below, key=lambda folder: len({i for i, _ in _known(folder, sheet, "domain")}))
 
 
-def folders_of(sheet: DataSheet, base: Path) -> Iterator[tuple[int, int, Path]]:
+def folders_of(sheet: DataSheet, base: Path) -> list[tuple[int, int, Path]]:
     """The class folders that the sheet knows, as (domain, class, path), domains outermost."""
-    for d, domain in _known(base, sheet, "domain"):
-        for c, folder in _known(domain, sheet, "class"):
-            yield d, c, folder
+    domains = _known(base, sheet, "domain")
+    return [(d, c, folder) for d, domain in domains for c, folder in _known(domain, sheet, "class")]
+
+
+def all_images(classes: Iterable[tuple[int, int, Path]]) -> Files:
+    """The images in class folders, each folder's by name."""
+    return {(d, c, name): folder / name for d, c, folder in classes for name in _images_in(folder)}
 
 
 def image_files(sheet: DataSheet, root: Path, base: Path) -> Files:
     """The images of the set, in the order of the sheet and then by name."""
-    files = {(d, c, name): folder / name for d, c, folder in folders_of(sheet, base) for name in images_in(folder)}
-    named = listed(sheet, root, base)
+    files, named = all_images(folders_of(sheet, base)), listed(sheet, root, base)
     return files if named is None else {place: path for place, path in files.items() if place in named}
 
 
-def images_in(folder: Path) -> list[str]:
-    """The names of the images in a class folder, sorted."""
+def _images_in(folder: Path) -> list[str]:
+    suffixes = tuple(SUFFIXES)
     with os.scandir(folder) as entries:
-        return sorted(
-            entry.name
-            for entry in entries
-            if entry.name.lower().endswith(_SUFFIXES) and not entry.name.startswith(".") and entry.is_file()
-        )
+        images = [entry for entry in entries if entry.name.lower().endswith(suffixes) and entry.name[0] != "."]
+        return sorted(entry.name for entry in images if entry.is_file())
 
 
 def listed(sheet: DataSheet, *folders: Path) -> set[Place] | None:
@@ -84,15 +81,15 @@ def listed(sheet: DataSheet, *folders: Path) -> set[Place] | None:
     present = [path for path in found.values() if path]
     if not present:
         return None
-    for name, path in found.items():
-        if path is None:
-            raise ValueError(f"{folders[0]}: has {present[0].name} but not {name}; expected all lists or none")
-    places = set()
-    for path in present:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if line.strip():
-                places.add(_place(sheet, line.rpartition(" ")[0], f"{path}, line {number}"))
-    return places
+    missing = [name for name, path in found.items() if path is None]
+    if missing:
+        raise ValueError(f"{folders[0]}: has {present[0].name} but not {missing[0]}; expected all lists or none")
+    return {
+        _place(sheet, line.rpartition(" ")[0], f"{path}, line {number}")
+        for path in present
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if line.strip()
+    }
 
 
 def find_split_file(sheet: DataSheet, *folders: Path, given: Path | str | None = None) -> Path | None:
@@ -127,21 +124,9 @@ def place_name(sheet: DataSheet, place: Place) -> str:
     return f"{sheet.domains[place[0]]}/{sheet.classes[place[1]]}/{place[2]}"
 
 
-def pairs_of(files: Iterable[Place]) -> NDArray[np.int64]:
-    """Domain and class of each image, (N, 2)."""
-    return np.array([place[:2] for place in files], np.int64).reshape(-1, 2)
-
-
-def make_split(sheet: DataSheet, pairs: NDArray[np.int64], seed: int) -> NDArray[np.str_]:
-    """Split images with these domains and classes (N, 2) as the sheet says."""
-    return paper_split(
-        pairs[:, 1],
-        pairs[:, 0],
-        num_domains=len(sheet.domains),
-        num_classes=len(sheet.classes),
-        validation=sheet.validation,
-        seed=seed,
-    )
+def pairs_of(places: Iterable[tuple[int, int, Any]]) -> NDArray[np.int64]:
+    """Domain and class of each image or class folder, (N, 2)."""
+    return np.array([place[:2] for place in places], np.int64).reshape(-1, 2)
 
 
 def _place(sheet: DataSheet, text: str, where: str) -> Place:
@@ -161,15 +146,12 @@ def _first(folders: Sequence[Path], name: str) -> Path | None:
 
 
 def _known(folder: Path, sheet: DataSheet, what: FolderKind) -> list[tuple[int, Path]]:
-    found = [(sheet.index(what, path.name), path) for path in _folders(folder)]
+    found = [(sheet.index(what, path.name), path) for path in subfolders(folder)]
     return sorted((i, path) for i, path in found if i is not None)
 
 
-def _domains_in(sheet: DataSheet, folder: Path) -> int:
-    return len({i for i, _ in _known(folder, sheet, "domain")})
-
-
-def _folders(folder: Path) -> list[Path]:
+def subfolders(folder: Path) -> list[Path]:
+    """The folders in a folder that are not hidden, by name."""
     if not folder.is_dir():
         return []
     with os.scandir(folder) as entries:

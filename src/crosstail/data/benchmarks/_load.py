@@ -3,6 +3,7 @@
 import inspect
 from os import PathLike
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -11,18 +12,9 @@ from crosstail.data.benchmarks import _image_folders as folders
 from crosstail.data.benchmarks._sheet import DataSheet
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import ImageFiles
+from crosstail.data.splits.paper import paper_split
 
 BENCHMARKS = "crosstail.data.benchmarks"
-
-
-def split_source(source: str) -> tuple[str, str | None]:
-    """The name and the folder of a source, `name` or `name:folder`.
-
-    >>> split_source("vlcs"), split_source("vlcs:data/VLCS")
-    (('vlcs', None), ('vlcs', 'data/VLCS'))
-    """
-    name, colon, root = source.partition(":")
-    return name, root if colon else None
 
 
 def sheet_of(source: str) -> DataSheet | None:
@@ -31,11 +23,10 @@ def sheet_of(source: str) -> DataSheet | None:
     >>> sheet_of("pacs:somewhere").many, sheet_of("somewhere/mine.npz")
     (100, None)
     """
-    name, _ = split_source(source)
+    name = source.partition(":")[0]
     if name not in discovery.names(BENCHMARKS):
         return None
-    sheet: DataSheet = discovery.find(BENCHMARKS, name, "data set").SHEET
-    return sheet
+    return cast(DataSheet, discovery.find(BENCHMARKS, name, "data set").SHEET)
 
 
 def shot_thresholds(source: str | PathLike[str]) -> tuple[int, int]:
@@ -52,15 +43,14 @@ def shot_thresholds(source: str | PathLike[str]) -> tuple[int, int]:
 
 def load_benchmark(source: str, seed: int = 0) -> DomainDataset:
     """Load `name`, from $CROSSTAIL_DATA, or `name:folder`, without applying label profiles."""
-    name, root = split_source(source)
+    name, colon, root = source.partition(":")
     module = discovery.find(BENCHMARKS, name, "data set")
     takes_root = "root" in inspect.signature(module.load).parameters
-    if root is not None and not root:
+    if colon and not root:
         raise ValueError(f"{source!r}: no folder after the colon, expected for example {name}:data/{name}")
-    if root is not None and not takes_root:
+    if colon and not takes_root:
         raise ValueError(f"{source!r}: {name} takes no folder, it is {module.SHEET.source}")
-    dataset: DomainDataset = module.load(root, seed=seed) if takes_root else module.load(seed=seed)
-    return dataset
+    return cast(DomainDataset, module.load(root or None, seed=seed) if takes_root else module.load(seed=seed))
 
 
 def load_images(
@@ -74,29 +64,29 @@ def load_images(
     base = folders.locate(sheet, folder)
     files = folders.image_files(sheet, folder, base)
     seen = {place[0] for place in files}
-    for d, domain in enumerate(sheet.domains):
-        if d not in seen:
-            raise ValueError(
-                f"{folder}: has no images of the domain {domain!r}; "
-                f"`crosstail data {sheet.name} --root {folder} --check` tells what is wrong"
-            )
+    missing = [domain for d, domain in enumerate(sheet.domains) if d not in seen]
+    if missing:
+        raise ValueError(
+            f"{folder}: has no images of the domain {missing[0]!r}; "
+            f"`crosstail data {sheet.name} --root {folder} --check` tells what is wrong"
+        )
     path = folders.find_split_file(sheet, folder, base, given=split_file)
+    splits = folders.read_split_file(sheet, path) if path else {}
+    if absent := splits.keys() - files.keys():
+        first = folders.place_name(sheet, min(absent))
+        raise ValueError(f"{path}: names {first}, which is not in {base} ({len(absent):,} such images)")
     if path:
-        splits = folders.read_split_file(sheet, path)
-        if absent := splits.keys() - files.keys():
-            first = folders.place_name(sheet, min(absent))
-            raise ValueError(f"{path}: names {first}, which is not in {base} ({len(absent):,} such images)")
         files = {place: file for place, file in files.items() if place in splits}
-        split = np.array([splits[place] for place in files], "<U5")
-    else:
-        split = folders.make_split(sheet, folders.pairs_of(files), seed)
-    pairs = folders.pairs_of(files)
+    domain, y = folders.pairs_of(files).T
+    made = (
+        [splits[place] for place in files] if path else paper_split(y, domain, validation=sheet.validation, seed=seed)
+    )
     return DomainDataset(
         name=sheet.name,
         x=ImageFiles(base, [file.relative_to(base).as_posix() for file in files.values()]),
-        y=pairs[:, 1],
-        domain=pairs[:, 0],
-        split=split,
+        y=y,
+        domain=domain,
+        split=np.array(made, "<U5"),
         classes=sheet.classes,
         domains=sheet.domains,
         notes=(f"split read from {path}" if path else f"split made as in the paper, with seed {seed}",),

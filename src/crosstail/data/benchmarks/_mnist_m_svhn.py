@@ -26,37 +26,35 @@ def svhn(root: Path) -> tuple[DigitPool, DigitPool]:
     """SVHN's training and test set, from .mat files read by torchvision."""
     from torchvision.datasets import SVHN
 
-    folder = _folder_with(root, SVHN_FOLDERS, "train_32x32.mat")
-    if not folder or not (folder / "test_32x32.mat").is_file():
+    folder = _folder_with(root, SVHN_FOLDERS, "train_32x32.mat", "test_32x32.mat")
+    if not folder:
         raise FileNotFoundError(f"{root}: has no SVHN, expected train_32x32.mat and test_32x32.mat")
-    pools = []
-    for split in ("train", "test"):
+
+    def read(split: str) -> DigitPool:
         try:
             data = SVHN(str(folder), split=split)
         except RuntimeError:  # torchvision checks the MD5
-            raise ValueError(
-                f"{folder / f'{split}_32x32.mat'}: is damaged: its MD5 is wrong; download it again"
-            ) from None
-        pools.append(_pool_of_arrays(np.transpose(data.data, (0, 2, 3, 1)), data.labels))
-    return pools[0], pools[1]
+            file = f"{folder}/{split}_32x32.mat"
+            raise ValueError(f"{file}: is damaged: its MD5 is wrong; download it again") from None
+        return _pool_of_arrays(np.transpose(data.data, (0, 2, 3, 1)), data.labels)
+
+    return read("train"), read("test")
 
 
 def mnist_m(root: Path) -> tuple[DigitPool, DigitPool]:
     """MNIST-M's training and test set: .pt files, or folders of images with a list of labels each."""
-    folder = _folder_with(root, MNIST_M_FOLDERS, "mnist_m_train.pt")
-    if folder and (folder / "mnist_m_test.pt").is_file():
-        return _from_tensors(folder / "mnist_m_train.pt"), _from_tensors(folder / "mnist_m_test.pt")
-    folder = _folder_with(root, MNIST_M_FOLDERS, "mnist_m_train_labels.txt")
-    if folder and (folder / "mnist_m_test_labels.txt").is_file():
-        return _from_list(folder, "train"), _from_list(folder, "test")
+    for suffix, read in ((".pt", _from_tensors), ("_labels.txt", _from_list)):
+        train, test = (f"mnist_m_{part}{suffix}" for part in ("train", "test"))
+        if folder := _folder_with(root, MNIST_M_FOLDERS, train, test):
+            return read(folder / train), read(folder / test)
     raise FileNotFoundError(
         f"{root}: has no MNIST-M, expected mnist_m_train.pt and mnist_m_test.pt, or mnist_m_train_labels.txt and "
         "mnist_m_test_labels.txt with the folders mnist_m_train and mnist_m_test"
     )
 
 
-def _folder_with(root: Path, folders: tuple[str, ...], file: str) -> Path | None:
-    return next((root / folder for folder in folders if (root / folder / file).is_file()), None)
+def _folder_with(root: Path, folders: tuple[str, ...], *files: str) -> Path | None:
+    return next((root / name for name in folders if all((root / name / file).is_file() for file in files)), None)
 
 
 def _from_tensors(path: Path) -> DigitPool:
@@ -74,17 +72,14 @@ def _from_tensors(path: Path) -> DigitPool:
     return _pool_of_arrays(images, labels)
 
 
-def _from_list(folder: Path, part: str) -> DigitPool:
-    path = folder / f"mnist_m_{part}_labels.txt"
+def _from_list(path: Path) -> DigitPool:
+    folder = path.with_name(path.name.removesuffix("_labels.txt"))
     lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     for number, line in enumerate(lines, 1):
         if len(line) != 2 or not line[1].isdecimal() or int(line[1]) > 9:
             raise ValueError(f"{path}, line {number}: is {' '.join(line)!r}, expected an image and a digit")
-
-    def images(rows: NDArray[np.int64]) -> NDArray[np.uint8]:
-        return _stack([_read(folder / f"mnist_m_{part}" / lines[row][0]) for row in rows])
-
-    return DigitPool(np.array([int(line[1]) for line in lines]), images)
+    labels = np.array([int(line[1]) for line in lines])
+    return DigitPool(labels, lambda rows: _stack([_read(folder / lines[row][0]) for row in rows]))
 
 
 def _read(path: Path) -> NDArray[np.uint8]:

@@ -1,25 +1,19 @@
 """The data sheet of a benchmark: what it is, where it is, and how it is trained on."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 FolderKind = Literal["domain", "class"]
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
-_DIGITS_OF = {"sha256": 64, "md5": 32}
+_DIGITS_OF = {"sha256": 64, "md5": 32}  # the stronger one first
 
 
 @dataclass(frozen=True, kw_only=True)
 class Archive:
-    """A file to download: its name, its mirrors, its size and checksum.
-
-    An unknown size is None and an unknown checksum is empty: neither is ever guessed.
-
-    >>> Archive(file="PACS.zip", mirrors=("https://example.org/PACS.zip",), md5="0" * 32).checksum
-    ('md5', '00000000000000000000000000000000')
-    """
+    """A file to download: its name, its mirrors, its size and checksum, where they are known."""
 
     file: str  # its name in the root
     mirrors: tuple[str, ...]  # addresses of identical files, best first
@@ -38,13 +32,10 @@ class Archive:
     @property
     def checksum(self) -> tuple[str, str] | None:
         """The strongest known checksum, as (kind, digits)."""
-        if self.sha256:
-            return "sha256", self.sha256
-        return ("md5", self.md5) if self.md5 else None
+        return next(((kind, value) for kind in _DIGITS_OF if (value := getattr(self, kind))), None)
 
     @property
     def is_packed(self) -> bool:
-        """Whether it has to be unpacked."""
         return self.file.lower().endswith(ARCHIVE_SUFFIXES)
 
 
@@ -96,8 +87,7 @@ class DataSheet:
     def __post_init__(self) -> None:
         if self.labels and len(self.labels) != len(self.domains):
             raise ValueError(f"{self.name}: {len(self.labels)} label profiles for {len(self.domains)} domains")
-        shape = [len(row) for row in self.counts]
-        if self.counts and shape != [len(self.classes)] * len(self.domains):
+        if self.counts and [len(row) for row in self.counts] != [len(self.classes)] * len(self.domains):
             raise ValueError(f"{self.name}: counts are not {len(self.domains)} rows of {len(self.classes)}")
         if self.counts and not self.domain_counts:
             object.__setattr__(self, "domain_counts", tuple(sum(row) for row in self.counts))
@@ -107,27 +97,18 @@ class DataSheet:
 
     @property
     def images(self) -> int | None:
-        """Number of images in the whole set, if known."""
         return sum(self.domain_counts) if self.domain_counts else None
 
     def names(self, what: FolderKind) -> tuple[str, ...]:
-        """The domains or the classes."""
         return self.domains if what == "domain" else self.classes
 
     def index(self, what: FolderKind, folder: str) -> int | None:
-        """The domain or class that a folder stands for, by its name or an alias.
-
-        >>> words = dict.fromkeys(("name", "title", "summary", "licence", "citation", "source"), "w")
-        >>> sheet = DataSheet(**words, domains=("art", "photo"), classes=("dog",), aliases={"photo": ("Photos",)})
-        >>> [sheet.index("domain", folder) for folder in ("photo", "Photos", "PHOTO")]
-        [1, 1, None]
-        """
+        """The domain or class that a folder stands for, by its name or an alias."""
         return self._indices[what].get(folder)
 
     @cached_property
     def _indices(self) -> dict[FolderKind, dict[str, int]]:
-        kinds: tuple[FolderKind, FolderKind] = ("domain", "class")
-        return {
-            what: {text: i for i, name in enumerate(self.names(what)) for text in (name, *self.aliases.get(name, ()))}
-            for what in kinds
-        }
+        def indices(names: Sequence[str]) -> dict[str, int]:
+            return {text: i for i, name in enumerate(names) for text in (name, *self.aliases.get(name, ()))}
+
+        return {"domain": indices(self.domains), "class": indices(self.classes)}

@@ -1,6 +1,7 @@
 """Unpacking zip and tar files safely."""
 
 import gzip
+import os
 import re
 import shutil
 import stat
@@ -23,7 +24,7 @@ def unpack(archive: Path, folder: Path) -> None:
     staging.mkdir(parents=True)
     try:
         extract(archive, staging)
-        _merge(staging, folder)
+        shutil.copytree(staging, folder, copy_function=os.replace, dirs_exist_ok=True)
     except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, RuntimeError) as error:
         raise ValueError(f"{archive}: is not a zip or tar file, or is truncated ({error})") from error
     finally:
@@ -55,13 +56,3 @@ def _is_wanted(archive: Path, name: str) -> bool:
     if path.is_absolute() or ".." in path.parts or "\\" in name or re.match("[A-Za-z]:", name) or not path.parts:
         raise ValueError(f"{archive}: {name!r} would be unpacked outside its folder, refused")
     return not any(part in MAC_ONLY for part in path.parts) and not path.name.startswith("._")
-
-
-def _merge(source: Path, target: Path) -> None:
-    """Move everything in a folder into another one, replacing existing files."""
-    for path in source.iterdir():
-        to = target / path.name
-        if path.is_dir() and to.is_dir():
-            _merge(path, to)
-        else:
-            path.replace(to)

@@ -37,7 +37,6 @@ SHEET = DataSheet(
     source="generated from scikit-learn's load_digits and Pillow's font; nothing to download",
     labels=("forward:57", "backward:57", "step:10!2,7"),
     in_memory=True,
-    batch_size=24,
     steps=1000,
     many=30,
     few=8,
@@ -54,18 +53,12 @@ def originals(seed: int = 0) -> dict[tuple[str, str], NDArray[np.int64]]:
     ((10, 57), (10, 40))
     """
     target = load_digits().target
-    rng = np.random.default_rng(np.random.SeedSequence([seed, 0]))
+    rng = np.random.default_rng([seed, 0])
     ends = np.cumsum([POOL["test"], POOL["val"], POOL["train"], POOL["train"]])
     shuffled = np.stack([rng.permutation(np.flatnonzero(target == c))[: ends[-1]] for c in range(10)])
     test, val, train, other_train = np.split(shuffled, ends[:-1], axis=1)
-    return {
-        ("handwritten", "train"): train,
-        ("handwritten", "val"): val,
-        ("handwritten", "test"): test,
-        ("textured", "train"): other_train,
-        ("textured", "val"): val,
-        ("textured", "test"): test,
-    }
+    parts = {"handwritten": (train, val, test), "textured": (other_train, val, test)}
+    return {(domain, split): rows for domain, found in parts.items() for split, rows in zip(POOL, found, strict=True)}
 
 
 def load(seed: int = 0) -> DomainDataset:
@@ -74,19 +67,9 @@ def load(seed: int = 0) -> DomainDataset:
     rows = originals(seed)
     y = np.concatenate([np.repeat(np.arange(10), count) for count in POOL.values()])  # of one domain
     split = np.repeat(list(POOL), [10 * count for count in POOL.values()])
-    streams = [np.random.default_rng(np.random.SeedSequence([seed, d])) for d in (1, 2, 3)]
-    behind = {name: ink[np.concatenate([rows[name, s].ravel() for s in POOL])] for name in SHEET.domains[:2]}
-    x = [
-        draw.handwritten(behind["handwritten"], streams[0]),
-        draw.textured(behind["textured"], streams[1]),
-        draw.signs(y, streams[2]),
-    ]
-    return DomainDataset(
-        name=SHEET.name,
-        x=np.concatenate(x),
-        y=np.tile(y, 3),
-        domain=np.repeat(np.arange(3), len(y)),
-        split=np.tile(split, 3),
-        classes=SHEET.classes,
-        domains=SHEET.domains,
-    )
+    streams = [np.random.default_rng([seed, d]) for d in (1, 2, 3)]
+    plain, textured = (ink[np.concatenate([rows[name, s].ravel() for s in POOL])] for name in SHEET.domains[:2])
+    drawn = draw.handwritten(plain, streams[0]), draw.textured(textured, streams[1]), draw.signs(y, streams[2])
+    domain = np.repeat(np.arange(3), len(y))
+    x, y = np.concatenate(drawn), np.tile(y, 3)
+    return DomainDataset(SHEET.name, x, y, domain, np.tile(split, 3), SHEET.classes, SHEET.domains)

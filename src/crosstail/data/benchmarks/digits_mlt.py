@@ -16,6 +16,7 @@ works as well, and so does a single .npz file with x, y, domain and split.
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,17 @@ from crosstail.data.benchmarks._sheet import Archive, DataSheet
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.sources.arrays import load_arrays
 
-_STANFORD = "http://ufldl.stanford.edu/housenumbers/"
-_MNIST_M = "https://github.com/liyxi/mnist-m/releases/download/data/"
+
+def _svhn(file: str, size: int, sha256: str, images: int) -> Archive:
+    mirrors = (f"http://ufldl.stanford.edu/housenumbers/{file}",)
+    inside = f"used as it is: {images:,} images of SVHN"
+    return Archive(file=file, mirrors=mirrors, size=size, sha256=sha256, unpacks_to=inside)
+
+
+def _mnist_m(file: str, md5: str, images: int) -> Archive:
+    mirrors = (f"https://github.com/liyxi/mnist-m/releases/download/data/{file}.tar.gz",)
+    return Archive(file=f"{file}.tar.gz", mirrors=mirrors, md5=md5, unpacks_to=f"{file}: {images:,} images of MNIST-M")
+
 
 SHEET = DataSheet(
     name="digits_mlt",
@@ -47,72 +57,47 @@ SHEET = DataSheet(
     batch_size=64,
     paper_totals=(4956, 16000, 16000),
     archives=(
-        Archive(
-            file="train_32x32.mat",
-            mirrors=(_STANFORD + "train_32x32.mat",),
-            size=182_040_794,
-            sha256="435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
-            unpacks_to="used as it is: 73,257 images of SVHN",
+        _svhn(
+            "train_32x32.mat", 182_040_794, "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8", 73_257
         ),
-        Archive(
-            file="test_32x32.mat",
-            mirrors=(_STANFORD + "test_32x32.mat",),
-            size=64_275_384,
-            sha256="cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
-            unpacks_to="used as it is: 26,032 images of SVHN",
-        ),
-        Archive(
-            file="mnist_m_train.pt.tar.gz",
-            mirrors=(_MNIST_M + "mnist_m_train.pt.tar.gz",),
-            md5="191ed53db9933bd85cc9700558847391",
-            unpacks_to="mnist_m_train.pt: 60,000 images of MNIST-M",
-        ),
-        Archive(
-            file="mnist_m_test.pt.tar.gz",
-            mirrors=(_MNIST_M + "mnist_m_test.pt.tar.gz",),
-            md5="e11cb4d7fff76d7ec588b1134907db59",
-            unpacks_to="mnist_m_test.pt: 10,000 images of MNIST-M",
-        ),
+        _svhn("test_32x32.mat", 64_275_384, "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b", 26_032),
+        _mnist_m("mnist_m_train.pt", "191ed53db9933bd85cc9700558847391", 60_000),
+        _mnist_m("mnist_m_test.pt", "e11cb4d7fff76d7ec588b1134907db59", 10_000),
     ),
 )
 
 TRAIN, VALIDATION, TEST = 1000, 800, 800  # images per pair
-ARRAYS = ("digits-mlt.npz", "digits_mlt.npz")
 
 
 def load(root: Path | str | None = None, seed: int = 0) -> DomainDataset:
     """The balanced set, drawn from the files below `root` or read from an .npz file."""
     folder = existing_root(SHEET, root)
-    arrays = next((path for path in (folder, *(folder / name for name in ARRAYS)) if path.is_file()), None)
+    arrays = next(
+        (path for path in (folder, folder / "digits-mlt.npz", folder / "digits_mlt.npz") if path.is_file()), None
+    )
     if arrays:
         return replace(load_arrays(arrays, seed=seed), name=SHEET.name)
     # Differs from the paper: its text takes validation and test from the original test sets, where MNIST-M has fewer
     # than 1,600 images per class, so that the two would overlap. The reference code validates on training images, too.
     parts = [
         _draw(pool, d, c, split, seed)
-        for d, pools in enumerate((mnist_m(folder), svhn(folder)))
-        for split, pool in (("train", pools[0]), ("val", pools[0]), ("test", pools[1]))
+        for d, (train, test) in enumerate((mnist_m(folder), svhn(folder)))
+        for split, pool in (("train", train), ("val", train), ("test", test))
         for c in range(10)
     ]
-    return DomainDataset(
-        name=SHEET.name,
-        x=np.concatenate([x for x, *_ in parts]),
-        y=np.concatenate([np.full(len(x), c) for x, _, c, _ in parts]),
-        domain=np.concatenate([np.full(len(x), d) for x, d, _, _ in parts]),
-        split=np.concatenate([np.full(len(x), split, "<U5") for x, _, _, split in parts]),
-        classes=SHEET.classes,
-        domains=SHEET.domains,
-    )
+    x, domain, y, split = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return DomainDataset(SHEET.name, x, y, domain, split, SHEET.classes, SHEET.domains)
 
 
-def _draw(pool: DigitPool, d: int, c: int, split: str, seed: int) -> tuple[NDArray[np.uint8], int, int, str]:
-    """The images of one pair for one split; training and validation are disjoint parts of one shuffle."""
+def _draw(pool: DigitPool, d: int, c: int, split: str, seed: int) -> tuple[NDArray[Any], ...]:
+    """Images, domain, class and split of one pair; training and validation are disjoint parts of one shuffle."""
     rows = np.flatnonzero(pool.labels == c)
-    shuffled = np.random.default_rng(np.random.SeedSequence([seed, d, c])).permutation(rows)
+    shuffled = np.random.default_rng([seed, d, c]).permutation(rows)
     # A class with too few images for both is divided in proportion; MNIST-M and SVHN have none.
     train = min(TRAIN, len(rows) * TRAIN // (TRAIN + VALIDATION))
     first, last = {"train": (0, train), "val": (train, train + VALIDATION), "test": (0, TEST)}[split]
-    return pool.images(np.sort(shuffled[first:last])), d, c, split
+    x = pool.images(np.sort(shuffled[first:last]))
+    return x, np.full(len(x), d), np.full(len(x), c), np.full(len(x), split, "<U5")
 
 
 def check(root: Path) -> CheckResult:

@@ -13,6 +13,7 @@ from crosstail.data.images import colour
 from crosstail.data.images.decode import Pixels, resize
 
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
 
 _TRIES = 10  # to find a crop that fits, as in torchvision
 _AUGMENT = 3  # keeps this use of a seed apart from others: see batches/row_streams.py
@@ -25,16 +26,15 @@ _PIXELS = 50_000
 class Draws:
     """The random numbers of one batch; those of a sample do not depend on its image."""
 
-    area: NDArray[np.float64]  # (B, 10) of the crop, as a fraction of the image
-    ratio: NDArray[np.float64]  # (B, 10) width over height
-    place: NDArray[np.float64]  # (B, 2) from the top and from the left, in [0, 1)
+    area: Doubles  # (B, 10) of the crop, as a fraction of the image
+    ratio: Doubles  # (B, 10) width over height
+    place: Doubles  # (B, 2) from the top and from the left, in [0, 1)
     flip: NDArray[np.bool_]  # (B,)
     factors: Floats  # (4, B, 1, 1) of brightness, contrast and saturation; hue shift
     order: NDArray[np.int64]  # (4,) in which these are applied
     grey: NDArray[np.bool_]  # (B,)
 
     def part(self, rows: slice | NDArray[np.int64]) -> "Draws":
-        """The numbers of some samples."""
         per_sample = {name: getattr(self, name)[rows] for name in ("area", "ratio", "place", "flip", "grey")}
         return replace(self, **per_sample, factors=self.factors[:, rows])
 
@@ -67,7 +67,7 @@ class Augment:
 
     def draw(self, step: int, count: int) -> Draws:
         """The random numbers of a step, a function of the seed and the step."""
-        rng = np.random.default_rng(np.random.SeedSequence([self.seed, step, 0, _AUGMENT]))
+        rng = np.random.default_rng([self.seed, step, 0, _AUGMENT])
         area = rng.uniform(*self.scale, (count, _TRIES))
         ratio = np.exp(rng.uniform(log(self.ratio[0]), log(self.ratio[1]), (count, _TRIES)))
         place, flip, grey = rng.random((count, 2)), rng.random(count) < self.flip, rng.random(count) < self.grey
@@ -77,9 +77,8 @@ class Augment:
 
     def crop(self, image: Pixels, draws: Draws, i: int) -> Pixels:
         """Crop sample i, resize the crop, and flip it if drawn so."""
-        top, left, height, width = crop_box(
-            image.shape[0], image.shape[1], draws.area[i], draws.ratio[i], draws.place[i], self.ratio
-        )
+        size = image.shape[:2]
+        top, left, height, width = crop_box(*size, draws.area[i], draws.ratio[i], draws.place[i], self.ratio)
         view = resize(image[top : top + height, left : left + width], self.resolution)
         return view[:, ::-1] if draws.flip[i] else view
 
@@ -101,22 +100,14 @@ class Augment:
     def __call__(self, images: Pixels | Sequence[Pixels], step: int) -> Tensor:
         """Augment images of any size, (H, W, 3) each, to a batch (B, 3, S, S) in [0, 1]."""
         draws = self.draw(step, len(images))
-        size = self.resolution
-        cropped = np.empty((len(images), size, size, 3), np.uint8)
-        for i, image in enumerate(images):
-            cropped[i] = self.crop(image, draws, i)
+        cropped = np.stack([self.crop(image, draws, i) for i, image in enumerate(images)])
         out = np.empty(cropped.shape, np.float32)
         self.recolour(cropped, draws, out)
         return torch.from_numpy(out).permute(0, 3, 1, 2)
 
 
 def crop_box(
-    height: int,
-    width: int,
-    area: NDArray[np.float64],
-    ratio: NDArray[np.float64],
-    place: NDArray[np.float64],
-    limits: tuple[float, float],
+    height: int, width: int, area: Doubles, ratio: Doubles, place: Doubles, limits: tuple[float, float]
 ) -> tuple[int, int, int, int]:
     """Top, left, height and width of the first drawn crop that fits, or else of the largest central one.
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import ExifTags, Image, UnidentifiedImageError
 
 Pixels = NDArray[np.uint8]
 
@@ -21,16 +21,8 @@ MAX_PIXELS = 200_000_000
 VERSION = 1  # of the output of `read_image`; part of the key of every cache of pixels
 
 _IN_MEMORY = 256 << 20  # bytes; smaller files are read before decoding, so that an I/O error is seen as one
-_ORIENTATION = 0x0112  # the EXIF tag, and the transpose that undoes each of its values
-_UPRIGHT = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
+_TURNS = ("FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM", "TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90")
+_UPRIGHT = {value: Image.Transpose[turn] for value, turn in enumerate(_TURNS, 2)}  # EXIF orientation → what undoes it
 
 
 class BrokenImage(ValueError):
@@ -41,8 +33,7 @@ class BrokenImage(ValueError):
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(path, problem)
-        self.path = path
-        self.problem = problem
+        self.path, self.problem = path, problem
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem} (--skip-broken goes on without it)"
@@ -62,7 +53,7 @@ def read_image(source: Path | str | bytes, *, at_least: int | None = None, name:
             raise BrokenImage(name, "is empty")
         with _open(stream) as image:
             if image.width * image.height > MAX_PIXELS:
-                raise _too_large(name, image.width * image.height)
+                raise _too_large(name, f"has {image.width * image.height / 1e6:.0f} megapixels")
             if image.format != "PNG":
                 return _decode(image, at_least, name)
             # Pillow silently decodes a damaged PNG to wrong or missing pixels: its checksums tell.
@@ -113,8 +104,7 @@ def _errors_named(name: str) -> Iterator[None]:
         raise BrokenImage(name, f"cannot be decoded: {' '.join(str(error).split()) or type(error).__name__}") from error
 
 
-def _too_large(name: str, pixels: int | None = None) -> BrokenImage:
-    found = f"has {pixels / 1e6:.0f} megapixels" if pixels else "is too large"
+def _too_large(name: str, found: str = "is too large") -> BrokenImage:
     return BrokenImage(name, f"{found}, expected at most {MAX_PIXELS // 10**6} megapixels")
 
 
@@ -122,7 +112,7 @@ def _decode(image: Image.Image, at_least: int | None, name: str) -> Pixels:
     if at_least:
         image.draft("RGB", (at_least, at_least))  # decodes a JPEG at 1/2, 1/4 or 1/8, in a fraction of the time
     try:
-        orientation = image.getexif().get(_ORIENTATION, 1)
+        orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
     except Exception:  # broken metadata does not spoil the pixels
         orientation = 1
     image = _rgb(image, name)
@@ -131,7 +121,8 @@ def _decode(image: Image.Image, at_least: int | None, name: str) -> Pixels:
     if orientation in _UPRIGHT:
         image = image.transpose(_UPRIGHT[orientation])
     pixels = np.asarray(image)
-    return _middle(pixels) if at_least else pixels
+    height, width = pixels.shape[:2]
+    return _centre(pixels, min(height, 2 * width), min(width, 2 * height)) if at_least else pixels
 
 
 def _rgb(image: Image.Image, name: str) -> Image.Image:
@@ -155,11 +146,9 @@ def _from_16_bits(image: Image.Image, name: str) -> Image.Image:
     return Image.fromarray(((values.astype(np.uint32) + 128) // 257).astype(np.uint8))
 
 
-def _middle(pixels: Pixels) -> Pixels:
-    height, width = pixels.shape[:2]
-    rows, columns = min(height, 2 * width), min(width, 2 * height)
-    top, left = (height - rows) // 2, (width - columns) // 2
-    return pixels[top : top + rows, left : left + columns]
+def _centre(pixels: Pixels, height: int, width: int) -> Pixels:
+    top, left = (pixels.shape[0] - height) // 2, (pixels.shape[1] - width) // 2
+    return pixels[top : top + height, left : left + width]
 
 
 def resize(pixels: Pixels, size: int) -> Pixels:
@@ -191,7 +180,5 @@ def evaluation_view(pixels: Pixels, resolution: int) -> Pixels:
     This is the ImageNet convention (shorter side to 256, centre crop of 224) in one step.
     """
     # Differs from the paper: its reference code squeezes the whole image into the square.
-    height, width = pixels.shape[:2]
-    side = max(1, round(min(height, width) * 7 / 8))
-    top, left = (height - side) // 2, (width - side) // 2
-    return resize(pixels[top : top + side, left : left + side], resolution)
+    side = max(1, round(min(pixels.shape[:2]) * 7 / 8))
+    return resize(_centre(pixels, side, side), resolution)

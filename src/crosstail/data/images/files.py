@@ -2,11 +2,11 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 import PIL
@@ -65,10 +65,6 @@ class ImageFiles:
     def shape(self) -> tuple[int, int, int, int]:
         return len(self), self.resolution, self.resolution, 3
 
-    @overload
-    def __getitem__(self, rows: int) -> Pixels: ...
-    @overload
-    def __getitem__(self, rows: slice | NDArray[Any] | Sequence[int]) -> Pixels: ...
     def __getitem__(self, rows: Any) -> Pixels:
         """Evaluation views (B, S, S, 3) of rows given as numbers, a slice or a mask, or (S, S, 3) of a single row."""
         if isinstance(rows, int | np.integer):
@@ -81,23 +77,21 @@ class ImageFiles:
 
         with ThreadPoolExecutor(self.workers, "crosstail-decode") as pool:
             try:
-                for _ in pool.map(decode, range(len(chosen))):
-                    pass
-            except BaseException:
+                list(pool.map(decode, range(len(chosen))))
+            finally:
                 pool.shutdown(cancel_futures=True)
-                raise
         return out
 
     def base(self, i: int) -> Pixels:
         """The intermediate (H, W, 3) from which the views of row i are taken."""
         row = int(self._rows[i])
-        size, mtime = self._state(row) if self._cache else (0, 0)
-        pixels = self._cache.read(row, size, mtime) if self._cache else None
+        state = self._state(row) if self._cache else (0, 0)
+        pixels = self._cache.read(row, *state) if self._cache else None
         if pixels is None:
-            source, name = self.source(i)
+            source, name = self._source(row)
             pixels = read_image(source, at_least=base_size(self.resolution), name=name)
             if self._cache:
-                self._cache.write(row, size, mtime, pixels)
+                self._cache.write(row, *state, pixels)
         return pixels
 
     def content(self, i: int) -> tuple[bytes, str]:
@@ -111,20 +105,16 @@ class ImageFiles:
 
     def at_resolution(self, resolution: int) -> "ImageFiles":
         """The same files in views of another size."""
-        made = self._changed(resolution=resolution)
-        if self._cache is None:
-            return made
-        return made.cached(max_bytes=self._cache.max_bytes, folder=self._cache.folder.parent)
+        made, cache = self._changed(resolution=resolution), self._cache
+        return made.cached(max_bytes=cache.max_bytes, folder=cache.folder.parent) if cache else made
 
     def cached(self, *, max_bytes: int = 8 * GIB, folder: Path | None = None) -> "ImageFiles":
         """The same files, with decoded images cached on disk up to `max_bytes`."""
         key = f"{self.root.resolve()} {self._index_checksum()} {base_size(self.resolution)} {VERSION} {PIL.__version__}"
-        name = hashlib.sha256(key.encode()).hexdigest()[:32]
-        path = (folder or cache_folder() / "decoded") / name
+        path = (folder or cache_folder() / "decoded") / hashlib.sha256(key.encode()).hexdigest()[:32]
         return self._changed(_cache=DecodedCache(path, len(self._paths), max_bytes=max_bytes))
 
     def paths(self, rows: Any = slice(None)) -> list[str]:
-        """Paths relative to the root."""
         return self._paths.take(pa.array(np.atleast_1d(self._rows[rows]))).to_pylist()
 
     @cached_property
@@ -151,8 +141,7 @@ class ImageFiles:
         return hashlib.sha256(found.encode()).hexdigest()
 
     def _changed(self, **attributes: Any) -> "ImageFiles":
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)
+        made = copy(self)
         made.__dict__.pop("checksum", None)
         made.__dict__.update(attributes)
         return made
@@ -168,7 +157,6 @@ class ImageFiles:
         return file_state(f"{self.root}/{self._paths[row].as_py()}")
 
     def _source(self, row: int) -> tuple[Path | bytes, str]:
-        """The file of an image, or its bytes, and a name for messages."""
         path = self._paths[row].as_py()
         return self.root / path, path
 

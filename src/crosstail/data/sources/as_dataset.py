@@ -31,8 +31,7 @@ def as_dataset(
     if skip_broken:
         dataset = without_broken(dataset)
     if split is None:
-        sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
-        dataset = replace(dataset, split=paper_split(dataset.y, dataset.domain, seed=seed, **sizes))
+        dataset = replace(dataset, split=paper_split(dataset.y, dataset.domain, seed=seed))
     return dataset
 
 

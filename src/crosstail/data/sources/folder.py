@@ -3,9 +3,9 @@
 import errno
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
 from crosstail.data.images.decode import SUFFIXES
-from crosstail.data.images.files import RESOLUTION, ImageFiles
+from crosstail.data.images.files import ImageFiles
 from crosstail.data.sources.as_dataset import as_dataset
 from crosstail.data.sources.folder_index import FolderIndex, read_index, write_index
 from crosstail.data.sources.natural_order import natural_key, natural_order
@@ -22,9 +22,7 @@ EXPECTED = "expected ROOT/<domain>/<class>/<image>"
 OR_MANIFEST = f"{EXPECTED}, or a manifest with the columns path, domain, label, split"
 
 
-def load_folder(
-    path: str | os.PathLike[str], *, seed: int = 0, skip_broken: bool = False, resolution: int = RESOLUTION
-) -> DomainDataset:
+def load_folder(path: str | os.PathLike[str], *, seed: int = 0, skip_broken: bool = False) -> DomainDataset:
     """Load the images below a folder, split as in the paper; domains and classes are in natural order.
 
     Hidden files and files without an image suffix are ignored. The listing is cached until a folder or a file changes,
@@ -40,18 +38,9 @@ def load_folder(
     counts = [count for *_, count in index.pairs]
     domain = np.repeat([domains.index(d) for d, _, _ in index.pairs], counts)
     y = np.repeat([classes.index(c) for _, c, _ in index.pairs], counts)
-    files = ImageFiles(root, index.paths, sizes=index.sizes, resolution=resolution)
-    return as_dataset(
-        Path(os.path.abspath(root)).name,  # noqa: PTH100 - resolve() would follow a link to a folder of another name
-        files,
-        y,
-        domain,
-        classes,
-        domains,
-        notes=index.notes,
-        seed=seed,
-        skip_broken=skip_broken,
-    )
+    files = ImageFiles(root, index.paths, sizes=index.sizes)
+    name = Path(os.path.abspath(root)).name  # noqa: PTH100 - resolve() would follow a link to a folder of another name
+    return as_dataset(name, files, y, domain, classes, domains, notes=index.notes, seed=seed, skip_broken=skip_broken)
 
 
 def scan(root: Path) -> FolderIndex:
@@ -61,24 +50,21 @@ def scan(root: Path) -> FolderIndex:
     found = _Scan(root)
     top = found.look("")
     for domain in top.folders:
-        inside = found.look(domain)
-        found.ignore(domain, inside.images + inside.others)
-        for name in inside.folders:
+        classes, images, others = found.look(domain)
+        found.ignore(domain, [image[0] for image in images] + others)
+        for name in classes:
             found.add(domain, name)
     found.refuse_other_layouts(top)
-    found.ignore("", top.images + top.others)
+    found.ignore("", [image[0] for image in top.images] + top.others)
     return found.index()
 
 
-@dataclass(frozen=True)
-class _Listing:
+class _Listing(NamedTuple):
     """The content of a folder, sorted by name, without hidden entries."""
 
     folders: list[str]
-    images: list[str]
+    images: list[tuple[str, int, int]]  # name, size in bytes, time of the last change in ns
     others: list[str]
-    sizes: NDArray[np.int64]  # of the images, in bytes
-    times: NDArray[np.int64]  # of their last change, in ns
 
 
 class _Scan:
@@ -90,14 +76,11 @@ class _Scan:
         self.ignored: list[str] = []
         self.too_deep: list[str] = []
         self._paths: list[pa.Array] = []
-        self._sizes: list[NDArray[np.int64]] = []
-        self._times: list[NDArray[np.int64]] = []
+        self._states: list[NDArray[np.int64]] = []  # (n, 2) sizes and times
 
     def look(self, relative: str) -> _Listing:
         """List one folder, with one `stat` per image."""
-        folders: list[str] = []
-        images: list[tuple[str, int, int]] = []
-        others: list[str] = []
+        listing = _Listing([], [], [])
         path = f"{self.root}/{relative}"
         self.directories[relative] = os.stat(path).st_mtime_ns  # noqa: PTH116
         with os.scandir(path) as entries:
@@ -106,42 +89,37 @@ class _Scan:
                 if name.startswith("."):
                     continue
                 if os.path.splitext(name)[1].lower() not in SUFFIXES:  # noqa: PTH122 - called half a million times
-                    (folders if entry.is_dir() else others).append(name)
+                    (listing.folders if entry.is_dir() else listing.others).append(name)
                     continue
                 try:
                     found = entry.stat()
                 except OSError as error:
                     if error.errno not in (errno.ENOENT, errno.ELOOP):
                         raise
-                    others.append(name)  # a link that leads nowhere
+                    listing.others.append(name)  # a link that leads nowhere
                     continue
                 if S_ISREG(found.st_mode):
-                    images.append((name, found.st_size, found.st_mtime_ns))
+                    listing.images.append((name, found.st_size, found.st_mtime_ns))
                 else:
-                    folders.append(name)
-        for name in (*folders, *(image[0] for image in images)):
+                    listing.folders.append(name)
+        for name in (*listing.folders, *(image[0] for image in listing.images)):
             if name.encode(errors="ignore").decode() != name:  # undecodable bytes are kept as surrogates
                 raise ValueError(f"{path}: the name {os.fsencode(name)!r} is not UTF-8; rename it")
-        images.sort()
-        numbers = np.array([image[1:] for image in images], np.int64).reshape(-1, 2)
-        return _Listing(
-            sorted(folders, key=natural_key), [i[0] for i in images], sorted(others), numbers[:, 0], numbers[:, 1]
-        )
+        return _Listing(sorted(listing.folders, key=natural_key), sorted(listing.images), sorted(listing.others))
 
     def add(self, domain: str, name: str) -> None:
         """Add the images of a pair."""
         pair = f"{domain}/{name}"
-        listing = self.look(pair)
-        self.ignore(pair, listing.others)
-        self.too_deep += [f"{pair}/{folder}" for folder in listing.folders]
-        if not listing.images:
+        folders, images, others = self.look(pair)
+        self.ignore(pair, others)
+        self.too_deep += [f"{pair}/{folder}" for folder in folders]
+        if not images:
             self.empty.append(pair)
             return
-        self.pairs.append((domain, name, len(listing.images)))
+        self.pairs.append((domain, name, len(images)))
         # To Arrow pair by pair: as Python objects, the paths would take several times the memory.
-        self._paths.append(pa.array([f"{pair}/{image}" for image in listing.images], pa.string()))
-        self._sizes.append(listing.sizes)
-        self._times.append(listing.times)
+        self._paths.append(pa.array([f"{pair}/{image[0]}" for image in images], pa.string()))
+        self._states.append(np.array([image[1:] for image in images], np.int64))
 
     def ignore(self, folder: str, names: list[str]) -> None:
         self.ignored += [f"{folder}/{name}" if folder else name for name in names]
@@ -156,7 +134,9 @@ class _Scan:
         if deeper:
             looks = f"ROOT/{'<split>' if splits else '<folder>'}/<domain>/<class>/<image>"
             raise ValueError(f"{self.root}: holds images in {deeper}, which looks like {looks}; {OR_MANIFEST}")
-        misplaced = [f for f in (*self.ignored, *top.images) if Path(f).suffix.lower() in SUFFIXES]
+        misplaced = [
+            f for f in (*self.ignored, *(image[0] for image in top.images)) if Path(f).suffix.lower() in SUFFIXES
+        ]
         if misplaced:
             looks = "ROOT/<class>/<image>" if "/" in misplaced[0] else "ROOT/<image>"
             raise ValueError(
@@ -166,34 +146,28 @@ class _Scan:
         raise ValueError(f"{self.root}: has no images where they are expected; {EXPECTED}")
 
     def index(self) -> FolderIndex:
-        return FolderIndex(
-            directories=self.directories,
-            pairs=tuple(self.pairs),
-            notes=tuple(self._notes()),
-            paths=pa.concat_arrays(self._paths),
-            sizes=np.concatenate(self._sizes),
-            times=np.concatenate(self._times),
-        )
+        paths, (sizes, times) = pa.concat_arrays(self._paths), np.concatenate(self._states).T.copy()
+        return FolderIndex(self.directories, tuple(self.pairs), tuple(self._notes()), paths, sizes, times)
 
     def _notes(self) -> list[str]:
         domains, classes = {domain for domain, _, _ in self.pairs}, {name for _, name, _ in self.pairs}
         bare = [f for f in self.directories if f and "/" not in f and f not in domains]
         gone = natural_order(name for _, _, name in (pair.partition("/") for pair in self.empty) if name not in classes)
         found = (
-            (self.ignored, "file", "files", "ignored: not an image in a class folder"),
-            (self.too_deep, "folder", "folders", "ignored: inside a class folder"),
-            (self.empty, "folder", "folders", "without images"),
-            (bare, "domain", "domains", "without images, left out"),
-            (gone, "class", "classes", "without images in any domain, left out"),
+            (self.ignored, "files", "ignored: not an image in a class folder"),
+            (self.too_deep, "folders", "ignored: inside a class folder"),
+            (self.empty, "folders", "without images"),
+            (bare, "domains", "without images, left out"),
+            (gone, "classes", "without images in any domain, left out"),
         )
-        return [f"{_several(names, one, many)} {what}" for names, one, many, what in found if names]
+        return [f"{_several(names, what)} {why}" for names, what, why in found if names]
 
 
-def _several(names: Sequence[str], one: str, many: str) -> str:
+def _several(names: Sequence[str], what: str) -> str:
     """The number of names, and the first three.
 
-    >>> _several(["a", "b", "c", "d"], "file", "files")
-    '4 files (a, b, c, …)'
+    >>> _several(["a", "b", "c", "d"], "files"), _several(["a"], "classes")
+    ('4 files (a, b, c, …)', '1 class (a)')
     """
-    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-    return f"{len(names)} {one if len(names) == 1 else many} ({shown})"
+    what = what if len(names) > 1 else {"classes": "class"}.get(what, what[:-1])
+    return f"{len(names)} {what} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"

@@ -45,13 +45,8 @@ def write_index(root: Path, index: FolderIndex) -> None:
     newest = max(max(index.directories.values()), int(index.times.max(initial=0)))
     if time.time_ns() - newest < SETTLED:
         return
-    about = {
-        "version": VERSION,
-        "root": str(root.resolve()),
-        "directories": index.directories,
-        "pairs": index.pairs,
-        "notes": index.notes,
-    }
+    about: dict[str, Any] = {"version": VERSION, "root": str(root.resolve())}
+    about |= {"directories": index.directories, "pairs": index.pairs, "notes": index.notes}
     table = pa.table({"path": index.paths, "size": index.sizes, "time": index.times})
     schema = table.schema.with_metadata({"crosstail": json.dumps(about)})
 
@@ -73,27 +68,11 @@ def read_index(root: Path) -> FolderIndex | None:
                 if os.stat(f"{root}/{relative}").st_mtime_ns != changed:  # noqa: PTH116
                     return None
             table = reader.read_all().combine_chunks()
-        index = FolderIndex(
-            about["directories"],
-            tuple((domain, name, count) for domain, name, count in about["pairs"]),
-            tuple(about["notes"]),
-            table["path"].combine_chunks(),
-            table["size"].to_numpy(),
-            table["time"].to_numpy(),
-        )
-        return index if _files_are_unchanged(root, index) else None
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        pa.ArrowException,
-    ):  # missing or damaged: the folder is listed again
+        paths, sizes, times = table["path"].combine_chunks(), table["size"].to_numpy(), table["time"].to_numpy()
+        for row in range(0, len(sizes), max(1, -(-len(sizes) // CHECKED))):
+            if file_state(f"{root}/{paths[row].as_py()}") != (sizes[row], times[row]):
+                return None
+        pairs = tuple((domain, name, count) for domain, name, count in about["pairs"])
+        return FolderIndex(about["directories"], pairs, tuple(about["notes"]), paths, sizes, times)
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):  # missing or damaged: list the folder again
         return None
-
-
-def _files_are_unchanged(root: Path, index: FolderIndex) -> bool:
-    for row in range(0, len(index.sizes), max(1, -(-len(index.sizes) // CHECKED))):
-        if file_state(f"{root}/{index.paths[row].as_py()}") != (index.sizes[row], index.times[row]):
-            return False
-    return True

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
-from crosstail.data.images.files import RESOLUTION, ImageFiles, file_state
+from crosstail.data.images.files import ImageFiles, file_state
 from crosstail.data.sources.as_dataset import as_dataset
 from crosstail.data.sources.natural_order import natural_order
 
@@ -23,12 +23,11 @@ PREFIX = "hf:"
 class HfImages(ImageFiles):
     """Images stored as bytes in the Arrow tables of a data set."""
 
-    def __init__(self, name: str, tables: list[Any], resolution: int = RESOLUTION) -> None:
+    def __init__(self, name: str, tables: list[Any]) -> None:
         self._images = pa.chunked_array([chunk for column in tables for chunk in column.chunks])
         # An image saved without its bytes has a path instead, and size 0.
         sizes = pc.fill_null(pc.binary_length(pc.struct_field(self._images, "bytes")), 0).to_numpy().astype(np.int64)
-        names = [f"image {i}" for i in range(len(sizes))]
-        super().__init__(name, names, sizes=sizes, resolution=resolution)
+        super().__init__(name, [f"image {i}" for i in range(len(sizes))], sizes=sizes)
 
     def _state(self, row: int) -> tuple[int, int]:
         # A row has no modification time. A hash of its content costs a fraction of decoding it.
@@ -55,7 +54,6 @@ def load_hf(
     columns: Mapping[str, str] | None = None,
     seed: int = 0,
     skip_broken: bool = False,
-    resolution: int = RESOLUTION,
 ) -> DomainDataset:
     """Load "hf:NAME" from the Hub, or a folder written by `save_to_disk`, with columns image, label and domain.
 
@@ -67,9 +65,8 @@ def load_hf(
     except ImportError:
         raise ValueError(f"{source}: needs the library `datasets`: pip install 'crosstail[hf]'") from None
     name = str(source).removeprefix(PREFIX)
-    saved = is_saved_dataset(Path(name))
     try:
-        found = datasets.load_from_disk(name) if saved else datasets.load_dataset(name)
+        found = (datasets.load_from_disk if is_saved_dataset(Path(name)) else datasets.load_dataset)(name)
     except Exception as error:  # the library raises all kinds: network, Hub, unsupported scripts
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{source}: cannot be loaded by `datasets` ({type(error).__name__}: {reason})") from error
@@ -88,9 +85,9 @@ def load_hf(
     rows = {part: _as_plain_table(part_data, chosen["image"]) for part, part_data in parts.items()}
     names = [SPLIT_NAMES.get(part.lower(), "train") for part in parts]
     split = np.repeat(names, [len(part) for part in rows.values()]).astype("<U5") if len(parts) > 1 else None
-    codes = {ours: _codes(str(source), chosen[ours], list(parts.values())) for ours in ("label", "domain")}
-    (y, classes), (domain, domains) = codes["label"], codes["domain"]
-    images = HfImages(name, [part.column(chosen["image"]) for part in rows.values()], resolution)
+    y, classes = _codes(source, chosen["label"], parts.values())
+    domain, domains = _codes(source, chosen["domain"], parts.values())
+    images = HfImages(name, [part.column(chosen["image"]) for part in rows.values()])
     title = Path(name).name
     return as_dataset(title, images, y, domain, classes, domains, split=split, seed=seed, skip_broken=skip_broken)
 
@@ -102,14 +99,14 @@ def _as_plain_table(part: Any, image: str) -> Any:
     return part.flatten_indices().data.table if part._indices is not None else part.data.table
 
 
-def _codes(source: str, column: str, parts: list[Any]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    feature = parts[0].features[column]
+def _codes(source: object, column: str, parts: Iterable[Any]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     values = [value for part in parts for value in part[column]]
-    missing = next((i for i, value in enumerate(values) if value is None or value == ""), None)
-    if missing is not None:
-        raise ValueError(f"{source}: row {missing} has no {column}")
+    missing = [i for i, value in enumerate(values) if value is None or value == ""]
+    if missing:
+        raise ValueError(f"{source}: row {missing[0]} has no {column}")
+    feature = next(iter(parts)).features[column]
     if hasattr(feature, "names"):  # a ClassLabel: indices into names
         return np.array(values, np.int64), tuple(feature.names)
-    names = natural_order(str(value) for value in values)
+    names = natural_order(map(str, values))
     index = {name: i for i, name in enumerate(names)}
     return np.array([index[str(value)] for value in values], np.int64), names

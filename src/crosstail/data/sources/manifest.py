@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.images.files import RESOLUTION, ImageFiles
-from crosstail.data.sources.arrays import check_inputs
+from crosstail.data.images.files import ImageFiles
+from crosstail.data.sources.arrays import check_inputs, read_arrays
 from crosstail.data.sources.as_dataset import as_dataset
 from crosstail.data.sources.manifest_table import Manifest, checksum_file, read_manifest
-from crosstail.data.sources.npz_members import read_member
 
 
 def load_manifest(
@@ -27,7 +26,6 @@ def load_manifest(
     root: str | os.PathLike[str] | None = None,
     seed: int = 0,
     skip_broken: bool = False,
-    resolution: int = RESOLUTION,
 ) -> DomainDataset:
     """Load the samples that a table lists: `domain`, `label`, optionally `split`, and `path` of an image or `x`.
 
@@ -40,20 +38,11 @@ def load_manifest(
     if manifest.key == "x":
         x = _rows(manifest)
     else:
-        folder = Path(root) if root is not None else manifest.file.parent
-        manifest, x = _files(manifest, folder, resolution, skip_missing=skip_broken)
-    (domain, domains), (label, labels) = manifest.codes("domain"), manifest.codes("label")
+        manifest, x = _files(manifest, Path(root or manifest.file.parent), skip_missing=skip_broken)
+    (domain, domains), (y, classes) = manifest.codes("domain"), manifest.codes("label")
+    name, split, notes = manifest.file.stem, manifest.split, manifest.notes
     return as_dataset(
-        manifest.file.stem,
-        x,
-        label,
-        domain,
-        labels,
-        domains,
-        split=manifest.split,
-        notes=manifest.notes,
-        seed=seed,
-        skip_broken=skip_broken,
+        name, x, y, domain, classes, domains, split=split, notes=notes, seed=seed, skip_broken=skip_broken
     )
 
 
@@ -68,25 +57,19 @@ def save_split(dataset: DomainDataset, path: str | os.PathLike[str]) -> str:
     if file.suffix.lower() != ".csv":
         raise ValueError(f"{file}: a split is saved as .csv")
     where = {"path": dataset.x.paths()} if isinstance(dataset.x, ImageFiles) else {"x": np.arange(len(dataset))}
-    table = pa.table(
-        {
-            "domain": pa.array(dataset.domains).take(pa.array(dataset.domain)),
-            "label": pa.array(dataset.classes).take(pa.array(dataset.y)),
-            **where,
-            "split": pa.array(dataset.split),
-        }
-    )
+    names = {"domain": np.array(dataset.domains)[dataset.domain], "label": np.array(dataset.classes)[dataset.y]}
+    table = pa.table(names | where | {"split": dataset.split})
     csv.write_csv(table, file, csv.WriteOptions(quoting_style="needed"))
     checksum = hashlib.sha256(file.read_bytes()).hexdigest()
     checksum_file(file).write_text(f"{checksum}  {file.name}\n", encoding="utf-8")
     return checksum
 
 
-def _files(manifest: Manifest, folder: Path, resolution: int, *, skip_missing: bool) -> tuple[Manifest, ImageFiles]:
+def _files(manifest: Manifest, folder: Path, *, skip_missing: bool) -> tuple[Manifest, ImageFiles]:
     """The images of a manifest, without missing ones if asked."""
     manifest = _inside(manifest, folder)
     paths = manifest.table["path"]
-    sizes = np.fromiter((_size(f"{folder}/{path}") for path in paths), np.int64, len(paths))
+    sizes = np.fromiter((_size(f"{folder}/{path}") for path in paths), np.int64, len(paths))  # −1: missing
     missing = sizes < 0
     if missing.any():
         count = int(missing.sum())
@@ -97,7 +80,7 @@ def _files(manifest: Manifest, folder: Path, resolution: int, *, skip_missing: b
         notes = (*manifest.notes, f"left out: {found}")
         manifest = replace(manifest, table=manifest.table[~missing], notes=notes)
     kept = pa.array(manifest.table["path"], pa.string())
-    return manifest, ImageFiles(folder, kept, sizes=sizes[~missing], resolution=resolution)
+    return manifest, ImageFiles(folder, kept, sizes=sizes[~missing])
 
 
 def _inside(manifest: Manifest, folder: Path) -> Manifest:
@@ -124,7 +107,6 @@ def _inside(manifest: Manifest, folder: Path) -> Manifest:
 
 
 def _size(path: str) -> int:
-    """The size of a file, or −1 if it does not exist."""
     try:
         return os.stat(path).st_size  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError):
@@ -136,30 +118,22 @@ def _rows(manifest: Manifest) -> NDArray[Any]:
     beside = [manifest.file.with_suffix(suffix) for suffix in (".npy", ".npz")]
     array = next((file for file in beside if file.is_file()), None)
     if array is None:
-        raise ValueError(
-            f"{manifest.file}: has a column 'x' of row numbers, but there is neither {beside[0].name} nor "
-            f"{beside[1].name} beside it"
-        )
+        missing = f"there is neither {beside[0].name} nor {beside[1].name} beside it"
+        raise ValueError(f"{manifest.file}: has a column 'x' of row numbers, but {missing}")
     x = _array(array)
     rows = manifest.table["x"].to_numpy()
     wrong = np.flatnonzero((rows < 0) | (rows >= len(x)))
     if len(wrong):
-        raise ValueError(
-            f"{manifest.file}: {manifest.at(wrong[0])} has x = {rows[wrong[0]]}, expected a row of {array.name}, "
-            f"0 to {len(x) - 1}"
-        )
+        found = f"{manifest.at(wrong[0])} has x = {rows[wrong[0]]}"
+        raise ValueError(f"{manifest.file}: {found}, expected a row of {array.name}, 0 to {len(x) - 1}")
     x = check_inputs(array, x)
     return x if np.array_equal(rows, np.arange(len(x))) else x[rows]  # no copy if all rows are used in order
 
 
 def _array(path: Path) -> NDArray[Any]:
+    if path.suffix == ".npz":
+        return read_arrays(path, ("x",))["x"]
     try:
-        if path.suffix == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            if "x" in file.files:
-                return read_member(path, "x", file)
-            found = ", ".join(file.files) or "nothing"
+        return np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(f"{path}: cannot be read as an array ({error})") from error
-    raise ValueError(f"{path}: has no array 'x' but {found}")

@@ -37,7 +37,7 @@ class Manifest:
 
     @property
     def key(self) -> str:
-        """The column that says where a sample is: path or x."""
+        """The column that locates a sample: path or x."""
         return str(self.table.columns[0])
 
     def codes(self, name: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
@@ -79,11 +79,10 @@ def read_manifest(file: Path, columns: Mapping[str, str] | None = None) -> Manif
     table = _read(file, columns)
     if not len(table):
         raise ValueError(f"{file}: has no rows")
-    key = "path" if "path" in table.column_names else "x"
-    found: dict[str, Any] = {key: (_paths if key == "path" else _row_numbers)(file, table[key])}
     notes: list[str] = []
-    for name in ("domain", "label"):
-        found[name] = _names(file, name, table[name], notes)
+    key = "path" if "path" in table.column_names else "x"
+    found: dict[str, Any] = {key: (_text if key == "path" else _row_numbers)(file, key, table[key])}
+    found |= {name: _names(file, name, table[name], notes) for name in ("domain", "label")}
     if "split" in table.column_names:
         found["split"] = _splits(file, table["split"])
     return Manifest(file, pd.DataFrame(found), tuple(notes)).without_duplicates()
@@ -105,27 +104,26 @@ def columns_of(
     `x` is among them only if there is no `path`.
     """
     found = _table_of(file, lambda: _header(file))
-    twice = next((name for name in found if found.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{file}: has the column {twice!r} twice")
-    chosen = dict(columns or {})
-    for ours, given in chosen.items():
+    twice = [name for name in found if found.count(name) > 1]
+    if twice:
+        raise ValueError(f"{file}: has the column {twice[0]!r} twice")
+    chosen = {ours: name for ours, others in COLUMNS.items() for name in (*others, ours) if name in found}
+    for ours, given in (columns or {}).items():
         if ours not in COLUMNS:
             raise ValueError(f"columns has {ours!r}, expected some of {', '.join(COLUMNS)}")
         if given not in found:
             raise ValueError(f"{file}: has no column {given!r} for {ours!r} but {', '.join(found)}")
-    for ours, others in COLUMNS.items():
-        present = [name for name in (ours, *others) if name in found]
-        if present:
-            chosen.setdefault(ours, present[0])
+        chosen[ours] = given
     if "path" in chosen:
         chosen.pop("x", None)
-    for name in (*required, *(() if "path" in required or "x" in chosen else ("path",))):
-        if name not in chosen:
-            raise ValueError(
-                f"{file}: has no column {name!r} but {', '.join(found)}; expected path (or x), domain, label and "
-                f"optionally split, or their names as --columns {name}=..."
-            )
+    missing = [name for name in required if name not in chosen]
+    if not missing and not {"path", "x"} & chosen.keys():
+        missing = ["path"]
+    if missing:
+        raise ValueError(
+            f"{file}: has no column {missing[0]!r} but {', '.join(found)}; expected path (or x), domain, label and "
+            f"optionally split, or their names as --columns {missing[0]}=..."
+        )
     return chosen
 
 
@@ -196,13 +194,15 @@ def _at(file: Path, row: int) -> str:
 
 def _text(file: Path, name: str, column: Any) -> "pd.Series[Any]":
     """A column as stripped text, with no row empty; whole numbers stored as floats become integers."""
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_boolean)
-    if pa.types.is_dictionary(column.type):
+    types = pa.types
+    if types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
-    if pa.types.is_floating(column.type):
+    numbers = () if name == "path" else (types.is_floating, types.is_integer, types.is_boolean)
+    if not any(is_kind(column.type) for is_kind in (types.is_string, types.is_large_string, *numbers)):
+        expected = "text or numbers" if numbers else "text"
+        raise ValueError(f"{file}: the column {name!r} is {column.type}, expected {expected}")
+    if types.is_floating(column.type):
         column = pc.if_else(pc.is_finite(column), column, None)
-    elif not any(is_kind(column.type) for is_kind in kinds):
-        raise ValueError(f"{file}: the column {name!r} is {column.type}, expected text or numbers")
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
     empty = np.flatnonzero(pc.fill_null(pc.equal(text, ""), True).to_numpy())
     if len(empty):
@@ -244,16 +244,10 @@ def _splits(file: Path, column: Any) -> "pd.Series[Any]":
     return split
 
 
-def _paths(file: Path, column: Any) -> "pd.Series[Any]":
-    if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
-        raise ValueError(f"{file}: the column 'path' is {column.type}, expected text")
-    return _text(file, "path", column)
-
-
-def _row_numbers(file: Path, column: Any) -> "pd.Series[Any]":
-    text = _text(file, "x", column)
+def _row_numbers(file: Path, name: str, column: Any) -> "pd.Series[Any]":
+    text = _text(file, name, column)
     whole = text.str.fullmatch(r"-?[0-9]{1,18}").to_numpy(np.bool_)
     if not whole.all():
         row = int(whole.argmin())
-        raise ValueError(f"{file}: {_at(file, row)} has x = {text[row]!r}, expected a row number")
+        raise ValueError(f"{file}: {_at(file, row)} has {name} = {text[row]!r}, expected a row number")
     return text.astype(np.int64)

@@ -126,6 +126,6 @@ def apply_labels(dataset: DomainDataset, profiles: Sequence[str] | None, seed: i
     mask = np.ones(len(dataset), np.bool_)
     for d, c in np.argwhere(kept < available):
         pair = rows[(dataset.domain[rows] == d) & (dataset.y[rows] == c)]
-        shuffled = np.random.default_rng(np.random.SeedSequence([seed, d, c])).permutation(pair)
+        shuffled = np.random.default_rng([seed, d, c]).permutation(pair)
         mask[shuffled[kept[d, c] :]] = False
     return dataset.keep(mask)

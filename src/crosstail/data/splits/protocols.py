@@ -15,7 +15,7 @@ def split_by_protocol(
 ) -> DomainDataset:
     """Split a data set by `mdlt` or `dg`, then thin out its training part by label profiles."""
     split = leave_one_domain_out(dataset, unseen, seed) if protocol == "dg" else all_domains(dataset, unseen)
-    return with_gaps_noted(apply_labels(split, labels, seed))
+    return with_gaps_noted(apply_labels(split, labels, seed), unseen)
 
 
 def all_domains(dataset: DomainDataset, unseen: str | None) -> DomainDataset:
@@ -41,7 +41,7 @@ def leave_one_domain_out(dataset: DomainDataset, unseen: str | None, seed: int) 
     for d in range(dataset.num_domains):
         if d == left_out:
             continue
-        rows = np.random.default_rng(np.random.SeedSequence([seed, d])).permutation(np.flatnonzero(dataset.domain == d))
+        rows = np.random.default_rng([seed, d]).permutation(np.flatnonzero(dataset.domain == d))
         held_out = len(rows) // 5
         parts[rows[:held_out]] = "val"
         parts[rows[held_out:]] = "train"

@@ -42,15 +42,6 @@ class Recommendation:
     freeze: bool = False
 
     @property
-    def method(self) -> str:
-        """The method's name in sweeps and tables.
-
-        >>> Recommendation("boda", "retrain").method
-        'boda:retrain'
-        """
-        return self.algorithm + (f":{self.second_stage}" if self.second_stage else "")
-
-    @property
     def options(self) -> str:
         """The options as typed on the command line.
 

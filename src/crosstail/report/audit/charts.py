@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from crosstail.report.audit.result import Audit
-from crosstail.report.charts import INK, PALETTE
+from crosstail.report.charts import INK, PALETTE, names, numbers, tip
 from crosstail.report.document.model import Chart
 from crosstail.report.tables import label_table
 from crosstail.report.wording import has
@@ -37,8 +37,8 @@ def count_chart(audit: Audit) -> Chart | None:
     axis = alt.Axis(labelAngle=angle, labelLimit=120, labelOverlap=False, grid=False)
     base = alt.Chart(count_table(audit), width=alt.Step(step), height=alt.Step(34)).encode(
         x=alt.X("class:N", title="class", sort=order, axis=axis),
-        y=alt.Y("domain:N", title="domain", sort=None, axis=alt.Axis(labelLimit=120)),
-        tooltip=["domain:N", "class:N", alt.Tooltip("count:Q", title="training samples"), "shot:N"],
+        y=names(alt.Y, "domain", title="domain"),
+        tooltip=["domain:N", "class:N", tip("count", title="training samples"), "shot:N"],
     )
     there, zero = audit.train[audit.train > 0], len(audit.zero_pairs)
     colour = alt.Color(
@@ -48,12 +48,10 @@ def count_chart(audit: Audit) -> Chart | None:
         legend=alt.Legend(orient="top", gradientLength=160, titleLimit=300),
     )
     base = base.mark_rect(stroke="white", strokeWidth=1)
-    drawing = base.transform_filter("datum.count > 0").encode(color=colour) + base.transform_filter(
-        "datum.count == 0"
-    ).encode(color=alt.value(ZERO))
+    drawing = base.transform_filter("datum.count > 0").encode(color=colour)
+    drawing += base.transform_filter("datum.count == 0").encode(color=alt.value(ZERO))
     if numbered:
-        ink = alt.condition("datum.dark || datum.count == 0", alt.value("white"), alt.value("black"))
-        drawing += base.mark_text(fontSize=11).encode(text="count:Q", color=ink)
+        drawing += numbers(base, "count", "", "datum.dark || datum.count == 0")
     none = f"; {zero:,} of {audit.train.size:,} {has(zero)} none (orange)" if zero else ""
     title = f"The largest pair has {there.max():,} training samples, the smallest {there.min():,}{none}"
     return Chart("counts", title, drawing, f"Heat map: training samples per domain and class. {title}.")
@@ -61,17 +59,11 @@ def count_chart(audit: Audit) -> Chart | None:
 
 def size_table(audit: Audit) -> pd.DataFrame:
     """One row per range of training counts: how many pairs are in it."""
-    counts = audit.train.ravel()
-    upper = [*EDGES, max(int(counts.max(initial=0)), EDGES[-1] + 1)]
-    rows, low = [], 0
-    for high in upper:
-        inside = (counts >= low) & (counts <= high)
-        name = f"{low:,}" if low == high else f"{low:,}–{high:,}"
-        rows.append((name if high != upper[-1] else f"over {EDGES[-1]:,}", int(inside.sum())))
-        low = high + 1
-    table = pd.DataFrame(rows, columns=["samples", "pairs"])
-    last = int(np.flatnonzero(table["pairs"] > 0).max(initial=0))
-    return table.iloc[: last + 1]
+    lows = (0, *(edge + 1 for edge in EDGES))
+    ranges = [f"{low:,}" if low == high else f"{low:,}–{high:,}" for low, high in zip(lows, EDGES, strict=False)]
+    ranges.append(f"over {EDGES[-1]:,}")
+    pairs = np.bincount(np.searchsorted(EDGES, audit.train.ravel()), minlength=len(ranges))
+    return pd.DataFrame({"samples": ranges, "pairs": pairs}).iloc[: np.flatnonzero(pairs).max(initial=0) + 1]
 
 
 def size_chart(audit: Audit) -> Chart:
@@ -82,12 +74,12 @@ def size_chart(audit: Audit) -> Chart:
         tooltip=["samples:N", "pairs:Q"],
     )
     colour = alt.condition("datum.samples == '0'", alt.value(ZERO), alt.value(PALETTE[0]))
-    drawing = base.mark_bar().encode(color=colour) + base.mark_text(color=INK, fontSize=11, dy=-7).encode(
-        text="pairs:Q"
-    )
+    counts = base.mark_text(color=INK, fontSize=11, dy=-7).encode(text="pairs:Q")
     rare = len(audit.few_pairs) + len(audit.zero_pairs)
     title = f"{rare:,} of {audit.train.size:,} pairs {has(rare)} at most {audit.few} training samples"
-    return Chart("sizes", title, drawing, f"Bars: pairs by training samples. {title}.")
+    return Chart(
+        "sizes", title, base.mark_bar().encode(color=colour) + counts, f"Bars: pairs by training samples. {title}."
+    )
 
 
 def uniform_chart(audit: Audit) -> Chart:
@@ -100,23 +92,18 @@ def uniform_chart(audit: Audit) -> Chart:
     axis = alt.Axis(grid=False, tickCount=5)
     base = alt.Chart(table, width=230, height=alt.Step(26)).encode(
         x=alt.X("bits:Q", title="divergence from uniform, bits", scale=alt.Scale(domain=[0, top]), axis=axis),
-        y=alt.Y("domain:N", title="domain", sort=None, axis=alt.Axis(labelLimit=120)),
-        tooltip=[
-            "domain:N",
-            alt.Tooltip("bits:Q", format=".3f"),
-            alt.Tooltip("effective classes:Q", format=".1f"),
-            alt.Tooltip("imbalance ratio:Q", format=".0f"),
-        ],
+        y=names(alt.Y, "domain", title="domain"),
+        tooltip=["domain:N", tip("bits", ".3f"), tip("effective classes", ".1f"), tip("imbalance ratio", ".0f")],
     )
-    numbers = base.mark_text(color=INK, fontSize=11, dx=4, align="left").encode(text=alt.Text("bits:Q", format=".2f"))
+    bits = base.mark_text(color=INK, fontSize=11, dx=4, align="left").encode(text=alt.Text("bits:Q", format=".2f"))
     worst = int(np.nanargmax(d.from_uniform))
     least = "is the least balanced domain:" if np.count_nonzero(d.samples) > 1 else "is"
     title = (
         f"{audit.domains[worst]} {least} {d.from_uniform[worst]:.2f} bits from uniform, equivalent to "
         f"{d.effective_classes[worst]:.1f} balanced classes of {len(audit.classes)}"
     )
-    drawing = base.mark_bar(color=PALETTE[0], height=16) + numbers
-    return Chart("uniform", title, drawing, f"Bars: divergence from uniform. {title}.")
+    bars = base.mark_bar(color=PALETTE[0], height=16)
+    return Chart("uniform", title, bars + bits, f"Bars: divergence from uniform. {title}.")
 
 
 def between_chart(audit: Audit) -> Chart | None:
@@ -128,17 +115,15 @@ def between_chart(audit: Audit) -> Chart | None:
     rows = [(audit.domains[i], audit.domains[j], float(d.between[i, j])) for i in there for j in there]
     table = pd.DataFrame(rows, columns=["domain", "other", "bits"])
     top, small = max(0.3, float(table["bits"].max())), len(there) > 12
-    table["dark"] = table["bits"] > 0.6 * top
     base = alt.Chart(table, width=alt.Step(18 if small else 52), height=alt.Step(18 if small else 34)).encode(
-        x=alt.X("other:N", title="other domain", sort=None, axis=alt.Axis(labelAngle=-40, labelLimit=120)),
-        y=alt.Y("domain:N", title="domain", sort=None, axis=alt.Axis(labelLimit=120)),
-        tooltip=["domain:N", "other:N", alt.Tooltip("bits:Q", format=".3f")],
+        x=names(alt.X, "other", title="other domain", labelAngle=-40),
+        y=names(alt.Y, "domain", title="domain"),
+        tooltip=["domain:N", "other:N", tip("bits", ".3f")],
     )
     colour = alt.Color("bits:Q", title="bits", scale=alt.Scale(scheme="purples", domain=[0, top]))
     drawing: alt.Chart | alt.LayerChart = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour)
     if not small:
-        ink = alt.condition("datum.dark", alt.value("white"), alt.value("black"))
-        drawing += base.mark_text(fontSize=11).encode(text=alt.Text("bits:Q", format=".2f"), color=ink)
+        drawing += numbers(base, "bits", ".2f", f"datum.bits > {0.6 * top}")
     both, chance = " and ".join(audit.domains[i] for i in far), f"{d.chance_mismatch:.2f} expected by chance"
     title = f"{both} differ by {d.between[far]:.2f} bits, {chance}"
     if len(there) > 2:

@@ -31,12 +31,12 @@ class LabelDivergence:
     @property
     def mismatch(self) -> float:
         """The second term as a mean: Σ_{d≠d'} div(p_d ‖ p_d') / D(D − 1); 0 with one domain."""
-        return _mean(self._off_diagonal(self.between))
+        return _mean(_off_diagonal(self.between))
 
     @property
     def total(self) -> float:
         """Σ_d div(p_d ‖ U) + const · Σ_{d≠d'} div(p_d ‖ p_d') with const = 1; both orders of two domains count."""
-        return float(np.nansum(self.from_uniform) + np.nansum(self._off_diagonal(self.between)))
+        return float(np.nansum(self.from_uniform) + np.nansum(_off_diagonal(self.between)))
 
     @property
     def chance_imbalance(self) -> float:
@@ -55,7 +55,7 @@ class LabelDivergence:
         with np.errstate(divide="ignore"):
             inverse = np.where(self.samples > 0, 1 / self.samples, np.nan)
         noise = (self.num_classes - 1) * (inverse[:, None] + inverse[None, :]) / (8 * np.log(2))  # (D, D)
-        return min(1.0, _mean(self._off_diagonal(noise)))
+        return min(1.0, _mean(_off_diagonal(noise)))
 
     def farthest(self) -> tuple[int, int] | None:
         """The two domains whose labels differ most, or None with fewer than two."""
@@ -64,9 +64,6 @@ class LabelDivergence:
         first = np.triu(np.ones_like(self.between, np.bool_), 1) & ~np.isnan(self.between)  # each unordered pair once
         d, other = np.unravel_index(np.argmax(np.where(first, self.between, -1)), first.shape)
         return int(d), int(other)
-
-    def _off_diagonal(self, matrix: Floats) -> Floats:
-        return matrix[~np.eye(len(matrix), dtype=np.bool_)]
 
 
 def label_divergence(counts: ArrayLike) -> LabelDivergence:
@@ -117,6 +114,10 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Floats:
 def _plogq(p: Floats, q: Floats) -> Floats:
     """p · log2 q with 0 · log2 0 = 0."""
     return p * np.log2(np.where(p > 0, q, 1), where=p == p, out=np.full_like(p, np.nan))
+
+
+def _off_diagonal(matrix: Floats) -> Floats:
+    return matrix[~np.eye(len(matrix), dtype=np.bool_)]
 
 
 def _mean(values: NDArray[Any]) -> float:

@@ -40,6 +40,10 @@ def page(audit: Audit, dataset: DomainDataset) -> Document:
     """Everything the audit found; `dataset` is where images of duplicates come from."""
     samples = [f"{int(table.sum()):,} for {split}" for split, table in zip(_SPLITS, audit.counts.values(), strict=True)]
     size = f"{_size(audit)}, {several(audit.train.size, 'pair')}: {', '.join(samples)}."
+    shots = (
+        f"Pairs are many-shot with more than {audit.many} training samples, medium-shot with more than {audit.few}, "
+        "few-shot with at least 1, zero-shot with none."
+    )
     blocks: list[Block | None] = [
         Text(size),
         *_advice(audit),
@@ -47,11 +51,7 @@ def page(audit: Audit, dataset: DomainDataset) -> Document:
         charts.count_chart(audit),
         charts.size_chart(audit) if len(audit.classes) > charts.NUMBERED else None,
         _domains(audit),
-        Text(
-            f"Pairs are many-shot with more than {audit.many} training samples, medium-shot with more than "
-            f"{audit.few}, few-shot with at least 1, zero-shot with none.",
-            dim=True,
-        ),
+        Text(shots, dim=True),
         *_divergence(audit),
         *_duplicates(audit, dataset),
         *_inputs(audit),
@@ -76,13 +76,8 @@ def summary(audit: Audit) -> list[Block]:
 
 
 def _size(audit: Audit) -> str:
-    return ", ".join(
-        [
-            several(audit.num_samples, "image" if audit.is_image else "embedding"),
-            several(len(audit.domains), "domain"),
-            several(len(audit.classes), "class", "classes"),
-        ]
-    )
+    samples = several(audit.num_samples, "image" if audit.is_image else "embedding")
+    return f"{samples}, {several(len(audit.domains), 'domain')}, {several(len(audit.classes), 'class', 'classes')}"
 
 
 def _advice(audit: Audit) -> list[Block]:
@@ -100,7 +95,6 @@ def _findings(audit: Audit, examples: int) -> list[Block]:
 
 
 def _domains(audit: Audit, title: str = "") -> Table:
-    """Samples per split, smallest and largest pair, and pairs per shot group of every domain."""
     rows = []
     for d, domain in enumerate(audit.domains):
         sizes = audit.train[d][audit.train[d] > 0]
@@ -111,7 +105,6 @@ def _domains(audit: Audit, title: str = "") -> Table:
 
 
 def _counts(audit: Audit) -> Table:
-    """Training samples per pair, shaded by the logarithm of the count."""
     width = max(5, min(10, 56 // len(audit.domains) - 1))
     largest = log(max(int(audit.train.max(initial=0)), 2))
     return Table(
@@ -198,10 +191,7 @@ def _inputs(audit: Audit) -> list[Block]:
     if isinstance(inputs, EmbeddingInputs):
         low, median, high = inputs.norms
         size = f"{several(inputs.width, 'feature')} in {inputs.dtype}"
-        return [
-            Heading("Embeddings"),
-            Text(f"{size}, with norms from {low:.3g} to {high:.3g} (median {median:.3g})."),
-        ]
+        return [Heading("Embeddings"), Text(f"{size}, with norms from {low:.3g} to {high:.3g} (median {median:.3g}).")]
     table = Table(
         title="Images: width × height by area, modes and formats",
         header=["domain", "images", "smallest", "median", "largest", "modes", "formats"],

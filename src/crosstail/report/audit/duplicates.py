@@ -23,13 +23,11 @@ BLOCK = 1024
 
 @dataclass(frozen=True)
 class AuditedSample:
-    """One input and its place in the data set."""
+    """One input and its place in the data set: domain, class and split."""
 
     row: int
     name: str  # path of the file, or "row 7"
-    domain: str
-    class_: str
-    split: str
+    place: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -42,12 +40,11 @@ class Duplicate:
     @property
     def across(self) -> tuple[str, ...]:
         """How the samples differ: any of "class", "split" and "domain"."""
-        values = {
-            "class": {sample.class_ for sample in self.samples},
-            "split": {sample.split for sample in self.samples},
-            "domain": {sample.domain for sample in self.samples},
-        }
-        return tuple(what for what, found in values.items() if len(found) > 1)
+        return tuple(what for what in ("class", "split", "domain") if len({s.place[what] for s in self.samples}) > 1)
+
+    def to_json(self) -> dict[str, Any]:
+        samples = [{"row": sample.row, "name": sample.name, **sample.place} for sample in self.samples]
+        return {"exact": self.exact, "across": list(self.across), "samples": samples}
 
 
 def own_files(dataset: DomainDataset) -> ImageFiles | None:
@@ -111,20 +108,16 @@ def _one_of_each_first(samples: Sequence[AuditedSample]) -> tuple[AuditedSample,
     seen: dict[Hashable, int] = defaultdict(int)
     ranked = []
     for sample in samples:
-        kind = sample.domain, sample.class_, sample.split
+        kind = tuple(sample.place.values())
         ranked.append((seen[kind], sample))
         seen[kind] += 1
     return tuple(sample for _, sample in sorted(ranked, key=lambda pair: pair[0]))
 
 
 def _sample(dataset: DomainDataset, row: int) -> AuditedSample:
-    return AuditedSample(
-        row=row,
-        name=row_names(dataset, np.array([row]))[0],
-        domain=dataset.domains[dataset.domain[row]],
-        class_=dataset.classes[dataset.y[row]],
-        split=str(dataset.split[row]),
-    )
+    domain, name = dataset.domains[dataset.domain[row]], dataset.classes[dataset.y[row]]
+    place = {"domain": domain, "class": name, "split": str(dataset.split[row])}
+    return AuditedSample(row, row_names(dataset, np.array([row]))[0], place)
 
 
 def row_names(dataset: DomainDataset, rows: NDArray[np.int64] | None = None) -> list[str]:

@@ -31,8 +31,7 @@ def audit(
     inputs: ImageInputs | EmbeddingInputs
     thumbnails = None
     look_alike = look_alike and dataset.is_image and len(dataset) <= ALIKE_LIMIT
-    names = row_names(dataset)
-    where = names, dataset.domain, dataset.num_domains
+    where = row_names(dataset), dataset.domain, dataset.num_domains
     files = own_files(dataset)
     if files is not None:
         inputs, thumbnails = read_image_files(files.root, *where, thumbnails=look_alike, progress=report)

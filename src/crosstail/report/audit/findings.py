@@ -42,9 +42,8 @@ def _labels(audit: Audit) -> Iterable[AuditFinding]:
         return [audit.pair_name(pair) + (f" ({audit.train[pair]})" if counted else "") for pair in found]
 
     missing = [audit.classes[c] for c in audit.missing_classes("train")]
-    yield from _count(
-        missing, "class", "classes", "no training sample in any domain and cannot be learned.", problem=True
-    )
+    text = "no training sample in any domain and cannot be learned."
+    yield from _count(missing, "class", "classes", text, problem=True)
     yield from _count([audit.domains[d] for d in audit.empty_domains], "domain", "domains", "no training sample.")
     if len(audit.classes) > 1:
         lone = [audit.domains[d] for d in np.flatnonzero((audit.train > 0).sum(axis=1) == 1)]
@@ -136,8 +135,7 @@ def members(duplicate: Duplicate) -> str:
     """The samples of a duplicate and how they differ, joined by = (exact) or ~ (near)."""
     shown = []
     for sample in duplicate.samples[:MEMBERS]:
-        said = {"class": sample.class_, "split": sample.split, "domain": sample.domain}
-        differs = ", ".join(said[what] for what in duplicate.across)
+        differs = ", ".join(sample.place[what] for what in duplicate.across)
         shown.append(f"{sample.name} ({differs})" if differs else sample.name)
     rest = len(duplicate.samples) - len(shown)
     return (" = " if duplicate.exact else " ~ ").join(shown) + (f" and {rest:,} more" if rest else "")

@@ -56,8 +56,6 @@ class EmbeddingInputs:
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """What was read of one image."""
-
     size: tuple[int, int] = (0, 0)
     mode: str = ""
     format: str = ""
@@ -147,20 +145,17 @@ def _is_blank(image: NDArray[np.uint8]) -> bool:
 
 
 def _stack(found: Sequence[_Read]) -> NDArray[np.uint8]:
-    stack = np.zeros((len(found), THUMBNAIL, THUMBNAIL), np.uint8)
-    for i, image in enumerate(found):
-        if image.thumbnail is not None:
-            stack[i] = image.thumbnail
-    return stack
+    black = np.zeros((THUMBNAIL, THUMBNAIL), np.uint8)
+    images = [black if image.thumbnail is None else image.thumbnail for image in found]
+    return np.array(images).reshape(-1, THUMBNAIL, THUMBNAIL)
 
 
 def _inputs(found: Sequence[_Read], names: Sequence[str], domain: NDArray[np.int64], num_domains: int) -> ImageInputs:
     named = list(zip(names, found, strict=True))
+    rows = [np.flatnonzero(domain == d).tolist() for d in range(num_domains)]
     return ImageInputs(
         overall=_summary(found),
-        per_domain=tuple(
-            _summary([found[i] for i in np.flatnonzero(domain == d).tolist()]) for d in range(num_domains)
-        ),
+        per_domain=tuple(_summary([found[i] for i in own]) for own in rows),
         broken=tuple((name, image.broken) for name, image in named if image.broken),
         blank=tuple(name for name, image in named if image.blank),
     )

@@ -13,6 +13,7 @@ from crosstail.report.audit.duplicates import Duplicate
 from crosstail.report.audit.inputs import EmbeddingInputs, ImageInputs
 
 Pair = tuple[int, int]
+_LISTS = ("zero_pairs", "few_pairs", "untested_pairs", "single_domain_classes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +43,10 @@ class Audit:
 
     @property
     def num_samples(self) -> int:
-        """Samples in all splits."""
         return sum(int(table.sum()) for table in self.counts.values())
 
     @property
     def is_image(self) -> bool:
-        """Whether the inputs are images rather than embeddings."""
         return isinstance(self.inputs, ImageInputs)
 
     @cached_property
@@ -57,7 +56,6 @@ class Audit:
 
     @property
     def zero_pairs(self) -> list[Pair]:
-        """Pairs without training samples."""
         return _pairs(self.train == 0)
 
     @property
@@ -67,7 +65,6 @@ class Audit:
 
     @property
     def untested_pairs(self) -> list[Pair]:
-        """Pairs with training samples but no test samples."""
         return _pairs((self.train > 0) & (self.counts["test"] == 0))
 
     @property
@@ -79,7 +76,6 @@ class Audit:
 
     @property
     def empty_domains(self) -> list[int]:
-        """Domains without training samples."""
         return [int(d) for d in np.flatnonzero(self.train.sum(axis=1) == 0)]
 
     def missing_classes(self, split: str) -> list[int]:
@@ -92,50 +88,30 @@ class Audit:
         return {shot: int((group == shot).sum()) for shot in SHOTS}
 
     def pair_name(self, pair: Pair) -> str:
-        """Such as "sketch / dog"."""
         return f"{self.domains[pair[0]]} / {self.classes[pair[1]]}"
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values; null where a domain has no training samples to measure."""
-        divergence = self.divergence
+        d = self.divergence
         return {
             "name": self.name,
             "domains": list(self.domains),
             "classes": list(self.classes),
             "counts": {split: table.tolist() for split, table in self.counts.items()},
             "shots": {"many": self.many, "few": self.few, "pairs": self.shot_counts()},
-            "zero_pairs": self._names(self.zero_pairs),
-            "few_pairs": self._names(self.few_pairs),
-            "untested_pairs": self._names(self.untested_pairs),
-            "single_domain_classes": self._names(self.single_domain_classes),
+            **{name: self._names(getattr(self, name)) for name in _LISTS},
             "empty_domains": [self.domains[d] for d in self.empty_domains],
-            "missing_classes": {
-                split: [self.classes[c] for c in self.missing_classes(split)] for split in ("train", "test")
-            },
+            "missing_classes": {s: [self.classes[c] for c in self.missing_classes(s)] for s in ("train", "test")},
             "divergence": {
                 "measure": "Jensen-Shannon, bits",
-                "from_uniform": _plain(divergence.from_uniform),
-                "between": [_plain(row) for row in divergence.between],
-                "imbalance_ratio": _plain(divergence.imbalance_ratio),
-                "effective_classes": _plain(divergence.effective_classes),
-                "imbalance": divergence.imbalance,
-                "mismatch": divergence.mismatch,
-                "chance": {"imbalance": divergence.chance_imbalance, "mismatch": divergence.chance_mismatch},
-                "total": divergence.total,
+                "between": [_plain(row) for row in d.between],
+                **{name: _plain(getattr(d, name)) for name in ("from_uniform", "imbalance_ratio", "effective_classes")},
+                **{name: getattr(d, name) for name in ("imbalance", "mismatch", "total")},
+                "chance": {"imbalance": d.chance_imbalance, "mismatch": d.chance_mismatch},
             },
             "inputs": {"kind": "images" if self.is_image else "embeddings", **asdict(self.inputs)},
             "alike_searched": self.alike_searched,
-            "duplicates": [
-                {
-                    "exact": duplicate.exact,
-                    "across": list(duplicate.across),
-                    "samples": [
-                        {"row": s.row, "name": s.name, "domain": s.domain, "class": s.class_, "split": s.split}
-                        for s in duplicate.samples
-                    ],
-                }
-                for duplicate in self.duplicates
-            ],
+            "duplicates": [duplicate.to_json() for duplicate in self.duplicates],
             "notes": list(self.notes),
             "advice": list(self.advice),
         }

@@ -9,13 +9,14 @@ import pandas as pd
 
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group
-from crosstail.report.charts import INK, PALETTE
+from crosstail.report.charts import INK, PALETTE, colours, names, numbers, tip
 from crosstail.report.compare.tables import MethodRun, of_metric
 from crosstail.report.document.model import Chart
 from crosstail.report.run.trace import MEANING
 from crosstail.report.tables import label_table
 
 LABELLED = 40  # up to this many classes, each has room for its name
+LEGEND: dict[str, Any] = {"orient": "top", "labelLimit": 0, "columns": 3, "symbolOpacity": 1}
 
 
 def shortlist(summary: pd.DataFrame, data: str, baseline: str, number: int = 6) -> list[str]:
@@ -47,22 +48,15 @@ def counts_chart(name: str, run: MethodRun) -> Chart:
         .encode(
             x=alt.X("class:N", title="class" + ", from common to rare" * (not labelled), sort=classes, axis=axis),
             y=alt.Y("count:Q", title="training samples"),
-            color=alt.Color(
-                "shot:N",
-                title="shots",
-                scale=alt.Scale(domain=list(SHOTS), range=[*PALETTE[:3], PALETTE[5]]),
-                legend=alt.Legend(orient="top"),
-            ),
+            color=colours("shot", dict(zip(SHOTS, [*PALETTE[:3], PALETTE[5]], strict=True)), "shots", orient="top"),
             tooltip=["domain:N", "class:N", "count:Q", "shot:N"],
         )
         .facet(facet=alt.Facet("domain:N", title=None, sort=list(dict.fromkeys(table["domain"]))), columns=3)
     )
     known = table["count"][table["count"] > 0]
     low, high, empty = known.min(), known.max(), len(table) - len(known)
-    each = (
-        f"pairs have {low:,} to {high:,} training samples" if low < high else f"each pair has {low:,} training samples"
-    )
-    title = f"{run.data}: {each}" + (f", and {empty} of {len(table)} have none" if empty else "")
+    each = f"pairs have {low:,} to {high:,}" if low < high else f"each pair has {low:,}"
+    title = f"{run.data}: {each} training samples" + (f", and {empty} of {len(table)} have none" if empty else "")
     many, few = shot_thresholds(run.folds[0].spec.dataset)
     note = f"Many: more than {many} training samples; medium: {few + 1} to {many}; few: 1 to {few}; zero: none."
     return Chart(name, title, drawing, "Bars: training samples per class, one panel per domain", note)
@@ -91,9 +85,7 @@ def gain_chart(name: str, data: str, table: pd.DataFrame, baseline: str, shown: 
         bind=alt.binding_select(options=list(range(len(methods))), labels=methods, name="method "),
     )
     base = alt.Chart(compact).transform_calculate(gain=f"datum['g' + {menu.name}]").add_params(menu)
-    base = base.encode(
-        tooltip=["domain:N", "class:N", "count:Q", alt.Tooltip("gain:Q", format="+.1f", title="gain, points")]
-    )
+    base = base.encode(tooltip=["domain:N", "class:N", "count:Q", tip("gain", "+.1f", "gain, points")])
     reach = max(float(table[methods].abs().max().max()), 1.0)
     few_classes = table["class"].nunique() <= LABELLED
     drawing = _gain_heat_map(base, table, reach) if few_classes else _gain_points(base, table)
@@ -109,14 +101,13 @@ def _gain_heat_map(base: alt.Chart, table: pd.DataFrame, reach: float) -> alt.La
     if table["domain"].nunique() > table["class"].nunique():
         across, down = down, across
     base = base.encode(
-        x=alt.X(f"{across}:N", title=across, sort=None, axis=alt.Axis(labelLimit=90, labelAngle=angle(table[across]))),
-        y=alt.Y(f"{down}:N", title=None, sort=None, axis=alt.Axis(labelLimit=90)),
+        x=names(alt.X, across, title=across, labelLimit=90, labelAngle=angle(table[across])),
+        y=names(alt.Y, down, labelLimit=90),
     ).properties(width="container", height=34 * table[down].nunique())
     scale = alt.Scale(scheme="purplegreen", domain=[-reach, reach], domainMid=0)
     legend = alt.Legend(orient="top", gradientLength=160)
     cells = base.mark_rect().encode(color=alt.Color("gain:Q", title="gain, points", scale=scale, legend=legend))
-    ink = alt.condition(f"abs(datum.gain) > {0.6 * reach}", alt.value("white"), alt.value("black"))
-    return cells + base.mark_text(fontSize=11).encode(text=alt.Text("gain:Q", format="+.0f"), color=ink)
+    return cells + numbers(base, "gain", "+.0f", f"abs(datum.gain) > {0.6 * reach}")
 
 
 def _gain_points(base: alt.Chart, table: pd.DataFrame) -> alt.LayerChart:
@@ -124,19 +115,14 @@ def _gain_points(base: alt.Chart, table: pd.DataFrame) -> alt.LayerChart:
     search = alt.param(name="find", value="", bind=alt.binding(input="search", name="find "))
     match = f"indexof(lower(datum['class'] + ' ' + datum['domain']), lower({search.name})) >= 0"
     scale = alt.Scale(type="log", nice=False, padding=10)
-    domains = list(dict.fromkeys(table["domain"]))
+    domains = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(dict.fromkeys(table["domain"]))}
     marks = (
         base.transform_calculate(samples="max(datum.count, 0.5)")
         .mark_point(filled=True, size=40)
         .encode(
             x=alt.X("samples:Q", title="training samples (none at the left)", scale=scale),
             y=alt.Y("gain:Q", title="gain, points"),
-            color=alt.Color(
-                "domain:N",
-                scale=alt.Scale(domain=domains, range=PALETTE),
-                title="domain",
-                legend=alt.Legend(orient="top", columns=3),
-            ),
+            color=colours("domain", domains, "domain", orient="top", columns=3),
             opacity=alt.condition(match, alt.value(0.7), alt.value(0.03)),
         )
         .add_params(search)
@@ -152,19 +138,13 @@ def separation_chart(name: str, data: str, table: pd.DataFrame, methods: Sequenc
     shown = table.assign(method=table["method"].where(table["method"].isin(methods), "others"))
     order = [*methods, *["others"] * bool((shown["method"] == "others").any())]
     scale = alt.Scale(zero=False, padding=10)
-    tooltip: list[Any] = ["method:N", "seed:N"]
-    tooltip += [alt.Tooltip("separation:Q", format=".2f"), alt.Tooltip("accuracy:Q", format=".1f")]
-    drawing = (
-        alt.Chart(shown, width="container", height=300)
-        .mark_point(filled=True, size=60, opacity=0.75)
-        .encode(
-            x=alt.X("separation:Q", title="(β + γ) − α, distance in feature space", scale=scale),
-            y=alt.Y("accuracy:Q", title="test pair average, %", scale=scale),
-            color=colour("method", order),
-            tooltip=tooltip,
-        )
-        .interactive()
-    )
+    points = alt.Chart(shown, width="container", height=300).mark_point(filled=True, size=60, opacity=0.75)
+    drawing = points.encode(
+        x=alt.X("separation:Q", title="(β + γ) − α, distance in feature space", scale=scale),
+        y=alt.Y("accuracy:Q", title="test pair average, %", scale=scale),
+        color=colour("method", order),
+        tooltip=["method:N", "seed:N", tip("separation", ".2f"), tip("accuracy", ".1f")],
+    ).interactive()
     verb = "rises with" if r > 0.5 else "falls with" if r < -0.5 else "is hardly related to"
     title = f"{data}: over {len(table)} models, accuracy {verb} (β + γ) − α"
     title += "" if np.isnan(r) else f" (r = {r:+.2f})"
@@ -189,8 +169,10 @@ def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart:
             x=alt.X("distance:Q", title="mean distance in feature space"),
             y=alt.Y("method:N", title=None, sort=order, axis=alt.Axis(labelLimit=150)),
             color=colour("statistic", ["α", "β", "γ"]),
-            shape=alt.Shape("statistic:N", title=None, scale=alt.Scale(domain=["α", "β", "γ"]), legend=legend()),
-            tooltip=["method:N", "statistic:N", alt.Tooltip("distance:Q", format=".2f")],
+            shape=alt.Shape(
+                "statistic:N", title=None, scale=alt.Scale(domain=["α", "β", "γ"]), legend=alt.Legend(**LEGEND)
+            ),
+            tooltip=["method:N", "statistic:N", tip("distance", ".2f")],
         )
     )
     title = f"{data}: {order[0]} has the same class closest together across domains (α / γ {ratio[order[0]]:.2f})"
@@ -204,11 +186,5 @@ def angle(names: Iterable[str]) -> int:
 
 def colour(field: str, order: Sequence[str]) -> alt.Color:
     """A colour for each name in this order, grey for "others"."""
-    colours = [INK if name == "others" else PALETTE[i % len(PALETTE)] for i, name in enumerate(order)]
-    scale = alt.Scale(domain=list(order), range=colours)
-    return alt.Color(f"{field}:N", title=None, sort=list(order), scale=scale, legend=legend())
-
-
-def legend() -> alt.Legend:
-    """Above the chart, with whole names."""
-    return alt.Legend(orient="top", labelLimit=0, columns=3, symbolOpacity=1)
+    shown = {name: INK if name == "others" else PALETTE[i % len(PALETTE)] for i, name in enumerate(order)}
+    return colours(field, shown, **LEGEND)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
+from crosstail.report.charts import tip
 from crosstail.report.compare.charts import colour
 from crosstail.report.compare.tables import MethodRun
 from crosstail.report.document.model import Chart
@@ -44,7 +45,7 @@ def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str
     band = base.mark_area(opacity=0.15).encode(y=alt.Y("min:Q", scale=scale), y2="max:Q")
     line = base.mark_line(point=True).encode(
         y=alt.Y("mean:Q", title="validation pair average, %", scale=scale),
-        tooltip=["method:N", "stage:O", "at:Q", alt.Tooltip("mean:Q", format=".1f")],
+        tooltip=["method:N", "stage:O", "at:Q", tip("mean", ".1f")],
     )
     title = f"{data}: {best} ends highest on validation, at {last[best]:.1f} %"
     note = "Lines are means over the seeds, bands their range; a second line is the second stage."
@@ -60,7 +61,7 @@ def trace_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str
             x=alt.X("at:Q", title="step"),
             y=alt.Y("distance:Q", title="mean distance in feature space"),
             color=colour("method", [method for method in methods if method in set(table["method"])]),
-            tooltip=["method:N", "at:Q", "statistic:N", alt.Tooltip("distance:Q", format=".2f")],
+            tooltip=["method:N", "at:Q", "statistic:N", tip("distance", ".2f")],
         )
         .facet(facet=alt.Facet("statistic:N", title=None, sort=list(STATISTICS.values())), columns=3)
     )

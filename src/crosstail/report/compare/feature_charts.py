@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from crosstail.data import shot_thresholds
 from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
-from crosstail.report.charts import INK, PALETTE
+from crosstail.report.charts import INK, PALETTE, colours, tip
 from crosstail.report.compare.charts import LABELLED, angle, correlation
 from crosstail.report.compare.two_graphs import NamedGraph, side_by_side
 from crosstail.report.document.model import Chart
-from crosstail.report.graph_chart import graph_chart
+from crosstail.report.graph_chart import READING, graph_chart
 from crosstail.training.evaluation import features, graph_of
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import load_inputs
@@ -134,10 +134,9 @@ def bound_table(models: Sequence[ModelFeatures], nus: Sequence[float] = (0.0, 1.
 
 def feature_charts(models: Sequence[ModelFeatures]) -> list[Chart]:
     """All graphs side by side; for each model its matrix, discrepancies and ratios."""
-    made = [_graphs(models)]
-    for i, model in enumerate(models):
-        made += [_matrix(f"matrix-{i}", model), _discrepancy(f"discrepancy-{i}", model), _ratio(f"ratio-{i}", model)]
-    return made
+    kinds = {"matrix": _matrix, "discrepancy": _discrepancy, "ratio": _ratio}
+    own = [draw(f"{kind}-{i}", model) for i, model in enumerate(models) for kind, draw in kinds.items()]
+    return [_graphs(models), *own]
 
 
 def _graphs(models: Sequence[ModelFeatures]) -> Chart:
@@ -147,12 +146,8 @@ def _graphs(models: Sequence[ModelFeatures]) -> Chart:
     ratios = [f"{g.graph.statistics.alpha / g.graph.statistics.gamma:.2f} ({g.name})" for g in graphs]
     charts = [graph_chart(g.graph.nodes(g.domains, g.classes), g.name) for g in graphs]
     drawing = alt.concat(*charts, columns=2).resolve_scale(size="independent") if len(charts) > 1 else charts[0]
-    note = (
-        "Each mark is a pair; transfer is good between close ones. Click a mark to show the lines of its class, type "
-        "to find pairs, scroll to zoom."
-    )
     title = f"Distance between the same class in two domains, relative to different classes: α / γ {', '.join(ratios)}"
-    return Chart("graphs", title, drawing, "Scatter plots: the pairs of each model in two dimensions", note)
+    return Chart("graphs", title, drawing, "Scatter plots: the pairs of each model in two dimensions", READING)
 
 
 def matrix_table(model: ModelFeatures) -> pd.DataFrame:
@@ -171,15 +166,12 @@ def _matrix(name: str, model: ModelFeatures) -> Chart:
     near, far = model.graph.statistics.alpha, model.graph.statistics.gamma
     size = int(np.clip(12 * table["from"].nunique(), 160, 640))
     axis = alt.Axis(labelLimit=110, labelFontSize=8)
-    drawing = (
-        alt.Chart(table.assign(distance=table["distance"].round(3)), width=size, height=size)
-        .mark_rect()
-        .encode(
-            x=alt.X("to:N", title="to pair", sort=None, axis=axis),
-            y=alt.Y("from:N", title="from pair", sort=None, axis=axis),
-            color=alt.Color("distance:Q", title="distance", scale=alt.Scale(scheme="viridis", reverse=True)),
-            tooltip=["from:N", "to:N", alt.Tooltip("distance:Q", format=".2f")],
-        )
+    base = alt.Chart(table.assign(distance=table["distance"].round(3)), width=size, height=size)
+    drawing = base.mark_rect().encode(
+        x=alt.X("to:N", title="to pair", sort=None, axis=axis),
+        y=alt.Y("from:N", title="from pair", sort=None, axis=axis),
+        color=alt.Color("distance:Q", title="distance", scale=alt.Scale(scheme="viridis", reverse=True)),
+        tooltip=["from:N", "to:N", tip("distance", ".2f")],
     )
     title = f"{model.name}: the same class in two domains is {near:.2f} apart, different classes {far:.2f}"
     return Chart(name, title, drawing, "Heat map: distance between every two pairs")
@@ -190,42 +182,26 @@ def _discrepancy(name: str, model: ModelFeatures) -> Chart:
     long = table.melt(["domain", "class", "count", "shot"], var_name="distance", value_name="value")
     long["order"] = long["distance"].str.removeprefix("other_")
     sides = ["same pair", "other domains"]
-    long["training"] = np.where(long["distance"].str.startswith("other_"), *reversed(sides))
+    long["training"] = np.where(long["order"] == long["distance"], *sides)
+    source, dashes = "training samples of", alt.Scale(domain=sides, range=[[1, 0], [5, 4]])
+    shots = alt.Scale(domain=["many", "medium", "few"], range=[PALETTE[0], INK, PALETTE[5]])
+    legend = alt.Legend(orient="bottom", symbolOpacity=0.4)
     rows = []
     for order in ("mean", "covariance"):
         part = long[long["order"] == order]
         classes = list(dict.fromkeys(part["class"]))
+        axis = alt.Axis(labels=len(classes) <= LABELLED, labelAngle=angle(classes))
         base = alt.Chart(part, width=max(150, min(14 * len(classes), 300)), height=130).encode(
-            x=alt.X(
-                "class:N",
-                title="class",
-                sort=list(model.classes),
-                axis=alt.Axis(labels=len(classes) <= LABELLED, labelAngle=angle(classes)),
-            )
+            x=alt.X("class:N", title="class", sort=list(model.classes), axis=axis)
         )
         shade = base.mark_rect(opacity=0.12).encode(
-            fill=alt.Fill(
-                "shot:N",
-                title="shots (background)",
-                scale=alt.Scale(domain=["many", "medium", "few"], range=[PALETTE[0], INK, PALETTE[5]]),
-                legend=alt.Legend(orient="bottom", symbolOpacity=0.4),
-            )
+            fill=alt.Fill("shot:N", title="shots (background)", scale=shots, legend=legend)
         )
         line = base.mark_line(point=True).encode(
             y=alt.Y("value:Q", title=f"distance of {order}s"),
-            color=alt.Color(
-                "training:N",
-                title="training samples of",
-                scale=alt.Scale(domain=sides, range=[PALETTE[1], PALETTE[3]]),
-                legend=alt.Legend(orient="bottom"),
-            ),
-            strokeDash=alt.StrokeDash(
-                "training:N",
-                title="training samples of",
-                scale=alt.Scale(domain=sides, range=[[1, 0], [5, 4]]),
-                legend=alt.Legend(orient="bottom"),
-            ),
-            tooltip=["domain:N", "class:N", "count:Q", "training:N", alt.Tooltip("value:Q", format=".2f")],
+            color=colours("training", dict(zip(sides, PALETTE[1:4:2], strict=True)), source, orient="bottom"),
+            strokeDash=alt.StrokeDash("training:N", title=source, scale=dashes, legend=alt.Legend(orient="bottom")),
+            tooltip=["domain:N", "class:N", "count:Q", "training:N", tip("value", ".2f")],
         )
         rows.append((shade + line).facet(column=alt.Column("domain:N", title=None, sort=list(model.domains))))
     few = table["shot"] == "few"
@@ -241,20 +217,19 @@ def _ratio(name: str, model: ModelFeatures) -> Chart:
     table = ratio_table(model)
     r = correlation(np.log(table["counts"]), np.log(table["distances"]))
     scale, axis = alt.Scale(type="log", nice=False, padding=10), alt.Axis(grid=False)
-    drawing = (
-        alt.Chart(table, width="container", height=300)
-        .mark_point(filled=True, opacity=0.6, color=PALETTE[0])
-        .encode(
-            x=alt.X("counts:Q", title="training samples, other domain / own", scale=scale, axis=axis),
-            y=alt.Y("distances:Q", title="distance to training, own / other domain", scale=scale, axis=axis),
-            tooltip=["class:N", "domain:N", "other:N", "counts:Q", alt.Tooltip("distances:Q", format=".2f")],
-        )
-        .interactive()
-    )
+    points = alt.Chart(table, width="container", height=300).mark_point(filled=True, opacity=0.6, color=PALETTE[0])
+    drawing = points.encode(
+        x=alt.X("counts:Q", title="training samples, other domain / own", scale=scale, axis=axis),
+        y=alt.Y("distances:Q", title="distance to training, own / other domain", scale=scale, axis=axis),
+        tooltip=["class:N", "domain:N", "other:N", "counts:Q", tip("distances", ".2f")],
+    ).interactive()
     verb = "are" if r > 0.2 else "are not"
-    title = (
-        f"{model.name}: test features {verb} closer to domains with more samples of the class (log-log r = {r:+.2f})"
-    )
+    finding = f"test features {verb} closer to domains with more samples of the class (log-log r = {r:+.2f})"
     if np.isnan(r):
-        title = f"{model.name}: each class is equally frequent in all domains, so there are no ratios to compare"
-    return Chart(name, title, drawing, "Points: ratio of distances against ratio of counts, per class and two domains")
+        finding = "each class is equally frequent in all domains, so there are no ratios to compare"
+    return Chart(
+        name,
+        f"{model.name}: {finding}",
+        drawing,
+        "Points: ratio of distances against ratio of counts, per class and two domains",
+    )

@@ -7,14 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from crosstail.report.compare.charts import (
-    counts_chart,
-    gain_chart,
-    gain_table,
-    separation_chart,
-    shortlist,
-    transfer_chart,
-)
+from crosstail.report.compare import charts
 from crosstail.report.compare.curves import curve_chart, curve_tables, trace_chart
 from crosstail.report.compare.feature_charts import ModelFeatures, bound_table, feature_charts
 from crosstail.report.compare.read_runs import Runs
@@ -31,7 +24,7 @@ NAMED = 20  # skipped folders that are listed
 def write_report(
     out: Path, runs: Runs, baseline: str, models: Sequence[ModelFeatures] = (), *, files: bool = True
 ) -> Path:
-    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/figures/."""
+    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/."""
     names = list(dict.fromkeys(runs.chosen["data"]))
     title = "Results on " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     document = Document(title, list(results(runs, baseline, models)))
@@ -40,9 +33,9 @@ def write_report(
         if isinstance(block, Table) and block.name:
             save_table(block, out / "tables")
         elif isinstance(block, Chart) and files:
-            (out / "figures").mkdir(exist_ok=True)
+            (out / "charts").mkdir(exist_ok=True)
             for suffix in FORMATS:
-                save_chart(block, out / "figures" / f"{block.name}.{suffix}")
+                save_chart(block, out / "charts" / f"{block.name}.{suffix}")
     return out / "index.html"
 
 
@@ -97,11 +90,11 @@ def _charts(
     name: str, data: str, table: pd.DataFrame, found: Sequence[MethodRun], summary: pd.DataFrame, baseline: str
 ) -> Iterator[Chart]:
     if found:
-        yield counts_chart(f"labels-{name}", found[0])
-    listed = shortlist(summary, data, baseline)
+        yield charts.counts_chart(f"labels-{name}", found[0])
+    listed = charts.shortlist(summary, data, baseline)
     if found and baseline in listed and len(listed) > 1:
-        best = shortlist(summary[summary["method"] != baseline], data, baseline)[0]
-        yield gain_chart(f"gain-{name}", data, gain_table(found, baseline), baseline, best)
+        best = charts.shortlist(summary[summary["method"] != baseline], data, baseline)[0]
+        yield charts.gain_chart(f"gain-{name}", data, charts.gain_table(found, baseline), baseline, best)
     curves, traces = curve_tables(found, listed)
     if len(curves):
         yield curve_chart(f"curves-{name}", data, curves, listed)
@@ -110,8 +103,8 @@ def _charts(
     of_data = table[table["data"] == data]
     models = transfer_table(of_data)
     if len(models):
-        yield separation_chart(f"separation-{name}", data, models, listed)
-        yield transfer_chart(f"transferability-{name}", data, transfer_table(of_data[of_data["chosen"]]))
+        yield charts.separation_chart(f"separation-{name}", data, models, listed)
+        yield charts.transfer_chart(f"transferability-{name}", data, transfer_table(of_data[of_data["chosen"]]))
 
 
 def _bound(models: Sequence[ModelFeatures]) -> Iterator[Table]:

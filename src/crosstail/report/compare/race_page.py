@@ -9,11 +9,11 @@ from typing import Literal
 import altair as alt
 import pandas as pd
 
-from crosstail.report.charts import INK, PALETTE
+from crosstail.report.charts import INK, PALETTE, colours, names, tip
 from crosstail.report.document import html
 from crosstail.report.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
 from crosstail.report.wording import interval, number
-from crosstail.sweep.race import Race, Standing, recommendation
+from crosstail.sweep.race import RaceResult, Standing
 
 Width = int | Literal["container"]
 # Colour-blind readers can tell these colours apart; small families share two of them.
@@ -39,16 +39,9 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
         values = {name: getattr(row, name) for name in ("validation", "test", "low", "high", "worst_domain")}
         values |= dict(zip(("lead", "lead_low", "lead_high"), lead, strict=True))
         values["deviation"] = float("nan") if row.deviation is None else row.deviation
-        rows.append(
-            {
-                "place": place,
-                "method": row.method,
-                "family": row.family if row.family in MARKS else "own",
-                "level": row.level,
-                "seconds": row.seconds,
-                **{name: 100 * value for name, value in values.items()},
-            }
-        )
+        facts = {"place": place, "method": row.method, "family": row.family if row.family in MARKS else "own"}
+        facts |= {"level": row.level, "seconds": row.seconds}
+        rows.append(facts | {name: 100 * value for name, value in values.items()})
     return pd.DataFrame(rows)
 
 
@@ -95,30 +88,14 @@ def lead_chart(table: pd.DataFrame, width: Width = "container") -> alt.LayerChar
 
 
 def _base(shown: pd.DataFrame, table: pd.DataFrame, width: Width) -> alt.Chart:
-    shown_values = {
-        "validation": "validation, %",
-        "test": "test, %",
-        "low": "95 % interval from",
-        "high": "to",
-        "lead": "points by which the first is ahead",
-        "lead_low": "95 % interval from ",
-        "lead_high": "to ",
-    }
-    families = _families(table)
+    tips = {"validation": "validation, %", "test": "test, %", "low": "95 % interval from", "high": "to"}
+    tips |= {"lead": "points by which the first is ahead", "lead_low": "95 % interval from ", "lead_high": "to "}
+    families = {family: colour for family, (colour, _) in _families(table).items()}
     return alt.Chart(shown, width=width, height=alt.Step(22)).encode(
-        y=alt.Y("method:N", title=None, sort=None, axis=alt.Axis(labelLimit=130, labelOverlap=False)),
-        color=alt.Color(
-            "family:N",
-            title=None,
-            scale=alt.Scale(domain=list(families), range=[colour for colour, _ in families.values()]),
-            legend=alt.Legend(orient="bottom", columns=3, labelLimit=0),
-        ),
+        y=names(alt.Y, "method", labelLimit=130, labelOverlap=False),
+        color=colours("family", families, orient="bottom", columns=3, labelLimit=0),
         opacity=alt.condition("datum.level", alt.value(1), alt.value(0.35)),
-        tooltip=[
-            "method:N",
-            "family:N",
-            *(alt.Tooltip(f"{name}:Q", title=words, format=".1f") for name, words in shown_values.items()),
-        ],
+        tooltip=["method:N", "family:N", *(tip(name, ".1f", words) for name, words in tips.items())],
     )
 
 
@@ -129,21 +106,19 @@ def _marks(base: alt.Chart, table: pd.DataFrame) -> alt.Chart:
 
 
 def _families(table: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """Colour and shape of each family that occurs."""
-    found = set(table["family"])
-    return {family: mark for family, mark in MARKS.items() if family in found}
+    return {family: mark for family, mark in MARKS.items() if family in set(table["family"])}
 
 
-def write_page(race: Race, out: Path) -> Path:
+def write_page(race: RaceResult, out: Path) -> Path:
     """Write OUT/report.html."""
-    title = f"Which method for {Path(race.plan.shared.dataset).name}?"
+    title = f"Which method for {Path(race.dataset).name}?"
     html.save(Document(title, list(_blocks(race, out))), out / "report.html")
     return out / "report.html"
 
 
-def _blocks(race: Race, out: Path) -> Iterator[Block]:
-    table = board_table(race.board)
-    yield Text(recommendation(race.board, race.samples))
+def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
+    table = board_table(race.leaderboard)
+    yield Text(race.recommendation)
     note = (
         "Best on validation (grey tick) first. Marks are test accuracies, averaged over all pairs, with 95 % "
         "intervals; they are faint for methods behind the first by more than the noise."
@@ -157,35 +132,35 @@ def _blocks(race: Race, out: Path) -> Iterator[Block]:
         )
         alternative = "Dots with intervals: lead of the first over each other method"
         yield Chart("lead", "Which differences are more than noise", lead_chart(table), alternative, note)
-    yield replace(leaderboard(race.board), title="All metrics")
+    yield replace(leaderboard(race.leaderboard), title="All metrics")
     if race.left_out:
         yield Heading("Left out")
         yield bullets(race.left_out.values())
     if race.failed:
-        yield Table(title="Failed runs", header=["method", "run", "error"], rows=race.failed, words_last=True)
+        rows = [[failed.method, failed.run, failed.error] for failed in race.failed]
+        yield Table(title="Failed runs", header=["method", "run", "error"], rows=rows, words_last=True)
     yield Heading("Method")
     yield from _method(race)
     yield Heading("Next steps")
     yield Text("Use the model of the first method, or train any of them again with the chosen hyperparameters:")
-    predict = shlex.join(["crosstail", "predict", str(out / "runs" / race.board[0].runs[0])])
-    fit = shlex.join(["crosstail", "fit", race.plan.shared.dataset, "--hparams", str(out / "selected.json")])
+    predict = shlex.join(["crosstail", "predict", str(out / "runs" / race.leaderboard[0].runs[0])])
+    fit = shlex.join(["crosstail", "fit", race.dataset, "--hparams", str(out / "selected.json")])
     yield Code(f"{predict} FILES\n{fit} --algorithm NAME --out run")
 
 
-def _method(race: Race) -> Iterator[Text]:
-    plan, shared = race.plan, race.plan.shared
-    embedded = f"Each image was embedded once by {shared.backbone}. " if shared.freeze else ""
-    seeds = f" and run with {plan.seeds} seeds, whose accuracies are averaged" if plan.seeds > 1 else ""
+def _method(race: RaceResult) -> Iterator[Text]:
+    embedded = f"Each image was embedded once by {race.backbone}. " if race.freeze else ""
+    seeds = f" and run with {race.seeds} seeds, whose accuracies are averaged" if race.seeds > 1 else ""
     yield Text(
-        f"{embedded}Each method trained the same two-layer network on the vectors, {plan.trials} times for "
-        f"{shared.steps:,} steps with {shared.batch_size} samples per domain: once with its default hyperparameters, "
+        f"{embedded}Each method trained the same two-layer network on the vectors, {race.trials} times for "
+        f"{race.steps:,} steps with {race.batch_size} samples per domain: once with its default hyperparameters, "
         f"then with random ones. The trial that is best on validation was chosen{seeds}. Methods are ranked by "
         "validation accuracy; ties go to the cheapest: fewest passes over a batch per step, then fewest stages, then "
         "fewest hyperparameters to search. The test set has no influence on the ranking."
     )
     yield Text(
         "Intervals come from a bootstrap over the test samples"
-        + (" and cover those of all seeds. " if plan.seeds > 1 else ". ")
+        + (" and cover those of all seeds. " if race.seeds > 1 else ". ")
         + "They are not corrected for multiple comparisons: of twenty methods that are equally good, about one will "
         "appear to be behind. A lead within the noise does not mean that there is no difference, only that the test "
         "set is too small to show it."

@@ -91,9 +91,8 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         counts, shape = np.asarray(result.counts, np.int32), (len(result.domains), len(result.classes))
         validation, test = result.validation.pairs(), result.test.pairs()
         if {counts.shape, validation.totals.shape, test.totals.shape} != {shape}:
-            return SkippedFolder(
-                folder, f"result.json has tables that are not {shape[0]} domains by {shape[1]} classes"
-            )
+            why = f"result.json has tables that are not {shape[0]} domains by {shape[1]} classes"
+            return SkippedFolder(folder, why)
     except (OSError, ValueError) as error:
         return SkippedFolder(folder, str(error).removeprefix(f"{folder}/"))
     return ComparedRun(
@@ -204,18 +203,17 @@ def _text(value: Any) -> str:
 
 def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:
     """Data set, label profile and protocol of each setting, and the fields that tell it from its namesakes."""
-    shown = {setting: _always_shown(dict(setting)) for setting in settings}
+    shown = {}
+    for setting in settings:
+        fields = dict(setting)
+        labels, protocol = fields["labels"], fields["protocol"]
+        shown[setting] = [fields["dataset"], *[labels] * (labels != "default"), *[protocol] * (protocol != "mdlt")]
     names = {}
     for setting in settings:
         same = [other for other in settings if shown[other] == shown[setting]]
         differing = [part for i, part in enumerate(setting) if len({other[i] for other in same}) > 1]
         names[setting] = ", ".join([*shown[setting], *(f"{name.replace('_', ' ')} {text}" for name, text in differing)])
     return names
-
-
-def _always_shown(fields: dict[str, str]) -> list[str]:
-    labels, protocol = fields["labels"], fields["protocol"]
-    return [fields["dataset"], *[labels] * (labels != "default"), *[protocol] * (protocol != "mdlt")]
 
 
 def _method_names(data: Sequence[str], runs: Sequence[ComparedRun]) -> list[str]:

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from crosstail.report.document.model import Table
 from crosstail.report.wording import duration, percent, several
-from crosstail.sweep.select import Choice, SeedSummary
+from crosstail.sweep.select import SeedSummary, SelectedTrial
 from crosstail.sweep.status import MethodStatus
 
 METRICS = {"pair_average": "pair average", "average": "average", "worst_domain": "worst domain"}
 
 
-def selection_table(chosen: Sequence[Choice], summaries: Sequence[SeedSummary]) -> Table:
+def selection_table(chosen: Sequence[SelectedTrial], summaries: Sequence[SeedSummary]) -> Table:
     """Per method the selected trial and its test accuracy, mean ± standard deviation over the seeds."""
     rows = []
     for choice, summary in zip(chosen, summaries, strict=True):
@@ -25,7 +25,7 @@ def selection_table(chosen: Sequence[Choice], summaries: Sequence[SeedSummary]) 
     return Table(title=title, header=["method", "trial", "val", *METRICS.values(), "seeds"], rows=rows)
 
 
-def selection_notes(chosen: Sequence[Choice]) -> Iterator[str]:
+def selection_notes(chosen: Sequence[SelectedTrial]) -> Iterator[str]:
     """Trials that could not be selected from: missing or failed, with the reasons."""
     for choice in chosen:
         planned = choice.plan.trials

@@ -53,13 +53,8 @@ def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
     for one in found:
         accuracy, first = one.accuracy, one.folds[0]
         shots = first.shots if first.spec.unseen is None else {}
-        values = {
-            "average": accuracy.average,
-            "worst domain": accuracy.worst_domain,
-            **{shot: shots.get(shot) for shot in SHOTS},
-            "pair average": accuracy.pair_average,
-            "worst pair": accuracy.worst_pair,
-        }
+        averages = accuracy.average, accuracy.worst_domain, *map(shots.get, SHOTS), accuracy.pair_average
+        values = dict(zip(METRICS, (*averages, accuracy.worst_pair), strict=True))
         domains = dict(zip(first.domains, accuracy.domains, strict=True))
         for kind, known in (("metric", values), ("domain", domains)):
             rows += [(one.data, one.method, one.seed, kind, n, 100 * v) for n, v in known.items() if v is not None]
@@ -142,9 +137,8 @@ def alignment_table(summary: pd.DataFrame, metric: str = "pair average") -> pd.D
     def balanced(method: str) -> str:
         name, comma, rest = method.partition(",")
         algorithm, colon, stage = name.partition(":")
-        return (
-            "+".join("boda" if part == "da" else part for part in algorithm.split("+")) + colon + stage + comma + rest
-        )
+        parts = ["boda" if part == "da" else part for part in algorithm.split("+")]
+        return "+".join(parts) + colon + stage + comma + rest
 
     table = _variants(summary, metric, balanced)[["data", "base", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "BoDA", "DA"])
@@ -183,9 +177,7 @@ def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:
     """One row per data set and method: its hyperparameters, number of trials, and validation pair average in %."""
     validation = 100 * chosen["run"].map(lambda run: run.validation).astype(float)
     grouped = chosen.assign(validation=validation).groupby(["data", "method"], sort=False)
-    return grouped.agg(
-        hparams=("hparams", "first"), trials=("trials", "max"), validation=("validation", "mean")
-    ).reset_index()
+    return grouped.agg({"hparams": "first", "trials": "max", "validation": "mean"}).reset_index()
 
 
 def transfer_table(runs: pd.DataFrame) -> pd.DataFrame:

@@ -7,19 +7,10 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from crosstail.report.compare.tables import (
-    METRICS,
-    alignment_table,
-    hparams_table,
-    nu_table,
-    of_metric,
-    overall_table,
-    second_stage_table,
-)
+from crosstail.report.compare import tables
+from crosstail.report.compare.tables import METRICS, of_metric
 from crosstail.report.document.model import Table
 from crosstail.report.wording import number, several
-
-SEARCHABLE = 8  # more rows than this get a search field
 
 
 def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
@@ -43,20 +34,13 @@ def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
     title = f"{data}: there are no test samples"
     if len(ranked):
         title = f"{data}: {ranked['method'].iloc[0]} has the best pair average, {number(ranked['mean'].iloc[0])} %"
-    return Table(
-        name=name,
-        title=title,
-        header=["method", "seeds", *(metric for _, metric in columns)],
-        rows=rows,
-        numbers=of_data,
-        emphasised=best,
-        searchable=len(rows) > SEARCHABLE,
-    )
+    header = ["method", "seeds", *(metric for _, metric in columns)]
+    return Table(name=name, title=title, header=header, rows=rows, numbers=of_data, emphasised=best)
 
 
 def overall(summary: pd.DataFrame) -> Table:
     """The average accuracy of each method on all data sets side by side."""
-    table = overall_table(summary)
+    table = tables.overall_table(summary)
     boda = set(summary[summary["boda"]]["method"])
     best = {
         (i, j + 1)
@@ -76,7 +60,6 @@ def overall(summary: pd.DataFrame) -> Table:
         numbers=flat,
         emphasised=best,
         note="Mean over the domains of each data set; the last column is for methods that were run on all of them.",
-        searchable=len(flat) > SEARCHABLE,
     )
 
 
@@ -84,25 +67,24 @@ def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFram
     """Second stage, DA against BoDA, ν, significance and hyperparameters, as far as there are runs for them."""
     found = []
     for name, what, table in (
-        ("second-stage", "The second stage", second_stage_table(summary)),
-        ("da-boda", "Balancing the distance (BoDA against DA)", alignment_table(summary)),
+        ("second-stage", "The second stage", tables.second_stage_table(summary)),
+        ("da-boda", "Balancing the distance (BoDA against DA)", tables.alignment_table(summary)),
     ):
         if len(table):
             title = f"{what} changes the pair average by {table['gain'].mean():+.1f} points on average"
             found.append(plain_table(name, title, table, gain=lambda v: number(v, 1, "+")))
-    nu = nu_table(chosen)
+    nu = tables.nu_table(chosen)
     if len(nu):
         best = nu.iloc[int(nu["mean"].argmax())]
         title = f"The best calibration exponent is ν = {best['nu']:g}, with a pair average of {best['mean']:.1f} %"
         found.append(plain_table("nu", title, nu.rename(columns={"nu": "ν"}), **{"ν": "{:g}".format}))
     if len(tests):
         sure = int((tests["p"] < 0.05).sum())
-        title = (
-            f"The best method is significantly better than the second on {sure} of {several(len(tests), 'data set')}"
-        )
+        of_all = f"{sure} of {several(len(tests), 'data set')}"
+        title = f"The best method is significantly better than the second on {of_all}"
         found.append(plain_table("significance", title, tests, p=lambda v: number(v, 3)))
     title = "Hyperparameters of the reported runs, and the validation pair average they were chosen by"
-    table = hparams_table(chosen)
+    table = tables.hparams_table(chosen)
     found.append(plain_table("hyperparameters", title, table, hparams=_hparams, trials=lambda v: number(v, 0)))
     return found
 
@@ -115,8 +97,7 @@ def plain_table(name: str, title: str, table: pd.DataFrame, **formats: Callable[
         return formats.get(column, default)(value)
 
     rows = [[cell(column, row[column]) for column in table.columns] for row in table.to_dict("records")]
-    searchable = len(rows) > SEARCHABLE
-    return Table(name=name, title=title, header=list(table.columns), rows=rows, numbers=table, searchable=searchable)
+    return Table(name=name, title=title, header=list(table.columns), rows=rows, numbers=table)
 
 
 def _hparams(text: str) -> str:

@@ -9,6 +9,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+import altair as alt
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
@@ -36,12 +37,9 @@ def save(document: Document, path: Path) -> None:
 
 @cache
 def _template() -> Template:
+    loader = PackageLoader("crosstail.report", "document")
     environment = Environment(
-        loader=PackageLoader("crosstail.report", "document"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     for function in (_fits, _shade, _specification, _thumbnail, _vega):
         environment.globals[function.__name__.lstrip("_")] = function
@@ -49,12 +47,10 @@ def _template() -> Template:
 
 
 def _fits(chart: Chart) -> bool:
-    """Whether the chart takes the width of the page."""
     return getattr(chart.drawing, "width", None) == "container"
 
 
 def _shade(table: Table, i: int, j: int) -> Markup | str:
-    """The background of a cell as an attribute."""
     shade = table.shades.get((i, j))
     if shade is None:
         return ""
@@ -68,12 +64,12 @@ def _specification(chart: Chart) -> Markup:
     """Vega-Lite JSON for a script element."""
     # Vega replaces the element's label by the description. "</script" or "<!--" in a name from the data would end the
     # script element early.
-    specification = chart.drawing.to_dict() | {"description": chart.alternative}
+    with alt.data_transformers.disable_max_rows():
+        specification = chart.drawing.to_dict() | {"description": chart.alternative}
     return Markup(json.dumps(specification).replace("<", "\\u003c"))
 
 
 def _thumbnail(picture: Picture, side: int) -> str:
-    """A data URL of a few kilobytes."""
     image, buffer = Image.fromarray(picture.pixels), io.BytesIO()
     image.thumbnail((side, side))
     image.save(buffer, "JPEG", quality=85)

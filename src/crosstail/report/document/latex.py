@@ -1,66 +1,31 @@
 """Documents as LaTeX, to include in a paper; the preamble needs booktabs and graphicx."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
-from crosstail.report.document.model import Block, Chart, Code, Document, Gallery, Heading, Items, Table, Text
+from crosstail.report.document import text
+from crosstail.report.document.model import Chart, Document, Item, Table
 
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "–": "--"}
 _SPECIAL |= {sign: rf"\{sign}" for sign in "&%$#_{}"}
 _SPECIAL |= {"α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "ν": r"$\nu$", "−": "$-$", "•": r"$\bullet$"}
-_SPECIAL |= {
-    "×": r"$\times$",
-    "≤": r"$\leq$",
-    "≥": r"$\geq$",
-    "…": r"\dots{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-}
+_SPECIAL |= {"×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "…": r"\dots{}"}
+_SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}"}
 
 
 def render(document: Document) -> str:
-    """The whole document as one section; charts are included from figures/NAME.pdf."""
-    parts = [rf"\section{{{escape(document.title)}}}"]
-    for block in document.blocks:
-        parts += filter(None, _block(block))
-    return "\n\n".join(parts) + "\n"
-
-
-def _block(block: Block) -> Iterator[str]:
-    match block:
-        case Heading(text):
-            yield rf"\subsection{{{escape(text)}}}"
-        case Text(text):
-            yield escape(text)
-        case Code(text):
-            yield rf"\begin{{quote}}\ttfamily {escape(text)}\end{{quote}}"
-        case Items(items):
-            lines = [rf"\item {escape(f'{item.text} {item.detail}'.strip())}" for item in items]
-            yield "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
-        case Table():
-            yield _float("table", table(block), block.title, block.note)
-        case Chart():
-            picture = rf"\includegraphics[width=\linewidth]{{figures/{block.name}}}"
-            yield _float("figure", picture, block.title, block.note)
-        case Gallery(caption, pictures):
-            yield escape(f"{caption}: " + "; ".join(picture.alternative for picture in pictures))
-
-
-def _float(kind: str, body: str, title: str, note: str) -> str:
-    caption = escape(". ".join(filter(None, (title, note))))
-    return "\n".join([rf"\begin{{{kind}}}", body, rf"\caption{{{caption}}}", rf"\end{{{kind}}}"])
+    """The whole document as one section; charts are included from charts/NAME.pdf."""
+    return text.render(document, _MARKUP)
 
 
 def table(block: Table) -> str:
     """A tabular with booktabs' rules, emphasised cells in bold."""
-    lines = [[escape(cell) for cell in block.header]]
-    for i, row in enumerate(block.rows):
-        cells = [escape(cell) for cell in row]
-        lines.append([rf"\textbf{{{cell}}}" if (i, j) in block.emphasised else cell for j, cell in enumerate(cells)])
+    lines = [[escape(cell) for cell in row] for row in (block.header, *block.rows)]
+    for i, j in block.emphasised:
+        lines[i + 1][j] = rf"\textbf{{{lines[i + 1][j]}}}"
     head, *body = [" & ".join(line) + r" \\" for line in lines]
     columns = "l" + "r" * (len(block.header) - 1 - block.words_last) + "l" * block.words_last
-    return "\n".join(
-        [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
-    )
+    rows = [r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
+    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", *rows, r"\end{tabular}"])
 
 
 def escape(text: str) -> str:
@@ -70,3 +35,24 @@ def escape(text: str) -> str:
     'a\\\\_b \\\\& 5 \\\\%'
     """
     return "".join(_SPECIAL.get(sign, sign) for sign in text)
+
+
+def _items(items: Sequence[Item]) -> str:
+    lines = [rf"\item {escape(f'{item.text} {item.detail}'.strip())}" for item in items]
+    return "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
+
+
+def _float(kind: str, block: Table | Chart, body: str) -> str:
+    caption = escape(". ".join(filter(None, (block.title, block.note))))
+    return "\n".join([rf"\begin{{{kind}}}", body, rf"\caption{{{caption}}}", rf"\end{{{kind}}}"])
+
+
+_MARKUP = text.Markup(
+    title=lambda text: rf"\section{{{escape(text)}}}",
+    heading=lambda text: rf"\subsection{{{escape(text)}}}",
+    text=escape,
+    code=lambda text: rf"\begin{{quote}}\ttfamily {escape(text)}\end{{quote}}",
+    items=_items,
+    table=lambda block: _float("table", block, table(block)),
+    chart=lambda block: _float("figure", block, rf"\includegraphics[width=\linewidth]{{charts/{block.name}}}"),
+)

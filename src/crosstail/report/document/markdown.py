@@ -1,44 +1,16 @@
 """Documents as Markdown."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 
-from crosstail.report.document.model import Block, Chart, Code, Document, Gallery, Heading, Items, Table, Text
+from crosstail.report.document import text
+from crosstail.report.document.model import Chart, Document, Item, Table
+from crosstail.report.wording import sentence
 
 
 def render(document: Document) -> str:
     """The whole document; charts and images become their text alternatives."""
-    parts = [f"# {escape(document.title)}"]
-    for block in document.blocks:
-        parts += filter(None, _block(block))
-    return "\n\n".join(parts) + "\n"
-
-
-def _block(block: Block) -> Iterator[str]:
-    match block:
-        case Heading(text):
-            yield f"## {escape(text)}"
-        case Text(text):
-            yield escape(text)
-        case Code(text):
-            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-            yield f"{fence}sh\n{text}\n{fence}"
-        case Items(items):
-            yield "\n".join(
-                "- "
-                + ("**Problem:** " if item.problem else "")
-                + escape(f"{item.text} {item.detail}" if item.detail else item.text)
-                for item in items
-            )
-        case Table():
-            yield f"## {escape(block.title)}" if block.title else ""
-            yield table(block) if block.rows else ""
-            yield escape(block.note)
-        case Chart():
-            yield f"## {escape(block.title)}" if block.title else ""
-            yield escape(f"{block.alternative}. {block.note}" if block.note else f"{block.alternative}.")
-        case Gallery(caption, pictures):
-            yield "\n".join([f"- {escape(caption)}", *(f"  - {escape(picture.alternative)}" for picture in pictures)])
+    return text.render(document, _MARKUP)
 
 
 def table(block: Table) -> str:
@@ -63,3 +35,34 @@ def escape(text: str) -> str:
     \\<b\\>a\\_b \\&amp; \\[c\\](d)
     """
     return re.sub(r"([\\|*_`<>\[\]&~$])", r"\\\1", " ".join(text.splitlines()))
+
+
+def _heading(text: str) -> str:
+    return f"## {escape(text)}"
+
+
+def _code(text: str) -> str:
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}sh\n{text}\n{fence}"
+
+
+def _items(items: Sequence[Item]) -> str:
+    marks = ["- **Problem:** " if item.problem else "- " for item in items]
+    return "\n".join(
+        mark + escape(f"{item.text} {item.detail}".strip()) for mark, item in zip(marks, items, strict=True)
+    )
+
+
+def _titled(block: Table | Chart, body: str) -> str:
+    return "\n\n".join(filter(None, (block.title and _heading(block.title), body, escape(block.note))))
+
+
+_MARKUP = text.Markup(
+    title=lambda text: f"# {escape(text)}",
+    heading=_heading,
+    text=escape,
+    code=_code,
+    items=_items,
+    table=lambda block: _titled(block, table(block) if block.rows else ""),
+    chart=lambda block: _titled(block, escape(sentence(block.alternative))),
+)

@@ -76,7 +76,6 @@ class Table:
     """Background of a cell, from 0 (light) to 1 (dark); NaN marks a cell that should not be empty."""
     words_last: bool = False
     """The last column is prose: left-aligned and wrapped."""
-    searchable: bool = False
     numbers: pd.DataFrame | None = None
 
 
@@ -107,6 +106,11 @@ class Gallery:
     caption: str
     pictures: Sequence[Picture]
     side: int = 64
+
+    @property
+    def alternatives(self) -> list[Item]:
+        """What to show where there are no images."""
+        return [Item(f"{self.caption}: {picture.alternative}") for picture in self.pictures]
 
 
 Block = Heading | Text | Code | Items | Table | Chart | Gallery

@@ -9,14 +9,8 @@ from rich.text import Text as Words
 from crosstail.report.document.model import Block, Chart, Code, Gallery, Heading, Item, Items, Table, Text
 
 # From light to dark with a readable number on each; the number itself carries the meaning.
-_RAMP = (
-    "black on #deebf7",
-    "black on #c6dbef",
-    "black on #9ecae1",
-    "black on #6baed6",
-    "white on #3182bd",
-    "white on #08519c",
-)
+_LIGHT, _DARK = ("#deebf7", "#c6dbef", "#9ecae1", "#6baed6"), ("#3182bd", "#08519c")
+_RAMP = [f"black on {colour}" for colour in _LIGHT] + [f"white on {colour}" for colour in _DARK]
 _ALARM = "bold white on #b84a00"
 
 
@@ -35,34 +29,29 @@ def render(blocks: Iterable[Block]) -> Group:
 def _parts(blocks: Iterable[Block]) -> Iterator[tuple[Block, RenderableType]]:
     """What to print, with an empty line before every heading but the first."""
     for i, block in enumerate(blocks):
-        starts = isinstance(block, Heading) or (isinstance(block, Table | Chart) and block.title)
-        if i and starts:
+        parts: list[RenderableType] = []
+        match block:
+            case Heading(text):
+                parts = [_words(text, "bold")]
+            case Text(text, dim):
+                parts = [_words(text, "dim" if dim else "")]
+            case Code(text):
+                parts = [_words("\n".join(f"  {line}" for line in text.splitlines()))]
+            case Items(items):
+                parts = [_items(items)]
+            case Gallery():
+                parts = [_items(block.alternatives)]
+            case Table() | Chart():
+                body = _table(block) if isinstance(block, Table) else _words(block.alternative, "dim")
+                title, note = _words(block.title, "bold"), _words(block.note, "dim")
+                parts = [*[title] * bool(title), body, *[note] * bool(note)]
+        if i and (isinstance(block, Heading) or getattr(block, "title", "")):
             yield block, Words()
-        yield from ((block, part) for part in _block(block))
+        yield from ((block, part) for part in parts)
 
 
-def _block(block: Block) -> Iterator[RenderableType]:
-    match block:
-        case Heading(text):
-            yield Words(printable(text), style="bold")
-        case Text(text, dim):
-            yield Words(printable(text), style="dim" if dim else "")
-        case Code(text):
-            yield Words("\n".join(f"  {line}" for line in printable(text).splitlines()))
-        case Items(items):
-            yield _items(items)
-        case Table():
-            if block.title:
-                yield Words(printable(block.title), style="bold")
-            yield _table(block)
-            if block.note:
-                yield Words(printable(block.note), style="dim")
-        case Chart():
-            if block.title:
-                yield Words(printable(block.title), style="bold")
-            yield Words(printable(block.alternative), style="dim")
-        case Gallery(caption, pictures):
-            yield _items([Item(f"{caption}: {picture.alternative}") for picture in pictures])
+def _words(text: str, style: str = "") -> Words:
+    return Words(printable(text), style=style)
 
 
 def _table(block: Table) -> rich_table.Table:
@@ -72,9 +61,9 @@ def _table(block: Table) -> rich_table.Table:
     for j, name in enumerate(block.header):
         words = j == 0 or (block.words_last and j == last)
         justify, overflow = ("left", "fold") if words else ("right", "ellipsis")
-        table.add_column(Words(printable(name)), justify=justify, overflow=overflow, no_wrap=not words)  # type: ignore[arg-type]
+        table.add_column(_words(name), justify=justify, overflow=overflow, no_wrap=not words)  # type: ignore[arg-type]
     for i, row in enumerate(block.rows):
-        cells = [Words(printable(cell), style=_style(block, i, j)) for j, cell in enumerate(row)]
+        cells = [_words(cell, _style(block, i, j)) for j, cell in enumerate(row)]
         table.add_row(*cells, style="dim" if i in block.faint else None)
     return table
 
@@ -91,7 +80,7 @@ def _items(items: Iterable[Item]) -> rich_table.Table:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for item in items:
-        text = Words(printable(item.text))
+        text = _words(item.text)
         if item.detail:
             text.append(f"\n{printable(item.detail)}", style="dim")
         table.add_row(Words("!" if item.problem else "-", style="bold red" if item.problem else "bold"), text)

@@ -3,7 +3,7 @@
 import altair as alt
 import pandas as pd
 
-from crosstail.report.charts import INK, PALETTE
+from crosstail.report.charts import INK, PALETTE, colours, names, numbers, tip
 
 NUMBERED = 40  # classes or domains up to which cells have room for a number
 PANEL = 60  # rows of smaller cells in one panel
@@ -29,17 +29,12 @@ def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.ConcatChart:
 def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, numbered: bool) -> alt.LayerChart:
     width, height = (64, 26) if numbered else (22, 13)
     base = alt.Chart(pairs, width=alt.Step(width), height=alt.Step(height)).encode(
-        x=alt.X(f"{across}:N", title=None, sort=None, axis=alt.Axis(orient="top", labelAngle=-40, labelLimit=120)),
-        y=alt.Y(f"{down}:N", title=None, sort=None, axis=alt.Axis(labelLimit=120, labelOverlap=False)),
+        x=names(alt.X, across, orient="top", labelAngle=-40),
+        y=names(alt.Y, down, labelOverlap=False),
         tooltip=[
-            "domain:N",
-            "class:N",
-            alt.Tooltip("count:Q", title=count_title),
-            alt.Tooltip("accuracy:Q", title="test accuracy, %", format=".1f"),
-            alt.Tooltip("hits:Q", title="correct"),
-            alt.Tooltip("tested:Q", title="of test samples"),
-            alt.Tooltip("low:Q", title="95 % interval from", format=".1f"),
-            alt.Tooltip("high:Q", title="to", format=".1f"),
+            *("domain:N", "class:N", tip("count", title=count_title), tip("accuracy", ".1f", "test accuracy, %")),
+            *(tip("hits", title="correct"), tip("tested", title="of test samples")),
+            *(tip("low", ".1f", "95 % interval from"), tip("high", ".1f", "to")),
         ],
     )
     colour = alt.Color(
@@ -48,32 +43,22 @@ def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, number
         scale=alt.Scale(domain=[0, 50, 100], range=["#7f2704", "#f16913", "#fff5eb"]),
         legend=alt.Legend(orient="top", gradientLength=160),
     )
-    shape = alt.Shape(
-        "shot:N",
-        title="training samples",
-        scale=alt.Scale(domain=["few", "zero"], range=["triangle-up", "cross"]),
-        legend=alt.Legend(orient="top"),
-    )
+    shapes = alt.Scale(domain=["few", "zero"], range=["triangle-up", "cross"])
+    shape = alt.Shape("shot:N", title="training samples", scale=shapes, legend=alt.Legend(orient="top"))
     cells = base.transform_filter("datum.tested > 0")
     marks = base.transform_filter("datum.shot == 'few' || datum.shot == 'zero'").mark_point(
         fill=PALETTE[0], stroke="white", strokeWidth=0.8, size=40, opacity=1, xOffset=22 if numbered else 0
     )
-    chart = (
-        base.mark_rect(color=INK, opacity=0.3, stroke="white")
-        + cells.mark_rect(stroke="white").encode(color=colour)
-        + marks.encode(shape=shape)
-    )
-    if numbered:
-        ink = alt.condition("datum.accuracy < 40", alt.value("white"), alt.value("black"))
-        chart += cells.mark_text(fontSize=11).encode(text=alt.Text("accuracy:Q", format=".0f"), color=ink)
-    return chart
+    untested = base.mark_rect(color=INK, opacity=0.3, stroke="white")
+    chart = untested + cells.mark_rect(stroke="white").encode(color=colour) + marks.encode(shape=shape)
+    return chart + numbers(cells, "accuracy", ".0f", "datum.accuracy < 40") if numbered else chart
 
 
 def accuracy_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.FacetChart:
     """Pair average per step on validation and test, with a ring around the reported evaluation."""
-    base = _curve(table, "split:N", ["validation", "test"]).encode(
+    base = _curve(table, "split", ["validation", "test"]).encode(
         y=alt.Y("accuracy:Q", title="pair average, %", scale=alt.Scale(zero=False)),
-        tooltip=["stage:O", "step:Q", "split:N", alt.Tooltip("accuracy:Q", format=".1f")],
+        tooltip=["stage:O", "step:Q", "split:N", tip("accuracy", ".1f")],
     )
     ring = base.transform_filter("datum.reported").mark_point(size=160, strokeWidth=2, filled=False)
     return alt.layer(base.mark_line(point=True), ring, *_second_stage(table, stage_one))
@@ -81,9 +66,8 @@ def accuracy_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.
 
 def loss_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.FacetChart:
     """Each loss term per step."""
-    base = _curve(table, "term:N", list(dict.fromkeys(table["term"]))).encode(
-        y=alt.Y("loss:Q", title="loss"),
-        tooltip=["stage:O", "step:Q", "term:N", alt.Tooltip("loss:Q", format=".4g")],
+    base = _curve(table, "term", list(dict.fromkeys(table["term"]))).encode(
+        y=alt.Y("loss:Q", title="loss"), tooltip=["stage:O", "step:Q", "term:N", tip("loss", ".4g")]
     )
     return alt.layer(base.mark_line(point=True), *_second_stage(table, stage_one))
 
@@ -92,29 +76,28 @@ def transfer_chart(table: pd.DataFrame) -> alt.Chart:
     """α, β, γ per step."""
     order = list(dict.fromkeys(table["statistic"]))
     return (
-        _curve(table, "statistic:N", order)
+        _curve(table, "statistic", order)
         .mark_line(point=True)
         .encode(
             y=alt.Y("distance:Q", title="mean distance in feature space"),
             strokeDash=alt.StrokeDash("statistic:N", sort=order, legend=None),  # β and γ often coincide
-            tooltip=["step:Q", "statistic:N", alt.Tooltip("distance:Q", format=".2f")],
+            tooltip=["step:Q", "statistic:N", tip("distance", ".2f")],
         )
     )
 
 
 def _curve(table: pd.DataFrame, colour: str, order: list[str]) -> alt.Chart:
-    scale, legend = alt.Scale(domain=order, range=PALETTE), alt.Legend(orient="bottom", labelLimit=0, columns=3)
+    shown = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(order)}
+    color = colours(colour, shown, orient="bottom", labelLimit=0, columns=3)
     return alt.Chart(table, width="container", height=240).encode(
-        x=alt.X("at:Q", title="step"),
-        color=alt.Color(colour, title=None, sort=order, scale=scale, legend=legend),
-        detail="stage:O",
+        x=alt.X("at:Q", title="step"), color=color, detail="stage:O"
     )
 
 
 def _second_stage(table: pd.DataFrame, stage_one: int) -> list[alt.Chart]:
-    """A vertical line where stage two begins, if there is one."""
+    """A vertical line where the second stage begins, if there is one."""
     if not (table["stage"] == 2).any():
         return []
-    base = alt.Chart(pd.DataFrame({"at": [stage_one], "what": "stage two"})).encode(x="at:Q")
+    base = alt.Chart(pd.DataFrame({"at": [stage_one], "what": "second stage"})).encode(x="at:Q")
     text = base.mark_text(color=INK, align="left", dx=5, y=6).encode(text="what:N")
     return [base.mark_rule(color=INK, strokeDash=[4, 4]), text]

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 
 from crosstail.data import DomainDataset, ImageFiles
-from crosstail.report.charts import PALETTE
+from crosstail.report.charts import PALETTE, colours, names, tip
 from crosstail.report.document.model import Block, Chart, Gallery, Heading, Picture, Text, bullets
-from crosstail.report.run.reported import Predictions, ReportedRun
+from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import pair_table, worst_table
+from crosstail.training.predictions import Predictions
 from crosstail.training.result import RunResult
 
 Pair = tuple[int, int]
@@ -100,14 +101,9 @@ def confusion_chart(table: pd.DataFrame) -> Chart:
         .mark_bar()
         .encode(
             x=alt.X("samples:Q", title="test samples", axis=alt.Axis(tickMinStep=1, format="d")),
-            y=alt.Y("answer:N", title=None, sort=None, axis=alt.Axis(labelLimit=120)),
-            color=alt.Color(
-                "kind:N",
-                title="answer",
-                scale=alt.Scale(domain=list(kinds), range=list(kinds.values())),
-                legend=alt.Legend(orient="top", labelLimit=0),
-            ),
-            tooltip=["pair:N", "answer:N", "samples:Q", alt.Tooltip("share:Q", format=".0f", title="% of the pair")],
+            y=names(alt.Y, "answer"),
+            color=colours("kind", kinds, "answer", orient="top", labelLimit=0),
+            tooltip=["pair:N", "answer:N", "samples:Q", tip("share", ".0f", "% of the pair")],
         )
     )
     order = list(dict.fromkeys(table["pair"]))

@@ -96,9 +96,8 @@ def hyperparameters(result: RunResult) -> str:
 
 def _file(description: dict[str, Any]) -> Iterator[str]:
     source, target, check = (description[name] for name in ("input", "output", "compared"))
-    yield (
-        f"Format {description['format']}; input {source['name']}: {source['type']} {source['shape']}. {source['how']}"
-    )
+    given = f"input {source['name']}: {source['type']} {source['shape']}. {source['how']}"
+    yield f"Format {description['format']}; {given}"
     yield f"Output {target['name']}: {target['type']} {target['shape']}, in the order of the classes below."
     yield (
         f"Compared with the run on {check['samples']:,} of {check['inputs']}: same classes, probabilities within "
@@ -139,9 +138,8 @@ def _counts(result: RunResult) -> Table:
         [name, *(f"{table[d].sum():,}" for table in tables), f"{counts[d].min():,}", f"{counts[d].max():,}"]
         for d, name in enumerate(result.domains)
     ]
-    return Table(
-        header=["domain", "training", "validation", "test", "smallest class in training", "largest"], rows=rows
-    )
+    header = ["domain", "training", "validation", "test", "smallest class in training", "largest"]
+    return Table(header=header, rows=rows)
 
 
 def _training(result: RunResult) -> Iterator[str]:

@@ -9,44 +9,25 @@ import numpy as np
 from crosstail.data import shot_thresholds
 from crosstail.report.document import html, markdown
 from crosstail.report.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
+from crosstail.report.run import model_card as card
+from crosstail.report.run import tables
 from crosstail.report.run.charts import NUMBERED, accuracy_chart, loss_chart, pair_chart
 from crosstail.report.run.command import command
 from crosstail.report.run.confusions import confusion_blocks
-from crosstail.report.run.model_card import (
-    accuracy_table,
-    hyperparameters,
-    limits,
-    model_card,
-    resolution_note,
-    title_of,
-    versions,
-)
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import (
-    STATISTICS,
-    accuracy_curve,
-    fold_table,
-    loss_curve,
-    pair_table,
-    worst_table,
-)
+from crosstail.report.run.tables import DISTANCES, STATISTICS, pair_table, worst_table
 from crosstail.report.run.trace import trace_charts
 from crosstail.report.wording import interval, number
 from crosstail.storage import write_whole
 from crosstail.training.result import Evaluation, RunResult
 
 DRAWN = 5000  # pairs up to which there is a heat map
-DISTANCES = {
-    "α": "same class in two domains (small is good)",
-    "β": "two classes in one domain (large is good)",
-    "γ": "two classes in two domains (large is good)",
-}
 
 
 def write_page(run: ReportedRun) -> None:
     """Write report.html and model_card.md into the run's folder."""
     html.save(run_document(run), run.folder / "report.html")
-    write_whole(run.folder / "model_card.md", markdown.render(model_card(run)).encode())
+    write_whole(run.folder / "model_card.md", markdown.render(card.model_card(run)).encode())
 
 
 def write_folds_page(out: Path, results: Sequence[RunResult]) -> None:
@@ -65,13 +46,13 @@ def run_document(run: ReportedRun) -> Document:
         *_transferability(result, run.records),
         *_data([result]),
         Heading("Limits"),
-        bullets(limits(run)),
+        bullets(card.limits(run)),
         Heading("Versions and checksums"),
-        bullets(versions(run)),
+        bullets(card.versions(run)),
         Text("model_card.md has the same and more, to ship with the model.", dim=True),
         *_repeat(command(result.spec, run.folder), result),
     ]
-    return Document(title_of(result.spec), blocks)
+    return Document(card.title_of(result.spec), blocks)
 
 
 def folds_document(out: Path, results: Sequence[RunResult]) -> Document:
@@ -79,11 +60,11 @@ def folds_document(out: Path, results: Sequence[RunResult]) -> Document:
     spec = results[0].spec
     repeat = _repeat(command(replace(spec, unseen=None), out), results[0])
     blocks = [*_headline(results), *_folds(results), *_pairs(results), *_data(results), *repeat]
-    return Document(title_of(spec, folds=True), blocks)
+    return Document(card.title_of(spec, folds=True), blocks)
 
 
 def _headline(results: Sequence[RunResult]) -> Iterator[Block]:
-    table = accuracy_table(results)
+    table = card.accuracy_table(results)
     if not table.rows:
         yield Text("There are no test samples, so the accuracy is unknown.")
         return
@@ -102,7 +83,7 @@ def _folds(results: Sequence[RunResult]) -> Iterator[Block]:
         [row["unseen"], number(row["accuracy"]), interval(row["low"], row["high"])]
         + [number(row[name]) for name in ("pair average", "validation")]
         + [number(row[symbol], 2) for symbol in DISTANCES]
-        for row in fold_table(results).to_dict("records")
+        for row in tables.fold_table(results).to_dict("records")
     ]
     header = ["unseen domain", "accuracy", "95 % interval", "pair average", "validation", *DISTANCES]
     note = "Mean distances between pairs: " + "; ".join(f"{k}: {v}" for k, v in DISTANCES.items()) + "."
@@ -135,7 +116,7 @@ def _pairs(results: Sequence[RunResult]) -> Iterator[Block]:
         for row in worst.to_dict("records")
     ]
     header = ["pair", "accuracy", "95 % interval", "correct", "tested", counted, "shots"]
-    note = f"Wilson intervals. {resolution_note(pairs[pairs['tested'] > 0])}"
+    note = f"Wilson intervals. {card.resolution_note(pairs[pairs['tested'] > 0])}"
     yield Table(header=header, rows=rows, title="The worst pairs", note=note)
 
 
@@ -146,12 +127,12 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
     assert spec.steps is not None
     yield Heading("Training")
     weights = " of the averaged weights" if spec.average else ""
-    second = " Stage two fits a new classifier on the features of stage one." if records[-1].stage == 2 else ""
+    second = " The second stage fits a new classifier on the features of stage one." if records[-1].stage == 2 else ""
     yield Text(
         f"{spec.steps:,} steps with {spec.batch_size} samples per domain, seed {spec.seed}, in {result.seconds:.0f} s. "
         f"The evaluation{weights} with the highest validation accuracy is reported (ring).{second}"
     )
-    curve, losses = accuracy_curve(result, records), loss_curve(result, records)
+    curve, losses = tables.accuracy_curve(result, records), tables.loss_curve(result, records)
     alternative = f"Lines: pair average{weights} on validation and test over the training steps"
     yield Chart("accuracy", "", accuracy_chart(curve, spec.steps), alternative)
     yield Text("Loss terms, each averaged over the steps since the previous evaluation.")
@@ -161,8 +142,7 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
 def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
     yield Heading("Transferability between pairs")
     yield Text("Mean distance of training features to the mean feature of another pair; `crosstail graph` draws them.")
-    values = [getattr(result.transferability, name) for name in STATISTICS]
-    rows = [[symbol, number(v, 2), what] for (symbol, what), v in zip(DISTANCES.items(), values, strict=True)]
+    rows = [[s, number(getattr(result.transferability, name), 2), DISTANCES[s]] for name, s in STATISTICS.items()]
     yield Table(header=["", "distance", "between"], rows=rows, words_last=True)
     yield from trace_charts(result, records)
 
@@ -179,4 +159,4 @@ def _data(results: Sequence[RunResult]) -> Iterator[Block]:
 
 
 def _repeat(line: str, result: RunResult) -> list[Block]:
-    return [Heading("How to repeat it"), Code(line), Text(hyperparameters(result), dim=True)]
+    return [Heading("How to repeat it"), Code(line), Text(card.hyperparameters(result), dim=True)]

@@ -1,11 +1,9 @@
 """What a report shows of a finished run, all in memory."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
 
 from crosstail.data import DomainDataset
 from crosstail.report.audit.duplicates import describe, equal_inputs
@@ -14,18 +12,10 @@ from crosstail.storage import read_json, write_json
 from crosstail.training.fit import Run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import load_inputs
+from crosstail.training.predictions import Predictions
 from crosstail.training.result import Evaluation, RunResult
 
 AUDIT = "audit.json"
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """The predicted class of every test sample beside its true class and its domain, in the order of the data."""
-
-    predicted: NDArray[np.int64]
-    y: NDArray[np.int64]
-    domain: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -59,22 +49,16 @@ class ReportedRun:
 
 def reported(run: Run) -> ReportedRun:
     """A run that was just trained, or found finished, with its data in memory."""
-    return _assemble(run.folder, run.result, run.inputs.raw)
+    return ReportedRun(run.folder.path, run.result, run.folder.records(), run.predictions, run.inputs.raw)
 
 
 def read_run(path: Path) -> ReportedRun:
     """Read a finished run from its folder, and its data if they are there and unchanged."""
     folder = RunFolder(path)
     result = folder.finished_result()
-    try:
+    dataset = None
+    with suppress(OSError, ValueError):
         dataset = load_inputs(result.spec).raw
-        unchanged = dataset.checksum == result.data.checksum
-    except (OSError, ValueError):
-        unchanged = False
-    return _assemble(folder, result, dataset if unchanged else None)
-
-
-def _assemble(folder: RunFolder, result: RunResult, dataset: DomainDataset | None) -> ReportedRun:
-    stored = folder.load("predictions.pt")
-    predictions = None if stored is None else Predictions(**{name: values.numpy() for name, values in stored.items()})
-    return ReportedRun(folder.path, result, folder.records(), predictions, dataset)
+    if dataset is not None and dataset.checksum != result.data.checksum:
+        dataset = None
+    return ReportedRun(path, result, folder.records(), Predictions.load(folder), dataset)

@@ -6,14 +6,9 @@ from statistics import fmean
 
 from crosstail.metrics import PairAccuracy
 from crosstail.report.document.model import Table
+from crosstail.report.run.tables import DISTANCES, STATISTICS
 from crosstail.report.wording import number, percent
 from crosstail.training.result import RunResult
-
-MEANINGS = {
-    "alpha": ("α", "same class, other domain: small is good"),
-    "beta": ("β", "other class, same domain: large is good"),
-    "gamma": ("γ", "other class, other domain: large is good"),
-}
 
 
 def accuracy_summary(title: str, accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str]) -> Table:
@@ -42,8 +37,9 @@ def result_summary(result: RunResult) -> Table:
     if result.raw:
         rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
     rows += [[f"{shot}-shot pairs", percent(value), ""] for shot, value in test.shots.items() if value is not None]
-    for name, (symbol, meaning) in MEANINGS.items():
-        rows.append([f"transferability {symbol}", number(getattr(result.transferability, name), 2), meaning])
+    for name, symbol in STATISTICS.items():
+        value = number(getattr(result.transferability, name), 2)
+        rows.append([f"transferability {symbol}", value, DISTANCES[symbol]])
     return replace(table, rows=rows)
 
 

@@ -17,6 +17,11 @@ from crosstail.report.tables import label_table
 from crosstail.training.result import Evaluation, RunResult
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
+DISTANCES = {
+    "α": "same class in two domains (small is good)",
+    "β": "two classes in one domain (large is good)",
+    "γ": "two classes in two domains (large is good)",
+}
 
 
 def tested(results: Sequence[RunResult]) -> PairAccuracy:
@@ -104,18 +109,14 @@ def accuracy_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataF
     """
     rows = []
     for r in records:
-        for split, accuracy in _splits(r):
-            if r.step > 0 and accuracy.pair_average is not None:
-                rows.append((r.stage, r.step, _at(result, r), split, 100 * accuracy.pair_average))
+        for split in ("validation", "test"):
+            value = getattr(r.averaged or r, split).pair_average
+            if r.step > 0 and value is not None:
+                rows.append((r.stage, r.step, _at(result, r), split, 100 * value))
     table = pd.DataFrame(rows, columns=["stage", "step", "at", "split", "accuracy"])
     last = max(record.stage for record in records)
     table["reported"] = (table["stage"] == last) & (table["step"] == result.selected_step)
     return table
-
-
-def _splits(record: Evaluation) -> list[tuple[str, Any]]:
-    weights = record.averaged or record
-    return [("validation", weights.validation), ("test", weights.test)]
 
 
 def loss_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataFrame:

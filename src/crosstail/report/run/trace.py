@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from crosstail.report.document.model import Chart
-from crosstail.report.graph_chart import graph_chart
+from crosstail.report.graph_chart import READING, graph_chart
 from crosstail.report.run.charts import transfer_chart
 from crosstail.report.run.tables import STATISTICS, transfer_curve
 from crosstail.report.tables import label_table
@@ -18,7 +18,7 @@ MEANING = "α: same class, other domain (small is good); β: other class, same d
 
 
 def traced(records: Sequence[Evaluation]) -> list[Evaluation]:
-    """The evaluations with a trace; only stage one has them, because stage two keeps the features fixed."""
+    """The evaluations with a trace; only stage one has them, because the second stage keeps the features fixed."""
     return [record for record in records if record.trace is not None]
 
 
@@ -65,7 +65,10 @@ def _statistics_chart(result: RunResult, evaluations: Sequence[Evaluation]) -> C
 
 def moving_chart(result: RunResult, evaluations: Sequence[Evaluation]) -> Chart:
     """The pairs in the plane at each traced evaluation."""
-    titles = [f"step {record.step:,}: {_statistics(record)}" for record in evaluations]
+    titles = []
+    for record in evaluations:
+        known = [f"{symbol} {number(getattr(record.trace, name), 2)}" for name, symbol in STATISTICS.items()]
+        titles.append(f"step {record.step:,}: {', '.join(known)}")
     start = selected(result, evaluations)
     titles[start] += ", selected"
     drawing = graph_chart(moving_nodes(result, evaluations), frames=titles, start=start)
@@ -73,12 +76,5 @@ def moving_chart(result: RunResult, evaluations: Sequence[Evaluation]) -> Chart:
     title = "The pairs during training"
     if before is not None and after is not None:
         title = f"Distances between classes within a domain went from {before:.2f} to {after:.2f} during training"
-    note = (
-        "Each mark is a pair; transfer is good between close ones. The slider steps through the evaluations, starting "
-        "at the selected model. Click a mark to show the lines of its class, type to find pairs, scroll to zoom."
-    )
+    note = f"{READING} The slider steps through the evaluations, starting at the selected model."
     return Chart("trace-graph", title, drawing, "Scatter plot: the pairs in two dimensions, step by step", note)
-
-
-def _statistics(record: Evaluation) -> str:
-    return ", ".join(f"{symbol} {number(getattr(record.trace, name), 2)}" for name, symbol in STATISTICS.items())

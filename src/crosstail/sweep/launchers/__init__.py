@@ -1,1 +1,1 @@
-"""Who runs the runs of a sweep: one file per launcher, with one `launcher`; its name is what one types."""
+"""Launchers execute the runs of a sweep: one file each, with a function `launcher`; the file's name is its name."""

@@ -1,14 +1,13 @@
 """One run after the other in this process: for debugging and tests."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 
-from crosstail.sweep.launchers._launcher import Resources
+from crosstail.sweep.launchers._launcher import Launcher, Resources
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, execute
 
 
-class Inline(AbstractContextManager["Inline"]):
+class Inline(Launcher):
     """Runs in the calling process."""
 
     workers = 1
@@ -20,7 +19,6 @@ class Inline(AbstractContextManager["Inline"]):
         pass
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """Execute jobs in order."""
         return (execute(self.store, job) for job in jobs)
 
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from multiprocessing import connection, get_all_start_methods, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -16,24 +16,22 @@ from typing import Any
 
 import torch
 
-from crosstail.sweep.launchers._launcher import Resources
+from crosstail.sweep.launchers._launcher import Launcher, Resources, after_death
 from crosstail.sweep.store import Store
-from crosstail.sweep.worker import Job, Outcome, Stopped, execute, give_up
+from crosstail.sweep.worker import Job, Outcome, Stopped, execute
 
 GRACE = 5.0  # seconds for a worker to finish its current step once it is asked to stop
-DEATHS = 10  # of workers on the same run, after which the run counts as failed
 READY = Outcome("", "ready")
 
 
-class Local(AbstractContextManager["Local"]):
+class Local(Launcher):
     """A fixed number of worker processes; one that dies is replaced, and its run resumed."""
 
     def __init__(self, store: Store, workers: int, time_limit: float | None) -> None:
         self.store = store
         self.workers = workers
         self.time_limit = time_limit
-        method = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
-        self._context: Any = get_context(method)
+        self._context: Any = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
         # Imported once, before workers are forked, so that they start in milliseconds.
         self._context.set_forkserver_preload(["__main__", __name__])
         self._crew: list[Worker] = []
@@ -46,7 +44,6 @@ class Local(AbstractContextManager["Local"]):
             worker.end()
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """Execute jobs, as many at once as there are workers."""
         waiting, deaths = deque(jobs), Counter[str]()
         while len(self._crew) < min(self.workers, len(waiting)):
             self._crew.append(self._hire(len(self._crew)))
@@ -60,24 +57,13 @@ class Local(AbstractContextManager["Local"]):
                 if outcome is None:
                     worker.end()
                     self._crew[number] = self._hire(number)
-                    outcome = self._after_death(job, worker.overdue, deaths)
+                    name, overdue = job.spec.key if job else "", self.time_limit if worker.overdue else None
+                    deaths[name] += 1
+                    outcome = after_death(self.store, job, deaths[name], overdue, "--launcher inline shows why")
                     if outcome is None and job is not None:
                         waiting.appendleft(job)
                 if outcome not in (None, READY):
                     yield outcome
-
-    def _after_death(self, job: Job | None, overdue: bool, deaths: Counter[str]) -> Outcome | None:
-        """The outcome of a job whose worker died; None if another worker is to resume it."""
-        name = job.spec.key if job else ""
-        deaths[name] += 1
-        if job is None:
-            if deaths[name] == DEATHS:
-                raise OSError(f"{DEATHS} worker processes have died without a job: --launcher inline shows why")
-        elif overdue:
-            return give_up(self.store, job, "time limit", f"took longer than {self.time_limit:g} s")
-        elif deaths[name] == DEATHS:
-            return give_up(self.store, job, "died", f"its worker died {DEATHS} times; out of memory?")
-        return None
 
     def _wait(self) -> list[int]:
         """Wait for workers that have finished a job or died, and kill those over the time limit."""
@@ -91,8 +77,9 @@ class Local(AbstractContextManager["Local"]):
         return [number for number, worker in enumerate(self._crew) if worker.connection in heard]
 
     def _hire(self, number: int) -> "Worker":
-        threads = max(1, cores() // self.workers)
-        return Worker(self._context, self.store, threads, device(number, gpus()))
+        names = gpus()  # assigned in turn, shared if there are more workers than GPUs
+        device = names[number % len(names)] if names else None
+        return Worker(self._context, self.store, max(1, cores() // self.workers), device)
 
 
 class Worker:
@@ -110,7 +97,6 @@ class Worker:
         other.close()
 
     def give(self, job: Job, time_limit: float | None) -> None:
-        """Send it a job."""
         self.job = job
         self.deadline = time.monotonic() + (time_limit or float("inf"))
         with suppress(OSError):  # it has died, which `take` will notice
@@ -164,21 +150,9 @@ def gpus() -> list[str]:
     return [str(number) for number in range(torch.cuda.device_count())]
 
 
-def device(number: int, names: list[str]) -> str | None:
-    """The GPU of a worker: assigned in turn, shared where there are more workers than GPUs.
-
-    >>> [device(number, ["0", "1"]) for number in range(3)], device(0, [])
-    (['0', '1', '0'], None)
-    """
-    return names[number % len(names)] if names else None
-
-
 def launcher(store: Store, resources: Resources) -> Local:
     """A local launcher, by default with one worker per GPU, or per core without GPUs."""
-    workers = resources.workers if resources.workers is not None else len(gpus()) or cores()
-    if workers < 1:
-        raise ValueError(f"--workers is {workers}, expected 1 or more")
-    return Local(store, workers, resources.time_limit)
+    return Local(store, resources.workers or len(gpus()) or cores(), resources.time_limit)
 
 
 def cores() -> int:

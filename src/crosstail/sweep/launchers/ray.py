@@ -9,17 +9,17 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import torch
 
-from crosstail.sweep.launchers._launcher import Resources
-from crosstail.sweep.launchers.local import DEATHS, GRACE, cores
+from crosstail.sweep.launchers._launcher import Launcher, Resources, after_death
+from crosstail.sweep.launchers.local import GRACE, cores
 from crosstail.sweep.store import Store
-from crosstail.sweep.worker import Job, Outcome, execute, give_up
+from crosstail.sweep.worker import Job, Outcome, execute
 
 ADDRESS = "RAY_ADDRESS"
 OWN = {  # settings of a temporary cluster; some are read when Ray is imported
@@ -50,7 +50,7 @@ class Call(NamedTuple):
     deadline: float = math.inf
 
 
-class Ray(AbstractContextManager["Ray"]):
+class Ray(Launcher):
     """Actors with one CPU and a share of a GPU each; one that dies is replaced, and its run resumed."""
 
     def __init__(self, store: Store, workers: int | None, time_limit: float | None) -> None:
@@ -77,7 +77,7 @@ class Ray(AbstractContextManager["Ray"]):
         self.workers = self._asked or gpus or int(total["CPU"])
         share = 1 / math.ceil(self.workers / gpus) if gpus else 0
         # The second thread receives the request to stop.
-        self._kind: Any = ray.remote(Worker).options(num_cpus=1, num_gpus=share, max_concurrency=2)
+        self._kind: Any = ray.remote(RayWorker).options(num_cpus=1, num_gpus=share, max_concurrency=2)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -91,13 +91,14 @@ class Ray(AbstractContextManager["Ray"]):
                 ray.kill(actor)
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Outcome]:
-        """Execute jobs, as many at once as there are actors that the cluster has room for."""
         waiting, deaths = deque(jobs), Counter[str]()
         for _ in range(len(self._idle) + len(self._calls), min(self.workers, len(jobs))):
             self._hire()
         while waiting or any(call.job for call in self._calls):
             while waiting and self._idle:
-                self._give(self._idle.pop(), waiting.popleft())
+                actor, given = self._idle.pop(), waiting.popleft()
+                deadline = time.monotonic() + (self.time_limit or math.inf)
+                self._calls.append(Call(actor.do.remote(given), actor, given, deadline))
             for call in self._wait():
                 key = call.job.spec.key if call.job else ""
                 try:
@@ -108,39 +109,23 @@ class Ray(AbstractContextManager["Ray"]):
                     ray.kill(call.actor)
                     self._hire()
                     deaths[key] += 1
-                    outcome = self._given_up(call, deaths[key], error)
-                    if outcome is None and call.job is not None:
-                        waiting.appendleft(self._taken_from(call.job))
+                    # Other machines could not detect that its folders are abandoned.
+                    lost = tuple(folder.name for folder in self.store.unfinished().get(key, []))
+                    job = replace(call.job, lost=lost) if call.job else None
+                    overdue = self.time_limit if time.monotonic() > call.deadline else None
+                    hint = f"is crosstail on all machines of the Ray cluster? {str(error).splitlines()[-1]}"
+                    outcome = after_death(self.store, job, deaths[key], overdue, hint)
+                    if outcome is None and job is not None:
+                        waiting.appendleft(job)
                 else:
                     deaths[key] = 0
                     self._idle.append(call.actor)
                 if outcome is not None:
                     yield outcome
 
-    def _given_up(self, call: Call, deaths: int, error: RayError) -> Outcome | None:
-        """The outcome of a call whose actor died; None if it is to be repeated."""
-        if call.job is None:
-            if deaths == DEATHS:
-                why = str(error).splitlines()[-1]
-                raise OSError(f"no worker of the Ray cluster can start; is crosstail on all its machines? {why}")
-        elif time.monotonic() > call.deadline:
-            limit = f"took longer than {self.time_limit:g} s"
-            return give_up(self.store, self._taken_from(call.job), "time limit", limit)
-        elif deaths == DEATHS:
-            many = f"its worker died {DEATHS} times; out of memory?"
-            return give_up(self.store, self._taken_from(call.job), "died", many)
-        return None
-
-    def _taken_from(self, job: Job) -> Job:
-        """A job with its folders marked as abandoned, which other machines could not detect."""
-        return replace(job, lost=tuple(folder.name for folder in self.store.unfinished().get(job.spec.key, [])))
-
     def _hire(self) -> None:
         actor = self._kind.remote(self.store.path.absolute(), self.store.patience, Path.cwd())
         self._calls.append(Call(actor.hello.remote(), actor))
-
-    def _give(self, actor: Any, job: Job) -> None:
-        self._calls.append(Call(actor.do.remote(job), actor, job, time.monotonic() + (self.time_limit or math.inf)))
 
     def _wait(self) -> list[Call]:
         """Wait for calls that have been answered or have failed, and kill actors over the time limit."""
@@ -155,7 +140,7 @@ class Ray(AbstractContextManager["Ray"]):
         return heard
 
 
-class Worker:
+class RayWorker:
     """An actor: a process that executes jobs."""
 
     def __init__(self, path: Path, patience: float, folder: Path) -> None:
@@ -167,7 +152,6 @@ class Worker:
         """Answer a health check."""
 
     def do(self, job: Job) -> Outcome:
-        """Execute a job."""
         torch.set_num_threads(1)
         return execute(self._store, job, self._stopped.is_set)
 
@@ -178,6 +162,4 @@ class Worker:
 
 def launcher(store: Store, resources: Resources) -> Ray:
     """A Ray launcher, by default with one actor per GPU of the cluster, or per CPU without GPUs."""
-    if resources.workers is not None and resources.workers < 1:
-        raise ValueError(f"--workers is {resources.workers}, expected 1 or more")
     return Ray(store, resources.workers, resources.time_limit)

@@ -6,11 +6,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
-from crosstail.sweep.launchers._launcher import Resources
-from crosstail.sweep.launchers.local import DEATHS, Local, cores
+from crosstail.sweep.launchers._launcher import DEATHS, Launcher, Resources
+from crosstail.sweep.launchers.local import Local, cores
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, give_up
 
@@ -23,7 +22,7 @@ WORKERS = 8  # default number of tasks per array
 CHECK = 10.0  # seconds between two queries of the queue
 
 
-class Slurm(AbstractContextManager["Slurm"]):
+class Slurm(Launcher):
     """Submits an array for new jobs, and another one for those that it leaves unfinished."""
 
     def __init__(self, store: Store, workers: int, time_limit: float | None) -> None:
@@ -94,7 +93,4 @@ def launcher(store: Store, resources: Resources) -> Slurm:
     """A Slurm launcher, on a machine that can submit jobs."""
     if shutil.which("srun") is None or shutil.which("sbatch") is None:
         raise ValueError("--launcher slurm needs sbatch and srun: run the command on a login node of the cluster")
-    workers = WORKERS if resources.workers is None else resources.workers
-    if workers < 1:
-        raise ValueError(f"--workers is {workers}, expected 1 or more")
-    return Slurm(store, workers, resources.time_limit)
+    return Slurm(store, resources.workers or WORKERS, resources.time_limit)
