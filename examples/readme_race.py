@@ -19,7 +19,8 @@ arguments = parser.parse_args()
 text = (arguments.race / "race.json").read_text(encoding="utf-8")
 race, record = json.loads(text, object_hook=lambda fields: SimpleNamespace(**fields)), json.loads(text)
 docs = Path(__file__).parents[1] / "docs"
-board_chart(board_table(race.leaderboard), width=560).save(docs / "images" / "race.png", scale_factor=2)
+chart = board_chart(board_table(race.leaderboard)).properties(width=560)
+chart.save(docs / "images" / "race.png", scale_factor=2)
 
 table = leaderboard(race.leaderboard)
 name, others = Path(race.dataset).name, len(table.rows) - 1

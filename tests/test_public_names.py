@@ -2,8 +2,11 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -52,3 +55,20 @@ def cpu_seconds(first: str, then: str) -> float:
 def test_imports_fast():
     assert cpu_seconds("", "import crosstail, sys\nassert not {'torch', 'numpy', 'pandas'} & set(sys.modules)") < 0.3
     assert cpu_seconds("import torch", "from crosstail import BoDALoss, boda_loss") < 0.3
+
+
+def test_every_package_that_is_imported_is_declared():
+    """An undeclared one may be there by accident, as a dependency of another."""
+    project = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    requirements = [*project["dependencies"], *(requirement for extra in extras for requirement in extra)]
+    declared = {re.split(r"[\[<>=]", requirement)[0].lower().replace("_", "-") for requirement in requirements}
+    imported = set()
+    for file in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            imported |= {module.partition(".")[0] for module in modules}
+    known = packages_distributions()
+    for module in imported - {"crosstail", *sys.stdlib_module_names}:
+        assert {name.lower().replace("_", "-") for name in known[module]} & declared, f"{module} is not declared"

@@ -22,7 +22,7 @@ def test_demo_trains_every_method_and_writes_its_page(crosstail, tmp_path: Path,
     results = [json.loads(path.read_text()) for path in tmp_path.glob("runs/*/result.json")]
     assert len(results) == len(demo.METHODS)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    # The figures on the page are those of the runs.
+    # The accuracies on the page are those of the runs.
     for result in results:
         assert f"<td>{100 * result['test']['worst_domain']:.1f}</td>" in re.sub(' class="best"', "", page)
     assert "chosen in earlier trials on these images with test" in page and "which is the method CRT" in page

@@ -55,7 +55,7 @@ LABELS = (
 )
 
 
-def test_the_table_shows_the_figures_within_80_columns(crosstail, vectors):
+def test_the_table_shows_the_accuracies_within_80_columns(crosstail, vectors):
     done = crosstail(f"fit {vectors} --out run {SHORT}")
     assert done.code == 0 and done.err == ""
     result = RunFolder(Path("run")).result()

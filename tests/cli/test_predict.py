@@ -62,7 +62,7 @@ def test_predictions_are_those_of_the_evaluation_without_the_training_data(cross
         assert max(shares, key=shares.get) == row["class"]
 
 
-def test_evaluate_gives_the_figures_of_the_run(crosstail, run, vectors):
+def test_evaluate_gives_the_accuracies_of_the_run(crosstail, run, vectors):
     done = crosstail(f"evaluate {run} {vectors} --split test --json")
     found, result = json.loads(done.out), RunFolder(Path(run)).finished_result()
     assert found["hits"] == result.test.hits and found["totals"] == result.test.totals

@@ -46,7 +46,7 @@ def test_all_algorithms_race_by_default_and_those_that_do_not_suit_are_left_out(
     assert {row["method"] for row in leads if "method" in row} == raced - {board[0]["method"]}
 
 
-def test_the_same_command_goes_on_and_gives_the_same_answer(crosstail, inline, vectors, tmp_path):
+def test_the_same_command_resumes_and_gives_the_same_answer(crosstail, inline, vectors, tmp_path):
     words = f"race {vectors} --algorithm erm --algorithm boda:retrain --trials 2 --seeds 2 --json {SHORT}"
     first = crosstail(words)
     assert first.code == 0
@@ -59,7 +59,7 @@ def test_the_same_command_goes_on_and_gives_the_same_answer(crosstail, inline, v
     assert json.loads(crosstail(words).out) == answer
     assert {run: (run / "result.json").stat().st_mtime_ns for run in runs} == before
     assert answer["samples"] == 48 and answer["freeze"] is False
-    # What was chosen is there to be used.
+    # The selected hyperparameters and models are ready to use.
     best = answer["leaderboard"][0]
     assert json.loads((tmp_path / "race" / "selected.json").read_text())[best["method"]] == best["hparams"]
     assert crosstail(f"predict race/runs/{best['runs']['0']} {vectors}").code == 0
@@ -85,7 +85,7 @@ def test_images_are_embedded_by_the_pretrained_backbone(crosstail, inline, tmp_p
     assert ended.code == 0
     answer = json.loads(ended.out)
     assert answer["freeze"] is True and answer["backbone"] == "efficientnet_lite0"
-    assert "no other finished" in answer["recommendation"]
+    assert "no other method finished" in answer["recommendation"]
 
 
 BROKEN = '''
@@ -109,13 +109,13 @@ def test_runs_that_fail_are_listed_and_the_others_race_on(crosstail, inline, vec
     assert "RuntimeError: &lt;b&gt;no&lt;/b&gt; [/red]" in page and "<b>no" not in page
 
 
-def test_a_race_that_nobody_finishes_says_why(crosstail, inline, vectors, tmp_path):
+def test_a_race_that_no_method_finishes_says_why(crosstail, inline, vectors, tmp_path):
     (tmp_path / "broken.py").write_text(BROKEN)
     ended = crosstail(f"race {vectors} --algorithm ./broken.py --trials 1 --seeds 1 {SHORT}")
     assert ended.code == 1 and "failed: ./broken.py, trial 0: RuntimeError" in ended.out
 
 
-def test_wrong_words_are_told_before_anything_runs(crosstail, vectors, tmp_path):
+def test_mistakes_are_reported_before_anything_runs(crosstail, vectors, tmp_path):
     ended = crosstail(f"race {vectors} --algorithm bodda {SHORT}")
     assert ended.code == 2 and "did you mean 'boda'?" in ended.err
     assert not (tmp_path / "race").exists()

@@ -63,7 +63,7 @@ def test_lines_while_it_runs_and_a_table_at_the_end(crosstail, vectors):
     assert again == (0, done.out, "")
 
 
-def test_json_has_the_figures(crosstail, swept):
+def test_json_has_the_accuracies(crosstail, swept):
     done = crosstail(f"{WORDS} --json")
     erm, boda = json.loads(done.out)
     assert (erm["method"], boda["method"]) == ("erm", "boda:retrain")
@@ -137,14 +137,14 @@ def test_watching_ends_with_the_sweep(swept, monkeypatch, capsys):
     assert waits == [2.0] and "6/6" in capsys.readouterr().out
 
 
-def test_failures_are_told_and_the_others_go_on(crosstail, vectors):
+def test_failures_are_reported_and_the_others_continue(crosstail, vectors):
     Path("bad.py").write_text(
         "from crosstail.algorithms._algorithm import Algorithm\n"
         "class Bad(Algorithm):\n    def losses(self, z, batch):\n        raise RuntimeError('[b]no[/] luck')\n"
     )
     words = f"sweep v.npz --algorithm bad.py --algorithm erm --out s {SHORT}"
     done = crosstail(words)
-    assert done.code == 1  # there are no figures for bad.py
+    assert done.code == 1  # bad.py has no accuracies
     assert "1/6 bad.py, trial 0: failed: RuntimeError: [b]no[/] luck" in done.err
     assert "erm, seed 1: done" in done.err
     lines = [line.strip() for line in done.out.splitlines()]
@@ -180,7 +180,7 @@ def test_an_estimate_grows_with_the_plan(crosstail, vectors):
     assert large["bytes"] == pytest.approx(small["bytes"] * 22 / 3, rel=0.1)
 
 
-def test_every_word_is_in_the_plan(crosstail, monkeypatch):
+def test_every_option_is_in_the_plan(crosstail, monkeypatch):
     plans = []
     monkeypatch.setattr(drive, "sweep", lambda plan, *rest: plans.append(plan) or iter(()))
     crosstail(

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from crosstail.data import DomainBatches, load, read_image
-from crosstail.data.images import BrokenImage, ImageFiles
+from crosstail.data import BrokenImage, DomainBatches, ImageFiles, load, read_image
 
 
 def refused(error, *parts):
@@ -360,7 +359,7 @@ def test_embeddings_that_are_no_numbers(manifest, tmp_path, value):
         ("p,a,-1\np,b,1\n", "m.csv: line 2 has x = -1, expected a row of m.npy, 0 to 3"),
         ("p,a,0\np,b,1.5\n", "m.csv: line 3 has x = '1.5', expected a row number"),
         ("p,a,0\np,b,one\n", "m.csv: line 3 has x = 'one', expected a row number"),
-        ("p,a,0\np,b,0\n", "m.csv: line 3 has the x 0 of line 2 again, with another label"),
+        ("p,a,0\np,b,0\n", "m.csv: line 3 has the x '0' of line 2 again, with another label"),
     ],
 )
 def test_row_numbers_that_are_wrong(manifest, tmp_path, rows, message):

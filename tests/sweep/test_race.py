@@ -156,7 +156,7 @@ NOISE = "behind it by more than the noise of 1,240 test samples"
         (
             [row("erm", cost=CHEAP), row("boda", BEYOND)],
             AHEAD[BEYOND].format("the second, boda"),
-            f"Every other is {NOISE}: use erm.",
+            f"Every other method is {NOISE}: use erm.",
         ),
         # The test favours the other one: that is reported, but not used to choose.
         (
@@ -174,17 +174,19 @@ NOISE = "behind it by more than the noise of 1,240 test samples"
 def test_the_recommendation_says_what_is_known_in_two_sentences(board: list[Standing], first: str, second: str) -> None:
     name = board[0].method
     board = [replace(board[0], validation=0.9), *board[1:]]
-    assert recommendation(board, 1240) == f"{name} is best on validation (90.0 %); on the test it is {first}. {second}"
+    assert (
+        recommendation(board, 1240) == f"{name} is best on validation (90.0 %); on the test set it is {first}. {second}"
+    )
 
 
-def test_a_tie_on_validation_is_told() -> None:
+def test_a_tie_on_validation_is_reported() -> None:
     board = [row("erm"), row("boda", WITHIN), row("coral", WITHIN), row("focal", WITHIN, validation=0.7)]
     assert recommendation(board, 9).startswith("erm is best on validation (80.0 %, shared with 2 others); on the test")
     assert "(80.0 %, shared with 1 other);" in recommendation([*board[:2], board[3]], 9)
 
 
-def test_a_winner_without_rivals_is_called_that() -> None:
-    assert "no other finished" in recommendation([row("boda")], 1240)
+def test_the_only_method_that_finished_is_reported_as_such() -> None:
+    assert "no other method finished" in recommendation([row("boda")], 1240)
 
 
 def test_the_cost_of_a_method() -> None:

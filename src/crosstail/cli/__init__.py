@@ -47,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     except CycloptsError as error:
         _fail(2, _message(error, words))
     except (ValueError, FileNotFoundError) as error:
-        _fail(2, str(error))
+        missing = getattr(error, "filename", None)  # the error comes from the system
+        _fail(2, f"{missing}: no such file or folder" if missing else str(error))
     except MemoryError as error:
         _fail(1, str(error) or "out of memory")
     except OSError as error:

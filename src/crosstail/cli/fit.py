@@ -78,15 +78,15 @@ def fit(
     if as_json:
         print(msgspec.json.encode(results[0] if len(results) == 1 else results).decode())
         return
-    console = Console()
+    console = Console(markup=False, highlight=False)
     for note in results[0].data.notes:
-        console.print(f"note: {note}", markup=False)
+        console.print(f"note: {note}")
     if spec.trace and not any(record.trace for record in runs[0].folder.records()):
         console.print("note: this run was finished before without --trace; use another --out to train it with a trace")
     terminal.show([result_summary(results[0]) if len(results) == 1 else folds_summary(results)], console)
     run = shlex.quote(str(out))
     then = f", crosstail predict {run} FILES, or crosstail graph {run}" if len(results) == 1 else ""
-    console.print(f"Next: open {out / 'report.html'}{then}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"Next: open {out / 'report.html'}{then}", soft_wrap=True)
 
 
 def _selected(file: Path, method: str) -> dict[str, Any]:
@@ -94,8 +94,6 @@ def _selected(file: Path, method: str) -> dict[str, Any]:
     from crosstail.storage import read_json
     from crosstail.sweep.plan import canonical_method
 
-    if not file.exists():
-        raise FileNotFoundError(f"{file}: no such file")
     found, method = read_json(file, dict[str, dict[str, Any]]), canonical_method(method)
     if method not in found:
         raise ValueError(f"{file} has no hyperparameters for {method}, only for {', '.join(found)}")

@@ -50,7 +50,8 @@ def _algorithm_table(entries: list[dict[str, Any]]) -> "list[Block]":
     from crosstail.report.document.model import Table, Text
 
     common = sorted(f.name for f in fields(Algorithm.Hparams))
-    rows, families = [], set[int]()
+    rows: list[list[str]] = []
+    families: set[int] = set()
     for family, members in groupby(entries, key=lambda entry: entry["family"]):
         families.add(len(rows))
         rows.append([family, "", ""])

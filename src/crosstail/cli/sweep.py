@@ -46,8 +46,6 @@ def _read_plan(app: App, commands: tuple[str, ...], arguments: ArgumentCollectio
     file = Path(given[0].value)
     try:
         plan = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{file}: no such file") from None
     except ValueError as error:
         raise ValueError(f"{file}: not valid TOML: {error}") from None
     for key, value in plan.items():
@@ -56,9 +54,8 @@ def _read_plan(app: App, commands: tuple[str, ...], arguments: ArgumentCollectio
             raise ValueError(f"{file}: unknown key {key!r}: {discovery.suggestion(key, sorted(options))}")
         if argument.tokens:
             continue
-        if isinstance(value, dict):
-            value = [f"{name}={word}" for name, word in value.items()]
-        for index, word in enumerate(value if isinstance(value, list) else [value]):
+        words = [f"{name}={word}" for name, word in value.items()] if isinstance(value, dict) else value
+        for index, word in enumerate(words if isinstance(words, list) else [words]):
             argument.append(Token(keyword=f"{file}: {key}", value=str(word), source=str(file), index=index))
 
 

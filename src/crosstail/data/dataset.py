@@ -38,7 +38,7 @@ class DomainDataset:
     gaps: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        allowed = {"y": range(self.num_classes), "domain": range(self.num_domains), "split": SPLITS}
+        allowed: dict[str, Any] = {"y": range(self.num_classes), "domain": range(self.num_domains), "split": SPLITS}
         for field, known in allowed.items():
             values = getattr(self, field)
             if len(values) != len(self.x):

@@ -1,6 +1,6 @@
 """Colours and encodings that all charts share."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import altair as alt
@@ -10,9 +10,15 @@ PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"]
 INK = "#8a8a92"  # legible on white and on black: the page may be either
 
 
+def palette(names: Iterable[str]) -> dict[str, str]:
+    """The colours in turn, grey for "others"."""
+    return {name: INK if name == "others" else PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
+
+
 def tip(field: str, form: str = "", title: str = "") -> alt.Tooltip:
     """One line of a tooltip, with a number format and another title than the field's name."""
-    return alt.Tooltip(f"{field}:Q", **{k: v for k, v in {"format": form, "title": title}.items() if v})
+    options: dict[str, Any] = {name: value for name, value in (("format", form), ("title", title)) if value}
+    return alt.Tooltip(f"{field}:Q", **options)
 
 
 def colours(field: str, of: Mapping[str, str], title: str | None = None, **legend: Any) -> alt.Color:
@@ -24,6 +30,12 @@ def colours(field: str, of: Mapping[str, str], title: str | None = None, **legen
 def names(channel: Any, field: str, *, title: str | None = None, **axis: Any) -> Any:
     """An axis of names in the order of the data; `channel` is alt.X or alt.Y."""
     return channel(f"{field}:N", title=title, sort=None, axis=alt.Axis(**{"labelLimit": 120, **axis}))
+
+
+def search(name: str) -> tuple[alt.Parameter, str]:
+    """A search field, and the test whether a pair matches what is typed."""
+    field = alt.param(name=name, value="", bind=alt.binding(input="search", name="find "))
+    return field, f"indexof(lower(datum['class'] + ' ' + datum['domain']), lower({field.name})) >= 0"
 
 
 def numbers(base: alt.Chart, field: str, form: str, dark: str) -> alt.Chart:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
+from crosstail.report.charts import search
+
 LINKED = 200  # pairs up to which the lines of all classes are drawn
 LISTED = 40  # classes up to which there is a legend
 READING = (
@@ -44,15 +46,10 @@ def graph_chart(
     classes = list(dict.fromkeys(nodes["class"]))
     many = len(nodes) > LINKED
     size = size or (600 if many else 420)
-    colour = alt.Color(
-        "class:N",
-        title="class",
-        sort=classes,
-        scale=alt.Scale(scheme="tableau10" if len(classes) <= 10 else "sinebow", domain=classes),
-        legend=None if len(classes) > LISTED else alt.Legend(orient="bottom", columns=5, symbolOpacity=1),
-    )
-    search = alt.param(name="find_pair", value="", bind=alt.binding(input="search", name="find "))
-    found = f"indexof(lower(datum['class'] + ' ' + datum['domain']), lower({search.name})) >= 0"
+    colour_scale = alt.Scale(scheme="tableau10" if len(classes) <= 10 else "sinebow", domain=classes)
+    legend = None if len(classes) > LISTED else alt.Legend(orient="bottom", columns=5, symbolOpacity=1)
+    colour = alt.Color("class:N", title="class", sort=classes, scale=colour_scale, legend=legend)
+    field, found = search("find_pair")
     # Parameter names must differ between the charts of a page.
     own = zlib.crc32(title.encode() + nodes.filter(regex="^[xy]").to_numpy().tobytes())
     picked = alt.selection_point(name=f"picked_{own}", fields=["class"], empty=not many)
@@ -64,28 +61,20 @@ def graph_chart(
         base = base.transform_calculate(x=f"datum['x' + {frame.name}]", y=f"datum['y' + {frame.name}]")
         base = base.add_params(frame)
         heading = alt.TitleParams(alt.ExprRef(f"{json.dumps(list(frames))}[{frame.name}]"))
-    lines = (
-        base.transform_joinaggregate(middle_x="mean(x)", middle_y="mean(y)", groupby=["class"])
-        .transform_filter(picked)
-        .mark_rule(strokeWidth=1.5, strokeOpacity=0.55)
-        .encode(
-            x=alt.X("x:Q", scale=scale), y=alt.Y("y:Q", scale=scale), x2="middle_x:Q", y2="middle_y:Q", color=colour
-        )
-    )
+    centred = base.transform_joinaggregate(middle_x="mean(x)", middle_y="mean(y)", groupby=["class"])
+    lines = centred.transform_filter(picked).mark_rule(strokeWidth=1.5, strokeOpacity=0.55)
+    x, y = alt.X("x:Q", scale=scale), alt.Y("y:Q", scale=scale)
+    lines = lines.encode(x=x, y=y, x2="middle_x:Q", y2="middle_y:Q", color=colour)
     shape = alt.Shape("domain:N").scale(range=SHAPES)
     size_of = alt.Size("count:Q").scale(range=[8, 80] if many else [60, 500])
-    marks = (
-        base.mark_point(filled=True, stroke="white", strokeWidth=0.5)
-        .encode(
-            x=alt.X("x:Q", scale=scale, axis=axis, title="distance in feature space (2-D scaling)"),
-            y=alt.Y("y:Q", scale=scale, axis=axis, title=None),
-            color=colour,
-            shape=shape.title("domain").sort(None).legend(orient="bottom", columns=3),
-            size=size_of.title("training samples").legend(orient="bottom", tickCount=3),
-            opacity=alt.condition(found, alt.value(0.9), alt.value(0.05)),
-            tooltip=["domain:N", "class:N", "count:Q"],
-        )
-        .add_params(picked, search)
-        .interactive(name=f"zoom_{own}")
+    marks = base.mark_point(filled=True, stroke="white", strokeWidth=0.5).add_params(picked, field)
+    marks = marks.encode(
+        x=x.axis(axis).title("distance in feature space (2-D scaling)"),
+        y=y.axis(axis).title(None),
+        color=colour,
+        shape=shape.title("domain").sort(None).legend(orient="bottom", columns=3),
+        size=size_of.title("training samples").legend(orient="bottom", tickCount=3),
+        opacity=alt.condition(found, alt.value(0.9), alt.value(0.05)),
+        tooltip=["domain:N", "class:N", "count:Q"],
     )
-    return (lines + marks).properties(title=heading, width=size, height=size)
+    return (lines + marks.interactive(name=f"zoom_{own}")).properties(title=heading, width=size, height=size)

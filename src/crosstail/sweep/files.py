@@ -26,8 +26,3 @@ def names(folder: Path) -> list[str]:
             return sorted(entry.name for entry in entries)
     except FileNotFoundError:
         return []
-
-
-def token() -> str:
-    """Eight random hexadecimal digits."""
-    return os.urandom(4).hex()

@@ -236,7 +236,7 @@ def recommendation(board: Sequence[Standing], samples: int) -> str:
     shared = f", shared with {equal} other{'s' * (equal > 1)}" if equal else ""
     best = f"{first.method} is best on validation ({100 * first.validation:.1f} %{shared})"
     if not others:
-        return f"{best}, but no other finished. Race it against others to see whether it is worth its cost."
+        return f"{best}, but no other method finished. Race it against others to see if it is worth its cost."
     leads = [_lead(others[0].lead, f"the second, {others[0].method}")]
     leads += [_lead(row.lead, BASELINE) for row in others[1:] if row.method == BASELINE]
     level = [row for row in others if row.level]
@@ -246,12 +246,12 @@ def recommendation(board: Sequence[Standing], samples: int) -> str:
     if len(level) == len(others):
         some = f"None of the others is {noise}"
     if not level:
-        advice = f"Every other is {noise}: use {first.method}."
+        advice = f"Every other method is {noise}: use {first.method}."
     elif cheapest is first:
         advice = f"{some}, and none of these is cheaper: use {first.method}."
     else:
         advice = f"{some}: start with the cheapest, {cheapest.method}."
-    return f"{best}; on the test it is {' and '.join(leads)}. {advice}"
+    return f"{best}; on the test set it is {' and '.join(leads)}. {advice}"
 
 
 def _lead(lead: Difference | None, other: str) -> str:

@@ -17,13 +17,14 @@ import shutil
 import time
 from collections.abc import Container
 from pathlib import Path
+from secrets import token_hex
 from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
 from crosstail.storage import read_json, write_json
-from crosstail.sweep.files import move, names, token
+from crosstail.sweep.files import move, names
 from crosstail.sweep.index import Index, Summary
 from crosstail.sweep.lease import Lease, is_dead, sign, sign_of
 from crosstail.sweep.plan import Hparams, Plan
@@ -100,7 +101,7 @@ class Store:
 
     def propose(self, method: str, number: int, batch: list[Proposal]) -> None:
         """Add trials of a method after the first `number`, unless another process has done so by now."""
-        own = self.path / "proposals" / f".{token()}"
+        own = self.path / "proposals" / f".{token_hex(4)}"
         own.mkdir(parents=True)
         write_json(own / "trials.json", batch)
         if not move(own, self._proposed(method, number)):
@@ -167,7 +168,7 @@ class Store:
 
         `lost` names folders that another process has found abandoned.
         """
-        key, own = spec.key, token()
+        key, own = spec.key, token_hex(4)
         if self.has(key):
             return None
         folders = self.unfinished().get(key)
@@ -196,7 +197,7 @@ class Store:
 
     def _begun(self, key: str) -> list[Path]:
         """A first folder for a run; none if another process has created one."""
-        hidden, place = self.path / "work" / f".{token()}", self.path / "work" / f"{key}{FRESH}"
+        hidden, place = self.path / "work" / f".{token_hex(4)}", self.path / "work" / f"{key}{FRESH}"
         hidden.mkdir(parents=True)
         sign(hidden, "0")  # so that the folder is neither considered abandoned nor replaced
         if not move(hidden, place):
@@ -227,13 +228,13 @@ class Store:
 
     def _discard(self, folder: Path) -> None:
         """Hide a folder, then remove it: no process may find it partly removed."""
-        hidden = self.path / "work" / f".{token()}"
+        hidden = self.path / "work" / f".{token_hex(4)}"
         if move(folder, hidden):
             shutil.rmtree(hidden, ignore_errors=True)
 
     def put_aside(self, folder: Path) -> None:
         """Keep a damaged folder for inspection, out of the way."""
-        move(folder, self.path / "damaged" / f"{folder.name.partition('.')[0]}.{token()}")
+        move(folder, self.path / "damaged" / f"{folder.name.partition('.')[0]}.{token_hex(4)}")
 
 
 def read_failure(folder: Path) -> Failure | None:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from crosstail.data import BrokenImage, ImageFiles
 from crosstail.data.batches.domain_batches import DomainBatches
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.images import BrokenImage, ImageFiles
 from crosstail.data.images.augment import Augment
 
 

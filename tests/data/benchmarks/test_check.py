@@ -257,8 +257,8 @@ def test_split_file_that_does_not_fit(root):
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("env,label,path\n", "has no column 'split', expected env, label, path and split"),
-    ("env,label,path,split\nphoto,0,photo/cat/0.jpg,dev\n", "line 2: split is 'dev', expected one of train, val, test"),
+    ("env,label,path\n", "has no column 'split'"),
+    ("env,label,path,split\nphoto,0,photo/cat/0.jpg,later\n", "line 2 has the split 'later'"),
     ("env,label,path,split\nphoto,0,0.jpg,val\n", "line 2: path is '0.jpg', expected <domain>/<class>/<image>"),
     ("env,label,path,split\nx,0,x/cat/0.jpg,val\n", "line 2: 'x' is not a domain of pets"),
     ("env,label,path,split\nx,0,photo/cow/0.jpg,val\n", "line 2: 'cow' is not a class of pets"),
@@ -266,7 +266,7 @@ def test_split_file_that_does_not_fit(root):
 def test_wrong_split_file(root, text, message):
     (root / "Pets.csv").write_text(text)
     (problem,) = problems(root)
-    assert problem.startswith(f"split: {root / 'Pets.csv'}") and problem.endswith(message)
+    assert problem.startswith(f"split: {root / 'Pets.csv'}") and message in problem
 
 
 def test_quick_check_reads_no_image(root, monkeypatch):

@@ -14,8 +14,8 @@ import torch
 from PIL import Image, ImageOps
 from torchvision.transforms import v2
 
+from crosstail.data import BrokenImage, ImageFiles, check_images
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.images import BrokenImage, ImageFiles, check_images
 from crosstail.data.images.decode import base_size, evaluation_view, read_image
 
 

@@ -20,11 +20,8 @@ class BufferPool:
 
     def take(self, shape: tuple[int, ...]) -> Floats:
         """An uninitialised array, whose memory returns to the pool when the array and its tensors are gone."""
-        try:
-            memory = self._free.popleft()
-        except IndexError:
-            memory = np.empty(shape, np.float32)
-        if memory.shape != shape:
+        memory = self._free.popleft() if self._free else None
+        if memory is None or memory.shape != shape:
             memory = np.empty(shape, np.float32)
         # A tensor made by `from_numpy` keeps this view alive, and so does every view of that tensor. (NumPy views of
         # it do not: they refer to `memory` directly.)

@@ -69,6 +69,7 @@ class DomainBatches:
         self.batch_size = batch_size
         self.augment = augment
         self.workers = workers or default_workers()  # threads that decode and augment
+        self._uses_threads = augment is not None or isinstance(dataset.x, ImageFiles)
         self._y = np.asarray(dataset.y, np.int64)
         self._domain = np.asarray(dataset.domain, np.int64)
         stream = class_balanced_stream if class_balanced else instance_stream
@@ -88,7 +89,10 @@ class DomainBatches:
         if not self._uses_threads:
             whole = self.batch_rows(step)
             rows = whole[self._mine]
-            shown: Any = (rows, self._views(step, len(whole))[self._mine]) if self.dataset.x.ndim == 3 else rows
+            shown: Any = rows
+            if self.dataset.x.ndim == 3:  # the view that each sample shows
+                generator = np.random.default_rng([self.seed, step, 0, VIEWS])
+                shown = rows, generator.integers(self.dataset.x.shape[1], size=len(whole))[self._mine]
             return self._batch(rows, to_input(np.asarray(self.dataset.x[shown])))
         return next(self.stream(step, step + 1))
 
@@ -111,15 +115,6 @@ class DomainBatches:
                     del batch  # so that its memory can be reused for the next one
             finally:
                 pool.shutdown(cancel_futures=True)
-
-    @property
-    def _uses_threads(self) -> bool:
-        return self.augment is not None or isinstance(self.dataset.x, ImageFiles)
-
-    def _views(self, step: int, count: int) -> Rows:
-        """The random view that each sample of a step shows."""
-        generator = np.random.default_rng([self.seed, step, 0, VIEWS])
-        return generator.integers(self.dataset.x.shape[1], size=count)
 
     def _begin(self, step: int, pool: ThreadPoolExecutor, buffers: BufferPool) -> Callable[[], DomainBatch]:
         """Start preparing a batch; the function returned waits for it."""

@@ -22,7 +22,6 @@ class RowStream:
         self._kept: tuple[int, Rows] | None = None
 
     def block(self, number: int) -> Rows:
-        """The rows of one block."""
         if self._kept is None or self._kept[0] != number:
             self._kept = number, self._make(number)
         return self._kept[1]
@@ -47,24 +46,21 @@ def _epoch(rows: Rows, seed: int, d: int, e: int) -> Rows:
 
 def class_balanced_stream(rows: Rows, y: Rows, seed: int, d: int) -> RowStream:
     """Rounds: each is a permutation of the domain's classes, with the next sample of every class."""
-    classes = np.unique(y[rows])
-    pairs = [_pair_stream(rows[y[rows] == c], seed, d, int(c)) for c in classes]
+    pairs = [_pair_stream(rows[y[rows] == c], seed, d, int(c)) for c in np.unique(y[rows])]
     rounds = -(-1024 // len(pairs))  # per block: enough to make the cost of a block small
     return RowStream(rounds * len(pairs), partial(_rounds, pairs, rounds, seed, d))
 
 
 def _rounds(pairs: list[RowStream], rounds: int, seed: int, d: int, block: int) -> Rows:
     samples = np.stack([pair.take(block * rounds, rounds) for pair in pairs], axis=1)  # (rounds, classes)
-    generator = np.random.default_rng([seed, d, block, _ROUNDS])
-    return generator.permuted(samples, axis=1).ravel()
+    return np.random.default_rng([seed, d, block, _ROUNDS]).permuted(samples, axis=1).ravel()
 
 
 def _pair_stream(rows: Rows, seed: int, d: int, c: int) -> RowStream:
     """Permutations of a pair's rows, several to a block when there are few rows."""
-    repeats = -(-256 // len(rows))
-    return RowStream(repeats * len(rows), partial(_permutations, rows, repeats, seed, d, c))
+    repeated = np.tile(rows, (-(-256 // len(rows)), 1))
+    return RowStream(repeated.size, partial(_permutations, repeated, seed, d, c))
 
 
-def _permutations(rows: Rows, repeats: int, seed: int, d: int, c: int, block: int) -> Rows:
-    generator = np.random.default_rng([seed, d, block, _PAIR, c])
-    return generator.permuted(np.tile(rows, (repeats, 1)), axis=1).ravel()
+def _permutations(rows: Rows, seed: int, d: int, c: int, block: int) -> Rows:
+    return np.random.default_rng([seed, d, block, _PAIR, c]).permuted(rows, axis=1).ravel()

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -16,18 +16,14 @@ from crosstail.data.benchmarks._check_result import SHOWN, CheckProgress, CheckR
 from crosstail.data.benchmarks._image_folders import Files, Place, place_name
 from crosstail.data.benchmarks._sheet import DataSheet, FolderKind
 from crosstail.data.dataset import pair_names
-from crosstail.data.images import ImageFiles, check_images
+from crosstail.data.images.broken import check_images
+from crosstail.data.images.files import ImageFiles
 from crosstail.data.images.same_content import equal_files
 from crosstail.data.splits.paper import paper_split
 
 
 def check_folder(
-    sheet: DataSheet,
-    root: Path,
-    *,
-    decode: bool = True,
-    duplicates: bool = True,
-    progress: CheckProgress | None = None,
+    sheet: DataSheet, root: Path, *, decode: bool = True, duplicates: bool = True, progress: CheckProgress | None = None
 ) -> CheckResult:
     """Compare the folders and images below a root with the data sheet.
 
@@ -60,22 +56,19 @@ def check_folder(
 
 
 def _check_names(sheet: DataSheet, base: Path, result: CheckResult) -> None:
-    _check_folders(sheet, base, "domain", result)
-    wrong: dict[str, list[str]] = defaultdict(list)  # one line per problem, with all its domains
+    for is_problem, message in _compare_folders(sheet, base, "domain"):
+        (result.problem if is_problem else result.note)("folder", message)
+    found: dict[tuple[bool, str], list[str]] = defaultdict(list)  # one line per finding, with all its domains
     for path in folders.subfolders(base):
         if sheet.index("domain", path.name) is not None:
-            part = CheckResult(sheet.name, "")
-            _check_folders(sheet, path, "class", part)
-            for finding in part.problems:
-                wrong[finding.message].append(path.name)
-            for finding in part.notes:
-                result.note(finding.kind, f"{path.name}: {finding.message}")
-    for message, domains in wrong.items():
-        result.problem("folder", f"{', '.join(domains)}: {message}")
+            for finding in _compare_folders(sheet, path, "class"):
+                found[finding].append(path.name)
+    for (is_problem, message), domains in found.items():
+        (result.problem if is_problem else result.note)("folder", f"{', '.join(domains)}: {message}")
 
 
-def _check_folders(sheet: DataSheet, folder: Path, what: FolderKind, result: CheckResult) -> None:
-    """Compare the folders in a folder with the names of the domains, or of the classes."""
+def _compare_folders(sheet: DataSheet, folder: Path, what: FolderKind) -> Iterator[tuple[bool, str]]:
+    """Compare a folder's folders with the names of the domains, or of the classes: (is it a problem, message)."""
     names = sheet.names(what)
     known: dict[str, list[str]] = defaultdict(list)
     unknown: list[str] = []
@@ -84,29 +77,24 @@ def _check_folders(sheet: DataSheet, folder: Path, what: FolderKind, result: Che
         (unknown if i is None else known[names[i]]).append(path.name)
     for name, spellings in known.items():
         if len(spellings) > 1:
-            result.problem("folder", f"{' and '.join(map(repr, spellings))} both stand for the {what} {name!r}")
+            yield True, f"{' and '.join(map(repr, spellings))} both stand for the {what} {name!r}"
         elif spellings != [name]:
-            result.note("folder", f"the folder {spellings[0]!r} is read as the {what} {name!r}")
+            yield False, f"the folder {spellings[0]!r} is read as the {what} {name!r}"
     missing = [name for name in names if name not in known]
     for name in unknown:
         if meant := probable(name, sheet, missing):
-            result.problem("folder", f"found {name!r}, expected {meant!r}: rename it")
+            yield True, f"found {name!r}, expected {meant!r}: rename it"
             missing.remove(meant)
-        elif what == "class" or any(path.is_dir() for path in (folder / name).iterdir()):
-            result.note("folder", f"the folder {name!r} is not a {what} of {sheet.name} and is left out")
+        elif what == "class" or folders.subfolders(folder / name):
+            yield False, f"the folder {name!r} is not a {what} of {sheet.name} and is left out"
     if missing:
         shown = ", ".join(map(repr, missing[:SHOWN]))
         more = f" and {len(missing) - SHOWN} others" if len(missing) > SHOWN else ""
-        result.problem("folder", f"no folder for the {_plural(what, missing)} {shown}{more}")
+        yield True, f"no folder for the {_plural(what, missing)} {shown}{more}"
 
 
 def probable(name: str, sheet: DataSheet, names: Sequence[str]) -> str | None:
-    """The name that a misspelt folder probably means, if any.
-
-    >>> from crosstail.data.benchmarks.pacs import SHEET
-    >>> [probable(name, SHEET, SHEET.domains) for name in ("Art Painting", "Photos", "zebra")]
-    ['art_painting', 'photo', None]
-    """
+    """The name that a misspelt folder probably means, such as "photo" for "Photos", if any."""
     spellings = {_plain(text): name for name in names for text in (name, *sheet.aliases.get(name, ()))}
     near = difflib.get_close_matches(_plain(name), spellings, n=1, cutoff=0.7)
     return spellings[near[0]] if near else None
@@ -153,19 +141,19 @@ def _check_counts(sheet: DataSheet, pairs: NDArray[np.int64], there: NDArray[np.
         (result.note if release.usable else result.problem)("release", f"these are {release.what}")
         return
     if sheet.counts:
-        names = pair_names(sheet.domains, sheet.classes)
-        found, expected, there = found.ravel(), np.ravel(sheet.counts), there.ravel()
+        names, counts = pair_names(sheet.domains, sheet.classes), found.ravel()
+        expected, exists = np.ravel(sheet.counts), there.ravel()
     else:
-        names = list(sheet.domains)
-        found, expected, there = found.sum(axis=1), np.array(sheet.domain_counts), there.any(axis=1)
-    wrong = np.flatnonzero((found != expected) & there)
+        names, counts = list(sheet.domains), found.sum(axis=1)
+        expected, exists = np.array(sheet.domain_counts), np.logical_or.reduce(there, axis=1)
+    wrong = np.flatnonzero((counts != expected) & exists)
     for i in wrong[:SHOWN]:
-        same = [] if sheet.counts else [r.what for r in sheet.releases if r.domain_counts[i] == found[i]]
+        same = [] if sheet.counts else [r.what for r in sheet.releases if r.domain_counts[i] == counts[i]]
         as_in = "".join(f", as in {what}" for what in same)
-        result.problem("count", f"{names[i]}: images {found[i]:,}, expected {expected[i]:,}{as_in}")
+        result.problem("count", f"{names[i]}: images {counts[i]:,}, expected {expected[i]:,}{as_in}")
     if len(wrong) > SHOWN:
         more = f"{len(wrong) - SHOWN} other pairs differ as well"
-        result.problem("count", f"{more}; images in all {found.sum():,}, expected {expected.sum():,}")
+        result.problem("count", f"{more}; images in all {counts.sum():,}, expected {expected.sum():,}")
 
 
 def _check_split_file(

@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
 
 Floats = NDArray[np.float32]
+Range = tuple[float, float]
 
 SIZE = 32  # pixels
 CANVAS = 64  # printed digits are drawn at twice the size and resampled, for smooth edges
@@ -56,7 +57,7 @@ def pen_strokes(originals: Floats, rng: Generator) -> Floats:
     zoom = 4  # by cubic splines, which are linear in the image: one matrix product for all images
     spline = ndimage.zoom(np.eye(side + 2), (zoom, 1), order=3, grid_mode=True, mode="nearest").astype(np.float32)
     smooth = spline @ padded @ spline.T
-    view = placement(n, rng, scale=(0.72, 0.92), stretch=0.08, angle=9.0, shear=0.12, shift=1.3)
+    view = placement(n, rng, scale=(0.72, 0.92), stretch=0.08, angle=9.0, shear=0.12, shift=1.3, perspective=0.0)
     border = ((side + 2) * zoom - SIZE) / 2
     view = np.array([[1.0, 0, border], [0, 1, border], [0, 0, 1]]) @ view
     moved = warp(smooth[..., None], view, SIZE)[..., 0]
@@ -130,12 +131,12 @@ def placement(
     n: int,
     rng: Generator,
     *,
-    scale: tuple[float, float],
+    scale: Range,
     stretch: float,
     angle: float,
     shear: float,
     shift: float,
-    perspective: float = 0.0,
+    perspective: float,
 ) -> NDArray[np.float64]:
     """Random homographies (N, 3, 3) from image pixels to pixels of the upright original, about the centre."""
     turn = np.deg2rad(rng.uniform(-angle, angle, n))

@@ -1,6 +1,5 @@
 """The images of a benchmark on disk: ROOT/<domain>/<class>/<image>, with lists and split files."""
 
-import csv
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.benchmarks._sheet import DataSheet, FolderKind
-from crosstail.data.dataset import SPLITS
 from crosstail.data.images.decode import SUFFIXES
+from crosstail.data.sources.manifest_table import read_split
 
 ENVIRONMENT = "CROSSTAIL_DATA"
 Place = tuple[int, int, str]  # domain, class, file name
@@ -26,7 +25,7 @@ def find_root(sheet: DataSheet, root: Path | str | None = None) -> Path:
     if not parent:
         raise ValueError(
             f"{sheet.name}: no folder given; write {sheet.name}:FOLDER, or set {ENVIRONMENT} to the folder that "
-            f"has {sheet.name} in it; `crosstail data {sheet.name}` tells how to get the data"
+            f"has {sheet.name} in it; `crosstail data {sheet.name}` shows how to get the data"
         )
     return Path(parent).expanduser() / sheet.name
 
@@ -36,7 +35,7 @@ def existing_root(sheet: DataSheet, root: Path | str | None = None) -> Path:
     found = find_root(sheet, root)
     if not found.exists():
         raise FileNotFoundError(
-            f"{found}: there is no such folder; `crosstail data {sheet.name} --root {found}` tells how to get the data"
+            f"{found}: there is no such folder; `crosstail data {sheet.name} --root {found}` shows how to get the data"
         )
     return found
 
@@ -105,18 +104,8 @@ def find_split_file(sheet: DataSheet, *folders: Path, given: Path | str | None =
 
 def read_split_file(sheet: DataSheet, path: Path) -> dict[Place, str]:
     """The split of each image in one of the paper's files (`env,label,path,split`)."""
-    with path.open(newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream)
-        missing = {"path", "split"} - set(reader.fieldnames or ())
-        if missing:
-            raise ValueError(f"{path}: has no column {min(missing)!r}, expected env, label, path and split")
-        splits = {}
-        for row in reader:
-            where = f"{path}, line {reader.line_num}"
-            if row["split"] not in SPLITS:
-                raise ValueError(f"{where}: split is {row['split']!r}, expected one of {', '.join(SPLITS)}")
-            splits[_place(sheet, row["path"], where)] = row["split"]
-    return splits
+    rows = read_split(path, ("path", "split")).itertuples(index=False)
+    return {_place(sheet, file, f"{path}: line {line}"): split for line, (file, split) in enumerate(rows, 2)}
 
 
 def place_name(sheet: DataSheet, place: Place) -> str:

@@ -68,7 +68,7 @@ def load_images(
     if missing:
         raise ValueError(
             f"{folder}: has no images of the domain {missing[0]!r}; "
-            f"`crosstail data {sheet.name} --root {folder} --check` tells what is wrong"
+            f"`crosstail data {sheet.name} --root {folder} --check` shows what is wrong"
         )
     path = folders.find_split_file(sheet, folder, base, given=split_file)
     splits = folders.read_split_file(sheet, path) if path else {}
@@ -78,16 +78,10 @@ def load_images(
     if path:
         files = {place: file for place, file in files.items() if place in splits}
     domain, y = folders.pairs_of(files).T
-    made = (
-        [splits[place] for place in files] if path else paper_split(y, domain, validation=sheet.validation, seed=seed)
-    )
-    return DomainDataset(
-        name=sheet.name,
-        x=ImageFiles(base, [file.relative_to(base).as_posix() for file in files.values()]),
-        y=y,
-        domain=domain,
-        split=np.array(made, "<U5"),
-        classes=sheet.classes,
-        domains=sheet.domains,
-        notes=(f"split read from {path}" if path else f"split made as in the paper, with seed {seed}",),
-    )
+    if path:
+        split, note = np.array([splits[place] for place in files], "<U5"), f"split read from {path}"
+    else:
+        split = paper_split(y, domain, validation=sheet.validation, seed=seed)
+        note = f"split made as in the paper, with seed {seed}"
+    x = ImageFiles(base, [file.relative_to(base).as_posix() for file in files.values()])
+    return DomainDataset(sheet.name, x, y, domain, split, sheet.classes, sheet.domains, (note,))

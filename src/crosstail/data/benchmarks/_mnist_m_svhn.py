@@ -65,10 +65,8 @@ def _from_tensors(path: Path) -> DigitPool:
     except Exception as error:  # unpickling bad bytes can raise anything
         raise ValueError(f"{path}: cannot be read as a pair of tensors, images and labels ({error})") from error
     if images.ndim != 4 or images.shape[3] != 3 or images.dtype != np.uint8 or labels.shape != images.shape[:1]:
-        raise ValueError(
-            f"{path}: has images {images.dtype} {images.shape} and labels {labels.shape}, "
-            "expected uint8 (N, H, W, 3) and (N,)"
-        )
+        found = f"images {images.dtype} {images.shape} and labels {labels.shape}"
+        raise ValueError(f"{path}: has {found}, expected uint8 (N, H, W, 3) and (N,)")
     return _pool_of_arrays(images, labels)
 
 
@@ -104,6 +102,4 @@ def _stack(images: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
 
 
 def _square(image: Image.Image) -> NDArray[np.uint8]:
-    if image.size != (SIDE, SIDE):
-        image = image.resize((SIDE, SIDE), Image.Resampling.BILINEAR)
-    return np.asarray(image, np.uint8)
+    return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR), np.uint8)

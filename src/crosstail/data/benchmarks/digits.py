@@ -5,16 +5,15 @@ What it is: 3,450 RGB images of 32 × 32 pixels, ten classes ("0" to "9") in thr
 - `textured`: other handwritten digits, blended with colourful textures in the manner of MNIST-M;
 - `signs`: printed digits as a camera sees them on house numbers and street signs, in the manner of SVHN.
 
-How it is made: the 1,797 originals (174 to 183 per class) are shuffled per class. The first 40 are for test, the next
-18 for validation, the next 57 for training in `handwritten`, and another 57 for training in `textured`. The two domains
-share the originals for test and validation, each drawn in its own style. Every image of `signs` is a new drawing in
-Pillow's scalable font. Each pair thus has 57 images for training, 18 for validation and 40 for test, and no original is
-in two of these.
+How it is made: scikit-learn's 1,797 originals are shuffled per class. The first 40 are for test, the next 18 for
+validation, the next 57 for training in `handwritten`, and another 57 for training in `textured`; the two share the
+originals for test and validation, each drawn in its own style. Every image of `signs` is a new drawing in Pillow's
+scalable font. Each pair thus has 57 / 18 / 40 images, and no original is in two splits.
 
-What it is for: a first look, examples and tests. The default labels have opposite tails (`handwritten` has most zeros,
-`textured` most nines) and a third domain with a step and two classes without training images. As the set is small, a
-pair is many-shot above 30 training images and few-shot up to 8. The images depend on the seed alone; another release of
-Pillow or SciPy may draw a few pixels differently.
+What it is for: a first look, examples and tests. By default the labels have opposite tails and a third domain with a
+step and two classes without training images. As the set is small, a pair is many-shot above 30 training images and
+few-shot up to 8. The images depend on the seed alone, except for a few pixels that differ between releases of Pillow
+and SciPy.
 """
 
 import numpy as np
@@ -46,12 +45,7 @@ POOL = {"train": 57, "val": 18, "test": 40}  # images per pair
 
 
 def originals(seed: int = 0) -> dict[tuple[str, str], NDArray[np.int64]]:
-    """Rows of scikit-learn's digits used for each (domain, split), (10, count), one line per class.
-
-    >>> rows = originals()
-    >>> rows["handwritten", "train"].shape, rows["textured", "test"].shape
-    ((10, 57), (10, 40))
-    """
+    """Rows of scikit-learn's digits used for each (domain, split), (10, count), one line per class."""
     target = load_digits().target
     rng = np.random.default_rng([seed, 0])
     ends = np.cumsum([POOL["test"], POOL["val"], POOL["train"], POOL["train"]])

@@ -1,17 +1,16 @@
-"""Digits-MLT, the paper's digits with long tails at will: `digits_mlt`.
+"""Digits-MLT, the paper's digits with configurable long tails: `digits_mlt`.
 
 What it is: the ten digits in two domains, RGB images of 32 × 32 pixels: MNIST-M (handwritten digits blended with
-patches of photographs) and SVHN (house numbers cropped from street views). Each pair has 1,000 images for training, 800
-for validation and 800 for test, or as many as there are. Training and validation images come from the original training
-sets, test images from the original test sets. 28 × 28 images, as in the .pt files of MNIST-M, are enlarged.
+patches of photographs, 28 × 28 ones enlarged) and SVHN (house numbers cropped from street views). Each pair has 1,000
+images for training, 800 for validation and 800 for test, or as many as there are; test images come from the original
+test sets, the others from the original training sets.
 
-What it is for: any label distribution. By default it is long-tailed in opposite directions, `forward:100` for MNIST-M
-and `backward:100` for SVHN (4,956 training images, the smallest of the paper's configurations); the paper varies both,
-from `uniform` to a factor of 100.
+What it is for: any label distribution. The default is long-tailed in opposite directions, `forward:100` for MNIST-M and
+`backward:100` for SVHN (4,956 training images, the smallest of the paper's configurations, which start at `uniform`).
 
-How to get it: SVHN from Stanford (sizes and SHA-256 as published by TensorFlow Datasets), MNIST-M as .pt files from
-GitHub (MD5 as in many public loaders). The folder mnist_m with mnist_m_train_labels.txt and mnist_m_test_labels.txt
-works as well, and so does a single .npz file with x, y, domain and split.
+How to get it: SVHN from Stanford (SHA-256 from TensorFlow Datasets), MNIST-M as .pt files from GitHub (MD5 as in many
+public loaders). The folder mnist_m with mnist_m_train_labels.txt and mnist_m_test_labels.txt works as well, and so does
+a single .npz file with x, y, domain and split.
 """
 
 from dataclasses import replace
@@ -42,7 +41,7 @@ def _mnist_m(file: str, md5: str, images: int) -> Archive:
 
 SHEET = DataSheet(
     name="digits_mlt",
-    title="Digits-MLT: MNIST-M and SVHN with long tails at will",
+    title="Digits-MLT: MNIST-M and SVHN with configurable long tails",
     summary="Handwritten digits on colourful backgrounds, and house numbers; 32 × 32 RGB.",
     made_by="Y. Ganin and V. Lempitsky (MNIST-M, from MNIST and BSDS500), Y. Netzer, T. Wang, A. Coates, A. Bissacco, "
     "B. Wu and A. Ng (SVHN); combined by Y. Yang, H. Wang and D. Katabi",

@@ -4,16 +4,14 @@ What it is: 586,575 images. The domains are styles: clip art (48,129 images), in
 quick drawings from a game (172,500, 500 of each class), photographs (172,947) and sketches (69,128).
 
 Clean-up: the archives contain duplicates (G. Kang found them). The authors' lists, two text files per domain, name the
-586,575 images that are left: with the lists in the root, only these are loaded. Without them, as in a copy that
-DomainBed's script has cleaned already, all images below the root are loaded. Clip art and paintings are those of the
-folder `groundtruth`, from which mistakes were removed.
+586,575 images that are left: with the lists in the root, only these are loaded; without them, as in a copy cleaned by
+DomainBed's script, all images are. Clip art and paintings are those of `groundtruth`, from which mistakes were removed.
 
 Splits: under `mdlt` each pair has 20 images for validation, 40 for test and the rest for training: 468,574 / 39,240 /
 78,761. The paper trains for 15,000 steps with 32 images per domain. `dg` (leave one domain out) splits the images anew.
 The reference published no split file for this set; counts are known per domain only, not per pair.
 
-How to get it: 18 GB from Boston University, or a copy on Hugging Face. Sizes and checksums are those published by
-TensorFlow Datasets.
+How to get it: 18 GB from Boston University or Hugging Face; sizes and checksums as published by TensorFlow Datasets.
 """
 
 from functools import partial

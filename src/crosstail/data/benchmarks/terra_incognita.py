@@ -1,27 +1,24 @@
 """Terra Incognita, animals in camera traps at four locations: `terra_incognita`.
 
-What it is: photographs that motion-triggered cameras in the Southwest of the United States took. The domains are four
-camera locations, the classes nine animals and "empty". The cameras are fixed, so the background reveals the location,
-and each location has its own animals: one camera saw 4,485 opossums and 3 birds.
+What it is: photographs by motion-triggered cameras in the Southwest of the United States. The domains are four camera
+locations, the classes nine animals and "empty". The cameras are fixed, so the background reveals the location, and each
+location has its own animals: one camera saw 4,485 opossums and 3 birds.
 
 Releases: the labels were corrected. With those of January 2021 (caltech_images_20210113.json) the four locations have
-24,330 images; the paper's split file and its 23,269 / 353 / 708 refer to these, and so does this sheet. With the older
-labels (eccv_18_annotations.tar.gz) they have 24,788, the number that DomainBed and the paper's text give.
-`crosstail data --check` says which release you have; both load, but the paper's split file only fits the first. Four
-photographs show two kinds of animal and are in the folders of both.
+24,330 images, to which the paper's split file and this sheet refer. With the older labels (eccv_18_annotations.tar.gz)
+they have 24,788, the number that DomainBed and the paper's text give. `crosstail data --check` says which release you
+have; both load, but the paper's split file only fits the first. Four photographs show two animals and are in both
+folders.
 
 Splits: under `mdlt` each pair has 10 images for validation, 20 for test and the rest for training. Eight pairs have
-fewer than 30 images and none for training. Few-shot means up to 25 here. `dg` (leave one domain out) splits the images
-anew.
+fewer than 30 images and none for training. Few-shot means up to 25 here. `dg` (leave one domain out) splits anew.
 
-How to get it: images and labels from LILA, on three clouds. The sizes are those that a public project recorded; no
-checksum is published. To use the older labels, put eccv_18_annotations.tar.gz into the folder by hand.
-`crosstail data terra_incognita --download`, or `prepare(root)`, picks 4 of the 20 locations and 10 of the classes, as
-links in folders by location and class.
+How to get it: images and labels from LILA (no checksums are published). To use the older labels, put
+eccv_18_annotations.tar.gz into the folder by hand. `crosstail data terra_incognita --download`, or `prepare(root)`,
+links the images into folders by location and class.
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from functools import partial
@@ -68,12 +65,7 @@ SHEET = DataSheet(
             "with the labels of caltech_images_20210113.json",
         ),
     ),
-    aliases={
-        "location_100": ("L100", "100"),
-        "location_38": ("L38", "38"),
-        "location_43": ("L43", "43"),
-        "location_46": ("L46", "46"),
-    },
+    aliases={f"location_{n}": (f"L{n}", n) for n in ("100", "38", "43", "46")},
     archives=(
         Archive(
             file="eccv_18_all_images_sm.tar.gz",
@@ -116,15 +108,13 @@ def prepare(root: Path) -> int:
             f"{root / min(others)}: is not in {found[0].relative_to(root)} ({len(others):,} such images); delete the "
             f"folders {', '.join(SHEET.domains)}, which were made with other labels, and start again"
         )
-    for path in wanted:
+    for path in [path for path in wanted if not (root / path).exists()]:
         image, target = root / IMAGES / path.name, root / path
-        if target.exists():
-            continue
         if not image.is_file():
             raise FileNotFoundError(f"{image}: is not there, but the labels name it; is {IMAGES} unpacked whole?")
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            os.link(image, target)
+            target.hardlink_to(image)
         except OSError:
             shutil.copyfile(image, target)
     return len(wanted)
@@ -133,10 +123,9 @@ def prepare(root: Path) -> int:
 def _placed(labels: dict[str, list[dict[str, Any]]]) -> Iterator[Path]:
     """Target of each image, location / class / name, for the locations and classes of the sheet."""
     classes = {category["id"]: category["name"] for category in labels["categories"]}
-    images = {
-        image["id"]: (f"location_{image['location']}", Path(image["file_name"]).name) for image in labels["images"]
-    }
+    images = {image["id"]: image for image in labels["images"]}
     for label in labels["annotations"]:
-        place, name = images.get(label["image_id"], ("", ""))
-        if place in SHEET.domains and classes[label["category_id"]] in SHEET.classes:
-            yield Path(place, classes[label["category_id"]], name)
+        image, kind = images.get(label["image_id"], {}), classes[label["category_id"]]
+        place = f"location_{image.get('location')}"
+        if place in SHEET.domains and kind in SHEET.classes:
+            yield Path(place, kind, Path(image["file_name"]).name)

@@ -77,8 +77,8 @@ class Augment:
 
     def crop(self, image: Pixels, draws: Draws, i: int) -> Pixels:
         """Crop sample i, resize the crop, and flip it if drawn so."""
-        size = image.shape[:2]
-        top, left, height, width = crop_box(*size, draws.area[i], draws.ratio[i], draws.place[i], self.ratio)
+        h, w = image.shape[:2]
+        top, left, height, width = crop_box(h, w, draws.area[i], draws.ratio[i], draws.place[i], self.ratio)
         view = resize(image[top : top + height, left : left + width], self.resolution)
         return view[:, ::-1] if draws.flip[i] else view
 
@@ -109,14 +109,7 @@ class Augment:
 def crop_box(
     height: int, width: int, area: Doubles, ratio: Doubles, place: Doubles, limits: tuple[float, float]
 ) -> tuple[int, int, int, int]:
-    """Top, left, height and width of the first drawn crop that fits, or else of the largest central one.
-
-    >>> half, one = np.array([0.5]), np.array([1.0])
-    >>> crop_box(100, 200, half, one, np.array([0.0, 0.99]), (3 / 4, 4 / 3))
-    (0, 99, 100, 100)
-    >>> crop_box(100, 1000, half, one, np.array([0.0, 0.99]), (3 / 4, 4 / 3))
-    (0, 433, 100, 133)
-    """
+    """Top, left, height and width of the first drawn crop that fits, or else of the largest central one."""
     wide = np.rint(np.sqrt(height * width * area * ratio)).astype(np.int64)
     high = np.rint(np.sqrt(height * width * area / ratio)).astype(np.int64)
     fits = np.flatnonzero((wide > 0) & (wide <= width) & (high > 0) & (high <= height))

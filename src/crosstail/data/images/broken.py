@@ -1,10 +1,9 @@
 """Finding the images that cannot be decoded."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
-from typing import Any
+from functools import partial
 
 from crosstail.cache import cache_folder, write_atomically
 from crosstail.data.images.decode import BrokenImage, read_image
@@ -24,11 +23,12 @@ def check_images(files: ImageFiles, progress: Callable[[int, int], None] | None 
         pass
     found: list[tuple[str, str]] = []
     with ThreadPoolExecutor(files.workers, "crosstail-check") as pool:
-        for done, problem in enumerate(_in_order(pool, lambda i: _problem(files, i), len(files)), 1):
-            if problem:
-                found.append((files.paths(done - 1)[0], problem))
-            if progress and (done % 256 == 0 or done == len(files)):
-                progress(done, len(files))
+        for start in range(0, len(files), 256):  # a part at a time: half a million futures would take memory
+            rows = range(start, min(start + 256, len(files)))
+            problems = zip(files.paths(list(rows)), pool.map(partial(_problem, files), rows), strict=True)
+            found += [(path, problem) for path, problem in problems if problem]
+            if progress:
+                progress(rows.stop, len(files))
     write_atomically(path, lambda file: file.write_text(json.dumps(found), encoding="utf-8"))
     return found
 
@@ -40,10 +40,3 @@ def _problem(files: ImageFiles, i: int) -> str | None:
     except BrokenImage as error:
         return error.problem
     return None
-
-
-def _in_order(pool: ThreadPoolExecutor, function: Callable[[int], Any], count: int) -> Iterator[Any]:
-    """Like pool.map, but without half a million futures at once."""
-    numbers = iter(range(count))
-    while block := list(islice(numbers, 4096)):
-        yield from pool.map(function, block)

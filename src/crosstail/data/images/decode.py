@@ -56,7 +56,7 @@ def read_image(source: Path | str | bytes, *, at_least: int | None = None, name:
                 raise _too_large(name, f"has {image.width * image.height / 1e6:.0f} megapixels")
             if image.format != "PNG":
                 return _decode(image, at_least, name)
-            # Pillow silently decodes a damaged PNG to wrong or missing pixels: its checksums tell.
+            # Pillow silently decodes a damaged PNG to wrong or missing pixels, so check its checksums.
             image.verify()
         with _open(stream) as image:  # verify() leaves an image unusable
             return _decode(image, at_least, name)
@@ -152,11 +152,7 @@ def _centre(pixels: Pixels, height: int, width: int) -> Pixels:
 
 
 def resize(pixels: Pixels, size: int) -> Pixels:
-    """Resize an image (H, W, 3) to (size, size, 3): bilinear, with antialiasing when it shrinks.
-
-    >>> resize(np.full((5, 9, 3), 7, np.uint8), 4).shape
-    (4, 4, 3)
-    """
+    """Resize an image (H, W, 3) to (size, size, 3): bilinear, with antialiasing when it shrinks."""
     # A contiguous channels-last copy takes torch's vectorised 8-bit path, four times as fast as Pillow and
     # single-threaded. It also keeps read-only memory away from torch.
     image = torch.from_numpy(np.array(pixels, order="C"))[None].permute(0, 3, 1, 2)  # (1, 3, H, W)
@@ -166,11 +162,7 @@ def resize(pixels: Pixels, size: int) -> Pixels:
 
 
 def base_size(resolution: int) -> int:
-    """The shorter side to which an image is reduced before any view of it is taken: 8/7 of the resolution.
-
-    >>> base_size(224)
-    256
-    """
+    """The shorter side to which an image is reduced before any view of it is taken, such as 256 for 224."""
     return -(-resolution * 8 // 7)
 
 

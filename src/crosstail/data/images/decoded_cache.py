@@ -10,6 +10,7 @@ import os
 import shutil
 import threading
 import weakref
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,7 @@ class DecodedCache:
     """Pixels of the images of one index, up to `max_bytes`; images beyond that are not cached."""
 
     def __init__(self, folder: Path, num_images: int, *, max_bytes: int = 8 * GIB) -> None:
-        self.folder = folder
-        self.num_images = num_images
-        self.max_bytes = max_bytes
-        self._open()
-
-    def _open(self) -> None:
+        self.folder, self.num_images, self.max_bytes = folder, num_images, max_bytes
         self._lock = threading.Lock()
         self._mapped: Pixels = np.zeros(0, np.uint8)
         self._table: Any = None
@@ -54,12 +50,8 @@ class DecodedCache:
         except OSError:  # a read-only disk: nothing is cached
             self._table = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"folder": self.folder, "num_images": self.num_images, "max_bytes": self.max_bytes}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._open()
+    def __reduce__(self) -> tuple[Any, ...]:  # another process opens the files again
+        return partial(DecodedCache, max_bytes=self.max_bytes), (self.folder, self.num_images)
 
     def close(self) -> None:
         """Close the files; from then on nothing is found or cached."""

@@ -7,17 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from crosstail.data.images.files import file_state
+
 Name = TypeVar("Name", bound=Hashable)
 
 CHUNK = 256  # files hashed between progress reports
 
 
 def equal(keyed: Iterable[tuple[Name, Hashable]]) -> list[list[Name]]:
-    """Groups of two or more names with the same key.
-
-    >>> equal([(0, "a"), (1, "b"), (2, "a")])
-    [[0, 2]]
-    """
+    """Groups of two or more names with the same key."""
     names: dict[Hashable, list[Name]] = defaultdict(list)
     for name, key in keyed:
         names[key].append(name)
@@ -28,7 +26,7 @@ def equal_files(
     paths: Mapping[Name, Path], progress: Callable[[str, int, int], None] | None = None
 ) -> list[list[Name]]:
     """Groups of files with the same content; only files of the same size are read."""
-    same_size = equal((name, _size(path)) for name, path in paths.items())
+    same_size = equal((name, file_state(str(path))[0]) for name, path in paths.items())
     names = [name for group in same_size for name in group]
     found: list[tuple[Name, Hashable]] = []
     with ThreadPoolExecutor(4) as pool:
@@ -38,13 +36,6 @@ def equal_files(
             if progress:
                 progress("comparing files of the same size", len(found), len(names))
     return equal(found)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
 
 
 def _content(path: Path) -> bytes | None:

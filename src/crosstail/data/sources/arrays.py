@@ -40,7 +40,7 @@ def load_arrays(path: Path, *, seed: int = 0) -> DomainDataset:
 def save_arrays(dataset: DomainDataset, path: Path) -> None:
     """Write a data set atomically as an .npz file for `load_arrays`."""
     assert isinstance(dataset.x, np.ndarray)
-    names = {"domains": np.array(dataset.domains), "classes": np.array(dataset.classes)}
+    names: dict[str, Any] = {"domains": np.array(dataset.domains), "classes": np.array(dataset.classes)}
     partial = path.with_name(f".{path.stem}.{os.getpid()}.npz")
     try:
         np.savez(partial, x=dataset.x, y=dataset.y, domain=dataset.domain, split=dataset.split, **names)

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.images import ImageFiles, check_images
+from crosstail.data.images.broken import check_images
+from crosstail.data.images.files import ImageFiles
 from crosstail.data.splits.paper import paper_split
 
 
@@ -37,10 +38,8 @@ def as_dataset(
 
 def without_broken(dataset: DomainDataset) -> DomainDataset:
     """Leave out the images that cannot be decoded, and name each of them in a note."""
-    broken = dict(check_images(dataset.x)) if isinstance(dataset.x, ImageFiles) else {}
-    if not broken:
+    if not isinstance(dataset.x, ImageFiles) or not (broken := dict(check_images(dataset.x))):
         return dataset
-    assert isinstance(dataset.x, ImageFiles)
     if len(broken) == len(dataset):
         path, problem = next(iter(broken.items()))
         raise ValueError(f"{dataset.name}: none of its {len(broken)} images can be read; the first, {path}, {problem}")

@@ -164,10 +164,6 @@ class _Scan:
 
 
 def _several(names: Sequence[str], what: str) -> str:
-    """The number of names, and the first three.
-
-    >>> _several(["a", "b", "c", "d"], "files"), _several(["a"], "classes")
-    ('4 files (a, b, c, …)', '1 class (a)')
-    """
+    """The number of names, and the first three: 4 files (a, b, c, …)."""
     what = what if len(names) > 1 else {"classes": "class"}.get(what, what[:-1])
     return f"{len(names)} {what} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"

@@ -64,13 +64,12 @@ class Manifest:
             differs = np.flatnonzero(same[name].astype(str).to_numpy() != same.loc[first, name].astype(str).to_numpy())
             if len(differs):
                 row = same.index[differs[0]]
-                raise ValueError(
-                    f"{self.file}: {_at(self.file, row)} has the {self.key} {_shown(same.loc[row, self.key])} of "
-                    f"{_at(self.file, first[row])} again, with another {name}; leave one of them out"
-                )
+                sample = f"the {self.key} {str(same.loc[row, self.key])!r} of {_at(self.file, first[row])}"
+                found = f"{_at(self.file, row)} has {sample} again, with another {name}"
+                raise ValueError(f"{self.file}: {found}; leave one of them out")
         row, count = int(again.to_numpy().argmax()), int(again.sum())
-        what = f"{count} duplicate row{'s' if count > 1 else ''}"
-        note = f"left out: {what} (first {self.at(row)}, {_shown(self.table[self.key].iloc[row])})"
+        where = f"first {self.at(row)}, {str(self.table[self.key].iloc[row])!r}"
+        note = f"left out: {count} duplicate row{'s' if count > 1 else ''} ({where})"
         return replace(self, table=self.table[~again], notes=(*self.notes, note))
 
 
@@ -84,16 +83,15 @@ def read_manifest(file: Path, columns: Mapping[str, str] | None = None) -> Manif
     found: dict[str, Any] = {key: (_text if key == "path" else _row_numbers)(file, key, table[key])}
     found |= {name: _names(file, name, table[name], notes) for name in ("domain", "label")}
     if "split" in table.column_names:
-        found["split"] = _splits(file, table["split"])
+        found["split"] = _splits(file, "split", table["split"])
     return Manifest(file, pd.DataFrame(found), tuple(notes)).without_duplicates()
 
 
-def read_split(path: str | Path) -> pd.DataFrame:
-    """The columns domain, label, path and split of a split file as text; the images need not exist."""
+def read_split(path: str | Path, columns: tuple[str, ...] = ("domain", "label", "path", "split")) -> pd.DataFrame:
+    """These columns of a split file as text; the images need not exist."""
     file = Path(path)
-    table = _read(file, None, required=("domain", "label", "path", "split"))
-    columns = {name: _text(file, name, table[name]) for name in ("domain", "label", "path")}
-    return pd.DataFrame(columns | {"split": _splits(file, table["split"])})
+    table = _read(file, None, required=columns)
+    return pd.DataFrame({name: (_splits if name == "split" else _text)(file, name, table[name]) for name in columns})
 
 
 def columns_of(
@@ -145,9 +143,8 @@ def _read(file: Path, columns: Mapping[str, str] | None, required: tuple[str, ..
         table = _table_of(file, lambda: parquet.read_table(file, columns=names))
     else:
         # All columns as text: "NA", "1e3" and "007" are names like any other.
-        options = csv.ConvertOptions(
-            include_columns=names, column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
-        )
+        text = dict.fromkeys(names, pa.string())
+        options = csv.ConvertOptions(include_columns=names, column_types=text, strings_can_be_null=False)
         table = _table_of(file, lambda: csv.read_csv(file, convert_options=options))
     return table.select(names).rename_columns(list(chosen))
 
@@ -178,14 +175,8 @@ def _verify(file: Path) -> None:
         return
     expected = beside.read_text(encoding="utf-8").split(maxsplit=1)[:1]
     if expected != [hashlib.sha256(file.read_bytes()).hexdigest()]:
-        raise ValueError(
-            f"{file}: was changed since it was saved: its checksum is not that in {beside.name}. "
-            f"Remove {beside.name} if the change is intended"
-        )
-
-
-def _shown(sample: Any) -> str:
-    return repr(sample) if isinstance(sample, str) else str(sample)
+        changed = f"was changed since it was saved: its checksum is not that in {beside.name}"
+        raise ValueError(f"{file}: {changed}. Remove {beside.name} if the change is intended")
 
 
 def _at(file: Path, row: int) -> str:
@@ -217,10 +208,8 @@ def _names(file: Path, name: str, column: Any, notes: list[str]) -> pd.Categoric
     for one in names:
         value = _number(one)
         if value is not None and numbers.setdefault(value, one) != one:
-            raise ValueError(
-                f"{file}: {_at(file, int((text == one).to_numpy().argmax()))} has the {name} {one!r}, elsewhere it is "
-                f"{numbers[value]!r}: write a number in one way"
-            )
+            found = f"{_at(file, int((text == one).to_numpy().argmax()))} has the {name} {one!r}"
+            raise ValueError(f"{file}: {found}, elsewhere it is {numbers[value]!r}: write a number in one way")
     if numbers and len(numbers) < len(names):
         number, word = next(iter(numbers.values())), next(one for one in names if _number(one) is None)
         notes.append(f"the column {name!r} mixes numbers and words ({number}, {word}); all are used as names")
@@ -231,16 +220,13 @@ def _number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]*)?", text) else None
 
 
-def _splits(file: Path, column: Any) -> "pd.Series[Any]":
-    text = _text(file, "split", column)
+def _splits(file: Path, name: str, column: Any) -> "pd.Series[Any]":
+    text = _text(file, name, column)
     split = text.str.lower().map(SPLIT_NAMES)
     if split.isna().any():
         row = int(split.isna().to_numpy().argmax())
-        others = [name for name, ours in SPLIT_NAMES.items() if name != ours]
-        raise ValueError(
-            f"{file}: {_at(file, row)} has the split {text[row]!r}, expected train, val or test "
-            f"(or {', '.join(others)})"
-        )
+        found = f"{_at(file, row)} has the {name} {text[row]!r}"
+        raise ValueError(f"{file}: {found}, expected {', '.join(SPLIT_NAMES)}")
     return split
 
 

@@ -1,6 +1,6 @@
 """What a split cannot teach: classes and domains without training samples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,26 +19,18 @@ def with_gaps_noted(dataset: DomainDataset, unseen: str | None = None) -> Domain
     return replace(dataset, notes=(*dataset.source_notes, *gaps), gaps=gaps)
 
 
-def _gaps(dataset: DomainDataset, unseen: str | None) -> list[str]:
-    gaps = []
+def _gaps(dataset: DomainDataset, unseen: str | None) -> Iterator[str]:
     if dataset.num_domains == 1:
-        gaps.append(
-            f"there is one domain ({dataset.domains[0]}): nothing is learned across domains, and BoDA's term is zero"
-        )
+        only = dataset.domains[0]
+        yield f"there is one domain ({only}): nothing is learned across domains, and BoDA's term is zero"
     train = dataset.counts("train")
     if not train.sum():
-        return [*gaps, "there are no training samples: it can be evaluated on, not trained on"]
-    untrained = [dataset.classes[c] for c in np.flatnonzero(train.sum(axis=0) == 0)]
-    if untrained:
-        gaps.append(f"no training samples in any domain, so it cannot be learned: {_listed(untrained)}")
-    empty = [dataset.domains[d] for d in np.flatnonzero(train.sum(axis=1) == 0) if dataset.domains[d] != unseen]
-    if empty:
-        gaps.append(f"no training samples in the domain {_listed(empty)}")
-    lone = [dataset.domains[d] for d in np.flatnonzero((train > 0).sum(axis=1) == 1)]
-    if lone:
-        gaps.append(f"training samples of one class only in the domain {_listed(lone)}")
-    return gaps
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        yield "there are no training samples: it can be evaluated on, not trained on"
+        return
+    for lacking, names, message in (
+        (train.sum(axis=0) == 0, dataset.classes, "no training samples in any domain, so it cannot be learned:"),
+        (train.sum(axis=1) == 0, dataset.domains, "no training samples in the domain"),
+        ((train > 0).sum(axis=1) == 1, dataset.domains, "training samples of one class only in the domain"),
+    ):
+        if found := [names[i] for i in np.flatnonzero(lacking) if names[i] != unseen]:
+            yield f"{message} {', '.join(found[:8])}" + (f" and {len(found) - 8} more" if len(found) > 8 else "")

@@ -41,23 +41,19 @@ class LabelProfile:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"label profile {self.kind!r} is none of {', '.join(KINDS)}; an example is 'forward:50'")
+        profile = f"label profile {self.kind!r}"
         if not (isfinite(self.factor) and self.factor >= 1):
-            raise ValueError(
-                f"label profile {self.kind!r} has the factor {self.factor:g}, expected a number from 1 up, "
-                f"as in '{self.kind}:50'"
-            )
+            example = f"as in '{self.kind}:50'"
+            raise ValueError(f"{profile} has the factor {self.factor:g}, expected a number from 1 up, {example}")
         if self.kind == "uniform" and self.factor != 1:
-            raise ValueError(f"label profile 'uniform' takes no factor but has {self.factor:g}; write 'uniform'")
+            raise ValueError(f"{profile} takes no factor but has {self.factor:g}; write 'uniform'")
         for name in self.excluded:
             if not name or name != name.strip() or "," in name:
-                raise ValueError(
-                    f"label profile {self.kind!r} leaves out {name!r}, expected names or indices of classes "
-                    f"with commas between them, as in 'forward:50!7,9'"
-                )
+                expected = "names or indices of classes with commas between them, as in 'forward:50!7,9'"
+                raise ValueError(f"{profile} leaves out {name!r}, expected {expected}")
 
     @classmethod
     def parse(cls, text: str) -> "LabelProfile":
-        """Read the text form."""
         shape, mark, names = text.strip().partition("!")
         kind, colon, number = shape.strip().partition(":")
         excluded = tuple(name.strip() for name in names.split(",")) if mark else ()
@@ -66,9 +62,8 @@ class LabelProfile:
         try:
             factor = float(number) if colon else 1.0
         except ValueError:
-            raise ValueError(
-                f"label profile {text!r} has the factor {number!r}, expected a number from 1 up, as in '{kind}:50'"
-            ) from None
+            expected = f"a number from 1 up, as in '{kind}:50'"
+            raise ValueError(f"label profile {text!r} has the factor {number!r}, expected {expected}") from None
         return cls(kind, factor, excluded)
 
     def __str__(self) -> str:
@@ -79,7 +74,11 @@ class LabelProfile:
     def counts(self, available: ArrayLike, classes: Sequence[str] = ()) -> NDArray[np.int64]:
         """Samples to keep of each class (C,), of those available (C,)."""
         there = np.asarray(available, np.int64)
-        share = self._share(np.arange(len(there)))
+        c = np.arange(len(there))
+        if self.kind == "step":
+            share = np.where(c < len(c) / 2, 1.0, 1 / self.factor)
+        else:  # uniform: the factor is 1
+            share = self.factor ** (-(c[::-1] if self.kind == "backward" else c) / max(len(c) - 1, 1))
         # Rounding down gives the 4,956 training samples of the paper's smallest Digits-MLT. The epsilon is for products
         # such as 57 · 57^-1 that may fall just below an integer.
         wanted = np.floor(there.max(initial=0) * share + 1e-9).astype(np.int64)
@@ -87,22 +86,13 @@ class LabelProfile:
         kept[self._excluded_indices(len(there), classes)] = 0
         return kept
 
-    def _share(self, c: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The fraction of n that each class (C,) keeps."""
-        if self.kind == "step":
-            return np.where(c < len(c) / 2, 1.0, 1 / self.factor)
-        rank = c[::-1] if self.kind == "backward" else c
-        return np.asarray(self.factor ** (-rank / max(len(c) - 1, 1)))  # uniform: the factor is 1
-
     def _excluded_indices(self, num_classes: int, classes: Sequence[str]) -> list[int]:
         index = {str(c): c for c in range(num_classes)} | {name: c for c, name in enumerate(classes)}
         for name in self.excluded:
             if name not in index:
-                known = ", ".join(list(classes)[:12]) + (", …" if len(classes) > 12 else "")
-                raise ValueError(
-                    f"label profile '{self}' leaves out the class {name!r}, expected an index from 0 to "
-                    f"{num_classes - 1}" + (f" or one of {known}" if classes else "")
-                )
+                known = f" or one of {', '.join(classes[:12])}{', …' if len(classes) > 12 else ''}" if classes else ""
+                expected = f"an index from 0 to {num_classes - 1}{known}"
+                raise ValueError(f"label profile '{self}' leaves out the class {name!r}, expected {expected}")
         return [index[name] for name in self.excluded]
 
 
@@ -115,10 +105,8 @@ def apply_labels(dataset: DomainDataset, profiles: Sequence[str] | None, seed: i
         return dataset
     texts = [profiles] if isinstance(profiles, str) else list(profiles)
     if len(texts) not in (1, dataset.num_domains):
-        raise ValueError(
-            f"{dataset.name}: {len(texts)} label profiles for {dataset.num_domains} domains "
-            f"({', '.join(dataset.domains)}), expected one for all or one for each"
-        )
+        domains = f"{dataset.num_domains} domains ({', '.join(dataset.domains)})"
+        raise ValueError(f"{dataset.name}: {len(texts)} label profiles for {domains}, expected one for all or for each")
     parsed = [LabelProfile.parse(text) for text in texts] * (dataset.num_domains if len(texts) == 1 else 1)
     available = dataset.counts("train")
     kept = np.stack([profile.counts(n, dataset.classes) for profile, n in zip(parsed, available, strict=True)])

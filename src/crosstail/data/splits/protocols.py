@@ -13,16 +13,12 @@ from crosstail.data.splits.label_profiles import apply_labels
 def split_by_protocol(
     dataset: DomainDataset, protocol: str, *, unseen: str | None, labels: Sequence[str] | None, seed: int
 ) -> DomainDataset:
-    """Split a data set by `mdlt` or `dg`, then thin out its training part by label profiles."""
-    split = leave_one_domain_out(dataset, unseen, seed) if protocol == "dg" else all_domains(dataset, unseen)
-    return with_gaps_noted(apply_labels(split, labels, seed), unseen)
-
-
-def all_domains(dataset: DomainDataset, unseen: str | None) -> DomainDataset:
-    """Multi-domain long-tailed recognition (mdlt): the data set's own split; every pair is tested."""
-    if unseen is not None:
+    """Split a data set by `mdlt` (its own split) or `dg`, then thin out its training part by label profiles."""
+    if protocol == "dg":
+        dataset = leave_one_domain_out(dataset, unseen, seed)
+    elif unseen is not None:
         raise ValueError(f"the protocol mdlt trains on all domains: leave --unseen {unseen} out, or use --protocol dg")
-    return dataset
+    return with_gaps_noted(apply_labels(dataset, labels, seed), unseen)
 
 
 def leave_one_domain_out(dataset: DomainDataset, unseen: str | None, seed: int) -> DomainDataset:
@@ -36,13 +32,10 @@ def leave_one_domain_out(dataset: DomainDataset, unseen: str | None, seed: int) 
         raise ValueError(f"--unseen is {unseen!r}, expected one of the domains of {dataset.name}: {names}")
     if dataset.num_domains < 2:
         raise ValueError(f"{dataset.name} has one domain: leaving it out would leave nothing to train on")
-    left_out = dataset.domains.index(unseen)
     parts = np.full(len(dataset), "test", dtype="<U5")
-    for d in range(dataset.num_domains):
-        if d == left_out:
-            continue
-        rows = np.random.default_rng([seed, d]).permutation(np.flatnonzero(dataset.domain == d))
-        held_out = len(rows) // 5
-        parts[rows[:held_out]] = "val"
-        parts[rows[held_out:]] = "train"
+    for d, domain in enumerate(dataset.domains):
+        if domain != unseen:
+            rows = np.random.default_rng([seed, d]).permutation(np.flatnonzero(dataset.domain == d))
+            parts[rows] = "train"
+            parts[rows[: len(rows) // 5]] = "val"
     return replace(dataset, split=parts)

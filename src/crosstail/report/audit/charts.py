@@ -77,9 +77,8 @@ def size_chart(audit: Audit) -> Chart:
     counts = base.mark_text(color=INK, fontSize=11, dy=-7).encode(text="pairs:Q")
     rare = len(audit.few_pairs) + len(audit.zero_pairs)
     title = f"{rare:,} of {audit.train.size:,} pairs {has(rare)} at most {audit.few} training samples"
-    return Chart(
-        "sizes", title, base.mark_bar().encode(color=colour) + counts, f"Bars: pairs by training samples. {title}."
-    )
+    bars = base.mark_bar().encode(color=colour)
+    return Chart("sizes", title, bars + counts, f"Bars: pairs by training samples. {title}.")
 
 
 def uniform_chart(audit: Audit) -> Chart:
@@ -121,9 +120,8 @@ def between_chart(audit: Audit) -> Chart | None:
         tooltip=["domain:N", "other:N", tip("bits", ".3f")],
     )
     colour = alt.Color("bits:Q", title="bits", scale=alt.Scale(scheme="purples", domain=[0, top]))
-    drawing: alt.Chart | alt.LayerChart = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour)
-    if not small:
-        drawing += numbers(base, "bits", ".2f", f"datum.bits > {0.6 * top}")
+    cells = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour)
+    drawing = cells if small else cells + numbers(base, "bits", ".2f", f"datum.bits > {0.6 * top}")
     both, chance = " and ".join(audit.domains[i] for i in far), f"{d.chance_mismatch:.2f} expected by chance"
     title = f"{both} differ by {d.between[far]:.2f} bits, {chance}"
     if len(there) > 2:

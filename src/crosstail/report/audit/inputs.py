@@ -147,7 +147,7 @@ def _is_blank(image: NDArray[np.uint8]) -> bool:
 def _stack(found: Sequence[_Read]) -> NDArray[np.uint8]:
     black = np.zeros((THUMBNAIL, THUMBNAIL), np.uint8)
     images = [black if image.thumbnail is None else image.thumbnail for image in found]
-    return np.array(images).reshape(-1, THUMBNAIL, THUMBNAIL)
+    return np.array(images, np.uint8).reshape(-1, THUMBNAIL, THUMBNAIL)
 
 
 def _inputs(found: Sequence[_Read], names: Sequence[str], domain: NDArray[np.int64], num_domains: int) -> ImageInputs:

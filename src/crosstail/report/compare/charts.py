@@ -9,7 +9,7 @@ import pandas as pd
 
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group
-from crosstail.report.charts import INK, PALETTE, colours, names, numbers, tip
+from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, search, tip
 from crosstail.report.compare.tables import MethodRun, of_metric
 from crosstail.report.document.model import Chart
 from crosstail.report.run.trace import MEANING
@@ -42,17 +42,13 @@ def counts_chart(name: str, run: MethodRun) -> Chart:
     if not labelled:
         classes = list(table.groupby("class")["count"].sum().sort_values(ascending=False, kind="stable").index)
     axis = alt.Axis(labels=labelled, ticks=False, labelLimit=80, labelAngle=angle(classes))
-    drawing = (
-        alt.Chart(table, width=max(150, min(12 * len(classes), 300)), height=120)
-        .mark_bar()
-        .encode(
-            x=alt.X("class:N", title="class" + ", from common to rare" * (not labelled), sort=classes, axis=axis),
-            y=alt.Y("count:Q", title="training samples"),
-            color=colours("shot", dict(zip(SHOTS, [*PALETTE[:3], PALETTE[5]], strict=True)), "shots", orient="top"),
-            tooltip=["domain:N", "class:N", "count:Q", "shot:N"],
-        )
-        .facet(facet=alt.Facet("domain:N", title=None, sort=list(dict.fromkeys(table["domain"]))), columns=3)
-    )
+    base = alt.Chart(table, width=max(150, min(12 * len(classes), 300)), height=120).mark_bar()
+    drawing = base.encode(
+        x=alt.X("class:N", title="class" + ", from common to rare" * (not labelled), sort=classes, axis=axis),
+        y=alt.Y("count:Q", title="training samples"),
+        color=colours("shot", dict(zip(SHOTS, [*PALETTE[:3], PALETTE[5]], strict=True)), "shots", orient="top"),
+        tooltip=["domain:N", "class:N", "count:Q", "shot:N"],
+    ).facet(facet=alt.Facet("domain:N", title=None, sort=list(dict.fromkeys(table["domain"]))), columns=3)
     known = table["count"][table["count"] > 0]
     low, high, empty = known.min(), known.max(), len(table) - len(known)
     each = f"pairs have {low:,} to {high:,}" if low < high else f"each pair has {low:,}"
@@ -112,24 +108,18 @@ def _gain_heat_map(base: alt.Chart, table: pd.DataFrame, reach: float) -> alt.La
 
 def _gain_points(base: alt.Chart, table: pd.DataFrame) -> alt.LayerChart:
     """Too many pairs for cells: one mark each, to search and to zoom."""
-    search = alt.param(name="find", value="", bind=alt.binding(input="search", name="find "))
-    match = f"indexof(lower(datum['class'] + ' ' + datum['domain']), lower({search.name})) >= 0"
+    field, match = search("find")
     scale = alt.Scale(type="log", nice=False, padding=10)
-    domains = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(dict.fromkeys(table["domain"]))}
-    marks = (
-        base.transform_calculate(samples="max(datum.count, 0.5)")
-        .mark_point(filled=True, size=40)
-        .encode(
-            x=alt.X("samples:Q", title="training samples (none at the left)", scale=scale),
-            y=alt.Y("gain:Q", title="gain, points"),
-            color=colours("domain", domains, "domain", orient="top", columns=3),
-            opacity=alt.condition(match, alt.value(0.7), alt.value(0.03)),
-        )
-        .add_params(search)
-        .interactive()
+    domains = palette(dict.fromkeys(table["domain"]))
+    base = base.transform_calculate(samples="max(datum.count, 0.5)").mark_point(filled=True, size=40)
+    marks = base.encode(
+        x=alt.X("samples:Q", title="training samples (none at the left)", scale=scale),
+        y=alt.Y("gain:Q", title="gain, points"),
+        color=colours("domain", domains, "domain", orient="top", columns=3),
+        opacity=alt.condition(match, alt.value(0.7), alt.value(0.03)),
     )
     zero = alt.Chart(pd.DataFrame({"y": [0]})).mark_rule(color=INK).encode(y="y:Q")
-    return (zero + marks).properties(width="container", height=360)
+    return (zero + marks.add_params(field).interactive()).properties(width="container", height=360)
 
 
 def separation_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str]) -> Chart:
@@ -162,18 +152,14 @@ def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart:
     long = means.reset_index().melt("method", var_name="statistic", value_name="distance")
     ratio = means["α"] / means["γ"]
     order = list(ratio.sort_values().index)
-    drawing = (
-        alt.Chart(long, width="container", height=20 * len(means))
-        .mark_point(filled=True, size=90, opacity=0.9)
-        .encode(
-            x=alt.X("distance:Q", title="mean distance in feature space"),
-            y=alt.Y("method:N", title=None, sort=order, axis=alt.Axis(labelLimit=150)),
-            color=colour("statistic", ["α", "β", "γ"]),
-            shape=alt.Shape(
-                "statistic:N", title=None, scale=alt.Scale(domain=["α", "β", "γ"]), legend=alt.Legend(**LEGEND)
-            ),
-            tooltip=["method:N", "statistic:N", tip("distance", ".2f")],
-        )
+    symbols = alt.Scale(domain=["α", "β", "γ"])
+    base = alt.Chart(long, width="container", height=20 * len(means)).mark_point(filled=True, size=90, opacity=0.9)
+    drawing = base.encode(
+        x=alt.X("distance:Q", title="mean distance in feature space"),
+        y=alt.Y("method:N", title=None, sort=order, axis=alt.Axis(labelLimit=150)),
+        color=colour("statistic", ["α", "β", "γ"]),
+        shape=alt.Shape("statistic:N", title=None, scale=symbols, legend=alt.Legend(**LEGEND)),
+        tooltip=["method:N", "statistic:N", tip("distance", ".2f")],
     )
     title = f"{data}: {order[0]} has the same class closest together across domains (α / γ {ratio[order[0]]:.2f})"
     return Chart(name, title, drawing, "Dots: α, β and γ per method", MEANING)
@@ -186,5 +172,4 @@ def angle(names: Iterable[str]) -> int:
 
 def colour(field: str, order: Sequence[str]) -> alt.Color:
     """A colour for each name in this order, grey for "others"."""
-    shown = {name: INK if name == "others" else PALETTE[i % len(PALETTE)] for i, name in enumerate(order)}
-    return colours(field, shown, **LEGEND)
+    return colours(field, palette(order), **LEGEND)

@@ -54,17 +54,13 @@ def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str
 
 def trace_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str]) -> Chart:
     """α, β, γ over the steps, one panel each, with a line per method."""
-    drawing = (
-        alt.Chart(table, width=240, height=200)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("at:Q", title="step"),
-            y=alt.Y("distance:Q", title="mean distance in feature space"),
-            color=colour("method", [method for method in methods if method in set(table["method"])]),
-            tooltip=["method:N", "at:Q", "statistic:N", tip("distance", ".2f")],
-        )
-        .facet(facet=alt.Facet("statistic:N", title=None, sort=list(STATISTICS.values())), columns=3)
-    )
+    base = alt.Chart(table, width=240, height=200).mark_line(point=True)
+    drawing = base.encode(
+        x=alt.X("at:Q", title="step"),
+        y=alt.Y("distance:Q", title="mean distance in feature space"),
+        color=colour("method", [method for method in methods if method in set(table["method"])]),
+        tooltip=["method:N", "at:Q", "statistic:N", tip("distance", ".2f")],
+    ).facet(facet=alt.Facet("statistic:N", title=None, sort=list(STATISTICS.values())), columns=3)
     last = table.sort_values("at").groupby(["method", "statistic"])["distance"].last().unstack()
     title = f"{data}: distances between pairs during training"
     if {"α", "γ"} <= set(last):

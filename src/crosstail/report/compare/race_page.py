@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import altair as alt
 import pandas as pd
@@ -15,7 +14,6 @@ from crosstail.report.document.model import Block, Chart, Code, Document, Headin
 from crosstail.report.wording import interval, number
 from crosstail.sweep.race import RaceResult, Standing
 
-Width = int | Literal["container"]
 # Colour-blind readers can tell these colours apart; small families share two of them.
 MARKS = {
     "vanilla": (PALETTE[5], "circle"),
@@ -64,12 +62,12 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
     )
 
 
-def board_chart(table: pd.DataFrame, width: Width = "container") -> alt.LayerChart:
+def board_chart(table: pd.DataFrame) -> alt.LayerChart:
     """Test accuracy with its interval, best on validation at the top; a grey tick is the validation accuracy.
 
     Methods behind the first by more than the noise are faint.
     """
-    base = _base(table, table, width)
+    base = _base(table, table)
     scale = alt.Scale(zero=False, nice=False, padding=8)
     intervals = base.mark_rule(strokeWidth=2).encode(
         x=alt.X("low:Q", title="pair average, %", scale=scale, axis=alt.Axis(tickCount=8)), x2="high:Q"
@@ -78,20 +76,20 @@ def board_chart(table: pd.DataFrame, width: Width = "container") -> alt.LayerCha
     return intervals + validation + _marks(base, table).encode(x="test:Q")
 
 
-def lead_chart(table: pd.DataFrame, width: Width = "container") -> alt.LayerChart:
+def lead_chart(table: pd.DataFrame) -> alt.LayerChart:
     """Lead of the first over each other method on the same test samples; the dashed line marks a tie."""
-    base = _base(table[table["place"] > 1], table, width)
+    base = _base(table[table["place"] > 1], table)
     title = f"points by which {table['method'][0]} is ahead on the test set"
     x = alt.X("lead_low:Q", title=title, scale=alt.Scale(nice=False, padding=8))
     equal = alt.Chart(pd.DataFrame({"equal": [0]})).mark_rule(strokeDash=[4, 4], color=INK).encode(x="equal:Q")
     return equal + base.mark_rule(strokeWidth=2).encode(x=x, x2="lead_high:Q") + _marks(base, table).encode(x="lead:Q")
 
 
-def _base(shown: pd.DataFrame, table: pd.DataFrame, width: Width) -> alt.Chart:
+def _base(shown: pd.DataFrame, table: pd.DataFrame) -> alt.Chart:
     tips = {"validation": "validation, %", "test": "test, %", "low": "95 % interval from", "high": "to"}
     tips |= {"lead": "points by which the first is ahead", "lead_low": "95 % interval from ", "lead_high": "to "}
     families = {family: colour for family, (colour, _) in _families(table).items()}
-    return alt.Chart(shown, width=width, height=alt.Step(22)).encode(
+    return alt.Chart(shown, width="container", height=alt.Step(22)).encode(
         y=names(alt.Y, "method", labelLimit=130, labelOverlap=False),
         color=colours("family", families, orient="bottom", columns=3, labelLimit=0),
         opacity=alt.condition("datum.level", alt.value(1), alt.value(0.35)),
@@ -109,11 +107,10 @@ def _families(table: pd.DataFrame) -> dict[str, tuple[str, str]]:
     return {family: mark for family, mark in MARKS.items() if family in set(table["family"])}
 
 
-def write_page(race: RaceResult, out: Path) -> Path:
+def write_page(race: RaceResult, out: Path) -> None:
     """Write OUT/report.html."""
     title = f"Which method for {Path(race.dataset).name}?"
     html.save(Document(title, list(_blocks(race, out))), out / "report.html")
-    return out / "report.html"
 
 
 def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:

@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.metrics import SHOTS, PairAccuracy, paired_difference
-from crosstail.metrics.views import View
 from crosstail.report.compare.read_runs import ComparedRun
 from crosstail.training.folder import RunFolder
 from crosstail.training.spec import split_method
@@ -110,28 +109,28 @@ def of_metric(summary: pd.DataFrame, metric: str, data: str | None = None) -> pd
     return rows if data is None else rows[rows["data"] == data].sort_values("mean", ascending=False, kind="stable")
 
 
-def overall_table(summary: pd.DataFrame, metric: str = "average") -> pd.DataFrame:
-    """One row per method: the mean of a metric on each data set, and over all of them if it was run on all."""
-    rows = of_metric(summary, metric)
+def overall_table(summary: pd.DataFrame) -> pd.DataFrame:
+    """One row per method: its average on each data set, and the mean of these if it was run on all of them."""
+    rows = of_metric(summary, "average")
     order, methods = list(dict.fromkeys(rows["data"])), list(dict.fromkeys(rows["method"]))
     table = rows.pivot(index="method", columns="data", values="mean").reindex(methods)[order]
     table["mean"] = table[order].mean(axis=1, skipna=False)
     return table
 
 
-def second_stage_table(summary: pd.DataFrame, metric: str = "pair average") -> pd.DataFrame:
-    """One row per data set and method that was run with and without its second stage: a metric of both."""
+def second_stage_table(summary: pd.DataFrame) -> pd.DataFrame:
+    """One row per data set and method that was run with and without its second stage: the pair average of both."""
 
     def without(method: str) -> str:
         name, comma, rest = method.partition(",")
         return split_method(name)[0] + comma + rest
 
-    table = _variants(summary, metric, without)[["data", "variant", "of_base", "of_variant"]]
+    table = _variants(summary, without)[["data", "variant", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "without", "with"])
     return table.assign(gain=table["with"] - table["without"])
 
 
-def alignment_table(summary: pd.DataFrame, metric: str = "pair average") -> pd.DataFrame:
+def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
     """One row per data set and method that was run with DA and with BoDA: the gain from balancing the distance."""
 
     def balanced(method: str) -> str:
@@ -140,14 +139,14 @@ def alignment_table(summary: pd.DataFrame, metric: str = "pair average") -> pd.D
         parts = ["boda" if part == "da" else part for part in algorithm.split("+")]
         return "+".join(parts) + colon + stage + comma + rest
 
-    table = _variants(summary, metric, balanced)[["data", "base", "of_base", "of_variant"]]
+    table = _variants(summary, balanced)[["data", "base", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "BoDA", "DA"])
     return table.assign(gain=table["BoDA"] - table["DA"])
 
 
-def _variants(summary: pd.DataFrame, metric: str, base_of: Callable[[str], str]) -> pd.DataFrame:
-    """One row per method that has a base method on the same data: names and metric of both."""
-    rows = of_metric(summary, metric)
+def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFrame:
+    """One row per method that has a base method on the same data: names and pair averages of both."""
+    rows = of_metric(summary, "pair average")
     means = dict(zip(zip(rows["data"], rows["method"], strict=True), rows["mean"], strict=True))
     found = [
         (data, base, method, means[data, base], mean)
@@ -157,7 +156,7 @@ def _variants(summary: pd.DataFrame, metric: str, base_of: Callable[[str], str])
     return pd.DataFrame(found, columns=["data", "base", "variant", "of_base", "of_variant"])
 
 
-def nu_table(chosen: pd.DataFrame, metric: str = "pair average") -> pd.DataFrame:
+def nu_table(chosen: pd.DataFrame) -> pd.DataFrame:
     """One row per data set, method and ν: mean and deviation over the seeds, for methods run with several ν."""
     specs = chosen["run"].map(lambda run: run.spec)
     nu = specs.map(lambda spec: spec.hparams.get("nu"))
@@ -166,8 +165,7 @@ def nu_table(chosen: pd.DataFrame, metric: str = "pair average") -> pd.DataFrame
         return pd.DataFrame(columns=["data", "method", "nu", "mean", "std", "n"])
     found, _ = method_runs(with_nu)
     of_run = with_nu[["data", "method", "seed", "nu", "base"]].drop_duplicates().astype({"nu": float})
-    table = metric_table(found).query("kind == 'metric' and metric == @metric")
-    table = table.merge(of_run, on=["data", "method", "seed"])
+    table = of_metric(metric_table(found), "pair average").merge(of_run, on=["data", "method", "seed"])
     grouped = table.groupby(["data", "base", "nu"])["value"].agg(mean="mean", std="std", n="count").reset_index()
     several = grouped.groupby(["data", "base"])["nu"].transform("nunique") > 1
     return grouped[several].rename(columns={"base": "method"}).reset_index(drop=True)
@@ -190,7 +188,7 @@ def transfer_table(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["data", "method", "seed", "α", "β", "γ", "separation", "accuracy"])
 
 
-def significance_table(chosen: pd.DataFrame, metric: View = "pair_average") -> pd.DataFrame:
+def significance_table(chosen: pd.DataFrame) -> pd.DataFrame:
     """One row per data set: the best method against the second by a paired bootstrap over the test samples.
 
     The difference in points, its 95 % interval and p-value are those of the trained models on other test samples. They
@@ -203,7 +201,7 @@ def significance_table(chosen: pd.DataFrame, metric: View = "pair_average") -> p
         for one in found:
             if one.data == data:
                 methods.setdefault(one.method, []).append(one)
-        means = {m: float(np.mean([getattr(one.accuracy, metric) or 0.0 for one in of])) for m, of in methods.items()}
+        means = {m: float(np.mean([one.accuracy.pair_average or 0.0 for one in own])) for m, own in methods.items()}
         ranked = sorted(means, key=lambda method: -means[method])[:2]
         if len(ranked) < 2:
             continue
@@ -214,7 +212,7 @@ def significance_table(chosen: pd.DataFrame, metric: View = "pair_average") -> p
             continue
         (correct_a, (y, domain)), (correct_b, _) = first, second
         sizes = dict(zip(("num_domains", "num_classes"), methods[ranked[0]][0].folds[0].counts.shape, strict=True))
-        difference = paired_difference(correct_a, correct_b, y, domain, **sizes, of=metric, resamples=1000)
+        difference = paired_difference(correct_a, correct_b, y, domain, **sizes, of="pair_average", resamples=1000)
         rows.append([*row, 100 * difference.low, 100 * difference.high, difference.p_value])
     return pd.DataFrame(rows, columns=["data", "best", "second", "difference", "low", "high", "p"])
 

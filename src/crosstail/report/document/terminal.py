@@ -45,7 +45,7 @@ def _parts(blocks: Iterable[Block]) -> Iterator[tuple[Block, RenderableType]]:
                 body = _table(block) if isinstance(block, Table) else _words(block.alternative, "dim")
                 title, note = _words(block.title, "bold"), _words(block.note, "dim")
                 parts = [*[title] * bool(title), body, *[note] * bool(note)]
-        if i and (isinstance(block, Heading) or getattr(block, "title", "")):
+        if i and (isinstance(block, Heading) or (isinstance(block, Table | Chart) and block.title)):
             yield block, Words()
         yield from ((block, part) for part in parts)
 

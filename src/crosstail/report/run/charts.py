@@ -1,9 +1,11 @@
 """Charts of a run, drawn from its tables."""
 
+from typing import Any
+
 import altair as alt
 import pandas as pd
 
-from crosstail.report.charts import INK, PALETTE, colours, names, numbers, tip
+from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, tip
 
 NUMBERED = 40  # classes or domains up to which cells have room for a number
 PANEL = 60  # rows of smaller cells in one panel
@@ -28,14 +30,17 @@ def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.ConcatChart:
 
 def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, numbered: bool) -> alt.LayerChart:
     width, height = (64, 26) if numbered else (22, 13)
+    tooltip: list[Any] = ["domain:N", "class:N", tip("count", title=count_title)]
+    tooltip += [tip("accuracy", ".1f", "test accuracy, %"), tip("hits", title="correct")]
+    tooltip += [
+        tip("tested", title="of test samples"),
+        tip("low", ".1f", "95 % interval from"),
+        tip("high", ".1f", "to"),
+    ]
     base = alt.Chart(pairs, width=alt.Step(width), height=alt.Step(height)).encode(
         x=names(alt.X, across, orient="top", labelAngle=-40),
         y=names(alt.Y, down, labelOverlap=False),
-        tooltip=[
-            *("domain:N", "class:N", tip("count", title=count_title), tip("accuracy", ".1f", "test accuracy, %")),
-            *(tip("hits", title="correct"), tip("tested", title="of test samples")),
-            *(tip("low", ".1f", "95 % interval from"), tip("high", ".1f", "to")),
-        ],
+        tooltip=tooltip,
     )
     colour = alt.Color(
         "accuracy:Q",
@@ -75,20 +80,16 @@ def loss_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.Face
 def transfer_chart(table: pd.DataFrame) -> alt.Chart:
     """α, β, γ per step."""
     order = list(dict.fromkeys(table["statistic"]))
-    return (
-        _curve(table, "statistic", order)
-        .mark_line(point=True)
-        .encode(
-            y=alt.Y("distance:Q", title="mean distance in feature space"),
-            strokeDash=alt.StrokeDash("statistic:N", sort=order, legend=None),  # β and γ often coincide
-            tooltip=["step:Q", "statistic:N", tip("distance", ".2f")],
-        )
+    line = _curve(table, "statistic", order).mark_line(point=True)
+    return line.encode(
+        y=alt.Y("distance:Q", title="mean distance in feature space"),
+        strokeDash=alt.StrokeDash("statistic:N", sort=order, legend=None),  # β and γ often coincide
+        tooltip=["step:Q", "statistic:N", tip("distance", ".2f")],
     )
 
 
 def _curve(table: pd.DataFrame, colour: str, order: list[str]) -> alt.Chart:
-    shown = {name: PALETTE[i % len(PALETTE)] for i, name in enumerate(order)}
-    color = colours(colour, shown, orient="bottom", labelLimit=0, columns=3)
+    color = colours(colour, palette(order), orient="bottom", labelLimit=0, columns=3)
     return alt.Chart(table, width="container", height=240).encode(
         x=alt.X("at:Q", title="step"), color=color, detail="stage:O"
     )

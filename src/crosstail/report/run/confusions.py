@@ -96,15 +96,12 @@ def confusion_chart(table: pd.DataFrame) -> Chart:
     """A panel per pair, a bar per answer."""
     most = table[table["kind"] == "wrong"].sort_values("samples", ascending=False, kind="stable").iloc[0]
     kinds = {kind: colour for kind, colour in KINDS.items() if kind in set(table["kind"])}
-    bars = (
-        alt.Chart(table, width=210, height=alt.Step(16))
-        .mark_bar()
-        .encode(
-            x=alt.X("samples:Q", title="test samples", axis=alt.Axis(tickMinStep=1, format="d")),
-            y=names(alt.Y, "answer"),
-            color=colours("kind", kinds, "answer", orient="top", labelLimit=0),
-            tooltip=["pair:N", "answer:N", "samples:Q", tip("share", ".0f", "% of the pair")],
-        )
+    base = alt.Chart(table, width=210, height=alt.Step(16)).mark_bar()
+    bars = base.encode(
+        x=alt.X("samples:Q", title="test samples", axis=alt.Axis(tickMinStep=1, format="d")),
+        y=names(alt.Y, "answer"),
+        color=colours("kind", kinds, "answer", orient="top", labelLimit=0),
+        tooltip=["pair:N", "answer:N", "samples:Q", tip("share", ".0f", "% of the pair")],
     )
     order = list(dict.fromkeys(table["pair"]))
     facet = alt.Facet("pair:N", title=None, sort=order, header=alt.Header(labelFontWeight="bold", labelLimit=300))

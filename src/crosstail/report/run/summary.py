@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import fmean
 
 from crosstail.metrics import PairAccuracy
 from crosstail.report.document.model import Table
-from crosstail.report.run.tables import DISTANCES, STATISTICS
+from crosstail.report.run.tables import DISTANCES, STATISTICS, fold_table
 from crosstail.report.wording import number, percent
 from crosstail.training.result import RunResult
 
@@ -45,9 +44,9 @@ def result_summary(result: RunResult) -> Table:
 
 def folds_summary(results: Sequence[RunResult]) -> Table:
     """One row per unseen domain, and their mean."""
-    values = [[r.test.average or 0.0, r.test.pair_average or 0.0, r.validation.average or 0.0] for r in results]
-    rows = [[str(r.spec.unseen), *map(percent, row)] for r, row in zip(results, values, strict=True)]
-    rows.append(["mean", *(percent(fmean(column)) for column in zip(*values, strict=True))])
+    metrics = "accuracy", "pair average", "validation"
+    table = fold_table(results).to_dict("records")
+    rows = [[row["unseen"], *(number(row[metric]) for metric in metrics)] for row in table]
     return Table(
         title="accuracy on the unseen domain, %",
         header=["unseen", "accuracy", "pair average", "selected on"],
