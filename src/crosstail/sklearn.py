@@ -94,7 +94,8 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """The most probable class of each row (N,)."""
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        best = self.predict_proba(X).argmax(1)  # first, because it checks that the estimator is fitted
+        return self.classes_[best]
 
     def _network(self, weights: dict[str, torch.Tensor]) -> Algorithm:
         """In float64, so that the scores of a row do not depend on the batch."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 from studies.paper_claims import photos
-from studies.paper_claims.digits import CONFIGURATIONS, DIVERGENT, Setting
-from studies.paper_claims.figures import (
+from studies.paper_claims.accuracies import (
     METHODS,
     OTHERS,
     PHOTOS,
@@ -18,6 +17,7 @@ from studies.paper_claims.figures import (
     mean_sd,
     minus,
 )
+from studies.paper_claims.digits import CONFIGURATIONS, DIVERGENT, Setting
 from studies.paper_claims.records import Records
 
 STRONG = 0.8  # r from which we call a correlation very strong
@@ -59,7 +59,7 @@ class Claim:
 
     text: str
     setting: str
-    paper: float  # 0 where it names no figure
+    paper: float  # 0 where it gives no number
     ours: Values
 
     def row(self) -> list[str]:
@@ -74,13 +74,13 @@ class Claim:
 
 def claims(setting: Setting, records: Records) -> list[Claim]:
     """The gains on digits."""
-    figures = {c: {m: by_seed(setting.plan(c), *e, records) for m, e in METHODS.items()} for c in CONFIGURATIONS}
-    gains = {c: minus(found["BoDA_{r,c}"], found["ERM"]) for c, found in figures.items()}
+    accuracies = {c: {m: by_seed(setting.plan(c), *e, records) for m, e in METHODS.items()} for c in CONFIGURATIONS}
+    gains = {c: minus(found["BoDA_{r,c}"], found["ERM"]) for c, found in accuracies.items()}
     everywhere = [float(np.mean(seeds)) for seeds in zip(*gains.values(), strict=True)] if all(gains.values()) else []
-    fair = minus(figures[DIVERGENT]["BoDA_{r,c}"], figures[DIVERGENT]["CRT"])
-    drop = minus(figures["forward–forward"]["ERM"], figures[DIVERGENT]["ERM"])
+    fair = minus(accuracies[DIVERGENT]["BoDA_{r,c}"], accuracies[DIVERGENT]["CRT"])
+    drop = minus(accuracies["forward–forward"]["ERM"], accuracies[DIVERGENT]["ERM"])
     plan = setting.plan(DIVERGENT, tuple(OTHERS.values()))
-    da = minus(figures[DIVERGENT]["BoDA_{r,c}"], by_seed(plan, OTHERS["DA"], 2, records))
+    da = minus(accuracies[DIVERGENT]["BoDA_{r,c}"], by_seed(plan, OTHERS["DA"], 2, records))
     title = setting.title
     found = [
         Claim("BoDA_{r,c} over ERM, divergent labels", title, 9.5, gains[DIVERGENT]),
@@ -89,11 +89,11 @@ def claims(setting: Setting, records: Records) -> list[Claim]:
         Claim("ERM: identical over divergent long tails", title, 0.0, drop),
         Claim("BoDA_{r,c} over DA (five other sets)", title, 2.3, da),
     ]
-    second = minus(figures[DIVERGENT]["CRT"], figures[DIVERGENT]["ERM"])
-    found.append(Claim("decoupling ERM (five other sets)", title, 1.6, second))
+    second = minus(accuracies[DIVERGENT]["CRT"], accuracies[DIVERGENT]["ERM"])
+    found.append(Claim("a second stage for ERM (five other sets)", title, 1.6, second))
     for name, paper in (("DANN", 1.3), ("CORAL", 1.6)):
         gain = minus(by_seed(plan, OTHERS[name], 2, records), by_seed(plan, OTHERS[name], 1, records))
-        found.append(Claim(f"decoupling {name} (five other sets)", title, paper, gain))
+        found.append(Claim(f"a second stage for {name} (five other sets)", title, paper, gain))
     return found
 
 

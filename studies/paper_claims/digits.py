@@ -132,7 +132,7 @@ def show(setting: Setting, records: Records) -> None:
     from studies.paper_claims import tables  # which imports this module
 
     print(f"\n{setting.title}, {setting.network.steps} steps, {setting.trials} trials, {setting.seeds} seeds\n")
-    print("\n".join(tables.comparison(setting, records) + tables.decoupling(setting, records)), flush=True)
+    print("\n".join(tables.comparison(setting, records) + tables.second_stages(setting, records)), flush=True)
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 import altair as alt
 import pandas as pd
 from studies.paper_claims import tables
+from studies.paper_claims.accuracies import finals, varied_table
 from studies.paper_claims.claims import bound_row, claims, correlation_row, discrepancy_claim, level_row, photo_claims
 from studies.paper_claims.digits import BODA, CONFIGURATIONS, ERM, SETTINGS, Setting
-from studies.paper_claims.figures import finals, varied_table
 from studies.paper_claims.records import FOLDER, HERE, Records
 
 from crosstail.report.charts import PALETTE
@@ -124,7 +124,7 @@ BLOCKS: dict[str, Callable[[Setting, Records], list[str]]] = {
     "nu": partial(tables.ablation, name="nu", symbol="ν"),
     "weight": partial(tables.ablation, name="weight", symbol="ω"),
     "temperature": partial(tables.ablation, name="temperature", symbol="temperature"),
-    "decoupling": tables.decoupling,
+    "second_stages": tables.second_stages,
 }
 
 

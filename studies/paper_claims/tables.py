@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from studies.paper_claims import photos
-from studies.paper_claims.digits import BODA, CONFIGURATIONS, DIVERGENT, ERM, SETTINGS, Setting
-from studies.paper_claims.figures import (
+from studies.paper_claims.accuracies import (
     METHODS,
     OTHERS,
     PHOTOS,
@@ -16,6 +15,7 @@ from studies.paper_claims.figures import (
     mean_sd,
     minus,
 )
+from studies.paper_claims.digits import BODA, CONFIGURATIONS, DIVERGENT, ERM, SETTINGS, Setting
 from studies.paper_claims.records import Record, Records
 from studies.paper_claims.series import chosen
 
@@ -64,7 +64,7 @@ def value_at(curve: list[list[float]], part: float) -> float:
 
 
 def choices(setting: Setting, records: Records) -> list[str]:
-    """What was chosen, on which validation figure, beside that of the defaults."""
+    """The selected hyperparameters, with the validation accuracy of the defaults and of the selection."""
     rows = []
     for configuration in CONFIGURATIONS:
         plan = setting.plan(configuration)
@@ -164,7 +164,7 @@ def ablation(setting: Setting, records: Records, name: str, symbol: str) -> list
     return table([symbol, *header], rows)
 
 
-def decoupling(setting: Setting, records: Records) -> list[str]:
+def second_stages(setting: Setting, records: Records) -> list[str]:
     """Each method before and after its second stage, on divergent labels."""
     rows = []
     for name, entry in {"ERM": ERM, **OTHERS, "BoDA": BODA}.items():
@@ -172,7 +172,7 @@ def decoupling(setting: Setting, records: Records) -> list[str]:
         before, after = (by_seed(setting.plan(DIVERGENT, entries), entry, stage, records) for stage in (1, 2))
         if before or after:
             rows.append([name, mean_sd(before), mean_sd(after), mean_sd(minus(after, before), sign="+")])
-    return table(["method", "one stage", "decoupled", "gain"], rows)
+    return table(["method", "one stage", "two stages", "gain"], rows)
 
 
 def unseen_domains(records: Records) -> list[str]:

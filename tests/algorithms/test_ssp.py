@@ -175,4 +175,4 @@ def test_a_run_that_is_stopped_while_it_learns_without_labels_ends_as_one_that_i
     expected, found = whole.load("model.pt"), stopped.load("model.pt")
     assert all(torch.equal(found[key], expected[key]) for key in expected)
     assert [r.losses for r in stopped.records()] == [r.losses for r in whole.records()]
-    assert ["self_supervision" in r["losses"] for r in whole.records()] == [False, True, True, True, True, False]
+    assert ["self_supervision" in r.losses for r in whole.records()] == [False, True, True, True, True, False]

@@ -5,9 +5,9 @@ import math
 
 import pytest
 from studies.paper_claims import page
+from studies.paper_claims.accuracies import accuracy, by_seed
 from studies.paper_claims.claims import interval, verdict
 from studies.paper_claims.digits import DIVERGENT, SETTINGS
-from studies.paper_claims.figures import accuracy, by_seed
 from studies.paper_claims.records import Records, spec_of
 from studies.paper_claims.tables import value_at
 
@@ -31,26 +31,26 @@ def test_records_have_the_key_of_their_spec_and_no_path(file):
         assert "/" not in record["dataset"] and "/tmp" not in line and "/work" not in line
 
 
-def records_of(tmp_path, plan, entry, figures):
+def records_of(tmp_path, plan, entry, accuracies):
     """Records of a plan's trials and seeds with these (validation, hits of 10) by trial; seeds add one hit each."""
     records = Records(tmp_path / "records.jsonl")
-    for hparams, (validation, hits) in zip(plan.drawn[entry], figures, strict=True):
+    for hparams, (validation, hits) in zip(plan.drawn[entry], accuracies, strict=True):
         for seed, (spec,) in enumerate(plan.finals(entry, hparams)):
             stage = {"step": 1, "validation": validation, "hits": [[hits + seed]], "curve": [[0, 0.1]]}
             records.runs[spec.key] = {"key": spec.key, "totals": [[10]], "stages": [stage]}
     return records
 
 
-def test_the_test_figure_is_that_of_the_best_on_validation(tmp_path):
+def test_the_test_accuracy_is_that_of_the_best_on_validation(tmp_path):
     plan = SETTINGS["frozen"].plan(DIVERGENT)
     entry = plan.methods[0]
-    figures = [(0.5, 7), (0.9, 2)] + [(0.1, 5)] * (plan.trials - 2)
-    records = records_of(tmp_path, plan, entry, figures)
+    accuracies = [(0.5, 7), (0.9, 2)] + [(0.1, 5)] * (plan.trials - 2)
+    records = records_of(tmp_path, plan, entry, accuracies)
     assert by_seed(plan, entry, 1, records) == pytest.approx([20, 30, 40])
     del records.runs[plan.finals(entry, plan.drawn[entry][1])[2][0].key]
     assert by_seed(plan, entry, 1, records) == []
     last = plan.runs(entry, plan.drawn[entry][-1])[0].key
-    records = records_of(tmp_path, plan, entry, figures)
+    records = records_of(tmp_path, plan, entry, accuracies)
     del records.runs[last]
     assert by_seed(plan, entry, 1, records) == []
 

@@ -67,7 +67,7 @@ def test_a_record_is_the_run_without_its_machine(done, data):
         assert record["stages"][1]["step"] == result.selected_step
 
 
-def test_the_first_stage_has_the_figures_of_a_run_without_a_second(done, data, tmp_path):
+def test_the_first_stage_has_the_accuracies_of_a_run_without_a_second(done, data, tmp_path):
     for entry in PLAN.methods:
         (spec,) = PLAN.runs(entry, PLAN.drawn[entry][1])
         result = fit(replace(spec, dataset=str(data), second_stage=None), tmp_path / entry).result
@@ -94,8 +94,8 @@ def test_what_is_in_the_records_is_not_run_again(done, data, tmp_path):
     assert [run.name for run in (tmp_path / "runs" / "runs").iterdir()] == [
         replace(spec_of(gone), dataset=str(data)).key
     ]
-    figures = [{**record, "seconds": 0} for record in (gone, again.records.runs[gone["key"]])]
-    assert figures[0] == figures[1]
+    results = [{**record, "seconds": 0} for record in (gone, again.records.runs[gone["key"]])]
+    assert results[0] == results[1]
 
 
 def test_a_run_that_fails_is_recorded_and_not_chosen(data, tmp_path):

@@ -35,7 +35,7 @@ class Alignment(ERM):
         if hparams.refresh < 0 or (hparams.refresh == 0 and hparams.window < 1):
             raise ValueError(
                 f"window is {hparams.window} and refresh {hparams.refresh}, so the statistics of the alignment term "
-                "would never be updated: expected one of them to be 1 or more"
+                "would never be updated: expected a window of 1 or more, or a refresh of 1 or more"
             )
         self.criterion = BoDALoss(
             task.num_domains,

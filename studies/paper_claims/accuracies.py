@@ -1,4 +1,4 @@
-"""Test figures of what was chosen on validation, from the records."""
+"""Test accuracies of what was selected on validation, from the records."""
 
 import numpy as np
 import pandas as pd
@@ -23,9 +23,9 @@ PHOTOS = {
 
 def accuracy(record: Record, stage: int) -> float:
     """Test accuracy, mean over pairs, in percent."""
-    figure = PairAccuracy(np.array(record["stages"][stage - 1]["hits"]), np.array(record["totals"])).pair_average
-    assert figure is not None
-    return 100 * figure
+    average = PairAccuracy(np.array(record["stages"][stage - 1]["hits"]), np.array(record["totals"])).pair_average
+    assert average is not None
+    return 100 * average
 
 
 def finals(plan: Plan, entry: str, stage: int, records: Records) -> list[list[Record]]:
