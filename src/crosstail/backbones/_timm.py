@@ -39,7 +39,7 @@ class Pretrained:
         architecture, _, tag = self.name.partition(".")
         if not timm.is_model(architecture):
             near = discovery.suggestion(architecture, timm.list_models()) if architecture else ""
-            near = near if len(near) < 100 else "see timm.list_models()"
+            near = near if len(near) < 100 else "timm.list_models() has their names"
             raise ValueError(f"timm has no model {architecture!r}: {near}")
         tags = [name.partition(".")[2] for name in timm.list_pretrained(f"{architecture}.*")]
         if tag and tag not in tags:
