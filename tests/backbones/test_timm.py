@@ -153,7 +153,7 @@ def test_names_that_timm_does_not_have_are_told_the_near_ones():
         ValueError, match=r"timm has no model 'vit_tiny_patch16_22': did you mean 'vit_tiny_patch16_224'"
     ):
         backbones.build("timm:vit_tiny_patch16_22", SHAPE)
-    with pytest.raises(ValueError, match=r"timm has no model 'qqqqq': timm.list_models\(\) has their names"):
+    with pytest.raises(ValueError, match=r"timm has no model 'qqqqq': .*timm\.list_models"):
         backbones.build("timm:qqqqq", SHAPE)
     with pytest.raises(ValueError, match=r"timm has no weights 'best' of resnet18: there are .*a1_in1k"):
         backbones.build("timm:resnet18.best", SHAPE)

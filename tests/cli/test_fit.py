@@ -172,7 +172,7 @@ MISTAKES = {
     "fit v.npz --out run --backbone mlp --hp mu=1": "unknown hyperparameter 'mu': there are lr,",
     "fit v.npz --out run --backbone mlp --hp nu=much": "hyperparameter nu is 'much', expected float",
     "fit v.npz --out run --backbone mlp --hp lr=-1": "Invalid learning rate: -1.0",
-    "fit v.npz --out run --backbone mlp --hp window=0": "window is 0 and refresh 0, so nothing would keep",
+    "fit v.npz --out run --backbone mlp --hp window=0": "window is 0 and refresh 0",
     "fit v.npz --out run --backbone mlp --hp temperature=-1": "temperature is -1.0, expected a number above 0 or",
     "fit v.npz --out run --backbone mlp --steps 0": "steps is 0, expected 1 or more",
     "fit v.npz --out run --backbone mlp --batch-size 0": "batch_size is 0, expected 1 or more",

@@ -66,7 +66,7 @@ def test_an_algorithm_that_does_not_learn_is_found(plant):
 
 def test_an_algorithm_that_gives_up_a_class_is_found(plant):
     name = plant(loss="F.cross_entropy(self.head(z), batch.y.clamp(max=1))")
-    with pytest.raises(AssertionError, match=r"a pair has 0\.00"):
+    with pytest.raises(AssertionError, match=r"worst pair .* 0\.00"):
         testing.check_beats_chance(name)
 
 
@@ -104,7 +104,7 @@ def test_state_that_is_not_in_the_checkpoint_is_found(plant):
 """,
     )
     testing.check_deterministic(name)
-    with pytest.raises(AssertionError, match="a continued run ends differently"):
+    with pytest.raises(AssertionError, match="resumed run ends differently"):
         testing.check_resumes(name)
 
 
@@ -144,7 +144,7 @@ def test_what_works_on_vectors_only_is_found(plant):
 def test_a_loss_that_overflows_in_bfloat16_is_found(plant):
     name = plant(loss="F.cross_entropy(self.head(z), batch.y) + 0 * (0 * self.head(z)[0, 0] + 1 + 1e-3 - 1).log()")
     testing.check_learns(name)
-    with pytest.raises(AssertionError, match="in bfloat16 its terms are"):
+    with pytest.raises(AssertionError, match="in bfloat16 .*nan"):
         testing.check_mixed_precision(name)
 
 
