@@ -229,3 +229,10 @@ def test_what_is_in_memory_is_not_read_back_from_disk(calls: Calls) -> None:
     assert not {"training/folder.py:RunFolder.result", "training/predictions.py:Predictions.load"} & set(
         calls.functions
     )
+
+
+def test_the_page_says_where_things_are() -> None:
+    section = PAGE.read_text(encoding="utf-8").partition("## Where is")[2]
+    named = re.findall(r"`([\w/]+\.py)`", section)
+    assert len(named) >= 10
+    assert [name for name in named if not (ROOT / name).exists() and not (ROOT.parents[1] / name).exists()] == []

@@ -144,7 +144,7 @@ def test_what_works_on_vectors_only_is_found(plant):
 def test_a_loss_that_overflows_in_bfloat16_is_found(plant):
     name = plant(loss="F.cross_entropy(self.head(z), batch.y) + 0 * (0 * self.head(z)[0, 0] + 1 + 1e-3 - 1).log()")
     testing.check_learns(name)
-    with pytest.raises(AssertionError, match="in bfloat16 .*nan"):
+    with pytest.raises(AssertionError, match=r"in bfloat16 .*nan"):
         testing.check_mixed_precision(name)
 
 
