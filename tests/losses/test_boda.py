@@ -12,7 +12,16 @@ from torch import Tensor, nn
 from torch.autograd import gradcheck, gradgradcheck
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from crosstail.losses import BoDALoss, LowRankPrecision, PairStatistics, boda, boda_loss, pair_distances, statistics
+from crosstail.losses import (
+    BoDALoss,
+    LowRankPrecision,
+    PairStatistics,
+    boda,
+    boda_loss,
+    pair_distances,
+    rescaled_boda_loss,
+    statistics,
+)
 from crosstail.losses import distances as distances_module
 from crosstail.losses.distances import Precision
 
@@ -37,8 +46,9 @@ class Problem:
     counts: Tensor
     precision: Precision | None = None
 
-    def loss(self, **options: Any) -> Tensor:
-        return boda_loss(self.z, self.y, self.domain, self.centroids, self.counts, precision=self.precision, **options)
+    def loss(self, rescaled: bool = False, **options: Any) -> Tensor:
+        loss = rescaled_boda_loss if rescaled else boda_loss
+        return loss(self.z, self.y, self.domain, self.centroids, self.counts, precision=self.precision, **options)
 
     def with_grad(self) -> "Problem":
         return replace(self, z=self.z.detach().clone().requires_grad_())
@@ -138,10 +148,10 @@ def printed(
     return losses, valid
 
 
-def automatic(
+def rescaled_by_hand(
     p: Problem, *, nu: float = 1.0, balanced: bool = True, scale: float | None = None
 ) -> tuple[list[float], list[float]]:
-    """The "auto" formula of the docstring, a sample at a time; and the weights of the samples in the mean."""
+    """The formula of `rescaled_boda_loss`, a sample at a time; and the weights of the samples in the mean."""
     table = distances(p)
     every = [value for row in table for value in row.values()]
     scale = sum(every) / len(every) if scale is None else scale
@@ -202,13 +212,13 @@ class TestAgainstThePaper:
     @pytest.mark.parametrize("metric", METRICS)
     @given(seed=st.integers(0, 10**6), nu=st.floats(0, 1.5), absent=st.sampled_from([0.0, 0.4]))
     @settings(deadline=None, max_examples=10)
-    def test_auto(self, balanced: bool, metric: str, seed: int, nu: float, absent: float) -> None:
+    def test_rescaled(self, balanced: bool, metric: str, seed: int, nu: float, absent: float) -> None:
         p = make(seed, absent=absent, metric=metric)
-        options: dict[str, Any] = {"nu": nu, "balanced": balanced, "temperature": "auto"}
+        options: dict[str, Any] = {"nu": nu, "balanced": balanced, "rescaled": True}
         if int(p.counts.sum()) == 0:
             assert float(p.loss(**options)) == 0
             return
-        losses, weights = automatic(p, nu=nu, balanced=balanced)
+        losses, weights = rescaled_by_hand(p, nu=nu, balanced=balanced)
         assert_close(p.loss(reduction="none", **options), losses)
         assert_close(p.loss(reduction="sum", **options), sum(losses))
         assert_close(p.loss(**options), sum(losses) / (sum(weights) or 1.0))
@@ -217,7 +227,34 @@ class TestAgainstThePaper:
         p = replace(make(3, domains=2, classes=3), counts=torch.tensor([[1000, 1, 30], [1, 1000, 1000]]))
         p = replace(p, z=p.z / 100, centroids=p.centroids / 100)  # otherwise the oracle's exp is 0
         assert_close(p.loss(reduction="none"), printed(p)[0])
-        assert_close(p.loss(reduction="none", temperature="auto"), automatic(p)[0])
+        assert_close(p.loss(reduction="none", rescaled=True), rescaled_by_hand(p)[0])
+
+
+    @pytest.mark.parametrize("absent", [0.0, 0.4])
+    def test_positives_averages_over_samples_and_positives(self, absent: float) -> None:
+        p = make(4, absent=absent)
+        losses, _ = printed(p)
+        numbers = [
+            sum(d != own and int(p.counts[d, c]) > 0 for d in range(len(p.counts)))
+            for own, c in zip(p.domain.tolist(), p.y.tolist(), strict=True)
+        ]
+        expected = sum(n * loss for n, loss in zip(numbers, losses, strict=True)) / sum(numbers)
+        assert_close(p.loss(reduction="positives"), expected)
+
+    @pytest.mark.parametrize("nu", [0.0, 0.5, 1.0, 1.5])
+    @given(seed=st.integers(0, 10**6), exponents=st.lists(st.floats(0, 6), min_size=12, max_size=12))
+    @settings(deadline=None, max_examples=15)
+    def test_counts_from_1_to_a_million(self, nu: float, seed: int, exponents: list[float]) -> None:
+        """Value and gradient in float32 are finite, and those of float64: nothing is capped or normalised."""
+        counts = torch.tensor([round(10**e) for e in exponents]).view(3, 4)
+        exact = replace(make(seed), counts=counts).with_grad()
+        p = exact.to(torch.float32).with_grad()
+        loss, expected = p.loss(nu=nu), exact.loss(nu=nu)
+        (grad,), (expected_grad,) = torch.autograd.grad(loss, p.z), torch.autograd.grad(expected, exact.z)
+        assert torch.isfinite(loss) and torch.isfinite(grad).all()
+        size = max(1.0, float(expected_grad.abs().max()))
+        torch.testing.assert_close(loss.double(), expected, rtol=1e-3, atol=1e-3 * size)
+        torch.testing.assert_close(grad.double(), expected_grad, rtol=1e-2, atol=1e-2 * size)
 
 
 class TestGradients:
@@ -242,14 +279,14 @@ class TestGradients:
 
     @pytest.mark.parametrize("balanced", [True, False])
     @pytest.mark.parametrize("metric", METRICS)
-    def test_auto_is_the_gradient_at_a_fixed_mean_distance(self, metric: str, balanced: bool) -> None:
+    def test_rescaled_is_the_gradient_at_a_fixed_mean_distance(self, metric: str, balanced: bool) -> None:
         p = make(5, domains=2, classes=2, features=3, batch=4, metric=metric)
         every = [value for row in distances(p) for value in row.values()]
         scale = sum(every) / len(every)
         for name in ("z", "centroids"):
             value = getattr(p, name).clone().requires_grad_()
             (found,) = torch.autograd.grad(
-                replace(p, **{name: value}).loss(temperature="auto", balanced=balanced), value
+                replace(p, **{name: value}).loss(rescaled=True, balanced=balanced), value
             )
             expected = torch.zeros_like(value)
             for i in range(value.numel()):
@@ -257,7 +294,7 @@ class TestGradients:
                 for step in (1e-5, -1e-5):
                     moved = value.detach().clone()
                     moved.view(-1)[i] += step
-                    losses, weights = automatic(replace(p, **{name: moved}), balanced=balanced, scale=scale)
+                    losses, weights = rescaled_by_hand(replace(p, **{name: moved}), balanced=balanced, scale=scale)
                     ends.append(sum(losses) / sum(weights))
                 expected.view(-1)[i] = (ends[0] - ends[1]) / 2e-5
             assert_close(found, expected, rtol=1e-6, atol=1e-8)
@@ -271,126 +308,126 @@ class TestGradients:
             assert_close(alone[i], together[i])
 
 
-@pytest.mark.parametrize("temperature", [1.0, "auto"])
+@pytest.mark.parametrize("rescaled", [False, True])
 class TestEdges:
-    def test_one_domain_has_no_positive(self, temperature: Any) -> None:
+    def test_one_domain_has_no_positive(self, rescaled: bool) -> None:
         p = make(domains=1).with_grad()
-        loss = p.loss(temperature=temperature)
+        loss = p.loss(rescaled=rescaled)
         loss.backward()  # type: ignore[no-untyped-call]
         assert float(loss.detach()) == 0
         assert p.z.grad is not None
         assert p.z.grad.abs().max() == 0
 
-    def test_samples_without_a_positive_count_for_nothing(self, temperature: Any) -> None:
+    def test_samples_without_a_positive_count_for_nothing(self, rescaled: bool) -> None:
         p = make(8, domains=2, classes=3, batch=12)
         p.counts[0, 1] = p.counts[1, 2] = 0  # samples of (1, 1) and (0, 2) have nobody
         p = p.with_grad()
         alone = ((p.domain == 1) & (p.y == 1)) | ((p.domain == 0) & (p.y == 2))
         assert 0 < alone.sum() < len(alone)
-        (grad,) = torch.autograd.grad(p.loss(temperature=temperature), p.z)
+        (grad,) = torch.autograd.grad(p.loss(rescaled=rescaled), p.z)
         assert grad[alone].abs().max() == 0
         assert (grad[~alone].abs().amax(1) > 0).all()
-        assert (p.loss(temperature=temperature, reduction="none")[alone] == 0).all()
+        assert (p.loss(rescaled=rescaled, reduction="none")[alone] == 0).all()
 
     @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-    def test_empty_batch(self, temperature: Any, reduction: Any) -> None:
+    def test_empty_batch(self, rescaled: bool, reduction: Any) -> None:
         p = make(batch=0).with_grad()
-        loss = p.loss(temperature=temperature, reduction=reduction)
+        loss = p.loss(rescaled=rescaled, reduction=reduction)
         assert loss.shape == ((0,) if reduction == "none" else ())
         (grad,) = torch.autograd.grad(loss.sum(), p.z)
         assert grad.shape == p.z.shape
         assert float(loss.detach().sum()) == 0
 
-    def test_no_pair_present(self, temperature: Any) -> None:
+    def test_no_pair_present(self, rescaled: bool) -> None:
         p = make(absent=1.1).with_grad()
-        (grad,) = torch.autograd.grad(p.loss(temperature=temperature), p.z)
+        (grad,) = torch.autograd.grad(p.loss(rescaled=rescaled), p.z)
         assert grad.abs().max() == 0
 
-    def test_one_pair_present(self, temperature: Any) -> None:
+    def test_one_pair_present(self, rescaled: bool) -> None:
         p = make(absent=1.1, batch=24)
         p.counts[1, 2] = 4
         p = p.with_grad()
         # Samples of its class in another domain have it as their only pair: −log 1. All others have no positive.
-        losses = p.loss(temperature=temperature, reduction="none")
+        losses = p.loss(rescaled=rescaled, reduction="none")
         assert_close(losses, torch.zeros(24))
         (grad,) = torch.autograd.grad(losses.sum(), p.z)
         assert_close(grad, torch.zeros_like(p.z))
 
-    def test_a_sample_of_an_absent_pair_counts_as_one(self, temperature: Any) -> None:
+    def test_a_sample_of_an_absent_pair_counts_as_one(self, rescaled: bool) -> None:
         p = make(1)
         d, c = int(p.domain[0]), int(p.y[0])
         p.counts[d, c] = 0
-        expected = printed(p)[0] if temperature == 1.0 else automatic(p)[0]
+        expected = printed(p)[0] if not rescaled else rescaled_by_hand(p)[0]
         assert expected[0] != 0
-        assert_close(p.loss(temperature=temperature, reduction="none"), expected)
+        assert_close(p.loss(rescaled=rescaled, reduction="none"), expected)
 
     @pytest.mark.parametrize("metric", METRICS)
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-    def test_features_on_a_centroid(self, temperature: Any, metric: str, dtype: torch.dtype) -> None:
+    def test_features_on_a_centroid(self, rescaled: bool, metric: str, dtype: torch.dtype) -> None:
         p = make(6, metric=metric, features=7)
         p = replace(p, z=p.centroids[p.domain.roll(1), p.y.roll(2)]).to(dtype).with_grad()
-        loss = p.loss(temperature=temperature)
+        loss = p.loss(rescaled=rescaled)
         (grad,) = torch.autograd.grad(loss, p.z)
         assert torch.isfinite(loss)
         assert torch.isfinite(grad).all()
         assert grad.norm(dim=1).max() < 1e3
 
-    def test_everything_at_one_point(self, temperature: Any) -> None:
+    def test_everything_at_one_point(self, rescaled: bool) -> None:
         p = make(6)
         p = replace(p, z=torch.full_like(p.z, 3.0), centroids=torch.full_like(p.centroids, 3.0)).with_grad()
         p = replace(p, counts=torch.full_like(p.counts, 5))
-        loss = p.loss(temperature=temperature)
+        loss = p.loss(rescaled=rescaled)
         (grad,) = torch.autograd.grad(loss, p.z)
         assert_close(loss, math.log(p.counts.numel() - 1))
         assert grad.abs().max() == 0
 
     @pytest.mark.parametrize("metric", METRICS)
     @pytest.mark.parametrize("size", [1e18, 1e30, 1e-18, 1e-30, 1e36])
-    def test_huge_and_tiny_features(self, temperature: Any, size: float, metric: str) -> None:
+    def test_huge_and_tiny_features(self, rescaled: bool, size: float, metric: str) -> None:
         p = make(7, metric=metric)
         scaled = replace(p, z=p.z * size, centroids=p.centroids * size).to(torch.float32).with_grad()
-        loss = scaled.loss(temperature=temperature)
+        loss = scaled.loss(rescaled=rescaled)
         (grad,) = torch.autograd.grad(loss, scaled.z)
         assert torch.isfinite(loss)
         assert torch.isfinite(grad).all()
-        if temperature == "auto":
+        if rescaled:
             reference = p.with_grad()
-            expected = reference.loss(temperature="auto")
+            expected = reference.loss(rescaled=True)
             (expected_grad,) = torch.autograd.grad(expected, reference.z)
             torch.testing.assert_close(loss.double(), expected, rtol=1e-4, atol=1e-5)
             torch.testing.assert_close(grad.double() * size, expected_grad, rtol=1e-3, atol=1e-4)
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-    def test_half_precision_features(self, temperature: Any, dtype: torch.dtype) -> None:
+    def test_half_precision_features(self, rescaled: bool, dtype: torch.dtype) -> None:
         p = make(9, features=64)
         half = replace(p, z=p.z.to(dtype), centroids=p.centroids.float()).with_grad()
-        loss = half.loss(temperature=temperature)
+        loss = half.loss(rescaled=rescaled)
         (grad,) = torch.autograd.grad(loss, half.z)
         assert loss.dtype == torch.float32
         assert grad.dtype == dtype
         exact = replace(p, z=half.z.detach().double(), centroids=half.centroids.double()).with_grad()
-        expected = exact.loss(temperature=temperature)
+        expected = exact.loss(rescaled=rescaled)
         (expected_grad,) = torch.autograd.grad(expected, exact.z)
         torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-6)
         torch.testing.assert_close(grad.double(), expected_grad, rtol=1e-2, atol=1e-4)
 
     @pytest.mark.parametrize("metric", METRICS)
-    def test_autocast_does_not_cost_digits(self, temperature: Any, metric: str) -> None:
+    def test_autocast_does_not_cost_digits(self, rescaled: bool, metric: str) -> None:
         p = make(9, metric=metric, features=32).to(torch.float32)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            inside = p.loss(temperature=temperature)
+            inside = p.loss(rescaled=rescaled)
         assert inside.dtype == torch.float32
-        torch.testing.assert_close(inside, p.loss(temperature=temperature), rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(inside, p.loss(rescaled=rescaled), rtol=1e-6, atol=1e-6)
 
     @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8, torch.float32, torch.float64])
-    def test_dtype_of_the_counts_does_not_matter(self, temperature: Any, dtype: torch.dtype) -> None:
+    def test_dtype_of_the_counts_does_not_matter(self, rescaled: bool, dtype: torch.dtype) -> None:
         p = make(10, absent=0.2)
         assert_close(
-            replace(p, counts=p.counts.to(dtype)).loss(temperature=temperature), p.loss(temperature=temperature)
+            replace(p, counts=p.counts.to(dtype)).loss(rescaled=rescaled), p.loss(rescaled=rescaled)
         )
 
     @pytest.mark.parametrize("metric", METRICS)
-    def test_statistics_of_an_absent_pair_may_be_anything(self, temperature: Any, metric: str) -> None:
+    def test_statistics_of_an_absent_pair_may_be_anything(self, rescaled: bool, metric: str) -> None:
         p = make(11, absent=0.4, metric=metric)
         assert 0 < (p.counts == 0).sum() < p.counts.numel()
 
@@ -405,15 +442,15 @@ class TestEdges:
         elif precision is not None:
             precision = spoil(precision)
         spoilt = replace(p, centroids=spoil(p.centroids), precision=precision).with_grad()
-        loss = spoilt.loss(temperature=temperature)
-        assert_close(loss, p.loss(temperature=temperature))
+        loss = spoilt.loss(rescaled=rescaled)
+        assert_close(loss, p.loss(rescaled=rescaled))
         grads = torch.autograd.grad(loss, [spoilt.z, spoilt.centroids])
         clean = p.with_grad()
-        (expected,) = torch.autograd.grad(clean.loss(temperature=temperature), clean.z)
+        (expected,) = torch.autograd.grad(clean.loss(rescaled=rescaled), clean.z)
         assert_close(grads[0], expected)
         assert (grads[1][p.counts == 0] == 0).all()
 
-    def test_not_contiguous(self, temperature: Any) -> None:
+    def test_not_contiguous(self, rescaled: bool) -> None:
         p = make(12)
         strided = Problem(
             p.z.T.contiguous().T,
@@ -423,25 +460,25 @@ class TestEdges:
             p.counts.T.contiguous().T,
         )
         assert not any(t.is_contiguous() for t in (strided.z, strided.y, strided.centroids, strided.counts))
-        assert_close(strided.loss(temperature=temperature), p.loss(temperature=temperature))
+        assert_close(strided.loss(rescaled=rescaled), p.loss(rescaled=rescaled))
 
     @pytest.mark.parametrize("metric", METRICS)
-    def test_a_large_common_offset(self, temperature: Any, metric: str) -> None:
+    def test_a_large_common_offset(self, rescaled: bool, metric: str) -> None:
         p = make(13, features=32, metric=metric)
         shifted = replace(p, z=p.z + 1e4, centroids=p.centroids + 1e4).to(torch.float32).with_grad()
         exact = replace(
             shifted, z=shifted.z.detach().double(), centroids=shifted.centroids.double()
         ).with_grad()  # of the features as float32 has rounded them
-        loss, expected = shifted.loss(temperature=temperature), exact.loss(temperature=temperature)
+        loss, expected = shifted.loss(rescaled=rescaled), exact.loss(rescaled=rescaled)
         torch.testing.assert_close(loss.double(), expected, rtol=1e-3, atol=0)
         (grad,), (expected_grad,) = torch.autograd.grad(loss, shifted.z), torch.autograd.grad(expected, exact.z)
         torch.testing.assert_close(grad.double(), expected_grad, rtol=1e-2, atol=1e-3 * float(expected_grad.max()))
 
-    def test_extreme_exponents_of_counts(self, temperature: Any) -> None:
+    def test_extreme_exponents_of_counts(self, rescaled: bool) -> None:
         p = replace(make(14, domains=2, classes=2), counts=torch.tensor([[1, 10**6], [10**6, 1]]))
         p = p.to(torch.float32).with_grad()
         for nu in (0.0, 1.0, 5.0, 20.0):
-            loss = p.loss(temperature=temperature, nu=nu)
+            loss = p.loss(rescaled=rescaled, nu=nu)
             (grad,) = torch.autograd.grad(loss, p.z)
             assert torch.isfinite(loss)
             assert torch.isfinite(grad).all()
@@ -473,11 +510,15 @@ class TestWrongInput:
 
     @pytest.mark.parametrize("temperature", [0, -1.0, math.nan, "Auto"])
     def test_temperature(self, temperature: Any) -> None:
-        with pytest.raises(ValueError, match='expected a number above 0 or "auto"'):
+        with pytest.raises(ValueError, match="temperature is .*, expected a number above 0"):
             make().loss(temperature=temperature)
 
+    def test_the_rescaled_loss_has_no_temperature(self) -> None:
+        with pytest.raises(ValueError, match="temperature is 2"):
+            BoDALoss(3, 4, 5, make().counts, temperature=2, rescaled=True)
+
     def test_reduction_and_shape_of_the_counts(self) -> None:
-        with pytest.raises(ValueError, match="'total' is none of mean, sum, none"):
+        with pytest.raises(ValueError, match="'total' is none of mean, positives, sum, none"):
             make().loss(reduction="total")
         with pytest.raises(ValueError, match=r"counts .*\(4, 3\).*\(3, 4\)"):
             replace(make(), counts=make().counts.T).loss()
@@ -532,10 +573,10 @@ class TestValidation:
         assert torch.equal(replace(p, y=p.y.to(dtype), domain=p.domain.to(dtype)).loss(), p.loss())
 
     @pytest.mark.parametrize("metric", METRICS)
-    @pytest.mark.parametrize("temperature", [1.0, "auto"])
-    def test_without_it_the_loss_is_the_same(self, metric: str, temperature: Any) -> None:
+    @pytest.mark.parametrize("rescaled", [False, True])
+    def test_without_it_the_loss_is_the_same(self, metric: str, rescaled: bool) -> None:
         p = make(3, absent=0.2, metric=metric).with_grad()
-        losses = [p.loss(temperature=temperature, validate=validate) for validate in (True, False)]
+        losses = [p.loss(rescaled=rescaled, validate=validate) for validate in (True, False)]
         grads = [torch.autograd.grad(loss, p.z)[0] for loss in losses]
         assert torch.equal(*losses) and torch.equal(*grads)
 
@@ -566,10 +607,10 @@ class TestWithoutReads:
     """With `validate=False`, no value is read back from the device."""
 
     @pytest.mark.parametrize("balanced", [True, False])
-    @pytest.mark.parametrize("temperature", [1.0, "auto"])
+    @pytest.mark.parametrize("rescaled", [False, True])
     @pytest.mark.parametrize("metric", METRICS)
     @pytest.mark.parametrize("device", ["cpu", "meta"])  # on meta every read is an error
-    def test_the_function(self, device: str, metric: str, temperature: Any, balanced: bool) -> None:
+    def test_the_function(self, device: str, metric: str, rescaled: bool, balanced: bool) -> None:
         p = make(3, absent=0.2, metric=metric)
         precision = p.precision
         if isinstance(precision, LowRankPrecision):
@@ -579,7 +620,8 @@ class TestWithoutReads:
         z, *rest = (value.to(device) for value in (p.z, p.y, p.domain, p.centroids, p.counts))
         z.requires_grad_()
         with Reads() as reads:
-            loss = boda_loss(z, *rest, precision=precision, temperature=temperature, balanced=balanced, validate=False)
+            function = rescaled_boda_loss if rescaled else boda_loss
+            loss = function(z, *rest, precision=precision, balanced=balanced, validate=False)
             loss.backward()  # type: ignore[no-untyped-call]
         assert reads.found == []
 
@@ -609,7 +651,7 @@ def as_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("absent", [0.0, 0.4, 1.1])
-@pytest.mark.parametrize("options", [{}, {"temperature": "auto"}, {"balanced": False}, {"reduction": "none"}])
+@pytest.mark.parametrize("options", [{}, {"rescaled": True}, {"balanced": False}, {"reduction": "none"}])
 def test_a_device_gives_the_same_loss_and_gradient(
     options: dict[str, Any], absent: float, metric: str, request: pytest.FixtureRequest
 ) -> None:
@@ -666,27 +708,27 @@ def gradient_norms(p: Problem, **options: Any) -> Tensor:
 
 class TestExtremeCounts:
     @pytest.mark.parametrize("with_rare", [True, False])
-    def test_auto_bounds_every_gradient(self, with_rare: bool) -> None:
+    def test_rescaled_bounds_every_gradient(self, with_rare: bool) -> None:
         p = rare_and_frequent(with_rare=with_rare)
         mean_distance = float(torch.cdist(p.z.detach(), p.centroids.flatten(0, 1)).mean())
         importance = 1 / p.counts[p.domain, p.y]
         bound = 2 * importance / importance.sum() / mean_distance
-        norms = gradient_norms(p, temperature="auto")
+        norms = gradient_norms(p, rescaled=True)
         assert (norms <= bound * 1.0001).all()
         assert norms.sum() <= 2 / mean_distance * 1.0001
         even = replace(p, counts=torch.full_like(p.counts, 1000))
-        assert 0.2 < norms.sum() / gradient_norms(even, temperature="auto").sum() < 5
+        assert 0.2 < norms.sum() / gradient_norms(even, rescaled=True).sum() < 5
 
-    def test_auto_against_the_printed_form(self) -> None:
+    def test_rescaled_against_the_printed_form(self) -> None:
         p = rare_and_frequent(with_rare=True)
         printed_norms = gradient_norms(p, reduction="sum")
         # As printed, the one rare sample outweighs all others by more than N′ / N.
         assert printed_norms[-1] > 1000 * printed_norms[:-1].sum()
-        # With "auto" its share of the step is at most that of its whole pair, whose only sample it is.
-        summed = gradient_norms(p, reduction="sum", temperature="auto")
+        # Rescaled, its share of the step is at most that of its whole pair, whose only sample it is.
+        summed = gradient_norms(p, reduction="sum", rescaled=True)
         assert 100 < summed[-1] / summed[:-1].mean() < 10_000
-        step = gradient_norms(p, temperature="auto").sum()
-        without = gradient_norms(rare_and_frequent(with_rare=False), temperature="auto").sum()
+        step = gradient_norms(p, rescaled=True).sum()
+        without = gradient_norms(rare_and_frequent(with_rare=False), rescaled=True).sum()
         assert 0.2 < step / without < 5
         # The same sums of the printed form are the wider apart.
         without = gradient_norms(rare_and_frequent(with_rare=False)).sum()
@@ -704,13 +746,13 @@ class TestExtremeCounts:
         p = replace(p, z=p.z * 10**scale, centroids=p.centroids * 10**scale).with_grad()
         if int(p.counts.sum()) == 0:
             return
-        _, weights = automatic(p, nu=nu)
+        _, weights = rescaled_by_hand(p, nu=nu)
         every = [value for row in distances(p) for value in row.values()]
         share = torch.tensor(weights, dtype=torch.float64) / (sum(weights) or 1.0)
         bound = 2 * share / (sum(every) / len(every))
-        assert (gradient_norms(p, temperature="auto", nu=nu) <= bound * (1 + 1e-9) + 1e-12).all()
+        assert (gradient_norms(p, rescaled=True, nu=nu) <= bound * (1 + 1e-9) + 1e-12).all()
 
-    def test_training_from_scratch_is_not_worse_than_without(self) -> None:
+    def test_training_from_scratch_with_the_rescaled_loss_is_not_worse_than_without(self) -> None:
         """Two domains with opposite tails, 1,000 samples of a pair or one, batches as they come."""
         without = [train_a_small_network(seed, weight=0.0) for seed in range(4)]
         with_term = [train_a_small_network(seed, weight=1.0) for seed in range(4)]
@@ -733,7 +775,7 @@ def train_a_small_network(seed: int, weight: float) -> float:
     test_x, test_y, _ = draw(torch.full_like(counts, 100))
     encoder = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 16))
     head = nn.Linear(16, 4)
-    criterion = BoDALoss(2, 4, 16, counts)
+    criterion = BoDALoss(2, 4, 16, counts, rescaled=True)
     optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=3e-3)
     rows = [(domain == d).nonzero().flatten() for d in range(2)]
     for _ in range(150):
@@ -748,7 +790,7 @@ def train_a_small_network(seed: int, weight: float) -> float:
 
 
 class TestWhereTheSoftmaxIsFlat:
-    """The docstring's comparison of "auto" and equation (3), for one sample amid centroids on a sphere."""
+    """The docstring's comparison of the rescaled loss and equation (3), for one sample amid centroids on a sphere."""
 
     @staticmethod
     def around(counts: Tensor) -> tuple[Problem, Tensor, Tensor, Tensor]:
@@ -772,9 +814,9 @@ class TestWhereTheSoftmaxIsFlat:
         power = table.double() ** nu
         pull = (power[..., None] * unit)[positive].sum(0)
         push = (power[..., None] * unit)[other].sum(0)
-        auto = pull / power[positive].sum() - push / power[other].sum()
-        (found,) = torch.autograd.grad(p.loss(nu=nu, temperature="auto"), p.z)  # all distances are 1
-        assert_close(found[0], auto, atol=1e-9)
+        rescaled = pull / power[positive].sum() - push / power[other].sum()
+        (found,) = torch.autograd.grad(p.loss(nu=nu, rescaled=True), p.z)  # all distances are 1
+        assert_close(found[0], rescaled, atol=1e-9)
         # Equation (3) at a temperature at which nothing is left of the distances in the softmax.
         temperature = 1e9 * float((power / power[0, 0]).max())
         (found,) = torch.autograd.grad(p.loss(nu=nu, temperature=temperature), p.z)
@@ -785,14 +827,14 @@ class TestWhereTheSoftmaxIsFlat:
 
     def test_whole_gradients_are_parallel_if_the_positives_have_the_mean_count_of_the_others(self) -> None:
         p, _, _, _ = self.around(torch.tensor([[700, 20, 1], [10, 39, 25], [30, 5, 30]]))  # 20 on average, both ways
-        (auto,) = torch.autograd.grad(p.loss(temperature="auto"), p.z)
+        (rescaled,) = torch.autograd.grad(p.loss(rescaled=True), p.z)
         (equation_3,) = torch.autograd.grad(p.loss(temperature=1e6), p.z)
-        assert_close(nn.functional.normalize(auto, eps=0), nn.functional.normalize(equation_3, eps=0), rtol=1e-6)
+        assert_close(nn.functional.normalize(rescaled, eps=0), nn.functional.normalize(equation_3, eps=0), rtol=1e-6)
         # Otherwise they are not: pull and push have other strengths.
         p, _, _, _ = self.around(torch.tensor([[700, 1, 1], [500, 1, 1], [3, 1, 1]]))
-        (auto,) = torch.autograd.grad(p.loss(temperature="auto"), p.z)
+        (rescaled,) = torch.autograd.grad(p.loss(rescaled=True), p.z)
         (equation_3,) = torch.autograd.grad(p.loss(temperature=1e6), p.z)
-        cosine = (nn.functional.normalize(auto, eps=0) * nn.functional.normalize(equation_3, eps=0)).sum()
+        cosine = (nn.functional.normalize(rescaled, eps=0) * nn.functional.normalize(equation_3, eps=0)).sum()
         assert 0.5 < float(cosine) < 0.999
 
 
@@ -819,34 +861,34 @@ def per_pair(p: Problem, change: Callable[[Tensor], Tensor]) -> Problem:
     return replace(p, centroids=change(p.centroids), counts=change(p.counts), precision=precision)
 
 
-@pytest.mark.parametrize("temperature", [1.0, "auto"])
+@pytest.mark.parametrize("rescaled", [False, True])
 class TestProperties:
     @given(p=problems(), seed=st.integers(0, 99))
     @settings(deadline=None, max_examples=25)
-    def test_order_of_the_batch(self, temperature: Any, p: Problem, seed: int) -> None:
+    def test_order_of_the_batch(self, rescaled: bool, p: Problem, seed: int) -> None:
         order = torch.randperm(len(p.z), generator=torch.Generator().manual_seed(seed))
         shuffled = replace(p, z=p.z[order], y=p.y[order], domain=p.domain[order])
-        options = {"temperature": temperature}
+        options = {"rescaled": rescaled}
         assert_close(shuffled.loss(**options), p.loss(**options))
         assert_close(shuffled.loss(reduction="none", **options), p.loss(reduction="none", **options)[order])
 
     @given(p=problems(), seed=st.integers(0, 99))
     @settings(deadline=None, max_examples=25)
-    def test_names_of_domains(self, temperature: Any, p: Problem, seed: int) -> None:
+    def test_names_of_domains(self, rescaled: bool, p: Problem, seed: int) -> None:
         order = torch.randperm(len(p.centroids), generator=torch.Generator().manual_seed(seed))
         renamed = replace(per_pair(p, lambda table: table[order]), domain=order.argsort()[p.domain])
-        assert_close(renamed.loss(temperature=temperature), p.loss(temperature=temperature))
+        assert_close(renamed.loss(rescaled=rescaled), p.loss(rescaled=rescaled))
 
     @given(p=problems(), seed=st.integers(0, 99))
     @settings(deadline=None, max_examples=25)
-    def test_names_of_classes(self, temperature: Any, p: Problem, seed: int) -> None:
+    def test_names_of_classes(self, rescaled: bool, p: Problem, seed: int) -> None:
         order = torch.randperm(p.centroids.shape[1], generator=torch.Generator().manual_seed(seed))
         renamed = replace(per_pair(p, lambda table: table[:, order]), y=order.argsort()[p.y])
-        assert_close(renamed.loss(temperature=temperature), p.loss(temperature=temperature))
+        assert_close(renamed.loss(rescaled=rescaled), p.loss(rescaled=rescaled))
 
     @given(p=problems(), dim=st.sampled_from([0, 1]), first=st.booleans())
     @settings(deadline=None, max_examples=25)
-    def test_an_absent_domain_or_class(self, temperature: Any, p: Problem, dim: int, first: bool) -> None:
+    def test_an_absent_domain_or_class(self, rescaled: bool, p: Problem, dim: int, first: bool) -> None:
         def extend(table: Tensor) -> Tensor:
             extra = torch.full_like(table.narrow(dim, 0, 1), 0 if table is p.counts else torch.nan)
             return torch.cat([extra, table] if first else [table, extra], dim)
@@ -855,26 +897,27 @@ class TestProperties:
         if first:
             label = "domain" if dim == 0 else "y"
             extended = replace(extended, **{label: getattr(p, label) + 1})
-        assert_close(extended.loss(temperature=temperature), p.loss(temperature=temperature))
+        assert_close(extended.loss(rescaled=rescaled), p.loss(rescaled=rescaled))
 
     @given(p=problems(), factor=st.integers(1, 10**6))
     @settings(deadline=None, max_examples=25)
-    def test_scale_of_the_counts(self, temperature: Any, p: Problem, factor: int) -> None:
+    def test_scale_of_the_counts(self, rescaled: bool, p: Problem, factor: int) -> None:
         present = p.counts[p.domain, p.y] > 0  # an absent pair's samples count as one whatever the others
         p = replace(p, z=p.z[present], y=p.y[present], domain=p.domain[present])
         scaled = replace(p, counts=p.counts * factor)
-        if temperature == "auto":
-            assert_close(scaled.loss(temperature="auto"), p.loss(temperature="auto"))
+        if rescaled:
+            assert_close(scaled.loss(rescaled=True), p.loss(rescaled=True))
         else:  # equation (3) has 1 / N in its exponent, as a temperature
             assert_close(scaled.loss(temperature=1.0), p.loss(temperature=float(factor)), rtol=1e-6)
 
     @given(p=problems(), exponent=st.floats(-12, 12))
     @settings(deadline=None, max_examples=25)
-    def test_scale_of_the_features(self, temperature: Any, p: Problem, exponent: float) -> None:
+    def test_scale_of_the_features(self, rescaled: bool, p: Problem, exponent: float) -> None:
         factor = 10**exponent
         scaled = replace(p, z=p.z * factor, centroids=p.centroids * factor)
-        expected = p.loss(temperature=temperature)
-        assert_close(scaled.loss(temperature=factor if temperature == 1.0 else "auto"), expected, rtol=1e-6)
+        expected = p.loss(rescaled=rescaled)
+        options: dict[str, Any] = {"rescaled": True} if rescaled else {"temperature": factor}
+        assert_close(scaled.loss(**options), expected, rtol=1e-6)
 
 
 class LargestTensor(TorchDispatchMode):
@@ -893,9 +936,9 @@ class LargestTensor(TorchDispatchMode):
 class TestMemory:
     shape = {"batch": 64, "domains": 4, "classes": 30, "features": 128}
 
-    @pytest.mark.parametrize("temperature", [1.0, "auto"])
+    @pytest.mark.parametrize("rescaled", [False, True])
     @pytest.mark.parametrize("covariance", ["none", "diagonal", "low_rank"])
-    def test_no_tensor_of_samples_by_pairs_by_features(self, covariance: Any, temperature: Any) -> None:
+    def test_no_tensor_of_samples_by_pairs_by_features(self, covariance: Any, rescaled: bool) -> None:
         p = make(**self.shape).to(torch.float32).with_grad()
         rank, pairs = 4, 120
         statistics = PairStatistics(4, 30, 128, covariance, rank=rank)
@@ -905,7 +948,7 @@ class TestMemory:
                 p = replace(p, precision=statistics.precision())
         assert seen.numel < 64 * pairs * 128 / 4
         with LargestTensor() as seen:
-            p.loss(temperature=temperature).backward()  # type: ignore[no-untyped-call]
+            p.loss(rescaled=rescaled).backward()  # type: ignore[no-untyped-call]
         if covariance == "low_rank":
             assert seen.numel <= max(64 * pairs * rank, pairs * 128 * rank)
         else:
@@ -924,10 +967,10 @@ class TestMemory:
             return value
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda value: value):
-            loss = p.loss(temperature="auto")
+            loss = p.loss(rescaled=True)
         assert kept < 64 * 120 * 128 / 4
         exact = replace(p, z=p.z.detach().double(), centroids=p.centroids.double()).with_grad()
-        expected = exact.loss(temperature="auto")
+        expected = exact.loss(rescaled=True)
         torch.testing.assert_close(loss.double(), expected, rtol=1e-5, atol=1e-6)
         (grad,), (expected_grad,) = torch.autograd.grad(loss, p.z), torch.autograd.grad(expected, exact.z)
         torch.testing.assert_close(
@@ -947,21 +990,20 @@ class TestModule:
         )
 
     @pytest.mark.parametrize("covariance", ["none", "diagonal", "low_rank", "full"])
-    @pytest.mark.parametrize("temperature", [1.0, "auto"])
-    def test_is_the_function_with_its_statistics(self, covariance: Any, temperature: Any) -> None:
-        criterion = BoDALoss(2, 3, 4, self.counts, nu=0.7, temperature=temperature, covariance=covariance)
+    @pytest.mark.parametrize("rescaled", [False, True])
+    def test_is_the_function_with_its_statistics(self, covariance: Any, rescaled: bool) -> None:
+        criterion = BoDALoss(2, 3, 4, self.counts, nu=0.7, rescaled=rescaled, covariance=covariance)
         for seed in range(3):
             z, y, domain = self.batch(seed)
             found = criterion(z, y, domain)
             kept = criterion.statistics
-            expected = boda_loss(
+            expected = (rescaled_boda_loss if rescaled else boda_loss)(
                 z,
                 y,
                 domain,
                 kept.mean,
                 self.counts * (kept.counts > 0),
                 nu=0.7,
-                temperature=temperature,
                 precision=None if covariance == "none" else kept.precision(),
             )
             assert torch.equal(found, expected)
@@ -1046,9 +1088,7 @@ class TestModule:
         z = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
         loss = criterion(z, torch.tensor([0, 0, 1]), torch.tensor([0, 1, 0]))
         counts = torch.tensor([[100, 5, 0], [3, 0, 0]])
-        expected = boda_loss(
-            z, torch.tensor([0, 0, 1]), torch.tensor([0, 1, 0]), criterion.statistics.mean, counts, temperature="auto"
-        )
+        expected = boda_loss(z, torch.tensor([0, 0, 1]), torch.tensor([0, 1, 0]), criterion.statistics.mean, counts)
         assert torch.equal(loss, expected)
 
     def test_a_wrong_batch_leaves_the_statistics_alone(self) -> None:

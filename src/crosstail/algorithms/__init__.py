@@ -1,17 +1,17 @@
 """One file per algorithm; the file name is its name on the command line.
 
-`boda+coral` is CORAL with BoDA's term added, and a name that ends in .py is a file written by the user.
+`bsoftmax+coral` combines two, `boda@reference` is a preset, and a name that ends in .py is a file written by the user.
 """
 
-from dataclasses import dataclass, fields
+import re
 from pathlib import Path
 from typing import Any
 
 from crosstail import discovery
 from crosstail.algorithms._algorithm import Algorithm, Task
-from crosstail.algorithms._alignment import Alignment
 from crosstail.algorithms._catalogue import catalogue
-from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, draw, hp, parse, ranges
+from crosstail.algorithms._combined import Parts, combine, find_preset, with_preset
+from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, draw, hp, parse, ranges, values
 from crosstail.backbones import Backbone
 
 __all__ = [
@@ -29,28 +29,40 @@ __all__ = [
     "own_file",
     "parse",
     "ranges",
+    "values",
 ]
 
 
 def find(name: str) -> type[Algorithm]:
-    """The class of an algorithm, or of a combination such as `boda+coral`.
+    """The class of an algorithm, a combination such as `bsoftmax+coral`, or a preset such as `boda@reference`.
 
-    >>> find("boda").__name__, find("boda+coral").__name__
-    ('BoDA', 'BoDA+CORAL')
+    >>> find("boda").__name__, find("coral+bsoftmax").__name__, find("boda@reference").Hparams().nu
+    ('BoDA', 'CORAL+BSoftmax', 0.5)
     """
-    term, base = _parts(name)
-    return _composed(name, _defined_by(term), _defined_by(base)) if term else _defined_by(base)
+    parts: Parts = {}
+    for word in _words(name):
+        base, _, chosen = word.partition("@")
+        found = {_label(base): _defined_by(base)}
+        if chosen:
+            preset = find_preset(base, found[base], chosen)
+            found = with_preset(preset, found | {also: _defined_by(also) for also in preset.also})
+        if twice := parts.keys() & found.keys():
+            raise ValueError(f"{name}: {twice.pop()} is part of it twice")
+        parts |= found
+    return combine(name, parts) if len(parts) > 1 else parts.popitem()[1]
 
 
 def canonical(name: str) -> str:
-    """The method that a name stands for, with aliases replaced.
+    """The method that a name stands for: aliases are replaced, and the parts of a combination sorted.
 
-    >>> canonical("crt"), canonical("boda+crt"), canonical("boda")
-    ('erm:retrain', 'boda+erm:retrain', 'boda')
+    >>> canonical("crt"), canonical("coral+boda"), canonical("boda@reference")
+    ('erm:retrain', 'boda+coral', 'boda@reference')
     """
-    term, base = _parts(name)
-    method = _defined_by(base).alias_of or base
-    return f"{term}+{method}" if term else method
+    words = _words(name)
+    if len(words) == 1:
+        return find(name).alias_of or name
+    find(name)
+    return "+".join(sorted(words, key=lambda word: (word.endswith(".py"), word)))
 
 
 def own_file(name: str) -> str:
@@ -59,8 +71,7 @@ def own_file(name: str) -> str:
     >>> own_file("boda+coral"), own_file("boda+./mine.py")
     ('', './mine.py')
     """
-    base = _parts(name)[1]
-    return base if base.endswith(".py") else ""
+    return next((word for word in _words(name) if word.endswith(".py")), "")
 
 
 def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | None = None) -> Algorithm:
@@ -79,9 +90,15 @@ def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | N
     return algorithm(backbone, task, parse(algorithm.Hparams, hparams or {}))
 
 
-def _parts(name: str) -> tuple[str, str]:
-    term, plus, base = name.partition("+")
-    return (term, base) if plus and "/" not in term else ("", name)  # a path may contain a plus
+def _words(name: str) -> list[str]:
+    """The names in a combination; a path, which may contain a plus, ends with .py."""
+    words = re.findall(r"[^+]*/.*?\.py(?=\+|$)|[^+]+", name)
+    return words if "+".join(words) == name else name.split("+")
+
+
+def _label(word: str) -> str:
+    """What a part's hyperparameters are addressed by."""
+    return re.sub(r"\W", "_", Path(word).stem) if word.endswith(".py") else word
 
 
 def _defined_by(name: str) -> type[Algorithm]:
@@ -94,20 +111,3 @@ def _defined_by(name: str) -> type[Algorithm]:
     if len(found) != 1:
         raise ValueError(f"{name} defines {len(found)} subclasses of Algorithm, expected 1")
     return found[0]
-
-
-def _composed(name: str, term: type[Algorithm], base: type[Algorithm]) -> type[Algorithm]:
-    """A class with both as bases: `losses` of the term calls that of the other through `super()`."""
-    if not issubclass(term, Alignment):
-        raise ValueError(f"{name}: only the terms of da, boda and boda_m can be added to another algorithm")
-    if issubclass(base, Alignment):
-        raise ValueError(f"{name}: both have an alignment term")
-    if base.alone:
-        raise ValueError(f"{name}: {base.alone}")
-    common = {f.name for f in fields(Algorithm.Hparams)}
-    twice = sorted({f.name for f in fields(term.Hparams)} & {f.name for f in fields(base.Hparams)} - common)
-    if twice:
-        raise ValueError(f"{name}: both have a hyperparameter {twice[0]!r}: rename it in one of the files")
-    hparams: type = dataclass(frozen=True, kw_only=True)(type("Hparams", (term.Hparams, base.Hparams), {}))
-    doc = f"{term.__doc__}\n\nAdded to {base.__doc__}"
-    return type(f"{term.__name__}+{base.__name__}", (term, base), {"Hparams": hparams, "__doc__": doc})

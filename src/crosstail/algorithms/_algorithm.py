@@ -1,8 +1,8 @@
 """The base class: a backbone, a classifier, named loss terms, and what it needs from the training loop."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,19 @@ class Task:
         return self.counts.shape[1]
 
 
+@dataclass(frozen=True)
+class Preset:
+    """Other defaults of an algorithm under a name of their own, as in boda@reference.
+
+    A value in `hparams` is a default, or a default and a search range; `also` names algorithms that belong to it.
+    """
+
+    what: str
+    differs: tuple[str, ...]
+    hparams: dict[str, Any] = field(default_factory=dict)
+    also: tuple[str, ...] = ()
+
+
 class Algorithm(nn.Module):
     """Trains `backbone` and `head`; a subclass defines the loss terms and declares what it needs.
 
@@ -53,9 +66,11 @@ class Algorithm(nn.Module):
     class_balanced = False
     alias_of = ""  # the method that this name abbreviates, such as erm:retrain
     min_domains = 1
-    alone = ""  # why BoDA's term cannot be added to it, if it cannot
+    adds_term = False  # whether `losses` adds a term to `super().losses`, so that it combines with any other loss
+    alone = ""  # why it cannot be combined with others, if it cannot
     unshared = ""  # why it cannot be trained by several processes, if it cannot
     differs: tuple[str, ...] = ()  # deviations from its paper, for docs/algorithms.md
+    presets: ClassVar[dict[str, Preset]] = {}
     step, steps = 0, 1
     chunks = 1
 

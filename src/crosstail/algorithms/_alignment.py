@@ -1,16 +1,25 @@
 """The alignment term of DA, BoDA and BoDA-M, added to the loss of another algorithm."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Task
+from crosstail.algorithms._algorithm import Preset, Task
 from crosstail.algorithms._hparams import LogUniform, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 from crosstail.losses import BoDALoss, PairStatistics
+
+RESCALED = Preset(
+    "Rescaled: distances over the batch's mean distance, counts outside the exponent (Yang, Wang and Katabi, 2022).",
+    differs=(
+        "not equation (3) but a relative of equation (2), whose gradients are bounded for any counts (`rescaled_boda_loss`)",
+        "with two domains ν acts only through the denominator",
+    ),
+    hparams={"rescaled": True},
+)
 
 
 class Alignment(ERM):
@@ -20,14 +29,23 @@ class Alignment(ERM):
     """
 
     family = "ours"
+    adds_term = True
+    differs = (
+        "the mean over the samples that have a positive, where the equation is a sum: the joint loss adds it to a mean",
+        "centroids are moving averages over batches, where the paper makes a full pass after every epoch (`refresh`)",
+        "the term is added after a warm-up",
+    )
+    presets: ClassVar[dict[str, Preset]] = {"rescaled": RESCALED}
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         weight: float = hp(0.1, LogUniform(10**-2, 10**-0.5), "ω, weight of the alignment term")
-        temperature: float | str = hp("auto", None, 'divisor of the distances: a number, or "auto"')
-        warmup: int = hp(0, None, "steps before the term is added")
+        temperature: float = hp(1.0, None, "divisor of the distances")
+        rescaled: bool = hp(False, None, "distances relative to their mean, counts outside the exponent")
+        per_positive: bool = hp(False, None, "average over (sample, positive) combinations instead of samples")
+        warmup: float = hp(0.1, None, "when the term sets in: below 1 a share of the steps, else a step")
         window: int = hp(100, None, "samples that a pair's moving statistics span at most")
-        refresh: int = hp(0, None, "steps between full passes for the statistics, as in the paper; 0: use the batches")
+        refresh: int = hp(0, None, "steps between full passes for the statistics; 0: use the batches")
         momentum: float = hp(0.2, None, "weight of the old statistics at a full pass")
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
@@ -43,7 +61,9 @@ class Alignment(ERM):
             backbone.num_features,
             task.counts,
             temperature=hparams.temperature,
+            rescaled=hparams.rescaled,
             window=None if hparams.refresh else hparams.window,
+            reduction="positives" if hparams.per_positive else "mean",
             validate=False,  # labels are checked at loading, loss terms at every evaluation
             **self.term(),
         )
@@ -52,15 +72,21 @@ class Alignment(ERM):
         """Options of `BoDALoss`."""
         raise TypeError(f"{type(self).__name__} must define term()")
 
+    @property
+    def start(self) -> int:
+        """The first step with the term."""
+        warmup = self.hparams.warmup
+        return round(warmup * self.steps if warmup < 1 else warmup)
+
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        weight = self.hparams.weight if self.step >= self.hparams.warmup else 0.0
+        weight = self.hparams.weight if self.step >= self.start else 0.0
         alignment = weight * self.criterion(z, batch.y, batch.domain)
         return super().losses(z, batch) | {"alignment": alignment}
 
     def refresh_due(self, step: int) -> bool:
-        """Every `refresh` steps, as in the paper, starting when the term is first added."""
-        since = step - self.hparams.warmup
-        return self.hparams.refresh > 0 and since >= 0 and since % self.hparams.refresh == 0
+        """Every `refresh` steps, as in the paper, and at the latest when the term sets in."""
+        every = self.hparams.refresh
+        return every > 0 and (step % every == 0 < step or step == self.start < every)
 
     def statistics(self) -> PairStatistics:
         kept = self.criterion.statistics

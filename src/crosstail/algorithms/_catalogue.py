@@ -7,6 +7,7 @@ from typing import Any
 
 from crosstail import discovery
 from crosstail.algorithms._algorithm import Algorithm
+from crosstail.algorithms._hparams import address
 
 FAMILIES = (
     *("vanilla", "robust optimisation", "augmentation", "meta-learning", "invariance"),
@@ -41,7 +42,7 @@ def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
     what, paper = (" ".join(found[part].split()) for part in ("what", "paper"))
     hparams = tuple(
         {
-            "name": f.name,
+            "name": address(f),
             "default": f.default,
             "search": str(f.metadata["search"] or ""),
             "meaning": f.metadata["meaning"],

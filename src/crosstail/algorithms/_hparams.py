@@ -94,9 +94,19 @@ def hp(
     return field(default=default, metadata={"search": search, "meaning": meaning, "finetune": finetune})
 
 
+def address(declared: "Field[Any]") -> str:
+    """The name of a hyperparameter: NAME, or PART.NAME if several parts of a combination have one of that name."""
+    return declared.name.replace("__", ".")
+
+
+def values(hparams: Any) -> dict[str, Any]:
+    """Hyperparameters by name."""
+    return {address(f): getattr(hparams, f.name) for f in fields(hparams)}
+
+
 def ranges(hparams: type, finetune: bool = False) -> dict[str, Distribution]:
     """Search ranges by name."""
-    found = {f.name: f.metadata["search"] for f in fields(hparams) if f.metadata["search"] is not None}
+    found = {address(f): f.metadata["search"] for f in fields(hparams) if f.metadata["search"] is not None}
     return found | {name: search for name, (_, search) in _finetuned(hparams).items() if finetune}
 
 
@@ -109,29 +119,27 @@ def draw(hparams: type, trial: int, seed: int = 0, finetune: bool = False) -> di
 
 
 def _finetuned(hparams: type) -> dict[str, tuple[Any, Distribution]]:
-    return {f.name: f.metadata["finetune"] for f in fields(hparams) if f.metadata["finetune"] is not None}
+    return {address(f): f.metadata["finetune"] for f in fields(hparams) if f.metadata["finetune"] is not None}
 
 
 def parse(hparams: type, words: dict[str, Any]) -> Any:
     """Hyperparameters from names and values, which may be strings from the command line."""
-    known = {f.name: f for f in fields(hparams)}
+    known = {address(f): f for f in fields(hparams)}
     unknown = sorted(set(words) - set(known))
     if unknown:
         raise ValueError(f"unknown hyperparameter {unknown[0]!r}: there are {', '.join(known)}")
-    return hparams(**{name: _typed(known[name], value) for name, value in words.items()})
+    return hparams(**{known[name].name: _typed(known[name], value) for name, value in words.items()})
 
 
 def _typed(declared: "Field[Any]", value: Any) -> Any:
-    """Convert to the type of the default; if that is a string without choices ("auto"), also to a number."""
+    """Convert to the type of the default; a string must be one of the choices of its search."""
     assert declared.default is not MISSING
     search = declared.metadata["search"]
-    if isinstance(declared.default, str) and isinstance(search, Choice):
+    if isinstance(declared.default, str):
         if value not in search.values:
-            raise ValueError(f"hyperparameter {declared.name} is {value!r}, expected {search}")
+            raise ValueError(f"hyperparameter {address(declared)} is {value!r}, expected {search}")
         return value
-    if value == declared.default and type(value) is type(declared.default):
-        return value
-    kind = float if isinstance(declared.default, str) else type(declared.default)
+    kind = type(declared.default)
     try:
         if isinstance(value, str):
             return {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
@@ -139,4 +147,4 @@ def _typed(declared: "Field[Any]", value: Any) -> Any:
             return kind(value)
     except (ValueError, KeyError):
         pass
-    raise ValueError(f"hyperparameter {declared.name} is {value!r}, expected {kind.__name__}")
+    raise ValueError(f"hyperparameter {address(declared)} is {value!r}, expected {kind.__name__}")

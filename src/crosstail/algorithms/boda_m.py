@@ -1,12 +1,16 @@
 """BoDA that also matches second-order statistics."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from crosstail.algorithms import boda
+from crosstail.algorithms._algorithm import Preset
+from crosstail.algorithms._alignment import Alignment
 
 
 class BoDAM(boda.BoDA):
     """BoDA-M: BoDA with the Mahalanobis distance of each pair's variances (Yang, Wang and Katabi, 2022)."""
+
+    presets: ClassVar[dict[str, Preset]] = Alignment.presets
 
     def term(self) -> dict[str, Any]:
         return {"nu": self.hparams.nu, "covariance": "diagonal"}

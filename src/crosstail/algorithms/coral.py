@@ -13,6 +13,7 @@ class CORAL(ERM):
     """CORAL: match the mean and covariance of features between domains (Sun and Saenko, 2016)."""
 
     family = "invariance"
+    adds_term = True
     min_domains = 2
     differs = ("means are matched too, and over all pairs of domains, as in DomainBed",)
 

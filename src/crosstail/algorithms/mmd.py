@@ -17,6 +17,7 @@ class MMD(ERM):
     """MMD: minimise the maximum mean discrepancy of features between domains (Li et al., 2018)."""
 
     family = "invariance"
+    adds_term = True
     min_domains = 2
     differs = ("no autoencoder and no adversary; the kernel is a sum of seven Gaussians, as in DomainBed",)
 

@@ -23,6 +23,7 @@ class SagNet(ERM):
     """
 
     family = "augmentation"
+    adds_term = True
     passes = 2.0
     differs = (
         "style statistics are of the feature vector, not of feature maps in the backbone, as in DomainBed",

@@ -1,7 +1,7 @@
 """Losses for multi-domain long-tailed recognition: pure functions of torch and thin Modules around them."""
 
-from crosstail.losses.boda import BoDALoss, boda_loss
+from crosstail.losses.boda import BoDALoss, boda_loss, rescaled_boda_loss
 from crosstail.losses.distances import LowRankPrecision, pair_distances
 from crosstail.losses.statistics import PairStatistics
 
-__all__ = ["BoDALoss", "LowRankPrecision", "PairStatistics", "boda_loss", "pair_distances"]
+__all__ = ["BoDALoss", "LowRankPrecision", "PairStatistics", "boda_loss", "pair_distances", "rescaled_boda_loss"]

@@ -3,6 +3,8 @@
 Yang, Wang and Katabi, On Multi-Domain Long-Tailed Recognition, equations (1) to (3).
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
@@ -12,7 +14,7 @@ from torch import Tensor, nn
 from crosstail.losses.distances import LowRankPrecision, Precision, on_host, pair_distances, split
 from crosstail.losses.statistics import Covariance, PairStatistics, checked_batch, require
 
-Reduction = Literal["mean", "sum", "none"]
+Reduction = Literal["mean", "positives", "sum", "none"]
 
 
 def boda_loss(
@@ -23,7 +25,7 @@ def boda_loss(
     counts: Tensor,
     *,
     nu: float = 1.0,
-    temperature: float | Literal["auto"] = 1.0,
+    temperature: float = 1.0,
     balanced: bool = True,
     precision: Precision | None = None,
     reduction: Reduction = "mean",
@@ -39,83 +41,133 @@ def boda_loss(
         \quad \tilde d = \frac{d}{N_i}, \quad \lambda_i^{d,c} = \Big(\frac{N_{d,c}}{N_i}\Big)^{\nu}
 
     `balanced=False` is DA, equation (1), without counts; `nu=0` is equation (2); a `precision` (the inverse
-    covariances (D, C, F), (D, C, F, F) or a `LowRankPrecision`) is BoDA-M. `reduction="sum"` is the equation as
-    printed; "mean" averages over the samples that have a positive; "none" gives (B,), 0 where there is no positive.
-    Absent pairs are in neither sum, and the mean over positives is over those present. Shapes and dtypes are always
-    checked; `validate=False` skips the checks of values (labels, domains, counts, non-finite features), and then
-    nothing is read back from the device.
+    covariances (D, C, F), (D, C, F, F) or a `LowRankPrecision`) is BoDA-M; `temperature` divides every distance.
+    Absent pairs are in neither sum, and the mean over positives is over those present.
 
-    `temperature` divides every distance. As printed, λ / N_i may reach 10⁶ between a pair of one sample and one
-    of a thousand: the softmax is then flat for most samples, and a few rare ones dominate the step. "auto" divides
-    by the batch's mean distance (detached) and moves the counts out of the exponent:
-
-    .. math:: \ell_i = \frac{\bar N}{N_i} \Big( \log \sum_{p \ne p_i} N_p^\nu e^{-d_{ip} / \bar d} +
-        \sum_{p \in \mathrm{pos}(i)} \frac{N_p^\nu}{\sum_{q \in \mathrm{pos}(i)} N_q^\nu}
-        \frac{d_{ip}}{\bar d} - \log \overline{N^\nu} \Big)
-
-    Where the softmax is flat, a sample is pulled and pushed in the same two directions as by equation (3), with
-    strengths that do not depend on the counts: its gradient is at most 2 / mean distance, before N̄ / N_i. "mean" is
-    weighted by N̄ / N_i, so it never exceeds the largest sample's loss (experiments: docs/decisions/boda-scale.md).
+    `reduction="sum"` is the equation as printed; "mean" averages over the samples that have a positive, "positives"
+    over all (sample, positive) combinations; "none" gives (B,), 0 where there is no positive. Shapes and dtypes are
+    always checked; `validate=False` skips the checks of values (labels, domains, counts, non-finite features), and
+    then nothing is read back from the device.
 
     >>> z, y, domain = torch.zeros(1, 2), torch.tensor([0]), torch.tensor([0])
     >>> centroids = torch.tensor([[[0.0, 0.0], [3.0, 0.0]], [[0.0, 1.0], [0.0, 3.0]]])
     >>> boda_loss(z, y, domain, centroids, torch.ones(2, 2))  # log(e⁻¹ + 2e⁻³) + 1
     tensor(0.2395)
     """
+    if isinstance(temperature, str) or not temperature > 0:
+        raise ValueError(f"temperature is {temperature!r}, expected a number above 0")
+    found = _contrast(z, y, domain, centroids, counts, precision, reduction, validate)
+    strength = -1 / temperature
+    if balanced:
+        n_pair, largest = found.n_pair, found.n_pair.max()
+        # Powers of counts are relative to the largest and in logarithms, so that none overflows on the way.
+        own = (nu * largest.log() - (1 + nu) * found.n_own.log()).exp().clamp_max(torch.finfo(n_pair.dtype).max)
+        strength = own[:, None] * ((nu * (n_pair / largest).log()).exp() * strength)  # −λ / N_i = −N_pᵛ / N_iᵛ⁺¹
+    # Kept within the range of floats, so that the difference of two logits is never inf − inf.
+    logits = (found.distance * strength).clamp_min(torch.finfo(found.distance.dtype).min / 1e6)
+    positive = found.positive.to(logits.dtype)
+    share = positive / positive.sum(1, keepdim=True).clamp_min(1)  # (B, D)
+    return found.reduce(found.losses(logits, logits, share), torch.ones_like(found.n_own), reduction)
+
+
+def rescaled_boda_loss(
+    z: Tensor,
+    y: Tensor,
+    domain: Tensor,
+    centroids: Tensor,
+    counts: Tensor,
+    *,
+    nu: float = 1.0,
+    balanced: bool = True,
+    precision: Precision | None = None,
+    reduction: Reduction = "mean",
+    validate: bool = True,
+) -> Tensor:
+    r"""A relative of the BoDA loss whose gradients are bounded for any counts and any scale of the features.
+
+    In `boda_loss`, λ / N_i may reach 10⁶ between a pair of one sample and one of a thousand: the softmax is flat for
+    most samples, and a few rare ones dominate the step. Here distances are divided by the batch's mean distance
+    (detached), and counts act outside the exponent:
+
+    .. math:: \ell_i = \frac{\bar N}{N_i} \Big( \log \sum_{p \ne p_i} N_p^\nu e^{-d_{ip} / \bar d} +
+        \sum_{p \in \mathrm{pos}(i)} \frac{N_p^\nu}{\sum_{q \in \mathrm{pos}(i)} N_q^\nu}
+        \frac{d_{ip}}{\bar d} - \log \overline{N^\nu} \Big)
+
+    This is closer to equation (2) than to (3): with one positive, as with two domains, ν acts only through the
+    denominator. A sample's gradient is at most 2 / mean distance, before N̄ / N_i. "mean" is weighted by N̄ / N_i, so
+    it never exceeds the largest sample's loss (experiments: docs/decisions/boda-scale.md). Arguments as in `boda_loss`.
+    """
+    found = _contrast(z, y, domain, centroids, counts, precision, reduction, validate)
+    pairs, n_pair = found.pairs, found.n_pair
+    # Divided before summing, so that it cannot overflow.
+    shares = torch.where(pairs.present, found.distance.detach() / (max(len(z), 1) * pairs.number), 0.0)
+    logits = found.distance / -shares.sum().clamp_min(torch.finfo(shares.dtype).tiny)
+    prior, importance = torch.zeros_like(n_pair), torch.ones_like(found.n_own)
+    if balanced:
+        prior = nu * (n_pair / n_pair.max()).log()
+        importance = pairs.mean(n_pair) / found.n_own
+    share = torch.where(found.positive, prior[found.columns], -torch.inf).softmax(1)
+    share = torch.where(found.positive, share, 0.0)  # (B, D), adds up to 1 where there is a positive
+    losses = found.losses(logits, logits + (prior - pairs.mean(prior.exp()).log()), share)
+    return found.reduce(losses * importance, importance, reduction)
+
+
+class _Contrast(NamedTuple):
+    """Samples against pairs: what both losses are computed from."""
+
+    pairs: "_Pairs"
+    distance: Tensor  # (B, P)
+    n_pair: Tensor  # (P,)
+    n_own: Tensor  # (B,), count of the sample's pair, at least 1
+    columns: Tensor  # (B, D), place among the P pairs of the sample's class in each domain
+    positive: Tensor  # (B, D), whether that pair is present and not the sample's own
+    own: Tensor  # (B, P), whether the pair is the sample's own
+
+    def losses(self, pull: Tensor, push: Tensor, share: Tensor) -> Tensor:
+        """log Σ_{p ≠ own} exp(push_p) − Σ_{positives} share · pull, and 0 without a positive (B,)."""
+        has_positive = self.positive.any(1)
+        attraction = (pull.gather(1, self.columns) * share).sum(1)
+        excluded = has_positive[:, None] & (self.own | ~self.pairs.present)
+        return torch.where(has_positive, push.masked_fill(excluded, -torch.inf).logsumexp(1) - attraction, 0.0)
+
+    def reduce(self, losses: Tensor, weight: Tensor, reduction: Reduction) -> Tensor:
+        """Apply the reduction; `weight` (B,) is the weight that the losses already include."""
+        if reduction == "none":
+            return losses
+        if reduction == "sum":
+            return losses.sum()
+        number = self.positive.sum(1) if reduction == "positives" else self.positive.any(1)
+        return (losses * number).sum() / (weight * number).sum().clamp_min(torch.finfo(losses.dtype).tiny)
+
+
+def _contrast(
+    z: Tensor,
+    y: Tensor,
+    domain: Tensor,
+    centroids: Tensor,
+    counts: Tensor,
+    precision: Precision | None,
+    reduction: Reduction,
+    validate: bool,
+) -> _Contrast:
     if reduction not in get_args(Reduction):
         raise ValueError(f"reduction {reduction!r} is none of {', '.join(get_args(Reduction))}")
-    if temperature != "auto" and (isinstance(temperature, str) or not temperature > 0):
-        raise ValueError(f'temperature is {temperature!r}, expected a number above 0 or "auto"')
     y, domain = _checked(z, y, domain, centroids, counts, precision, validate)
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
     counts = counts.to(z.device)
     pairs = _pairs(centroids, precision, counts)
-    if len(z) == 0 or len(pairs.centroids) == 0:
-        nothing = z[:, :0].sum(1).to(wide)
-        return nothing if reduction == "none" else nothing.sum()
-    n_pair = pairs.counts.to(wide)  # (P,)
-    n_own = counts[domain, y].clamp_min(1).to(wide)  # (B,)
-
-    distance = pair_distances(z, pairs.centroids, pairs.precision, validate=validate)  # (B, P)
-    limits = torch.finfo(wide)
-    # Powers of counts are relative to the largest and in logarithms, so that none overflows.
-    reliability = nu * (n_pair / n_pair.max()).log()  # (P,)
-    prior = torch.zeros_like(reliability)
-    importance = torch.ones_like(n_own)
-    if temperature == "auto":
-        # Divided before summing, so that it cannot overflow.
-        mean_distance = torch.where(pairs.present, distance.detach() / (len(z) * pairs.number), 0.0).sum()
-        logits = distance / -mean_distance.clamp_min(limits.tiny)
-        if balanced:
-            prior = reliability
-            importance = pairs.mean(n_pair) / n_own
-    elif balanced:
-        strength = (nu * n_pair.max().log() - (1 + nu) * n_own.log()).exp().clamp_max(limits.max)  # (B,)
-        weight = strength[:, None] * (reliability.exp() / -temperature)  # λ / N_i = N_pᵛ / N_iᵛ⁺¹
-        logits = (distance * weight).clamp_min(limits.min / 1e6)
-    else:
-        logits = (distance / -temperature).clamp_min(limits.min / 1e6)
-
-    # Positives: the same class in every other domain where it is present.
+    distance = pair_distances(z, pairs.centroids, pairs.precision, validate=validate)
     present = counts > 0
-    columns = pairs.column[:, y].T  # (B, D)
-    positive = present[:, y].T & (torch.arange(len(counts), device=z.device) != domain[:, None])  # (B, D)
-    has_positive = positive.any(1)
-    share = torch.where(positive, prior[columns], -torch.inf).softmax(1)
-    share = torch.where(positive, share, 0.0)  # (B, D), adds up to 1 where there is a positive
-    attraction = (logits.gather(1, columns) * share).sum(1)
-    # The denominator: all present pairs but the sample's own. (Without a positive the loss is 0 anyway.)
-    logits = logits + (prior - pairs.mean(prior.exp()).log())
-    places = torch.arange(logits.shape[1], device=z.device)
-    own = present[domain, y][:, None] & (places == pairs.column[domain, y][:, None])
-    logits = logits.masked_fill(has_positive[:, None] & (own | ~pairs.present), -torch.inf)
-    loss = torch.where(has_positive, logits.logsumexp(1) - attraction, 0.0) * importance
-
-    if reduction == "none":
-        return loss
-    if reduction == "sum":
-        return loss.sum()
-    return loss.sum() / (importance * has_positive).sum().clamp_min(torch.finfo(loss.dtype).tiny)
+    places = torch.arange(distance.shape[1], device=z.device)
+    return _Contrast(
+        pairs,
+        distance,
+        pairs.counts.to(wide),
+        counts[domain, y].clamp_min(1).to(wide),
+        pairs.column[:, y].T,
+        present[:, y].T & (torch.arange(len(counts), device=z.device) != domain[:, None]),
+        present[domain, y][:, None] & (places == pairs.column[domain, y][:, None]),
+    )
 
 
 def _checked(
@@ -154,7 +206,8 @@ def _pairs(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _P
     """Absent pairs are dropped on the CPU, and masked on a device, where counting them would be a read."""
     flat = counts.reshape(-1)
     known = flat > 0
-    if on_host(counts):
+    drop = on_host(counts) and known.numpy().any()
+    if drop:
         kept = torch.from_numpy(known.numpy().nonzero()[0])
         present, n, column = known[kept], flat[kept], (known.cumsum(0) - 1).clamp_min(0)
     else:
@@ -164,7 +217,7 @@ def _pairs(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _P
 
     def choose(table: Tensor) -> Tensor:
         table = table.flatten(0, 1)
-        if on_host(counts):
+        if drop:
             return table if len(kept) == len(table) else table[kept]
         # Absent pairs, whose statistics may be anything, get the mean of the present ones.
         mask = known.view(-1, *[1] * (table.ndim - 1))
@@ -182,8 +235,8 @@ class BoDALoss(nn.Module):
     `counts` (D, C) are those of the training set. In training mode each call first adds the batch's features
     (detached); a pair's past weighs at most as much as its training samples, and at most as `window` of them, so
     that the centroid of a rare pair follows its latest samples. With `window=None` the statistics change only
-    through `statistics.update` and `.blend`, as in the paper: a full pass after each epoch. `validate=False` skips
-    the checks of values, as in `boda_loss`.
+    through `statistics.update` and `.blend`, as in the paper: a full pass after each epoch. `rescaled` uses
+    `rescaled_boda_loss` instead; `validate=False` skips the checks of values, as in `boda_loss`.
 
     >>> criterion = BoDALoss(2, 2, 8, counts=torch.tensor([[100, 5], [3, 80]]))
     >>> z = torch.randn(4, 8, requires_grad=True)
@@ -201,7 +254,8 @@ class BoDALoss(nn.Module):
         counts: Tensor | NDArray[Any],
         *,
         nu: float = 1.0,
-        temperature: float | Literal["auto"] = "auto",
+        temperature: float = 1.0,
+        rescaled: bool = False,
         balanced: bool = True,
         covariance: Covariance = "none",
         window: int | None = 100,
@@ -215,7 +269,13 @@ class BoDALoss(nn.Module):
         if window is not None and window < 1:
             raise ValueError(f"window is {window}, expected 1 or more, or None if statistics come from full passes")
         self.register_buffer("counts", counts)
-        self.nu, self.temperature, self.balanced, self.reduction = nu, temperature, balanced, reduction
+        if rescaled:
+            if temperature != 1:
+                raise ValueError(f"temperature is {temperature}, but the rescaled loss has none: leave it at 1")
+            self.loss: Callable[..., Tensor] = rescaled_boda_loss
+        else:
+            self.loss = partial(boda_loss, temperature=temperature)
+        self.options = {"nu": nu, "balanced": balanced, "reduction": reduction, "validate": validate}
         self.window, self.validate = window, validate
         remembered = counts.clamp(1, window or 1).to(torch.float32) - 1
         momentum = remembered / (remembered + 1) if window else None
@@ -224,16 +284,13 @@ class BoDALoss(nn.Module):
     def forward(self, z: Tensor, y: Tensor, domain: Tensor) -> Tensor:
         if self.training and self.window:
             self.statistics.update(z, y, domain, validate=self.validate)
-        return boda_loss(
+        known = self.statistics
+        return self.loss(
             z,
             y,
             domain,
-            self.statistics.mean,
-            self.counts * (self.statistics.counts > 0),  # a pair not seen yet has no centroid
-            nu=self.nu,
-            temperature=self.temperature,
-            balanced=self.balanced,
-            precision=None if self.statistics.covariance == "none" else self.statistics.precision(),
-            reduction=self.reduction,
-            validate=self.validate,
+            known.mean,
+            self.counts * (known.counts > 0),  # a pair not seen yet has no centroid
+            precision=None if known.covariance == "none" else known.precision(),
+            **self.options,
         )

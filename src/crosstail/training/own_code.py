@@ -32,4 +32,4 @@ def from_copy(spec: RunSpec, folder: RunFolder, trust: bool) -> RunSpec:
     kept = folder.path / FILE
     if not trust:
         raise ValueError(f"{folder.path} contains its own algorithm: read {kept}, which would be run, and add --trust")
-    return replace(spec, algorithm=spec.algorithm.removesuffix(path) + str(kept.absolute()))
+    return replace(spec, algorithm=spec.algorithm.replace(path, str(kept.absolute())))

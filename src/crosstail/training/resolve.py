@@ -1,6 +1,6 @@
 """Defaults that depend on the data: backbone, freezing, augmentation, steps, batch size, learning rates."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from crosstail import algorithms, backbones, data, second_stages
@@ -27,7 +27,7 @@ def all_hparams(algorithm: str, given: dict[str, Any], *, finetune: bool) -> dic
     """Every hyperparameter of an algorithm, typed; those not given have their default."""
     declared = algorithms.find(algorithm).Hparams
     defaults = algorithms.draw(declared, trial=0, finetune=finetune)
-    return asdict(algorithms.parse(declared, defaults | given))
+    return algorithms.values(algorithms.parse(declared, defaults | given))
 
 
 def finetunes(spec: RunSpec) -> bool:

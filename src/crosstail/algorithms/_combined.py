@@ -1,0 +1,152 @@
+"""Algorithms combined by name, such as `bsoftmax+coral`, and presets such as `boda@reference`.
+
+A combination is one class with all parts as bases: `losses` of a part that adds a term calls that of the next part
+through `super()`. Each part reads its own hyperparameters, even if another has one of the same name.
+"""
+
+from collections.abc import Callable
+from dataclasses import Field, field, fields, make_dataclass
+from functools import wraps
+from inspect import isfunction
+from typing import Any
+
+from crosstail import discovery
+from crosstail.algorithms._algorithm import Algorithm, Preset
+from crosstail.algorithms.erm import ERM
+
+Parts = dict[str, type[Algorithm]]
+
+
+def combine(name: str, parts: Parts) -> type[Algorithm]:
+    """One class from several algorithms; the order of the parts does not matter."""
+    _check(name, parts)
+    # A term calls the next part, so it comes first; what replaces the loss, and calls none, comes last.
+    order = sorted(parts, key=lambda part: (_replaces_loss(parts[part]), _replaces_step(parts[part]), part))
+    kinds = [parts[part] for part in order]
+    members = {
+        "Hparams": _merged(parts, order),
+        "hparams": _OWN_HPARAMS,
+        "__doc__": "\n\nCombined with ".join(str(kind.__doc__) for kind in kinds),
+        "passes": max(kind.passes for kind in kinds),
+        "min_domains": max(kind.min_domains for kind in kinds),
+        "class_balanced": any(kind.class_balanced for kind in kinds),
+        "unshared": next(filter(None, (kind.unshared for kind in kinds)), ""),
+        "differs": tuple(dict.fromkeys(words for kind in kinds for words in kind.differs)),
+    }
+    return type("+".join(kind.__name__ for kind in kinds), tuple(_scoped(p, parts[p]) for p in order), members)
+
+
+def find_preset(name: str, algorithm: type[Algorithm], chosen: str) -> Preset:
+    """The preset of an algorithm by name."""
+    known = algorithm.presets
+    if chosen not in known:
+        hint = discovery.suggestion(chosen, list(known)) if known else "it has none."
+        raise ValueError(f"{name} has no preset {chosen!r}: {hint}")
+    return known[chosen]
+
+
+def with_preset(preset: Preset, parts: Parts) -> Parts:
+    """The algorithm of a preset, which comes first, and those that belong to it, with its defaults."""
+    changed: Parts = {}
+    for part, kind in parts.items():
+        about = {} if changed else {"__doc__": preset.what, "differs": preset.differs}
+        own = {f.name: f for f in fields(kind.Hparams)}
+        defaults = {n: value for n, value in preset.hparams.items() if n in own}
+        changed[part] = type(kind.__name__, (kind,), {"Hparams": _declared(own, defaults), **about})
+    return changed
+
+
+def _check(name: str, parts: Parts) -> None:
+    for part, kind in parts.items():
+        if kind.alone:
+            raise ValueError(f"{name}: {kind.alone}")
+        if kind is ERM:
+            raise ValueError(f"{name}: {part} adds nothing to another algorithm")
+        if kind.alias_of:
+            raise ValueError(f"{name}: {part} stands for {kind.alias_of}; add its second stage instead")
+    for what, replaces in (("the classification loss", _replaces_loss), ("the training step", _replaces_step)):
+        both = [part for part, kind in parts.items() if replaces(kind)]
+        if len(both) > 1:
+            raise ValueError(f"{name}: {' and '.join(both)} both replace {what}")
+    aligned = [part for part, kind in parts.items() if kind.family == "ours"]
+    if len(aligned) > 1:
+        raise ValueError(f"{name}: {' and '.join(aligned)} are forms of one alignment term")
+
+
+def _replaces_loss(kind: type[Algorithm]) -> bool:
+    return kind.losses is not ERM.losses and not kind.adds_term
+
+
+def _replaces_step(kind: type[Algorithm]) -> bool:
+    return kind.update is not ERM.update
+
+
+def _merged(parts: Parts, order: list[str]) -> type:
+    """The hyperparameters of all parts; one that several parts declare becomes PART.NAME for each of them."""
+    shared = {f.name for f in fields(Algorithm.Hparams)}
+    names = [f.name for part in order for f in fields(parts[part].Hparams)]
+    found: dict[str, Field[Any]] = {}
+    for part in order:
+        for f in fields(parts[part].Hparams):
+            several = names.count(f.name) > 1 and f.name not in shared
+            found[f"{part}.{f.name}" if several else f.name] = f
+    return _declared(found, {})
+
+
+def _declared(declared: "dict[str, Field[Any]]", changed: dict[str, Any]) -> type:
+    """A class of hyperparameters with the declared fields, some of them with another default or search range."""
+    rows = []
+    for name, old in declared.items():
+        default, metadata = changed.get(name, old.default), old.metadata
+        if isinstance(default, tuple):
+            default, search = default
+            metadata = {**metadata, "search": search}
+        rows.append((name.replace(".", "__"), old.type, field(default=default, metadata=metadata)))
+    return make_dataclass("Hparams", rows, frozen=True, kw_only=True)
+
+
+class _View:
+    """The hyperparameters as one part sees them: its own NAME where several parts have one."""
+
+    def __init__(self, whole: Any, part: str) -> None:
+        self.whole, self.part = whole, part
+
+    def __getattr__(self, name: str) -> Any:
+        own = f"{self.part}__{name}"
+        return getattr(self.whole, own if hasattr(self.whole, own) else name)
+
+
+def _scoped(part: str, kind: type[Algorithm]) -> type[Algorithm]:
+    """The algorithm with methods that set whose hyperparameters `self.hparams` are while they run."""
+
+    def scoped(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def call(self: Algorithm, *args: Any, **kwargs: Any) -> Any:
+            scope = self.__dict__.setdefault("_scope", [])
+            scope.append(part)
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                scope.pop()
+
+        return call
+
+    def init(self: Algorithm, backbone: Any, task: Any, hparams: Any) -> None:
+        kind.__init__(self, backbone, task, _View(getattr(hparams, "whole", hparams), part))
+
+    bases = [base for base in kind.__mro__ if base not in ERM.__mro__]
+    own = {name: getattr(kind, name) for base in bases for name, value in vars(base).items() if isfunction(value)}
+    if "__init__" in own:
+        own["__init__"] = init
+    return type(kind.__name__, (kind,), {name: scoped(method) for name, method in own.items()})
+
+
+def _get(self: Any) -> Any:
+    return _View(self._whole, self._scope[-1]) if self._scope else self._whole
+
+
+def _set(self: Any, hparams: Any) -> None:
+    self._whole = getattr(hparams, "whole", hparams)
+
+
+_OWN_HPARAMS = property(_get, _set)
