@@ -77,9 +77,9 @@ def main() -> None:
     lines = [
         "# When BoDA's term sets in",
         "",
-        f"Best **validation** pair average in percent, mean ± standard deviation over {SEEDS} seeds, one stage; the test",
-        "set was not used. Warm-ups are shares of the steps before the term is added; everything else has its default.",
-        "Written by `python examples/boda_warmup.py`.",
+        f"Best **validation** pair average in percent, mean ± standard deviation over {SEEDS} seeds, one stage; the",
+        "test set was not used. Warm-ups are shares of the steps before the term is added; everything else has its",
+        "default. Written by `python examples/boda_warmup.py`.",
         "",
         "| data, network | ERM | " + " | ".join(f"{warmup:g}" for warmup in WARMUPS) + " |",
         "|---" * (2 + len(WARMUPS)) + "|",

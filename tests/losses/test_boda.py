@@ -562,6 +562,17 @@ class TestValidation:
         with pytest.raises(ValueError, match=f"^{name} is "):
             replace(p, **{name: change(getattr(p, name))}).loss(validate=validate)
 
+    @pytest.mark.parametrize("name", ["z", "y", "domain", "centroids", "counts"])
+    def test_arrays_of_numpy_are_named(self, name: str) -> None:
+        p = make()
+        with pytest.raises(ValueError, match=f"^{name} is a ndarray"):
+            replace(p, **{name: getattr(p, name).numpy()}).loss()
+
+    def test_one_hot_labels_are_named(self) -> None:
+        p = make()
+        with pytest.raises(ValueError, match="^y is "):
+            replace(p, y=nn.functional.one_hot(p.y, 4)).loss()
+
     @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
     def test_labels_of_any_integer_dtype(self, dtype: torch.dtype) -> None:
         p = make()
