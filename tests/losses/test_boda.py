@@ -570,7 +570,7 @@ class TestValidation:
 
     def test_one_hot_labels_are_named(self) -> None:
         p = make()
-        with pytest.raises(ValueError, match="^y is "):
+        with pytest.raises(ValueError, match=r"^y is "):
             replace(p, y=nn.functional.one_hot(p.y, 4)).loss()
 
     @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
