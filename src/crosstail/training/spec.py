@@ -3,6 +3,7 @@
 import hashlib
 import math
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -136,6 +137,7 @@ class RunSpec:
         return key_of(self.identity())
 
 
+@cache
 def identifying_fields(kind: type[RunSpec]) -> list[str]:
     """Names of the fields that tell runs apart, in the order of declaration."""
     return [f.name for f in fields(kind) if Identity(False) not in getattr(f.type, "__metadata__", ())]
