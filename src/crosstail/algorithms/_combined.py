@@ -101,10 +101,10 @@ def _declared(declared: "dict[str, Field[Any]]", changed: dict[str, Any]) -> typ
     """A class of hyperparameters with the declared fields, some of them with another default or search range."""
     rows = []
     for name, old in declared.items():
-        default, metadata = changed.get(name, old.default), old.metadata
+        default, metadata = changed.get(name, old.default), dict(old.metadata)
         if isinstance(default, tuple):
             default, search = default
-            metadata = {**metadata, "search": search}
+            metadata["search"] = search
         rows.append((name.replace(".", "__"), old.type, field(default=default, metadata=metadata)))
     return make_dataclass("Hparams", rows, frozen=True, kw_only=True)
 

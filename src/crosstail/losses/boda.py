@@ -57,7 +57,7 @@ def boda_loss(
     if isinstance(temperature, str) or not temperature > 0:
         raise ValueError(f"temperature is {temperature!r}, expected a number above 0")
     found = _contrast(z, y, domain, centroids, counts, precision, reduction, validate)
-    strength = -1 / temperature
+    strength: Tensor | float = -1 / temperature
     if balanced:
         n_pair, largest = found.n_pair, found.n_pair.max()
         # Powers of counts are relative to the largest and in logarithms, so that none overflows on the way.
