@@ -124,7 +124,7 @@ class RunSpec:
 
     def identity(self) -> dict[str, Any]:
         """The identifying fields and their values."""
-        return {name: getattr(self, name) for name in identifying_fields(type(self))}
+        return {name: getattr(self, name) for name in identifying_fields(type(self))}  # type: ignore[arg-type]  # a class is hashable
 
     @property
     def key(self) -> str:
