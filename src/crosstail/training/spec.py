@@ -124,7 +124,8 @@ class RunSpec:
 
     def identity(self) -> dict[str, Any]:
         """The identifying fields and their values."""
-        return {name: getattr(self, name) for name in identifying_fields(type(self))}  # type: ignore[arg-type]  # a class is hashable
+        names = identifying_fields(type(self))  # type: ignore[arg-type]  # mypy takes the class for its instance
+        return {name: getattr(self, name) for name in names}
 
     @property
     def key(self) -> str:
