@@ -8,7 +8,7 @@ import pytest
 
 from crosstail import algorithms, discovery
 from crosstail.algorithms import draw, parse
-from crosstail.algorithms._hparams import Choice, LogUniform, OneMinus, Rounded, Uniform, hp
+from crosstail.algorithms._hparams import Choice, LogInteger, LogUniform, OneMinus, Uniform, hp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,14 +138,18 @@ def test_an_unknown_name_lists_those_there_are():
     )
 
 
-def test_rounded_draws_are_whole_numbers_around_those_of_log_uniform():
+def test_integers_are_the_draws_of_log_uniform_rounded_down():
     for seed in range(50):
-        found, exact = (kind(1, 8).draw(np.random.default_rng(seed)) for kind in (Rounded, LogUniform))
-        assert type(found) is int and abs(found - exact) <= 0.5
-    assert {Rounded(1, 8).draw(np.random.default_rng(seed)) for seed in range(200)} == set(range(1, 9))
+        found, exact = (kind(1, 8).draw(np.random.default_rng(seed)) for kind in (LogInteger, LogUniform))
+        assert type(found) is int and found == math.floor(exact)
 
 
 def test_distributions_say_what_they_are():
-    found = [str(d) for d in (Uniform(0, 0.4), LogUniform(10**-4.5, 10**-2.5), Rounded(1, 8), Choice(1, "two"))]
-    expected = ["uniform 0 to 0.4", "log-uniform 3.2e-05 to 0.0032", "log-uniform 1 to 8, rounded", "one of 1, two"]
+    found = [str(d) for d in (Uniform(0, 0.4), LogUniform(10**-4.5, 10**-2.5), LogInteger(1, 8), Choice(1, "two"))]
+    expected = [
+        "uniform 0 to 0.4",
+        "log-uniform 3.2e-05 to 0.0032",
+        "log-uniform 1 to 8, rounded down",
+        "one of 1, two",
+    ]
     assert found == expected
