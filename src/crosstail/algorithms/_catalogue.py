@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -45,7 +46,7 @@ def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
         {
             "name": address(f),
             "default": f.default,
-            "search": str(f.metadata["search"] or ""),
+            "search": _search(f.metadata),
             "meaning": f.metadata["meaning"],
         }
         for f in fields(algorithm.Hparams)
@@ -64,12 +65,23 @@ def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
     )
 
 
+def _search(metadata: Mapping[str, Any]) -> str:
+    """Search range, and default and search range for finetuning, if there are any."""
+    found = [str(metadata["search"])] if metadata["search"] else []
+    if metadata["finetune"]:
+        default, search = metadata["finetune"]
+        found.append(f"finetuning: {default:g}, {search}")
+    return "; ".join(found)
+
+
 def preset_entries(of: AlgorithmEntry) -> list[AlgorithmEntry]:
     """The presets of an algorithm, with the hyperparameters that differ from its own."""
     from crosstail.algorithms import find
 
     found = [entry(name, find(name)) for name in of.presets]
-    return [replace(e, hyperparameters=tuple(h for h in e.hyperparameters if h not in of.hyperparameters)) for e in found]
+    return [
+        replace(e, hyperparameters=tuple(h for h in e.hyperparameters if h not in of.hyperparameters)) for e in found
+    ]
 
 
 def catalogue() -> list[AlgorithmEntry]:
