@@ -372,7 +372,7 @@ def dann(m, batch, conditional=False, alternate=False, penalise_backbone=False, 
     samples = [(c, seen.index(d)) for c, d in zip(batch.y.tolist(), batch.domain.tolist(), strict=True)]
 
     def scores(z, c):
-        z = z + m.p["embedding.weight"][c] if conditional else z
+        z = z + m.p["class_embedding.weight"][c] if conditional else z
         for layer in (0, 2):
             z = torch.relu(m.linear(f"discriminator.{layer}", z))
         return m.linear("discriminator.4", z)
@@ -400,10 +400,11 @@ def dann(m, batch, conditional=False, alternate=False, penalise_backbone=False, 
         return m.h.gradient_penalty * mean(squares)
 
     z, steps = m.features(batch.x), m.h.discriminator_steps
+    options = {"lr": m.h.discriminator_lr, "decay": m.h.discriminator_decay}
     of_discriminator = (m.t + 1) % (1 + steps) < steps  # DomainBed counts from 1
     for _ in range(of_discriminator if alternate else steps):
         told = {"discriminator": loss(z.detach()), "gradient_penalty": penalty(z.detach())}
-        m.step(told, "discriminator", "embedding", lr=m.h.discriminator_lr, decay=m.h.discriminator_decay, betas=betas)
+        m.step(told, "discriminator", "class_embedding", betas=betas, **options)
     if alternate and of_discriminator:
         return told
     adversary = loss(z) + (penalty(list(z)) if penalise_backbone else 0)
