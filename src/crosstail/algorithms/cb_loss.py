@@ -14,7 +14,7 @@ from crosstail.algorithms._weighted import Weighted
 class CBLoss(Weighted):
     """CBLoss: weights (1 − β) / (1 − β^n), the inverse effective number of samples (Cui et al., 2019).
 
-    As in the paper, the weights sum to the number of classes, here to that of the domain's.
+    As in the paper, the weights sum to the number of classes: here, those that the domain has.
     """
 
     @dataclass(frozen=True, kw_only=True)
