@@ -79,7 +79,7 @@ def test_the_same_plan_gives_the_same_runs_in_another_process(shared, tmp_path):
     assert done.stdout == f"{plan.key} {keys}\n" and len(set(keys)) == 6
 
 
-def test_finetuning_a_pretrained_network_has_the_papers_learning_rates():
+def test_finetuning_a_pretrained_network_has_the_papers_learning_rates_and_weight_decay():
     finetuned = RunSpec(dataset="digits", backbone="resnet50", freeze=False)
     usual = replace(finetuned, backbone="small_cnn")
     trials = planning.draw("cdann", range(200), finetuned)
@@ -90,7 +90,8 @@ def test_finetuning_a_pretrained_network_has_the_papers_learning_rates():
         assert -5 <= exponents.min() < -4.9 and -3.6 < exponents.max() <= -3.5
     for name in ("erm", "cdann"):  # the other hyperparameters are the same
         (one,), (other,) = planning.draw(name, [3], usual), planning.draw(name, [3], finetuned)
-        assert {k for k in one if one[k] != other[k]} <= {"lr", "discriminator_lr"}
+        assert {k for k in one if one[k] != other[k]} <= {"lr", "discriminator_lr", "weight_decay"}
+        assert one["weight_decay"] == 0 < other["weight_decay"]
     for changes in ({"freeze": True}, {"weights": "random"}):
         assert planning.draw("erm", [0], replace(finetuned, **changes)) == planning.draw("erm", [0], usual)
 

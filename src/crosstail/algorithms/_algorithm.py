@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.checkpoint import checkpoint
 
-from crosstail.algorithms._hparams import FINETUNED_RATE, LogUniform, hp
+from crosstail.algorithms._hparams import FINETUNED_DECAY, FINETUNED_RATE, LogUniform, hp
 from crosstail.algorithms._processes import joined
 from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
@@ -59,7 +59,7 @@ class Algorithm(nn.Module):
     @dataclass(frozen=True, kw_only=True)
     class Hparams:
         lr: float = hp(1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of Adam", FINETUNED_RATE)
-        weight_decay: float = hp(0.0, LogUniform(1e-6, 1e-2), "weight decay of Adam")
+        weight_decay: float = hp(0.0, None, "weight decay of Adam", FINETUNED_DECAY)
 
     family = "own"
     passes = 1.0  # forward and backward passes over the batch per step, by definition
