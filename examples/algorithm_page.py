@@ -13,29 +13,29 @@ BEGIN, END = "<!-- written by examples/algorithm_page.py -->\n", "<!-- end -->\n
 
 def table() -> str:
     """One table per family."""
-    common = {f.name for f in fields(Algorithm.Hparams)}
-    lines = [
-        "",
-        "All have " + "; ".join(_described(f.name, f.default, f.metadata) for f in fields(Algorithm.Hparams)) + ".",
-    ]
+    entries, common = catalogue(), {f.name for f in fields(Algorithm.Hparams)}
+    shared = [h for h in entries[0].hyperparameters if h["name"] in common]
+    lines = ["", f"All have {'; '.join(map(_described, shared))}.", ""]
+    lines.append("*Finetuned*: default and range when a whole pretrained network is trained.")
     family = ""
-    for entry in catalogue():
+    for entry in entries:
         if entry.family != family:
             family = entry.family
             lines += ["", f"### {family[0].upper()}{family[1:]}", ""]
             lines += ["| name | what | cost | hyperparameters | differs from the paper |", "|---|---|---|---|---|"]
         own = [h for h in entry.hyperparameters if h["name"] not in common]
-        hparams = "<br>".join(_described(h["name"], h["default"], h) for h in own)
+        hparams = "<br>".join(map(_described, own))
         paper = f"{entry.what} ({entry.paper}, {entry.year})"
         cells = [f"`{entry.name}`", paper, f"{entry.passes:g}", hparams or "–", "; ".join(entry.differs) or "–"]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join([*lines, "", ""])
 
 
-def _described(name: str, default: Any, about: Mapping[str, Any]) -> str:
-    return f"`{name}` {default:{'g' if isinstance(default, float) else ''}}: {about['meaning']}" + (
-        f" ({about['search']})" if about["search"] else ""
-    )
+def _described(hparam: Mapping[str, Any]) -> str:
+    default = hparam["default"]
+    ranges = [hparam["search"], hparam["finetune"] and f"finetuned: {hparam['finetune']}"]
+    found = f" ({'; '.join(filter(None, ranges))})" if any(ranges) else ""
+    return f"`{hparam['name']}` {default:{'g' if isinstance(default, float) else ''}}: {hparam['meaning']}{found}"
 
 
 def page(text: str) -> str:

@@ -27,7 +27,7 @@ class AlgorithmEntry:
     year: int
     passes: float  # forward and backward passes over the batch per step
     min_domains: int
-    hyperparameters: tuple[dict[str, Any], ...]  # name, default, search, meaning
+    hyperparameters: tuple[dict[str, Any], ...]  # name, default, search, finetune, meaning
     differs: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -45,6 +45,7 @@ def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
             "name": address(f),
             "default": f.default,
             "search": str(f.metadata["search"] or ""),
+            "finetune": "{:g}, {}".format(*f.metadata["finetune"]) if f.metadata["finetune"] else "",
             "meaning": f.metadata["meaning"],
         }
         for f in fields(algorithm.Hparams)
