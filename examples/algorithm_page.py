@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crosstail.algorithms import Algorithm, catalogue
+from crosstail.algorithms._catalogue import preset_entries
 
 PAGE = Path(__file__).parents[1] / "docs/algorithms.md"
 BEGIN, END = "<!-- written by examples/algorithm_page.py -->\n", "<!-- end -->\n"
@@ -18,7 +19,7 @@ def table() -> str:
     lines = ["", f"All have {'; '.join(map(_described, shared))}.", ""]
     lines.append("*Finetuned*: default and range when a whole pretrained network is trained.")
     family = ""
-    for entry in entries:
+    for entry in [each for first in entries for each in (first, *preset_entries(first))]:
         if entry.family != family:
             family = entry.family
             lines += ["", f"### {family[0].upper()}{family[1:]}", ""]

@@ -142,7 +142,8 @@ def _scoped(part: str, kind: type[Algorithm]) -> type[Algorithm]:
 
 
 def _get(self: Any) -> Any:
-    return _View(self._whole, self._scope[-1]) if self._scope else self._whole
+    scope = self.__dict__.get("_scope")
+    return _View(self._whole, scope[-1]) if scope else self._whole
 
 
 def _set(self: Any, hparams: Any) -> None:

@@ -29,7 +29,7 @@ class RunSpec:
     """A folder `ROOT/<domain>/<class>/<image>`, a .csv or .parquet manifest, an .npz file, hf:NAME, or a benchmark."""
 
     algorithm: str = "boda"
-    """A name from `crosstail list algorithms`, two combined as in boda+coral, or a file such as ./mine.py."""
+    """A name from `crosstail list algorithms`, several combined as in boda+coral, or a file such as ./mine.py."""
 
     second_stage: str | None = None
     """Fit the classifier again on fixed features: retrain (on class-balanced batches)."""
