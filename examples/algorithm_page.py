@@ -33,10 +33,8 @@ def table() -> str:
 
 
 def _described(hparam: Mapping[str, Any]) -> str:
-    default = hparam["default"]
-    ranges = [hparam["search"], hparam["finetune"] and f"finetuned: {hparam['finetune']}"]
-    found = f" ({'; '.join(filter(None, ranges))})" if any(ranges) else ""
-    return f"`{hparam['name']}` {default:{'g' if isinstance(default, float) else ''}}: {hparam['meaning']}{found}"
+    default, search = hparam["default"], f" ({hparam['search']})" if hparam["search"] else ""
+    return f"`{hparam['name']}` {default:{'g' if isinstance(default, float) else ''}}: {hparam['meaning']}{search}"
 
 
 def page(text: str) -> str:

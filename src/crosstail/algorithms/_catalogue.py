@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import Field, asdict, dataclass, fields, replace
 from typing import Any
 
 from crosstail import discovery
@@ -27,7 +27,7 @@ class AlgorithmEntry:
     year: int
     passes: float  # forward and backward passes over the batch per step
     min_domains: int
-    hyperparameters: tuple[dict[str, Any], ...]  # name, default, search, finetune, meaning
+    hyperparameters: tuple[dict[str, Any], ...]  # name, default, search, meaning
     differs: tuple[str, ...]
     presets: tuple[str, ...]
 
@@ -45,8 +45,7 @@ def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
         {
             "name": address(f),
             "default": f.default,
-            "search": str(f.metadata["search"] or ""),
-            "finetune": "{:g}, {}".format(*f.metadata["finetune"]) if f.metadata["finetune"] else "",
+            "search": "; ".join(filter(None, [str(f.metadata["search"] or ""), _finetuned(f)])),
             "meaning": f.metadata["meaning"],
         }
         for f in fields(algorithm.Hparams)
@@ -63,6 +62,12 @@ def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
         algorithm.differs,
         tuple(f"{name}@{preset}" for preset in algorithm.presets if "@" not in name),
     )
+
+
+def _finetuned(declared: "Field[Any]") -> str:
+    """Default and search range where a whole pretrained network is trained, if they differ."""
+    other = declared.metadata["finetune"]
+    return "finetuned: {:g}, {}".format(*other) if other else ""
 
 
 def preset_entries(of: AlgorithmEntry) -> list[AlgorithmEntry]:
