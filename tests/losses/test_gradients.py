@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from crosstail.losses import boda_loss
+from crosstail.losses import boda_loss, rescaled_boda_loss
 
 EQUATIONS = {"equation 1": {"balanced": False}, "equation 2": {"nu": 0.0}} | {
     f"equation 3, nu {nu}": {"nu": nu} for nu in (0.5, 1.0, 1.5)
@@ -131,3 +131,22 @@ def test_a_larger_count_scales_the_gradient_of_a_negative_only_while_the_softmax
         assert found[-1] == pytest.approx(sample.strength((1, 1)) * sample.probability((1, 1)), rel=1e-9)
     assert found[1] == pytest.approx(2 * found[0], rel=0.01)
     assert found[3] < found[0] < found[2]
+
+
+def test_the_rescaled_loss_follows_equation_2_rather_than_equation_3() -> None:
+    """docs/decisions/boda-scale.md: cosines of expected gradients per pair, with two domains and opposite tails."""
+    tail = torch.tensor([1000.0, 599, 359, 215, 129, 77, 46, 27, 16, 10], dtype=torch.float64)
+    torch.manual_seed(0)
+    centroids = torch.randn(2, 10, 64, dtype=torch.float64)
+    found = {}
+    for name, counts in {"opposite": torch.stack([tail, tail.flip(0)]), "balanced": torch.full((2, 10), 1000)}.items():
+        pair = torch.multinomial(counts.double().flatten(), 4000, replacement=True)
+        domain, y = pair // 10, pair % 10
+        z = (centroids[domain, y] + torch.randn(4000, 64, dtype=torch.float64)).requires_grad_()
+        arguments = z, y, domain, centroids, counts
+        losses = [rescaled_boda_loss(*arguments), boda_loss(*arguments, nu=0.0), boda_loss(*arguments)]
+        gradients = [torch.autograd.grad(loss, z)[0] for loss in losses]
+        rescaled, *printed = [torch.zeros(20, 64).double().index_add_(0, pair, g).flatten() for g in gradients]
+        found[name] = [float(torch.cosine_similarity(rescaled, other, dim=0)) for other in printed]
+    assert found["balanced"] == pytest.approx([1, 1], abs=1e-3)
+    assert found["opposite"][0] > 0.93 and found["opposite"][1] < 0.6
