@@ -96,7 +96,9 @@ class Mine(ERM):
     assert algorithms.canonical(f"{mine}+boda") == f"boda+{mine}"
 
 
-@pytest.mark.parametrize("name", ["boda+coral", "boda+dann", "bsoftmax+fish", "irm+mmd", "coral+mldg", "sagnet+bsoftmax"])
+@pytest.mark.parametrize(
+    "name", ["boda+coral", "boda+dann", "bsoftmax+fish", "irm+mmd", "boda+mldg", "sagnet+bsoftmax"]
+)
 def test_it_trains_and_can_be_copied_and_restored(name):
     algorithm = build(name, lr=0.01)
     before = copy.deepcopy(algorithm)
@@ -142,6 +144,7 @@ def test_any_two_algorithms_either_train_or_say_why_not():
         ("boda+da", "boda and da"),
         ("bsoftmax+focal", "bsoftmax and focal both replace the classification loss"),
         ("dann+fish", "dann and fish both replace the training step"),
+        ("coral+mldg", "mldg trains on one domain at a time, and coral compares domains"),
         ("boda+mixup", "Mixup"),
         ("boda+erm", "erm adds nothing"),
         ("boda+crt", "crt stands for erm:retrain"),

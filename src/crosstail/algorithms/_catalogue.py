@@ -75,7 +75,9 @@ def preset_entries(of: AlgorithmEntry) -> list[AlgorithmEntry]:
     from crosstail.algorithms import find
 
     found = [entry(name, find(name)) for name in of.presets]
-    return [replace(e, hyperparameters=tuple(h for h in e.hyperparameters if h not in of.hyperparameters)) for e in found]
+    return [
+        replace(e, hyperparameters=tuple(h for h in e.hyperparameters if h not in of.hyperparameters)) for e in found
+    ]
 
 
 def catalogue() -> list[AlgorithmEntry]:

@@ -101,8 +101,8 @@ def _algorithm_table(entries: list[dict[str, Any]]) -> "list[Block]":
     header = ["name", "cost", "paper: hyperparameters"]
     note = (
         f"cost: passes over the batch per step, relative to erm. All take {', '.join(common)}. Any of them combines "
-        "with --second-stage, --average and others, as in bsoftmax+coral. `crosstail list algorithms NAME` describes one and "
-        "its presets."
+        "with --second-stage, --average and others, as in bsoftmax+coral. `crosstail list algorithms NAME` describes "
+        "one and its presets."
     )
     return [Table(header=header, rows=rows, words_last=True, faint=families, emphasised=bold), Text(note, dim=True)]
 

@@ -3,6 +3,7 @@
 import hashlib
 import math
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -123,7 +124,8 @@ class RunSpec:
 
     def identity(self) -> dict[str, Any]:
         """The identifying fields and their values."""
-        return {name: getattr(self, name) for name in identifying_fields(type(self))}
+        names = identifying_fields(type(self))  # type: ignore[arg-type]  # mypy takes the class for its instance
+        return {name: getattr(self, name) for name in names}
 
     @property
     def key(self) -> str:
@@ -136,6 +138,7 @@ class RunSpec:
         return key_of(self.identity())
 
 
+@cache
 def identifying_fields(kind: type[RunSpec]) -> list[str]:
     """Names of the fields that tell runs apart, in the order of declaration."""
     return [f.name for f in fields(kind) if Identity(False) not in getattr(f.type, "__metadata__", ())]
