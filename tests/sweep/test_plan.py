@@ -90,7 +90,7 @@ def test_finetuning_a_pretrained_network_has_the_papers_learning_rates_and_weigh
         assert -5 <= exponents.min() < -4.9 and -3.6 < exponents.max() <= -3.5
     for name in ("erm", "cdann"):  # the other hyperparameters are the same
         (one,), (other,) = planning.draw(name, [3], usual), planning.draw(name, [3], finetuned)
-        assert {k for k in one if one[k] != other[k]} <= {"lr", "discriminator_lr", "weight_decay"}
+        assert {k for k in one if one[k] != other[k]} <= {"lr", "discriminator_lr", "weight_decay", "dropout"}
         assert one["weight_decay"] == 0 < other["weight_decay"]
     for changes in ({"freeze": True}, {"weights": "random"}):
         assert planning.draw("erm", [0], replace(finetuned, **changes)) == planning.draw("erm", [0], usual)

