@@ -13,8 +13,8 @@ from crosstail.cli._parameters import Json, Trust
 from crosstail.cli._progress import progress_bar
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
-    from crosstail.report.compare.two_graphs import NamedGraph
     from crosstail.report.document.model import Chart
+    from crosstail.report.graph_chart import NamedGraph
 
 MEANINGS = {
     "α": "same class, other domain (small is good)",
@@ -72,11 +72,10 @@ def _numbers(values: Iterable[float]) -> str:
 
 def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Path) -> None:
     """Draw one graph (with a slider if the run has a trace), write its table, or draw two graphs side by side."""
-    from crosstail.report.compare.two_graphs import side_by_side
     from crosstail.report.document import html
     from crosstail.report.document.files import save_chart
     from crosstail.report.document.model import Chart, Document
-    from crosstail.report.graph_chart import graph_chart
+    from crosstail.report.graph_chart import graph_chart, side_by_side
 
     title, graph, domains, classes = found[0]
     chart = None
@@ -111,7 +110,7 @@ def _moving(run: Path) -> "Chart | None":
 
 def _of_run(run: Path, metric: Any, trust: bool) -> "NamedGraph":
     """The graph of a run's training samples."""
-    from crosstail.report.compare.two_graphs import NamedGraph
+    from crosstail.report.graph_chart import NamedGraph
     from crosstail.training.evaluation import graph_of
     from crosstail.training.folder import RunFolder
     from crosstail.training.inputs import load_inputs
@@ -130,7 +129,7 @@ def _of_features(file: Path, metric: Any) -> "NamedGraph":
     import numpy as np
 
     from crosstail import data
-    from crosstail.report.compare.two_graphs import NamedGraph
+    from crosstail.report.graph_chart import NamedGraph
     from crosstail.transfer import TransferabilityGraph
 
     dataset = data.load_arrays(file)

@@ -19,10 +19,8 @@ def catalogue(sheets: Sequence[DataSheet]) -> list[Block]:
         images = f", {sheet.images:,} images" if sheet.images else ""
         size = f"{len(sheet.domains)} domains, {len(sheet.classes)} classes{images}"
         rows.append([sheet.name, f"{size}\n{sheet.summary}"])
-    return [
-        Table(header=["", ""], rows=rows, words_last=True),
-        Text("`crosstail data NAME` shows a data sheet and how to get the data."),
-    ]
+    more = Text("`crosstail data NAME` shows a data sheet and how to get the data.")
+    return [Table(header=["", ""], rows=rows, words_last=True), more]
 
 
 def sheet_document(sheet: DataSheet, root: Path | None) -> Document:

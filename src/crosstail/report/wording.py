@@ -53,13 +53,13 @@ def interval(low: float, high: float, sign: str = "") -> str:
     return "" if low != low else f"{number(low, 1, sign)} to {number(high, 1, sign)}"
 
 
-def listing(names: Sequence[str], most: int = 10) -> str:
+def listing(names: Sequence[str], most: int = 10, joint: str = ", ") -> str:
     """The first names, and how many more there are.
 
     >>> listing(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
-    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+    return joint.join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def duration(seconds: float) -> str:

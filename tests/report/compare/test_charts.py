@@ -12,13 +12,15 @@ from crosstail.report.compare.charts import (
     LABELLED,
     correlation,
     counts_chart,
+    curve_chart,
+    curve_tables,
     gain_chart,
     gain_table,
     separation_chart,
     shortlist,
+    trace_chart,
     transfer_chart,
 )
-from crosstail.report.compare.curves import curve_chart, curve_tables, trace_chart
 from crosstail.report.compare.read_runs import read_runs
 from crosstail.report.compare.tables import method_runs, summary_table, transfer_table
 from crosstail.training.folder import RunFolder

@@ -63,7 +63,10 @@ def metrics_table(summary: pd.DataFrame, methods: Sequence[str]) -> Table:
         return number(mean) + ("" if np.isnan(std) else f"±{number(std)}") + gain
 
     cells = [[metric, *(cell(metric, method) for method in methods)] for metric in METRICS]
-    return Table(header=["accuracy, %", *methods], rows=cells)
+    seeds = int(summary["n"].max())
+    spread = f"Mean ± standard deviation over {seeds} seeds" if seeds > 1 else "One seed"
+    note = f"{spread}; the gain over {methods[0]} in brackets."
+    return Table(header=["accuracy, %", *methods], rows=cells, note=note)
 
 
 def verdict(summary: pd.DataFrame) -> str:

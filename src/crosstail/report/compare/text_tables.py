@@ -42,12 +42,8 @@ def overall(summary: pd.DataFrame) -> Table:
     """The average accuracy of each method on all data sets side by side."""
     table = tables.overall_table(summary)
     boda = set(summary[summary["boda"]]["method"])
-    best = {
-        (i, j + 1)
-        for j, column in enumerate(table.columns)
-        for i, value in enumerate(table[column])
-        if value == table[column].max() and table[column].nunique() > 1
-    }
+    highest = table.eq(table.max()) & (table.nunique() > 1)
+    best = {(int(i), int(j) + 1) for i, j in np.argwhere(highest.to_numpy())}
     title = "Average accuracy on all data sets"
     if table["mean"].notna().any():
         title = f"{table['mean'].idxmax()} has the highest average accuracy over all data sets"

@@ -19,6 +19,7 @@ from crosstail.training import RunSpec
 from crosstail.training.result import RunResult
 
 WEAK = 50  # accuracy in % below which a pair is named
+INTERVALS = "The intervals cover the choice of test samples."
 
 
 def title_of(spec: RunSpec, folds: bool = False) -> str:
@@ -32,36 +33,24 @@ def title_of(spec: RunSpec, folds: bool = False) -> str:
 def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Document:
     """The card of a run, or of a file exported from it, given the file's machine-readable description."""
     result = run.result
-    file: list[Block] = [Heading("File"), bullets(_file(exported))] if exported else []
-    blocks = [
-        *file,
-        Heading("Model and intended use"),
-        bullets(_purpose(result)),
-        Heading("Data"),
-        bullets(_data(result)),
-        _counts(result),
-        Heading("Training and selection"),
-        bullets(_training(result)),
-        Heading("Test accuracy in %"),
-        bullets(["The intervals cover the choice of test samples."]),
-        accuracy_table([result]),
-        Heading("Limits"),
-        bullets(limits(run)),
-        Heading("Versions and checksums"),
-        bullets(versions(run)),
-        Heading("How to repeat it"),
-        Code(command(result.spec, run.folder)),
-    ]
+    parts: dict[str, list[Block]] = {
+        "File": [bullets(_file(exported))] if exported else [],
+        "Model and intended use": [bullets(_purpose(result))],
+        "Data": [bullets(_data(result)), _counts(result)],
+        "Training and selection": [bullets(_training(result))],
+        "Test accuracy in %": [bullets([INTERVALS]), accuracy_table([result])],
+        "Limits": [bullets(limits(run))],
+        "Versions and checksums": [bullets(versions(run))],
+        "How to repeat it": [Code(command(result.spec, run.folder))],
+    }
+    blocks = [block for heading, part in parts.items() if part for block in (Heading(heading), *part)]
     return Document(title_of(result.spec), blocks)
 
 
 def accuracy_table(results: Sequence[RunResult]) -> Table:
     """The test metrics of a run, or over all folds, with their intervals."""
-    numbers = headline_table(results)
-    rows = [
-        [row["metric"], number(row["value"]), interval(row["low"], row["high"]), row["what"]]
-        for row in numbers.to_dict("records")
-    ]
+    records = headline_table(results).to_dict("records")
+    rows = [[r["metric"], number(r["value"]), interval(r["low"], r["high"]), r["what"]] for r in records]
     return Table(header=["metric", "accuracy", "95 % interval", "of"], rows=rows, words_last=True)
 
 

@@ -58,7 +58,6 @@ def read_run(path: Path) -> ReportedRun:
     result = folder.finished_result()
     dataset = None
     with suppress(OSError, ValueError):
-        dataset = load_inputs(result.spec).raw
-    if dataset is not None and dataset.checksum != result.data.checksum:
-        dataset = None
+        found = load_inputs(result.spec).raw
+        dataset = found if found.checksum == result.data.checksum else None
     return ReportedRun(path, result, folder.records(), Predictions.load(folder), dataset)
