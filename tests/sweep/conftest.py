@@ -1,5 +1,7 @@
 """A small sweep on vectors, what it ends with when nothing disturbs it, and ways to run it."""
 
+import signal
+import subprocess
 from dataclasses import asdict, replace
 
 import msgspec
@@ -100,6 +102,20 @@ def fake_result():
         )
 
     return fake_result
+
+
+@pytest.fixture(scope="session")
+def in_terminal():
+    """Start a program as a terminal does; from tests in the background it would inherit that Ctrl-C is ignored."""
+
+    def start(command, **options):
+        before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+        try:
+            return subprocess.Popen(command, text=True, start_new_session=True, **options)
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    return start
 
 
 OWN = '''
