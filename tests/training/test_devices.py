@@ -72,6 +72,7 @@ def run_by_two(tmp_path):
 
 
 def test_two_processes_give_the_losses_and_accuracies_of_one(spec, tmp_path, run_by_two):
+    spec = replace(spec, steps=6, evaluations=2)
     specs = [replace(spec, algorithm=name) for name in SHARED]
     specs += [
         replace(spec, second_stage="retrain", average=True),
