@@ -15,7 +15,7 @@ from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
 from crosstail.sweep import plan as planning
 from crosstail.sweep.plan import Hparams, Plan
-from crosstail.sweep.select import SELECTED_ON, choices
+from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
 from crosstail.training.evaluation import predicted
 from crosstail.training.folder import RunFolder
@@ -165,7 +165,7 @@ def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Ent
             hparams=choice.hparams,
             runs=runs,
             seconds=mean(results[key].seconds for key in names if key in results),
-            validation={seed: results[key].validation[SELECTED_ON] or 0.0 for seed, key in runs.items()},
+            validation={seed: results[key].validation[plan.shared.selected_on] or 0.0 for seed, key in runs.items()},
             correct=correct,
         )
         found.append(entrant)

@@ -155,7 +155,7 @@ def make_result(
 
     raw = None
     if spec.average:
-        best = best_on_validation(own)
+        best = best_on_validation(own, spec.selected_on)
         raw = RawWeights(selected_step=best.step, **accuracies(best))
     return RunResult(
         spec=spec,
@@ -173,9 +173,9 @@ def make_result(
     )
 
 
-def best_on_validation(records: Sequence[Evaluation]) -> Evaluation:
+def best_on_validation(records: Sequence[Evaluation], on: str) -> Evaluation:
     """The first of the best on validation (raw weights), or the last one where there are no validation samples."""
-    known = [record for record in records if record.validation.pair_average is not None]
+    known = [record for record in records if getattr(record.validation, on) is not None]
     if not known:
         return records[-1]
-    return max(known, key=lambda record: record.validation.pair_average or 0.0)
+    return max(known, key=lambda record: getattr(record.validation, on))

@@ -10,7 +10,7 @@ import pandas as pd
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group
 from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, search, tip
-from crosstail.report.compare.tables import MethodRun, of_metric
+from crosstail.report.compare.tables import RANKED, MethodRun, of_metric
 from crosstail.report.document.model import Chart
 from crosstail.report.run.trace import MEANING
 from crosstail.report.tables import label_table
@@ -21,7 +21,7 @@ LEGEND: dict[str, Any] = {"orient": "top", "labelLimit": 0, "columns": 3, "symbo
 
 def shortlist(summary: pd.DataFrame, data: str, baseline: str, number: int = 6) -> list[str]:
     """The methods that a chart has colours for: the baseline, the best of BoDA, and the best of the others."""
-    ranked = of_metric(summary, "pair average", data)
+    ranked = of_metric(summary, RANKED, data)
     first = [*ranked[ranked["method"] == baseline]["method"], *ranked[ranked["boda"]]["method"][:1]]
     return list(dict.fromkeys([*first, *ranked["method"]]))[:number]
 

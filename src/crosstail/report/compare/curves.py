@@ -15,7 +15,7 @@ from crosstail.training.folder import RunFolder
 
 
 def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Per method and evaluation: validation pair average in % (mean, min and max over the runs), and mean α, β, γ.
+    """Per method and evaluation: `selected_on` in % (mean, min and max over the runs), and mean α, β, γ.
 
     `at` counts the steps of both stages; the untrained model is left out of the first table.
     """
@@ -23,7 +23,7 @@ def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd
     for method, fold in [(run.method, fold) for run in found if run.method in methods for fold in run.folds]:
         for record in RunFolder(fold.folder).records():
             at = record.step + (record.stage - 1) * (fold.spec.steps or 0)
-            value = (record.averaged or record).validation.pair_average
+            value = getattr((record.averaged or record).validation, fold.spec.selected_on)
             if record.step > 0 and value is not None:
                 accuracy.append((method, record.stage, at, 100 * value))
             known = {symbol: getattr(record.trace, name, None) for name, symbol in STATISTICS.items()}
@@ -34,7 +34,7 @@ def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd
     return curves, trace.groupby(["method", "at", "statistic"], sort=False)["distance"].mean().reset_index()
 
 
-def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str]) -> Chart:
+def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str], metric: str) -> Chart:
     """Learning curves on the validation set."""
     last = table.sort_values("at").groupby("method")["mean"].last()
     best = str(last.idxmax())
@@ -44,12 +44,12 @@ def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str
     scale = alt.Scale(zero=False)
     band = base.mark_area(opacity=0.15).encode(y=alt.Y("min:Q", scale=scale), y2="max:Q")
     line = base.mark_line(point=True).encode(
-        y=alt.Y("mean:Q", title="validation pair average, %", scale=scale),
+        y=alt.Y("mean:Q", title=f"validation {metric}, %", scale=scale),
         tooltip=["method:N", "stage:O", "at:Q", tip("mean", ".1f")],
     )
     title = f"{data}: {best} ends highest on validation, at {last[best]:.1f} %"
     note = "Lines are means over the seeds, bands their range; a second line is the second stage."
-    return Chart(name, title, band + line, "Lines: validation pair average over the training steps", note)
+    return Chart(name, title, band + line, f"Lines: validation {metric} over the training steps", note)
 
 
 def trace_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str]) -> Chart:

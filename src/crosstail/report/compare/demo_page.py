@@ -63,13 +63,15 @@ def metrics_table(summary: pd.DataFrame, methods: Sequence[str]) -> Table:
         gain = "" if method == methods[0] else f" ({number(mean - base, 1, '+')})"
         return number(mean) + ("" if np.isnan(std) else f"±{number(std)}") + gain
 
-    cells = [[metric, *(cell(metric, method) for method in methods)] for metric in METRICS]
+    cells = [
+        [metric, *(cell(metric, method) for method in methods)] for metric in METRICS if (metric, methods[0]) in known
+    ]
     return Table(header=["accuracy, %", *methods], rows=cells)
 
 
 def verdict(summary: pd.DataFrame) -> str:
     """boda:retrain against erm and erm:retrain, in a sentence."""
-    of_pairs = of_metric(summary, "pair average").set_index("method")
+    of_pairs = of_metric(summary, ["pair average"]).set_index("method")
     mean, std = of_pairs["mean"], of_pairs["std"]
     over_crt = mean["boda:retrain"] - mean["erm:retrain"]
     spread = max(std["boda:retrain"], std["erm:retrain"])
