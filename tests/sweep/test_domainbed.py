@@ -60,18 +60,21 @@ def made(shared, tmp_path_factory, fake_result):
 
 
 def selected(hits, method, unseen, seed):
-    """Trial, accuracy and class mean of the best (trial, step) on validation, the first of ties; by loops."""
+    """Trial, accuracy, class mean and validation accuracy of the best trial (the last of ties) at its best step."""
     best = -1.0
     for trial in range(TRIALS):
-        for step in range(STEPS):
+        best_of_run = -1.0
+        for step in range(STEPS):  # the first of ties
             own, totals = hits[method, unseen, seed, trial, step]
             trained = [d for d in range(len(DOMAINS)) if d != unseen]
             validation = [sum(own["validation"][d]) / sum(totals["validation"][d]) for d in trained]
-            if sum(validation) / len(validation) > best + 1e-12:
-                best = sum(validation) / len(validation)
+            if sum(validation) / len(validation) > best_of_run:
+                best_of_run = sum(validation) / len(validation)
                 right, tested = own["test"][unseen], totals["test"][unseen]
-                found = trial, sum(right) / sum(tested), (right[0] / tested[0] + right[1] / tested[1]) / 2
-    return *found, best
+                run = trial, sum(right) / sum(tested), (right[0] / tested[0] + right[1] / tested[1]) / 2, best_of_run
+        if best_of_run >= best:
+            best, found = best_of_run, run
+    return found
 
 
 def mean_and_error(values):

@@ -115,6 +115,15 @@ def test_with_dg_a_search_is_selected_in_as_soon_as_one_of_its_trials_is_finishe
     assert (row.seeds, row.planned, row.accuracy["accuracy"]) == (0, 2, (None, None))
 
 
+def test_with_dg_the_last_of_equal_trials_is_chosen_as_in_domainbed(shared, store, finish):
+    plan = make(replace(shared, protocol="dg"), ["erm"], trials=4, seeds=1)
+    store.add(plan)
+    for part in plan.searches:
+        for number, validation in enumerate([0.7, 0.5, 0.7, 0.6]):
+            finish(store, trial(part, "erm", number), validation)
+    assert [choice.trial for choice in choices(store, store.results())] == [2, 2]
+
+
 def test_status_counts_the_runs_of_all_searches(shared, store, finish):
     plan = make(replace(shared, protocol="dg"), ["erm"], trials=2, seeds=3)
     store.add(plan)

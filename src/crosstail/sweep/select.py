@@ -73,7 +73,7 @@ def choose(
     validation: Mapping[str, float | None],
     failures: Mapping[str, Failure],
 ) -> SelectedTrial:
-    """Select the trial of a search with the highest validation accuracy, the first of ties.
+    """Select the trial of a search with the highest validation accuracy, the first of ties; with dg the last.
 
     Only the validation accuracies of the finished runs are passed in, by key, never those on the test set.
     """
@@ -94,7 +94,8 @@ def choose(
             failed[trial] = errors[0]
         elif reasons:
             pruned += 1
-    best = max(accuracies, key=lambda trial: (accuracies[trial], -trial), default=None)
+    order = 1 if plan.shared.protocol == "dg" else -1  # of ties, as DomainBed resolves them
+    best = max(accuracies, key=lambda trial: (accuracies[trial], order * trial), default=None)
     return SelectedTrial(
         plan=plan,
         method=method,
