@@ -42,7 +42,7 @@ def _unfinished(plan: Plan, store: Store) -> bool:
     chosen = choices(store, store.results(), plan)
     if any(len(choice.keys) < plan.trials for choice in chosen):
         return True
-    keys = {key for choice in chosen for folds in (*choice.keys, *choice.finals()) for key in folds}
+    keys = {key for choice in chosen for key in (*choice.keys, *choice.finals())}
     return not all(store.has(key) for key in keys - pruned)
 
 

@@ -144,15 +144,15 @@ def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Ent
     rows = dataset.rows("test")
     found, failed = [], []
     for choice in choices(store, results, plan):
-        names = {key: f"trial {trial}" for trial, (key,) in enumerate(choice.keys)}
-        for seed, (key,) in enumerate(choice.finals()):
+        names = {key: f"trial {trial}" for trial, key in enumerate(choice.keys)}
+        for seed, key in enumerate(choice.finals()):
             names.setdefault(key, f"seed {seed}")
         for key, name in names.items():
             if key in failures and key not in results:
                 failed.append(FailedRun(choice.method, name, (failures[key].error or [failures[key].kind])[-1]))
         if choice.trial is None:
             continue
-        runs = {seed: key for seed, (key,) in enumerate(choice.finals()) if key in results}
+        runs = {seed: key for seed, key in enumerate(choice.finals()) if key in results}
         correct = {}
         for seed, key in runs.items():
             model = load_model(RunFolder(store.path / "runs" / key), dataset, trust=True)

@@ -30,18 +30,18 @@ class SelectedTrial:
     pruned: int
     failed: dict[int, Failure]  # by trial
     missing: int
-    keys: list[list[str]]  # of the runs of every known trial
+    keys: list[str]  # of the run of every known trial
 
     @property
     def name(self) -> str:
         """The method, and with dg the unseen domain and the seed."""
         return search_name(self.method, self.plan.shared)
 
-    def finals(self) -> list[list[str]]:
+    def finals(self) -> list[str]:
         """The keys of the runs with the selected hyperparameters, by seed."""
         if self.trial is None:
             return []
-        return [[spec.key for spec in specs] for specs in self.plan.finals(self.method, self.hparams)]
+        return [spec.key for (spec,) in self.plan.finals(self.method, self.hparams)]
 
 
 @dataclass(frozen=True)
@@ -80,20 +80,17 @@ def choose(
     accuracies: dict[int, float] = {}
     failed: dict[int, Failure] = {}
     pruned = 0
-    keys = [[spec.key for spec in plan.runs(method, hparams)] for hparams in trials]
-    for trial, folds in enumerate(keys):
-        if all(key in validation for key in folds):
-            found = [accuracy for key in folds if (accuracy := validation[key]) is not None]
-            if len(found) < len(folds):
+    keys = [spec.key for hparams in trials for spec in plan.runs(method, hparams)]
+    for trial, key in enumerate(keys):
+        if key in validation:
+            accuracy = validation[key]
+            if accuracy is None:
                 raise ValueError("the data have no validation samples: there is nothing to select on")
-            accuracies[trial] = fmean(found)
-            continue
-        reasons = [failures[key] for key in folds if key not in validation and key in failures]
-        errors = [reason for reason in reasons if reason.kind != "pruned"]
-        if errors:
-            failed[trial] = errors[0]
-        elif reasons:
+            accuracies[trial] = accuracy
+        elif key in failures and failures[key].kind == "pruned":
             pruned += 1
+        elif key in failures:
+            failed[trial] = failures[key]
     order = 1 if plan.shared.protocol == "dg" else -1  # of ties, as DomainBed resolves them
     best = max(accuracies, key=lambda trial: (accuracies[trial], order * trial), default=None)
     return SelectedTrial(
@@ -119,7 +116,7 @@ def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Su
     plan, dg = own[0].plan, own[0].plan.shared.protocol == "dg"
     found: dict[int, dict[str, Summary]] = {}  # by seed and unseen domain
     for choice in own:
-        for seed, (key,) in enumerate(choice.finals(), choice.plan.shared.seed):
+        for seed, key in enumerate(choice.finals(), choice.plan.shared.seed):
             if key in results:
                 found.setdefault(seed, {})[choice.plan.shared.unseen or ""] = results[key]
     domains = dict.fromkeys(choice.plan.shared.unseen or "" for choice in own)

@@ -29,9 +29,9 @@ def status(store: Store) -> list[MethodStatus]:
     for method, searches in groupby(choices(store, results), key=lambda choice: choice.method):
         keys, planned = set[str](), 0
         for choice in searches:
-            own = {key for (key,) in choice.keys}
+            own = set(choice.keys)
             if not choice.missing:
-                own.update(key for (key,) in choice.finals())
+                own.update(choice.finals())
             planned += choice.plan.runs_per_method if choice.missing else len(own)  # fewer if no trial has finished
             keys |= own
         done, active = keys & results.keys(), keys & running - results.keys()

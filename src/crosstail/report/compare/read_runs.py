@@ -149,7 +149,7 @@ def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
     trials: dict[str, int] = {}
     known = {key: Summary(0.0, {run.spec.selected_on: run.validation}, {}) for key, run in runs.items()}
     for choice in choices(store, known):
-        keys = [key for seed in choice.finals() for key in seed]
+        keys = choice.finals()
         trials |= dict.fromkeys(keys, choice.finished)
         for key in keys:
             if key not in runs and key not in store.unfinished():
