@@ -12,6 +12,10 @@ def several(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+SELECTED_ON = {"pair_average": "pair average", "average": "accuracy"}
+"""What reports call the metrics of `RunSpec.selected_on`."""
+
+
 def has(n: int) -> str:
     """The verb that agrees with a number."""
     return "has" if n == 1 else "have"

@@ -58,7 +58,8 @@ def load_inputs(spec: RunSpec, source: DomainDataset | None = None) -> Inputs:
     labels, sheet = spec.labels, data.sheet_of(spec.dataset)
     if labels is None and sheet is not None and spec.protocol == "mdlt":
         labels = sheet.labels  # a benchmark's own profiles make its long tails; dg has only those that are named
-    split = split_by_protocol(source, spec.protocol, unseen=spec.unseen, labels=labels, seed=spec.data_seed)
+    seeds = {"data_seed": spec.data_seed, "seed": spec.seed}
+    split = split_by_protocol(source, spec.protocol, unseen=spec.unseen, labels=labels, **seeds)
     raw = _sized(spec, split)
     return Inputs(raw, frozen_backbone(spec, input_shape(raw)), spec.views)
 

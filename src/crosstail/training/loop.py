@@ -64,7 +64,7 @@ def train(
     progress: Progress | None = None,
     limits: Limits | None = None,
 ) -> Selected:
-    """Train one stage of a spec and return the evaluation that is best on validation (pair average, first of ties).
+    """Train one stage of a spec and return the evaluation that is best on validation (the first of ties).
 
     With averaged weights, those are evaluated too, and it is they that are selected and traced. A run below one of the
     `limits` raises Pruned.
@@ -77,7 +77,7 @@ def train(
     batches = DomainBatches(
         dataset, batch_size=spec.batch_size, class_balanced=balanced, seed=spec.seed, augment=augment, share=share
     )
-    loop = _Loop(algorithm, dataset, folder, fabric, stage, spec.average)
+    loop = _Loop(algorithm, dataset, spec, folder, fabric, stage)
     start = loop.resume()
     # Evaluated before the first step and after the last one, and evenly in between.
     due = {round(spec.steps * k / spec.evaluations) for k in range(spec.evaluations + 1)}
@@ -89,7 +89,7 @@ def train(
         if step == spec.steps:
             break
         if limits and step in due:
-            _prune(limits, folder.records(), stage, step)
+            _prune(limits, folder.records(), spec.selected_on, stage, step)
         algorithm.step, algorithm.steps = step, spec.steps
         loop.update(step, stream)
         if progress:
@@ -101,10 +101,11 @@ class _Loop:
     """The state of a stage while it is trained: what a checkpoint holds, and the loss terms since the last one."""
 
     def __init__(
-        self, algorithm: Algorithm, dataset: DomainDataset, folder: RunFolder, fabric: Fabric, stage: int, average: bool
+        self, algorithm: Algorithm, dataset: DomainDataset, spec: RunSpec, folder: RunFolder, fabric: Fabric, stage: int
     ) -> None:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
-        self.averaged = averaged_copy(algorithm) if average else None
+        self.selected_on = spec.selected_on
+        self.averaged = averaged_copy(algorithm) if spec.average else None
         self.evaluated: Any = self.averaged.module if self.averaged else algorithm  # what is selected and traced
         self.optimizers = algorithm.optimizers()
         self.wrapped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self.optimizers]
@@ -140,7 +141,7 @@ class _Loop:
         raw = _evaluate(self.algorithm, self.dataset, self.fabric)
         seconds = self.seconds + time.perf_counter() - self.began
         averaged = Averaged(**_evaluate(self.evaluated, self.dataset, self.fabric)) if self.averaged else None
-        score = (averaged.validation if averaged else raw["validation"]).pair_average
+        score: float | None = getattr(averaged.validation if averaged else raw["validation"], self.selected_on)
         if score is None or score > self.selected.score:  # without validation samples the last evaluation counts
             weights = {k: v.detach().cpu().clone() for k, v in self.evaluated.state_dict().items()}
             self.selected = Selected(-1.0 if score is None else score, step, weights)
@@ -193,10 +194,10 @@ def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: Fabric) -> d
     return found
 
 
-def _prune(limits: Limits, records: list[Evaluation], stage: int, step: int) -> None:
+def _prune(limits: Limits, records: list[Evaluation], on: str, stage: int, step: int) -> None:
     """End a run that is not good enough to go on."""
     limit = limits.get((stage, step), 0.0)
-    best = max(record.validation.pair_average or 0.0 for record in records if record.stage == stage)
+    best = max(getattr(record.validation, on) or 0.0 for record in records if record.stage == stage)
     if best < limit:
         raise Pruned(f"stage {stage}, step {step}: validation {100 * best:.1f} %, others {100 * limit:.1f} %")
 

@@ -147,9 +147,7 @@ def make_result(
 
     raw = None
     if spec.average:
-        known = [record for record in own if record.validation.pair_average is not None]
-        # The first of the best, or the last one where there are no validation samples.
-        best = max(known, key=lambda record: record.validation.pair_average or 0.0, default=own[-1])
+        best = best_on_validation(own, spec.selected_on)
         raw = RawWeights(selected_step=best.step, **accuracies(best))
     return RunResult(
         spec=spec,
@@ -164,3 +162,9 @@ def make_result(
         raw=raw,
         **facts,
     )
+
+
+def best_on_validation(records: Sequence[Evaluation], on: str) -> Evaluation:
+    """The first of the best on validation (raw weights), or the last one where there are no validation samples."""
+    known = [record for record in records if getattr(record.validation, on) is not None]
+    return max(known, key=lambda record: getattr(record.validation, on), default=records[-1])

@@ -10,7 +10,7 @@ import pandas as pd
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group
 from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, search, shades, tip
-from crosstail.report.compare.tables import MethodRun, of_metric
+from crosstail.report.compare.tables import RANKED, MethodRun, of_metric
 from crosstail.report.document.model import Chart
 from crosstail.report.run.tables import STATISTICS
 from crosstail.report.run.trace import MEANING
@@ -23,7 +23,7 @@ LEGEND: dict[str, Any] = {"orient": "top", "labelLimit": 0, "columns": 3, "symbo
 
 def shortlist(summary: pd.DataFrame, data: str, baseline: str, number: int = 6) -> list[str]:
     """The methods that a chart has colours for: the baseline, the best of BoDA, and the best of the others."""
-    ranked = of_metric(summary, "pair average", data)
+    ranked = of_metric(summary, RANKED, data)
     first = [*ranked[ranked["method"] == baseline]["method"], *ranked[ranked["boda"]]["method"][:1]]
     return list(dict.fromkeys([*first, *ranked["method"]]))[:number]
 
@@ -164,7 +164,7 @@ def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart:
 
 
 def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Per method and evaluation: validation pair average in % (mean, min and max over the runs), and mean α, β, γ.
+    """Per method and evaluation: `selected_on` in % (mean, min and max over the runs), and mean α, β, γ.
 
     `at` counts the steps of both stages; the untrained model is left out of the first table.
     """
@@ -172,7 +172,7 @@ def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd
     for method, fold in [(run.method, fold) for run in found if run.method in methods for fold in run.folds]:
         for record in RunFolder(fold.folder).records():
             at = record.step + (record.stage - 1) * (fold.spec.steps or 0)
-            value = (record.averaged or record).validation.pair_average
+            value = getattr((record.averaged or record).validation, fold.spec.selected_on)
             if record.step > 0 and value is not None:
                 accuracy.append((method, record.stage, at, 100 * value))
             known = {symbol: getattr(record.trace, name, None) for name, symbol in STATISTICS.items()}
@@ -183,18 +183,18 @@ def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd
     return curves, trace.groupby(["method", "at", "statistic"], sort=False)["distance"].mean().reset_index()
 
 
-def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str]) -> Chart:
+def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str], metric: str) -> Chart:
     """Learning curves on the validation set."""
     last = table.sort_values("at").groupby("method")["mean"].last()
     best = str(last.idxmax())
     base, scale = alt.Chart(table, width="container", height=280), alt.Scale(zero=False)
     base = base.encode(x=alt.X("at:Q", title="step"), color=colour("method", methods), detail="stage:O")
     band = base.mark_area(opacity=0.15).encode(y=alt.Y("min:Q", scale=scale), y2="max:Q")
-    line = base.mark_line(point=True).encode(y=alt.Y("mean:Q", title="validation pair average, %", scale=scale))
+    line = base.mark_line(point=True).encode(y=alt.Y("mean:Q", title=f"validation {metric}, %", scale=scale))
     line = line.encode(tooltip=["method:N", "stage:O", "at:Q", tip("mean", ".1f")])
     title = f"{data}: {best} ends highest on validation, at {last[best]:.1f} %"
     note = "Lines are means over the seeds, bands their range; a second line is the second stage."
-    return Chart(name, title, band + line, "Lines: validation pair average over the training steps", note)
+    return Chart(name, title, band + line, f"Lines: validation {metric} over the training steps", note)
 
 
 def trace_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str]) -> Chart:

@@ -62,7 +62,8 @@ def metrics_table(summary: pd.DataFrame, methods: Sequence[str]) -> Table:
         gain = "" if method == methods[0] else f" ({number(mean - base, 1, '+')})"
         return number(mean) + ("" if np.isnan(std) else f"±{number(std)}") + gain
 
-    cells = [[metric, *(cell(metric, method) for method in methods)] for metric in METRICS]
+    shown = [metric for metric in METRICS if (metric, methods[0]) in known]
+    cells = [[metric, *(cell(metric, method) for method in methods)] for metric in shown]
     seeds = int(summary["n"].max())
     spread = f"Mean ± standard deviation over {seeds} seeds" if seeds > 1 else "One seed"
     note = f"{spread}; the gain over {methods[0]} in brackets."
@@ -71,7 +72,7 @@ def metrics_table(summary: pd.DataFrame, methods: Sequence[str]) -> Table:
 
 def verdict(summary: pd.DataFrame) -> str:
     """boda:retrain against erm and erm:retrain, in a sentence."""
-    of_pairs = of_metric(summary, "pair average").set_index("method")
+    of_pairs = of_metric(summary, ["pair average"]).set_index("method")
     mean, std = of_pairs["mean"], of_pairs["std"]
     over_crt = mean["boda:retrain"] - mean["erm:retrain"]
     spread = max(std["boda:retrain"], std["erm:retrain"])

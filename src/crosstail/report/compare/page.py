@@ -15,7 +15,7 @@ from crosstail.report.compare.text_tables import other_tables, overall, plain_ta
 from crosstail.report.document import html
 from crosstail.report.document.files import FORMATS, save_chart, save_table
 from crosstail.report.document.model import Block, Chart, Document, Heading, Table, Text, bullets
-from crosstail.report.wording import interval, listing, number, several
+from crosstail.report.wording import SELECTED_ON, interval, listing, number, several
 
 NAMED = 20  # skipped folders that are listed
 
@@ -49,6 +49,8 @@ def results(runs: Runs, baseline: str, models: Sequence[ModelFeatures] = ()) -> 
         f"{several(len(chosen), 'finished run')} of {several(chosen['method'].nunique(), 'method')} on "
         f"{several(len(names), 'data set')}. Accuracies in %, mean ± standard deviation over the seeds; the best is "
         "bold, and a dot marks BoDA."
+        + " With dg, accuracy and class mean are those on the unseen domains, mean ± standard error."
+        * any(run.dg for run in found)
     )
     if len(names) > 1:
         yield overall(summary)
@@ -76,7 +78,7 @@ def _file_names(data: Sequence[str]) -> dict[str, str]:
 def _significance(test: dict[Any, Any]) -> str:
     text = f"Best against second: {test['best']} is {number(test['difference'])} points above {test['second']}"
     if test["p"] != test["p"]:
-        return f"{text}. There is no significance test, because not all of their runs have stored predictions."
+        return f"{text}. There is no significance test: predictions are missing, or of different samples."
     verdict = "significant" if test["p"] < 0.05 else "within noise"
     return (
         f"{text} (95 % interval {interval(test['low'], test['high'], '+')}, p = {test['p']:.3f}, paired bootstrap over "
@@ -95,7 +97,8 @@ def _charts(
         yield charts.gain_chart(f"gain-{name}", data, charts.gain_table(found, baseline), baseline, best)
     curves, traces = charts.curve_tables(found, listed)
     if len(curves):
-        yield charts.curve_chart(f"curves-{name}", data, curves, listed)
+        metric = SELECTED_ON[found[0].folds[0].spec.selected_on]
+        yield charts.curve_chart(f"curves-{name}", data, curves, listed, metric)
     if len(traces):
         yield charts.trace_chart(f"trace-{name}", data, traces, listed)
     of_data = table[table["data"] == data]

@@ -50,9 +50,9 @@ def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, number
     return chart + numbers(cells, "accuracy", ".0f", "datum.accuracy < 40") if numbered else chart
 
 
-def accuracy_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.FacetChart:
-    """Pair average per step on validation and test, with a ring around the reported evaluation."""
-    y = alt.Y("accuracy:Q", title="pair average, %", scale=alt.Scale(zero=False))
+def accuracy_chart(table: pd.DataFrame, stage_one: int, metric: str) -> alt.LayerChart | alt.FacetChart:
+    """A metric per step on validation and test, with a ring around the reported evaluation."""
+    y = alt.Y("accuracy:Q", title=f"{metric}, %", scale=alt.Scale(zero=False))
     base = _curve(table, "split", ["validation", "test"], y, ["stage:O", "step:Q", "split:N", tip("accuracy", ".1f")])
     ring = base.transform_filter("datum.reported").mark_point(size=160, strokeWidth=2, filled=False)
     return alt.layer(base.mark_line(point=True), ring, *_second_stage(table, stage_one))

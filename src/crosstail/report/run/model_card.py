@@ -14,7 +14,7 @@ from crosstail.report.document.model import Block, Code, Document, Heading, Tabl
 from crosstail.report.run.command import command
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import headline_table, pair_table, worst_table
-from crosstail.report.wording import has, interval, listing, number, several
+from crosstail.report.wording import SELECTED_ON, has, interval, listing, number, several
 from crosstail.training import RunSpec
 from crosstail.training.result import RunResult
 
@@ -144,13 +144,16 @@ def _training(result: RunResult) -> Iterator[str]:
     yield hyperparameters(result)
     yield (
         f"{spec.steps:,} steps with {spec.batch_size} samples per domain, seed {spec.seed}, {result.seconds:.0f} s. "
-        f"Of {several(spec.evaluations, 'evaluation')}, the one with the best pair average on validation was selected: "
-        f"step {result.selected_step:,}. Test accuracy was not used."
+        f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {SELECTED_ON[spec.selected_on]} on "
+        f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
     )
     if spec.unseen is None:
         yield f"Protocol {spec.protocol}: trained on all domains, selected on validation, tested on every pair."
     else:
-        yield f"Protocol {spec.protocol}: trained and selected on the other domains, tested on {spec.unseen}."
+        yield (
+            f"Protocol {spec.protocol}: trained on 80 % of the other domains, selected on the rest, tested on 80 % "
+            f"of {spec.unseen}."
+        )
 
 
 def _domain_limit(result: RunResult) -> str:
