@@ -2,12 +2,12 @@
 
 import json
 import os
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 
@@ -60,7 +60,7 @@ def data(
         raise ValueError("--quick needs --check")
     if not check and not download:
         if as_json:
-            print(json.dumps(asdict(module.SHEET)))
+            print(msgspec.json.encode(module.SHEET).decode())
         else:
             document = sheet_document(module.SHEET, root)
             terminal.show([Heading(document.title), *document.blocks])

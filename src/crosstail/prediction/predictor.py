@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -14,7 +13,7 @@ from crosstail.backbones import Backbone
 from crosstail.backbones._frozen import FrozenNetwork
 from crosstail.data import BrokenImage, DomainDataset, ImageFiles, to_input
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
-from crosstail.data.sources.npz_members import read_member
+from crosstail.data.sources.arrays import read_x
 from crosstail.metrics import PairAccuracy
 from crosstail.training import own_code
 from crosstail.training.folder import RunFolder
@@ -93,7 +92,10 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
     if any(file.suffix.lower() in (".npy", ".npz") for file in files):
         if len(files) > 1:
             raise ValueError(f"{files[0]}: give one .npy or .npz file, or images, not both")
-        return _rows_of(files[0])
+        if not files[0].exists():
+            raise FileNotFoundError(f"{files[0]}: there is no such file")
+        x = read_x(files[0])
+        return [str(row) for row in range(len(x))], x
     if len(predictor.input_shape) == 1:
         raise ValueError(
             f"{files[0]}: the model takes vectors of {predictor.input_shape[0]} numbers: give an .npy or .npz file"
@@ -116,22 +118,6 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
 def _is_image(path: Path) -> bool:
     """Whether a path is an image by its suffix and not hidden, the same rule as for training data."""
     return path.suffix.lower() in IMAGE_SUFFIXES and not any(part.startswith(".") for part in path.parts)
-
-
-def _rows_of(file: Path) -> tuple[list[str], NDArray[Any]]:
-    if not file.exists():
-        raise FileNotFoundError(f"{file}: there is no such file")
-    try:
-        if file.suffix.lower() == ".npy":
-            x = np.load(file, allow_pickle=False, mmap_mode="r")
-        else:
-            with np.load(file, allow_pickle=False) as arrays:
-                x = read_member(file, "x", arrays)
-    except KeyError:
-        raise ValueError(f"{file}: has no array 'x'") from None
-    except (ValueError, OSError, BadZipFile) as error:
-        raise ValueError(f"{file}: cannot be read ({error})") from None
-    return [str(row) for row in range(len(x))], x
 
 
 def predict_inputs(

@@ -66,6 +66,16 @@ def read_arrays(path: Path, required: Sequence[str], optional: Sequence[str] = (
     raise ValueError(f"{path}: has no array {missing[0]!r} but {found}; expected {expected}")
 
 
+def read_x(path: Path) -> NDArray[Any]:
+    """The inputs in a .npy file, memory-mapped, or the array `x` of an .npz file."""
+    if path.suffix.lower() == ".npz":
+        return read_arrays(path, ("x",))["x"]
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path}: cannot be read as an array ({error})") from error
+
+
 def check_inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
     """Images in uint8 or finite embeddings in float32; anything else is refused, naming the row."""
     if x.ndim and not len(x):

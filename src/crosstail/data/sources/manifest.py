@@ -14,7 +14,7 @@ from pyarrow import csv
 
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import ImageFiles
-from crosstail.data.sources.arrays import check_inputs, read_arrays
+from crosstail.data.sources.arrays import check_inputs, read_x
 from crosstail.data.sources.as_dataset import as_dataset
 from crosstail.data.sources.manifest_table import Manifest, checksum_file, read_manifest
 
@@ -120,7 +120,7 @@ def _rows(manifest: Manifest) -> NDArray[Any]:
     if array is None:
         missing = f"there is neither {beside[0].name} nor {beside[1].name} beside it"
         raise ValueError(f"{manifest.file}: has a column 'x' of row numbers, but {missing}")
-    x = _array(array)
+    x = read_x(array)
     rows = manifest.table["x"].to_numpy()
     wrong = np.flatnonzero((rows < 0) | (rows >= len(x)))
     if len(wrong):
@@ -128,12 +128,3 @@ def _rows(manifest: Manifest) -> NDArray[Any]:
         raise ValueError(f"{manifest.file}: {found}, expected a row of {array.name}, 0 to {len(x) - 1}")
     x = check_inputs(array, x)
     return x if np.array_equal(rows, np.arange(len(x))) else x[rows]  # no copy if all rows are used in order
-
-
-def _array(path: Path) -> NDArray[Any]:
-    if path.suffix == ".npz":
-        return read_arrays(path, ("x",))["x"]
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path}: cannot be read as an array ({error})") from error
