@@ -2,6 +2,8 @@
 
 from torch import Tensor, nn
 
+Shape = tuple[int, ...]  # of an input, without the batch dimension
+
 
 class Backbone(nn.Module):
     """Maps inputs (B, ...) to features (B, `num_features`).
@@ -30,12 +32,11 @@ class Backbone(nn.Module):
         return self.layers(self.prepare(x))
 
 
-def require(kind: str, name: str, input_shape: tuple[int, ...]) -> None:
+def require(kind: str, name: str, input_shape: Shape) -> None:
     """Refuse inputs of the wrong kind: 'images' are (3, H, W), 'vectors' are (F,)."""
     expected = {"images": 3, "vectors": 1}[kind]
     if len(input_shape) != expected:
         found = "vectors" if len(input_shape) == 1 else "images"
         other = "mlp" if found == "vectors" else "small_cnn or efficientnet_lite0"
-        raise ValueError(
-            f"backbone {name!r} takes {kind}, but the data are {found} of shape {input_shape}: use {other}"
-        )
+        data = f"the data are {found} of shape {input_shape}"
+        raise ValueError(f"backbone {name!r} takes {kind}, but {data}: use {other}")

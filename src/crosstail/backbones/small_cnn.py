@@ -2,17 +2,16 @@
 
 from torch import nn
 
-from crosstail.backbones._backbone import Backbone, require
+from crosstail.backbones._backbone import Backbone, Shape, require
 
 
-def build(input_shape: tuple[int, ...], width: int | None = None) -> Backbone:
+def build(input_shape: Shape, width: int | None = None) -> Backbone:
     """Four 3×3 convolutions with group norm and global average pooling; `width` is 64 in the paper."""
     require("images", "small_cnn", input_shape)
     width = width or 64
     if width % 8:
-        raise ValueError(
-            f"width of small_cnn is {width}, expected a multiple of 8 (its channels are normalised in 8 groups)"
-        )
+        expected = "a multiple of 8 (its channels are normalised in 8 groups)"
+        raise ValueError(f"width of small_cnn is {width}, expected {expected}")
     layers: list[nn.Module] = []
     channels = input_shape[0]
     for wide, stride in ((width, 1), (2 * width, 2), (2 * width, 1), (2 * width, 1)):

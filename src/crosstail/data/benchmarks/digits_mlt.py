@@ -22,10 +22,8 @@ TRAIN, VALIDATION, TEST = 1000, 800, 800  # images per pair
 def load(root: Path | str | None = None, seed: int = 0) -> DomainDataset:
     """The balanced set, drawn from the files below `root` or read from an .npz file."""
     folder = existing_root(SHEET, root)
-    arrays = next(
-        (path for path in (folder, folder / "digits-mlt.npz", folder / "digits_mlt.npz") if path.is_file()), None
-    )
-    if arrays:
+    places = folder, folder / "digits-mlt.npz", folder / "digits_mlt.npz"
+    if arrays := next((path for path in places if path.is_file()), None):
         return replace(load_arrays(arrays, seed=seed), name=SHEET.name)
     # Differs from the paper: its text takes validation and test from the original test sets, where MNIST-M has fewer
     # than 1,600 images per class, so that the two would overlap. The reference code validates on training images, too.

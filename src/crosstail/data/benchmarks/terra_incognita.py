@@ -30,10 +30,9 @@ def prepare(root: Path) -> int:
     wanted = sorted({path for file in found for path in _placed(json.loads(file.read_text(encoding="utf-8")))})
     others = {path.relative_to(root) for place in SHEET.domains for path in root.glob(f"{place}/*/*")} - set(wanted)
     if others:
-        raise ValueError(
-            f"{root / min(others)}: is not in {found[0].relative_to(root)} ({len(others):,} such images); delete the "
-            f"folders {', '.join(SHEET.domains)}, which were made with other labels, and start again"
-        )
+        which = f"{root / min(others)}: is not in {found[0].relative_to(root)} ({len(others):,} such images)"
+        made = f"the folders {', '.join(SHEET.domains)}, which were made with other labels"
+        raise ValueError(f"{which}; delete {made}, and start again")
     for path in [path for path in wanted if not (root / path).exists()]:
         image, target = root / IMAGES / path.name, root / path
         if not image.is_file():
