@@ -4,7 +4,7 @@ A file defines `build(input_shape, width) -> Backbone`, or `NETWORK` for a pretr
 """
 
 from crosstail import discovery
-from crosstail.backbones._backbone import Backbone, Shape, require
+from crosstail.backbones._backbone import Backbone, require
 from crosstail.backbones._timm import PREFIX, Pretrained
 from crosstail.backbones._weights import RANDOM
 
@@ -13,7 +13,7 @@ __all__ = ["RANDOM", "Backbone", "Pretrained", "build", "pretrained"]
 
 def build(
     name: str,
-    input_shape: Shape,
+    input_shape: tuple[int, ...],
     width: int | None = None,
     *,
     weights: str | None = None,

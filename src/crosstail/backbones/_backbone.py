@@ -2,8 +2,6 @@
 
 from torch import Tensor, nn
 
-Shape = tuple[int, ...]  # of an input, without the batch dimension
-
 
 class Backbone(nn.Module):
     """Maps inputs (B, ...) to features (B, `num_features`).
@@ -32,7 +30,7 @@ class Backbone(nn.Module):
         return self.layers(self.prepare(x))
 
 
-def require(kind: str, name: str, input_shape: Shape) -> None:
+def require(kind: str, name: str, input_shape: tuple[int, ...]) -> None:
     """Refuse inputs of the wrong kind: 'images' are (3, H, W), 'vectors' are (F,)."""
     expected = {"images": 3, "vectors": 1}[kind]
     if len(input_shape) != expected:

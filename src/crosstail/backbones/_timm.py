@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail import discovery
-from crosstail.backbones._backbone import Backbone, Shape
+from crosstail.backbones._backbone import Backbone
 from crosstail.backbones._weights import RANDOM, checksum, hub_file, load_file_into
 
 PREFIX = "timm:"
@@ -46,7 +46,7 @@ class Pretrained:
             raise ValueError(f"timm has no weights {tag!r} of {architecture}: there are {', '.join(tags) or 'none'}")
         return timm.get_pretrained_cfg(self.name)
 
-    def build(self, input_shape: Shape, weights: str | None, resolution: int | None) -> "TimmBackbone":
+    def build(self, input_shape: tuple[int, ...], weights: str | None, resolution: int | None) -> "TimmBackbone":
         """The network for images (3, H, W), with its own weights, those of a file, or random ones."""
         config = self._config
         network = self._network(config, weights)

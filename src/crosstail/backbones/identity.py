@@ -2,10 +2,10 @@
 
 from torch import nn
 
-from crosstail.backbones._backbone import Backbone, Shape, require
+from crosstail.backbones._backbone import Backbone, require
 
 
-def build(input_shape: Shape, width: int | None = None) -> Backbone:
+def build(input_shape: tuple[int, ...], width: int | None = None) -> Backbone:
     """The vectors themselves; `width` is ignored."""
     require("vectors", "identity", input_shape)
     return Backbone(nn.Identity(), input_shape[0])

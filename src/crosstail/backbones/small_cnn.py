@@ -2,10 +2,10 @@
 
 from torch import nn
 
-from crosstail.backbones._backbone import Backbone, Shape, require
+from crosstail.backbones._backbone import Backbone, require
 
 
-def build(input_shape: Shape, width: int | None = None) -> Backbone:
+def build(input_shape: tuple[int, ...], width: int | None = None) -> Backbone:
     """Four 3×3 convolutions with group norm and global average pooling; `width` is 64 in the paper."""
     require("images", "small_cnn", input_shape)
     width = width or 64

@@ -24,9 +24,8 @@ def find_root(sheet: DataSheet, root: Path | str | None = None) -> Path:
     parent = os.environ.get(ENVIRONMENT)
     if not parent:
         ways = f"write {sheet.name}:FOLDER, in `crosstail data` --root, or set {ENVIRONMENT} to the folder that has it"
-        raise ValueError(
-            f"{sheet.name}: no folder given; {ways}; `crosstail data {sheet.name}` shows how to get the data"
-        )
+        how = f"`crosstail data {sheet.name}` shows how to get the data"
+        raise ValueError(f"{sheet.name}: no folder given; {ways}; {how}")
     return Path(parent).expanduser() / sheet.name
 
 
