@@ -13,7 +13,6 @@ from crosstail.cli._parameters import Json, Trust
 from crosstail.cli._progress import progress_bar
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
-    from crosstail.report.document.model import Chart
     from crosstail.report.graph_chart import NamedGraph
 
 MEANINGS = {
@@ -76,6 +75,8 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
     from crosstail.report.document.files import save_chart
     from crosstail.report.document.model import Chart, Document
     from crosstail.report.graph_chart import graph_chart, side_by_side
+    from crosstail.report.run.trace import moving_chart, traced
+    from crosstail.training.folder import RunFolder
 
     title, graph, domains, classes = found[0]
     chart = None
@@ -88,7 +89,9 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
         graph.to_frame(domains, classes).to_csv(path, index=False)
         return
     elif path.suffix == ".html" and runs and metric == "euclidean":
-        chart = _moving(runs[0])
+        folder = RunFolder(runs[0])
+        if evaluations := traced(folder.records()):
+            chart = moving_chart(folder.finished_result(), evaluations)
     if chart is None:
         drawing = graph_chart(graph.nodes(domains, classes))
         chart = Chart("graph", title, drawing, "Scatter plot: the pairs of the model in two dimensions")
@@ -96,16 +99,6 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
         html.save(Document(title, [chart]), path)
     else:
         save_chart(chart, path)
-
-
-def _moving(run: Path) -> "Chart | None":
-    """The graph at every evaluation, if the run has a trace."""
-    from crosstail.report.run.trace import moving_chart, traced
-    from crosstail.training.folder import RunFolder
-
-    folder = RunFolder(run)
-    evaluations = traced(folder.records())
-    return moving_chart(folder.finished_result(), evaluations) if evaluations else None
 
 
 def _of_run(run: Path, metric: Any, trust: bool) -> "NamedGraph":

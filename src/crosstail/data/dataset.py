@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from crosstail.data.images.files import ImageFiles
 
+Samples = NDArray[Any] | ImageFiles
+
 SPLITS = ("train", "val", "test")
 UNUSED = "none"  # in no split: what a protocol holds out
 _OTHER_NAMES = {"training": "train", "valid": "val", "validation": "val", "dev": "val", "testing": "test"}
@@ -29,7 +31,7 @@ class DomainDataset:
     """
 
     name: str
-    x: NDArray[Any] | ImageFiles
+    x: Samples
     y: NDArray[np.int64]
     domain: NDArray[np.int64]
     split: NDArray[np.str_]
@@ -89,7 +91,7 @@ class DomainDataset:
         x = self.x.take(rows) if isinstance(self.x, ImageFiles) else self.x[rows]
         return replace(self, x=x, y=self.y[rows], domain=self.domain[rows], split=self.split[rows])
 
-    def with_x(self, x: NDArray[Any] | ImageFiles) -> "DomainDataset":
+    def with_x(self, x: Samples) -> "DomainDataset":
         """The same samples with other inputs, for example their embeddings."""
         return replace(self, x=x)
 

@@ -27,6 +27,7 @@ def sheet_document(sheet: DataSheet, root: Path | None) -> Document:
     """The whole data sheet, and the commands to get and use the data."""
     facts = [[name, text] for name, text in _facts(sheet) if text]
     blocks: list[Block] = [Text(sheet.summary), Table(header=["", ""], rows=facts, words_last=True)]
+    blocks += [Text(" ".join(paragraph.split())) for paragraph in sheet.about.split("\n\n") if paragraph]
     if sheet.archives:
         blocks += [*_files(sheet.archives), *_instructions(sheet, str(root) if root else "FOLDER")]
     else:
