@@ -9,72 +9,17 @@ in a few minutes, with records and a page of its own: it tests the code but does
 
 import argparse
 import multiprocessing
-import time
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
-from studies.paper_claims.design import QUICK, SETTINGS, Run, Setting, Study
-from studies.paper_claims.records import Record, Records, distil
-
-from crosstail.sweep.worker import inputs
-from crosstail.training.fit import fit
-from crosstail.training.folder import RunFolder
-from crosstail.training.loop import Diverged
+from studies.paper_claims.design import QUICK, SETTINGS, Study
+from studies.paper_claims.records import Records
+from studies.paper_claims.series import HALVED, halved, left, resume
 
 HERE = Path(__file__).parent
 PROJECT = HERE.parents[1]
-HALVED = "digits-mlt-16.npz"
-
-
-def halved(data: Path, out: Path) -> Path:
-    """The same images at half the width and height (means of 2 × 2 pixels): a quarter of the work for a CNN."""
-    if not out.exists():
-        arrays: dict[str, Any] = dict(np.load(data))
-        n, height, width, channels = arrays["x"].shape
-        squares = arrays["x"].reshape(n, height // 2, 2, width // 2, 2, channels)
-        arrays["x"] = np.rint(squares.mean(axis=(2, 4), dtype=np.float32)).astype(np.uint8)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        partial = out.with_suffix(".part.npz")
-        np.savez(partial, **arrays)
-        partial.replace(out)
-    return out
-
-
-def execute(setting: Setting, run: Run, data: Path, runs: Path) -> Record:
-    """Do a run, or resume it, and return its record."""
-    spec = setting.spec(run, data)
-    folder = runs / spec.key
-    try:
-        fit(spec, folder, inputs=inputs(spec))
-    except Diverged as error:
-        return {"failed": str(error)}
-    return distil(RunFolder(folder), look=not (setting.photos or run.short))
-
-
-def resume(study: Study, data: Path, runs: Path, pool: Executor, workers: int = 1) -> None:
-    """Do the runs that the records lack; which ones they are depends on the results so far."""
-    busy: dict[Future[Record], Run] = {}
-    while True:
-        free = [run for run in study.missing() if run not in busy.values()]
-        for run in free[: workers - len(busy)]:
-            busy[pool.submit(execute, study.setting, run, data, runs)] = run
-        if not busy:
-            return
-        for future in wait(busy, return_when=FIRST_COMPLETED).done:
-            run, record = busy.pop(future), future.result()
-            study.records.add(run.key, record)
-            how = record.get("failed", f"{record.get('seconds', 0):.0f} s")
-            print(f"{time.strftime('%H:%M:%S')} {study.setting.name} {run.key}: {how}; {left(study)}", flush=True)
-
-
-def left(study: Study) -> str:
-    """How many runs the records lack, and how long they would take on one core."""
-    number, hours = study.cost()
-    return f"{number} runs left" + (f", about {hours:.1f} hours of one core" if hours else "")
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -1,12 +1,12 @@
 """The paper's gains, ours with their intervals, and what the one says of the other."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
-from studies.paper_claims.design import CONFIGURATIONS, DIVERGENT, DOMAINS, Cell, Study
+from studies.paper_claims.design import CONFIGURATIONS, DIVERGENT, Cell
 
 from crosstail.training.spec import split_method
 
