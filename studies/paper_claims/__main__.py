@@ -33,6 +33,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=Path, default=PROJECT / "runs" / "claims", help="where runs are stored")
     parser.add_argument("--records", type=Path, help="default: the committed ones, or RUNS/quick with --quick")
     parser.add_argument("--workers", type=int, default=1, help="runs at once, each on one core")
+    parser.add_argument("--only", nargs="+", metavar="METHOD", help="run these algorithms only, such as erm boda+coral")
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args(words)
     settings, usual = (QUICK, given.runs / "quick") if given.quick else (SETTINGS, HERE / "records")
@@ -49,14 +50,12 @@ def main(words: Sequence[str] | None = None) -> None:
                 data = source / studies[name].setting.shared.dataset
                 if data.name == HALVED:
                     data = halved(source / "digits-mlt.npz", given.runs / HALVED)
-                resume(studies[name], data, given.runs, pool, given.workers)
+                resume(studies[name], data, given.runs, pool, given.workers, given.only)
     for name, study in studies.items():
         print(f"{name}: {left(study)}")
     from studies.paper_claims import page  # its libraries take seconds to import, in every worker
 
-    own = folder == HERE / "records"
-    written = page.write(studies, *(PROJECT / "docs" / name if own else folder for name in ("results", "images")))
-    print(f"wrote {written}")
+    print(f"wrote {page.write(studies, PROJECT / 'docs' if folder == HERE / 'records' else folder)}")
 
 
 if __name__ == "__main__":

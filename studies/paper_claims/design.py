@@ -199,6 +199,19 @@ class Study:
                 for stage in STAGES:
                     yield self.finals(cell, stage)[seed]
 
+    def lacking(self, cell: Cell, stage: int, seeds: int | None = None) -> set[str]:
+        """Keys of the runs that a result still needs, with a placeholder for those that depend on other runs."""
+        finals = self.finals(cell, stage, seeds)
+        trials = {run for seed in range(len(finals)) for run in self.trials(cell, seed)}
+        later = [Run(cell, self.setting.rates[0], seed) for seed, run in enumerate(finals) if run is None]
+        known = {run.key for run in trials.union(filter(None, finals))}
+        return {key for key in known if key not in self.records} | {f"{run}" for run in later if run not in trials}
+
+    def done(self, cell: Cell, stage: int, seeds: int | None = None) -> dict[int, str]:
+        """Keys of the finished runs that give a cell's results at the end of a stage, by seed."""
+        found = {seed: run.key for seed, run in enumerate(self.finals(cell, stage, seeds)) if run}
+        return {seed: key for seed, key in found.items() if "stages" in self.records.runs.get(key, {})}
+
     def missing(self) -> list[Run]:
         """The runs that are known to be needed and not in the records."""
         return [run for run in dict.fromkeys(self._wanted()) if run is not None and run.key not in self.records]

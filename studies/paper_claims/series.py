@@ -1,6 +1,7 @@
 """Do the runs that the records lack, one core each."""
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from pathlib import Path
 from typing import Any
@@ -42,11 +43,14 @@ def execute(setting: Setting, run: Run, data: Path, runs: Path) -> Record:
     return distil(RunFolder(folder), look=not (setting.photos or run.short))
 
 
-def resume(study: Study, data: Path, runs: Path, pool: Executor, workers: int = 1) -> None:
+def resume(
+    study: Study, data: Path, runs: Path, pool: Executor, workers: int = 1, only: Sequence[str] | None = None
+) -> None:
     """Do the runs that the records lack; which ones they are depends on the results so far."""
     busy: dict[Future[Record], Run] = {}
     while True:
-        free = [run for run in study.missing() if run not in busy.values()]
+        wanted = [run for run in study.missing() if not only or run.cell.algorithm in only]
+        free = [run for run in wanted if run not in busy.values()]
         for run in free[: workers - len(busy)]:
             busy[pool.submit(execute, study.setting, run, data, runs)] = run
         if not busy:
