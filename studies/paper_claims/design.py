@@ -21,18 +21,8 @@ CONFIGURATIONS = {
     "backward–backward": ("backward:100", "backward:100"),
 }
 RATES = (0.001, 0.00316228, 0.000316228)
-METHODS = (
-    "erm",
-    "coral",
-    "boda",
-    "boda+coral",
-    "bsoftmax",
-    "bsoftmax+coral",
-    "boda@reference",
-    "da",
-    "dann",
-    "boda+bsoftmax+coral",
-)
+METHODS = ("erm", "coral", "boda", "boda+coral", "bsoftmax", "bsoftmax+coral")
+METHODS += ("boda@reference", "da", "dann", "boda+bsoftmax+coral")
 EVERYWHERE = ("erm", "boda", "boda+coral", "bsoftmax", "bsoftmax+coral")
 DOMAINS = ("amazon", "caltech10", "dslr", "webcam")
 PHOTO_METHODS = ("erm", "coral", "boda", "boda+coral")
@@ -172,7 +162,7 @@ class Study:
         others = [Cell(name, where) for where in CONFIGURATIONS for name in EVERYWHERE if where != DIVERGENT]
         return [*map(Cell, METHODS), *NO_WARMUP, RESCALED, *others]
 
-    def _wanted(self) -> Iterator[Run | None]:
+    def wanted(self) -> Iterator[Run | None]:
         """All runs, most important first; None for one whose learning rate is not chosen yet."""
         seeds = range(self.setting.seeds)
         if self.setting.photos:
@@ -207,19 +197,14 @@ class Study:
         known = {run.key for run in trials.union(filter(None, finals))}
         return {key for key in known if key not in self.records} | {f"{run}" for run in later if run not in trials}
 
-    def done(self, cell: Cell, stage: int, seeds: int | None = None) -> dict[int, str]:
-        """Keys of the finished runs that give a cell's results at the end of a stage, by seed."""
-        found = {seed: run.key for seed, run in enumerate(self.finals(cell, stage, seeds)) if run}
-        return {seed: key for seed, key in found.items() if "stages" in self.records.runs.get(key, {})}
-
     def missing(self) -> list[Run]:
         """The runs that are known to be needed and not in the records."""
-        return [run for run in dict.fromkeys(self._wanted()) if run is not None and run.key not in self.records]
+        return [run for run in dict.fromkeys(self.wanted()) if run is not None and run.key not in self.records]
 
     def cost(self) -> tuple[int, float]:
         """How many runs are left, and for how many hours of one core, judging by those in the records."""
         missing = self.missing()
-        unknown = sum(run is None for run in self._wanted()) // len(STAGES)  # if both stages choose the same rate
+        unknown = sum(run is None for run in self.wanted()) // len(STAGES)  # if both stages choose the same rate
         left = {True: sum(run.short for run in missing)}
         left[False] = len(missing) - left[True] + unknown
         taken: dict[bool, list[float]] = {True: [], False: []}

@@ -1,24 +1,15 @@
-"""The page and its charts, from the records alone: every sentence with a number is built from them."""
+"""The page and its charts, from the records alone: every sentence with a measured number is built from them."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import numpy as np
 import pandas as pd
-from studies.paper_claims.claims import (
-    Gain,
-    accuracy,
-    claims,
-    class_mean,
-    correlation_table,
-    few_shot,
-    level,
-    mean_sd,
-    models_table,
-    worst_pair,
-)
+from studies.paper_claims import measured as of
+from studies.paper_claims.claims import claims, correlations, models
 from studies.paper_claims.design import (
     CONFIGURATIONS,
     DOMAINS,
@@ -34,16 +25,15 @@ from studies.paper_claims.design import (
     Cell,
     Study,
 )
+from studies.paper_claims.measured import Measured, measured
 
-from crosstail.report.charts import PALETTE, colours
+from crosstail.report.charts import PALETTE
 
 Studies = dict[str, Study]
-FLAT = 1.0  # points of validation accuracy since the last evaluation but one, up to which a curve counts as flat
-COLD = NO_WARMUP[0].changed
-DRAWN = METHODS[:6]
-TITLES = [setting.title for setting in SETTINGS.values()]
-COMMAND = "python -m studies.paper_claims --resume"
 TEMPLATE = Path(__file__).parent / "template.txt"
+ONE_OR_TWO = {"one stage": "", "two stages": ":retrain"}
+COLD = NO_WARMUP[0].changed
+FLAT = 1.0  # points of validation accuracy between the last two evaluations, up to which a curve counts as flat
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -52,229 +42,73 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [lines[0], "|" + "---|" * len(header), *lines[1:], ""]
 
 
-def name_of(cell: Cell) -> str:
-    """An algorithm with what is changed.
-
-    >>> name_of(NO_WARMUP[0])
-    '`boda`, warmup 0'
-    """
-    return ", ".join([f"`{cell.algorithm}`", *(f"{name} {value:g}" for name, value in cell.changed)])
+def shown(study: Study, method: str, where: Sequence[str] | None = None, form: str = ".1f", **options: Any) -> str:
+    """A cell of a table: mean ± standard deviation of a method."""
+    return measured(study, method, **({"where": where} if where else {}), **options).mean(form)
 
 
 def summary(study: Study) -> list[str]:
     """What holds, what does not, and why: one line each."""
     names = ("erm", "coral", "boda", "boda+coral")
     (erm, coral, boda, both), (crt, coral2, boda2, both2) = (
-        [level(study, name + stage) for name in names] for stage in ("", ":retrain")
+        [measured(study, name + stage) for name in names] for stage in ONE_OR_TWO.values()
     )
-    soft, softer, authors = (level(study, name) for name in ("bsoftmax", "bsoftmax+coral", "boda@reference"))
-    cold = {name: level(study, name, changed=COLD) for name in ("boda", "boda+coral")}
-    term = {
-        "to ERM": boda - erm,
-        "to CRT": boda2 - crt,
-        "to CORAL": both - coral,
-        "and its second stage": both2 - coral2,
-    }
+    soft, softer, three = (measured(study, name) for name in ("bsoftmax", "bsoftmax+coral", "boda+bsoftmax+coral"))
+    authors = measured(study, "boda@reference")
+    cold, cold_both = (measured(study, name, changed=COLD) for name in ("boda", "boda+coral"))
+    term = {"to ERM": boda - erm, "to CRT": boda2 - crt, "to CORAL": both - coral}
+    term |= {"to CORAL with a second stage": both2 - coral2, "to balanced softmax + CORAL": three - softer}
     align = {"to ERM": coral - erm, "to CRT": coral2 - crt, "to BoDA_r": both - boda, "to BoDA_{r,c}": both2 - boda2}
     alone = {"to ERM": soft - erm, "over BoDA_r": soft - boda, "over BoDA_{r,c}": soft - boda2}
     alone["with CORAL over BoDA_{r,c} + CORAL"] = softer - both2
-    whole = {"BoDA_{r,c} over ERM (the paper: +9.5)": boda2 - erm, "of which CRT": crt - erm, "the rest": boda2 - crt}
-    theirs = {"over ERM": authors - erm, "over CORAL": authors - coral, "over our `boda+coral`": authors - both}
-    wait = {"to BoDA_r": boda - cold["boda"], "with CORAL": both - cold["boda+coral"]}
+    whole = {"BoDA_{r,c} over ERM (paper: +9.5)": boda2 - erm, "of which CRT": crt - erm, "the rest": boda2 - crt}
+    theirs = {"to ERM": authors - erm, "over CORAL": authors - coral, "over our `boda+coral`": authors - both}
+    wait = {"to BoDA_r": boda - cold, "to BoDA_r + CORAL": both - cold_both}
+    ahead = ("is ahead", "is behind", "differs in nothing")
     lines = [
-        (f"BoDA's term {effect(term)}", term, "erm coral boda boda+coral"),
+        (f"BoDA's term {effect(term)}", term, "erm coral boda boda+coral bsoftmax+coral boda+bsoftmax+coral"),
         (f"CORAL, which the paper's text does not mention, {effect(align)}", align, "erm coral boda boda+coral"),
-        (f"Balanced softmax, in one stage, {effect(alone)}", alone, "erm boda boda+coral bsoftmax bsoftmax+coral"),
+        (
+            f"Balanced softmax in one stage {effect(alone, *ahead)}",
+            alone,
+            "erm boda boda+coral bsoftmax bsoftmax+coral",
+        ),
         (explained(*whole.values()), whole, "erm boda"),
-        (f"The authors' code, in one stage, {effect(theirs)}", theirs, "erm coral boda+coral boda@reference"),
+        (f"The authors' code in one stage {effect(theirs, *ahead)}", theirs, "erm coral boda+coral boda@reference"),
         (f"The warm-up {effect(wait)}", wait, "boda boda+coral"),
     ]
     return [
-        f"- **{head}**: {', '.join(f'{what} {gain}' for what, gain in gains.items())}. `--only {only}`"
+        f"- **{head}**: {', '.join(f'{what} {gain.gain()}' for what, gain in gains.items())}. `--only {only}`"
         for head, gains, only in lines
-    ]
+    ] + [""]
 
 
-def effect(gains: dict[str, Gain]) -> str:
+def effect(gains: dict[str, Measured], more: str = "adds", less: str = "takes away", none: str = "adds nothing") -> str:
     """What the intervals of some gains say together.
 
-    >>> effect({"a": Gain([1.0, 1.1]), "b": Gain([-1.0, 1.0])}), effect({"a": Gain([-1.0, 1.0])})
-    ('adds to some', 'adds nothing beyond the noise')
+    >>> noise, gain = Measured({0: -1.0, 1: 1.0}), Measured({0: 1.0, 1: 1.1})
+    >>> effect({"a": gain, "b": noise}), effect({"a": noise})
+    ('adds in part', 'adds nothing beyond the noise')
     """
-    signs = {gain.sign for gain in gains.values()}
-    if any(gain.missing for gain in gains.values()):
+    if any(gain.lacking for gain in gains.values()):
         return "is not finished"
-    if -1 in signs:
-        return "adds to some and takes from others" if 1 in signs else "takes away"
-    if 1 in signs:
-        return "adds" if signs == {1} else "adds to some"
-    return "adds nothing beyond the noise"
+    signs = [gain.sign for gain in gains.values()]
+    if not any(signs):
+        return f"{none} beyond the noise"
+    if min(signs) < 0 < max(signs):
+        return f"{more} in part and {less} in part"
+    return (more if max(signs) > 0 else less) + ("" if all(signs) else " in part")
 
 
-def explained(whole: Gain, stage: Gain, term: Gain) -> str:
+def explained(whole: Measured, stage: Measured, term: Measured) -> str:
     """Whether the second stage explains what BoDA_{r,c} gains over ERM."""
-    if whole.missing or stage.missing:
+    if whole.lacking or stage.lacking:
         return "Whether the second stage explains BoDA_{r,c} is not finished"
     if whole.sign < 1:
         return "BoDA_{r,c} does not gain over ERM beyond the noise"
     if stage.sign < 1:
         return "The second stage does not explain BoDA_{r,c}'s gain"
-    return "The second stage explains " + ("part of BoDA_{r,c}'s gain" if term.sign == 1 else "BoDA_{r,c}'s gain")
-
-
-def parts(studies: Studies) -> list[str]:
-    """What each part adds, by setting and stage."""
-    rows = {
-        "BoDA's term to ERM": ("boda", "erm"),
-        "BoDA's term to CORAL": ("boda+coral", "coral"),
-        "BoDA's term to balanced softmax + CORAL": ("boda+bsoftmax+coral", "bsoftmax+coral"),
-        "counts in BoDA's distances: BoDA over DA": ("boda", "da"),
-        "CORAL to ERM": ("coral", "erm"),
-        "CORAL to BoDA": ("boda+coral", "boda"),
-        "CORAL to balanced softmax": ("bsoftmax+coral", "bsoftmax"),
-        "balanced softmax to ERM": ("bsoftmax", "erm"),
-        "balanced softmax to CORAL": ("bsoftmax+coral", "coral"),
-        "DANN over ERM": ("dann", "erm"),
-        "the authors' code over CORAL": ("boda@reference", "coral"),
-    }
-    columns = [(study, stage) for study in studies.values() for stage in ("", ":retrain")]
-    header = [f"{study.setting.title}, {'two stages' if stage else 'one stage'}" for study, stage in columns]
-    cells = [
-        [what, *(str(level(study, a + stage) - level(study, b + stage)) for study, stage in columns)]
-        for what, (a, b) in rows.items()
-    ]
-    return table(["", *header], cells)
-
-
-def methods(study: Study) -> list[str]:
-    """Accuracies of every method on divergent labels."""
-    rows = []
-    for cell in [*map(Cell, METHODS), RESCALED]:
-        found = [
-            level(study, cell.algorithm + stage, measure=measure).by_seed.values()
-            for stage in ("", ":retrain")
-            for measure in (accuracy, few_shot, worst_pair)
-        ]
-        rows.append([name_of(cell), str(min(map(len, found))), *(mean_sd(list(values)) for values in found)])
-    kinds = ("pairs", "few-shot pairs", "worst pair")
-    return table(["method", "seeds", *(f"{k}, {s}" for s in ("one stage", "two stages") for k in kinds)], rows)
-
-
-def ablation(study: Study) -> list[str]:
-    """BoDA's term × CORAL × warm-up × second stage, then ν."""
-
-    def cells(name: str, changed: tuple[tuple[str, float], ...], seeds: int | None = None) -> list[str]:
-        stages = (level(study, name + stage, changed=changed, seeds=seeds) for stage in ("", ":retrain"))
-        return [mean_sd(list(found.by_seed.values())) for found in stages]
-
-    rows = [
-        ["none", *cells("erm", ()), *cells("coral", ())],
-        ["without warm-up", *cells("boda", COLD), *cells("boda+coral", COLD)],
-        ["with warm-up", *cells("boda", ()), *cells("boda+coral", ())],
-    ]
-    ways = ["without CORAL, one stage", "without CORAL, two stages", "with CORAL, one stage", "with CORAL, two stages"]
-    nus = [[f"{nu:g}", *cells("boda", (("nu", nu),), seeds)] for nu, seeds in NU.items()]
-    nus.append(["1", *cells("boda", (), max(NU.values()))])
-    return table(["BoDA's term", *ways], rows) + table(["ν of `boda`, 3 seeds", "one stage", "two stages"], nus)
-
-
-def configurations(study: Study) -> list[str]:
-    """Accuracy by label configuration, before and after the second stage."""
-    rows = []
-    for where in CONFIGURATIONS:
-        found = [[level(study, name + stage, (where,)) for stage in ("", ":retrain")] for name in EVERYWHERE]
-        cells = [" / ".join(mean_sd(list(stage.by_seed.values())) for stage in stages) for stages in found]
-        rows.append([where, *cells])
-    return table(["labels", *(f"`{name}`, one / two stages" for name in EVERYWHERE)], rows)
-
-
-def rates(study: Study) -> list[str]:
-    """Validation accuracy at each learning rate by stage, the chosen one in bold, and whether the curve is flat."""
-    rows = []
-    for cell in [*map(Cell, METHODS), RESCALED]:
-        cells = []
-        for stage in STAGES:
-            chosen = study.chosen(cell, stage)
-            for run in sorted(study.trials(cell), key=lambda run: run.lr):
-                value = 100 * study.records.validation(run.key, stage) if run.key in study.records else None
-                text = "–" if value is None else "failed" if value < 0 else f"{value:.1f}"
-                cells.append(f"**{text}**" if run.lr == chosen else text)
-        curves = [study.records.runs[key]["stages"][0]["curve"] for key in study.done(cell, 1).values()]
-        late = [100 * (curve[-1][1] - curve[-2][1]) for curve in curves]
-        rows.append(
-            [name_of(cell), *cells, mean_sd(late, "+.1f") + (" (rising)" if late and np.mean(late) > FLAT else "")]
-        )
-    each = [f"{rate:.2g}, {stage}" for stage in ("one stage", "two stages") for rate in sorted(study.setting.rates)]
-    return table(["method", *each, "last gain"], rows)
-
-
-def correlations(study: Study) -> list[str]:
-    """How (β + γ) − α goes along with accuracy, by configuration."""
-    rows = []
-    for row in correlation_table(study).itertuples():
-        accuracies, span = f"{row.least:.1f} to {row.most:.1f}", f"{row.low:+.2f} to {row.high:+.2f}"
-        rows.append([str(row.labels), str(row.models), accuracies, f"{row.r:+.2f}", span, f"{row.rank:+.2f}"])
-    return table(["labels", "models", "accuracy, %", "r", "95 % interval", "rank correlation"], rows)
-
-
-def features(study: Study) -> list[str]:
-    """α and β, the bound, and how far test features of few-shot pairs are from training, of ERM and BoDA_r."""
-    rows = []
-    for where in CONFIGURATIONS:
-        for name in ("erm", "boda"):
-            found = [study.records.runs[key] for key in study.done(Cell(name, where), 1).values()]
-            scale = [record["transferability"]["gamma"] for record in found]
-            cells = [
-                mean_sd([record["transferability"][what] / g for record, g in zip(found, scale, strict=True)], ".2f")
-                for what in ("alpha", "beta")
-            ]
-            for kind in ("mean", "other_mean"):
-                near = [
-                    r["discrepancy"].get("few", {}).get(kind, np.nan) / g for r, g in zip(found, scale, strict=True)
-                ]
-                cells.append("–" if where == UNIFORM else mean_sd(near, ".2f"))
-            for nu in (0, 1):
-                ends = [[r["bound"][nu][end] for r in found] for end in (1, 2)]
-                cells.append(" / ".join(mean_sd(end, ".4f") for end in ends))
-            rows.append([where, f"`{name}`", *cells])
-    header = [
-        "α / γ",
-        "β / γ",
-        "few-shot, own pair",
-        "few-shot, other domain",
-        "loss / bound, ν = 0",
-        "loss / bound, ν = 1",
-    ]
-    return table(["labels", "method", *header], rows)
-
-
-def unseen_domains(study: Study) -> list[str]:
-    """Accuracy on each unseen domain, and the means of accuracy and of the class mean."""
-    rows = []
-    for method in [name + stage for name in PHOTO_METHODS for stage in ("", ":retrain")]:
-        found = [level(study, method, (domain,)) for domain in DOMAINS]
-        found += [level(study, method, DOMAINS, measure=measure) for measure in (accuracy, class_mean)]
-        rows.append([f"`{method}`", *(mean_sd(list(one.by_seed.values())) for one in found)])
-    return table(["method", *DOMAINS, "mean", "mean of class means"], rows)
-
-
-def cost(studies: Studies) -> list[str]:
-    """What a run takes, what is done, and what is left."""
-    rows = []
-    for study in studies.values():
-        runs = [record for key, record in study.records.runs.items() if not key.endswith(" short")]
-        seconds = [record["seconds"] for record in runs if "seconds" in record]
-        left, hours = study.cost()
-        shared, failed = study.setting.shared, sum("failed" in record for record in study.records.runs.values())
-        cells = [
-            f"{shared.steps:,}",
-            f"{shared.batch_size} per domain",
-            f"{np.median(seconds):.0f}" if seconds else "–",
-        ]
-        cells += [str(len(study.records.runs)), str(failed), f"{left}" + (f" ({hours:.1f} h)" if hours else "")]
-        rows.append([study.setting.title, f"`{COMMAND} --setting {study.setting.name}`", *cells])
-    header = ["command", "steps per stage", "batch", "seconds per run, one core", "runs done", "failed", "runs left"]
-    return table(["setting", *header], rows)
+    return f"The second stage explains {'part of ' if term.sign == 1 else ''}BoDA_{{r,c}}'s gain"
 
 
 def verdicts(studies: Studies) -> list[str]:
@@ -285,39 +119,123 @@ def verdicts(studies: Studies) -> list[str]:
     return table(header, sorted(rows, key=lambda row: order.index(row[0])))
 
 
-def curves(studies: Studies) -> pd.DataFrame:
-    """Validation accuracy over stage one on divergent labels: mean over the seeds."""
+def methods(study: Study) -> list[str]:
+    """Accuracies of every method on divergent labels."""
+    kinds = {"pairs": of.accuracy, "few-shot pairs": of.few_shot, "worst pair": of.worst_pair}
+    columns = {f"{kind}, {words}": (kinds[kind], stage) for words, stage in ONE_OR_TWO.items() for kind in kinds}
     rows = [
-        (study.setting.title, name, step, 100 * value)
-        for study in studies.values()
-        for name in DRAWN
-        for key in study.done(Cell(name), 1).values()
-        for step, value in study.records.runs[key]["stages"][0]["curve"]
-        if step
+        [f"`{name}`", *(shown(study, name + stage, measure=measure) for measure, stage in columns.values())]
+        for name in (*METHODS, RESCALED.algorithm)
     ]
-    found = pd.DataFrame(rows, columns=["setting", "method", "step", "accuracy"])
-    return found.groupby(["setting", "method", "step"], sort=False)["accuracy"].mean().reset_index()
+    return table(["method", *columns], rows)
 
 
-def curve_chart(found: pd.DataFrame) -> alt.FacetChart:
-    """One panel per network, one line per method."""
-    lines = (
-        alt.Chart(found, width=340, height=260)
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("step:Q", title="step"),
-            y=alt.Y("accuracy:Q", title="validation, %", scale=alt.Scale(zero=False)),
-            color=colours("method", dict(zip(DRAWN, PALETTE, strict=True)), orient="top"),
-        )
-    )
-    return lines.facet(column=alt.Column("setting:N", title=None, sort=TITLES)).resolve_scale(
-        x="independent", y="independent"
-    )
+def ablation(study: Study) -> list[str]:
+    """BoDA's term × CORAL × warm-up × second stage, then ν."""
+    columns = {
+        f"{how} CORAL, {words}": (how, stage) for how in ("without", "with") for words, stage in ONE_OR_TWO.items()
+    }
+    ways: dict[str, dict[str, Any]] = {
+        "none": {"without": "erm", "with": "coral"},
+        "without warm-up": {"without": "boda", "with": "boda+coral", "changed": COLD},
+        "with warm-up": {"without": "boda", "with": "boda+coral"},
+    }
+    rows = [
+        [term, *(shown(study, way[how] + stage, changed=way.get("changed", ())) for how, stage in columns.values())]
+        for term, way in ways.items()
+    ]
+    values: dict[float, Any] = {nu: {"changed": (("nu", nu),), "seeds": seeds} for nu, seeds in NU.items()} | {
+        1.0: {"seeds": 3}
+    }
+    nus = [[f"{nu:g}", *(shown(study, "boda" + s, **way) for s in ONE_OR_TWO.values())] for nu, way in values.items()]
+    return table(["BoDA's term", *columns], rows) + table(["ν of `boda`, 3 seeds", *ONE_OR_TWO], nus)
 
 
-def separations(studies: Studies) -> pd.DataFrame:
-    """The short ERM models of all settings."""
-    return pd.concat([models_table(study) for study in studies.values()], ignore_index=True)
+def configurations(study: Study) -> list[str]:
+    """Accuracy by label configuration, before and after the second stage."""
+    rows = [
+        [where, *(" / ".join(shown(study, name + s, (where,)) for s in ONE_OR_TWO.values()) for name in EVERYWHERE)]
+        for where in CONFIGURATIONS
+    ]
+    return table(["labels", *(f"`{name}`, one / two stages" for name in EVERYWHERE)], rows)
+
+
+def rates(study: Study) -> list[str]:
+    """Validation accuracy at each learning rate by stage, the chosen one in bold, and whether the curve is flat."""
+    rows = []
+    for cell in map(Cell, (*METHODS, RESCALED.algorithm)):
+        cells = [f"`{cell.algorithm}`"]
+        for stage in STAGES:
+            for run in sorted(study.trials(cell), key=lambda run: run.lr):
+                value = study.records.validation(run.key, stage) if run.key in study.records else None
+                text = "–" if value is None else "failed" if value < 0 else f"{100 * value:.1f}"
+                cells.append(f"**{text}**" if run.lr == study.chosen(cell, stage) else text)
+        late = measured(study, cell.algorithm, measure=_late_gain)
+        rising = late.by_seed and np.mean(late.values) > FLAT
+        rows.append([*cells, late.mean("+.1f") + (" (rising)" if rising else "")])
+    each = [f"{rate:.2g}, {words}" for words in ONE_OR_TWO for rate in sorted(study.setting.rates)]
+    return table(["method", *each, "last gain"], rows)
+
+
+def _late_gain(record: dict[str, Any], stage: int) -> float:
+    """Points of validation accuracy between the last two evaluations of a stage."""
+    *_, (_, before), (_, last) = record["stages"][stage - 1]["curve"]
+    return float(100 * (last - before))
+
+
+def correlation_table(study: Study) -> list[str]:
+    """How (β + γ) − α goes along with accuracy, by configuration."""
+    rows = []
+    for r in correlations(study).itertuples():
+        spans = [f"{r.least:.1f} to {r.most:.1f}", f"{r.r:+.2f}", f"{r.low:+.2f} to {r.high:+.2f}", f"{r.rank:+.2f}"]
+        rows.append([str(r.labels), str(r.models), *spans])
+    return table(["labels", "models", "accuracy, %", "r", "95 % interval", "rank correlation"], rows)
+
+
+def features(study: Study) -> list[str]:
+    """α and β, how far test features of few-shot pairs are from training, and the of.bound, of ERM and BoDA_r."""
+    distances = {"α / γ": of.over_gamma("alpha"), "β / γ": of.over_gamma("beta")}
+    few = {"few-shot, own pair": of.discrepancy("mean"), "few-shot, other domain": of.discrepancy("other_mean")}
+    bounds = {f"{what}, ν = {nu}": of.bound(nu, place) for nu in (0, 1) for place, what in ((1, "loss"), (2, "bound"))}
+    rows = []
+    for where in CONFIGURATIONS:
+        for name in ("erm", "boda"):
+            cells = [shown(study, name, (where,), ".2f", measure=measure) for measure in distances.values()]
+            cells += [
+                "–" if where == UNIFORM else shown(study, name, (where,), ".2f", measure=measure)
+                for measure in few.values()
+            ]
+            cells += [shown(study, name, (where,), ".4f", measure=measure) for measure in bounds.values()]
+            rows.append([where, f"`{name}`", *cells])
+    return table(["labels", "method", *distances, *few, *bounds], rows)
+
+
+def unseen_domains(study: Study) -> list[str]:
+    """Accuracy on each unseen domain, and the means of accuracy and of the class mean."""
+    names = [name + stage for name in PHOTO_METHODS for stage in ONE_OR_TWO.values()]
+    each = [(domain,) for domain in DOMAINS] + [DOMAINS]
+    rows = [
+        [
+            f"`{name}`",
+            *(shown(study, name, where) for where in each),
+            shown(study, name, DOMAINS, measure=of.class_mean),
+        ]
+        for name in names
+    ]
+    return table(["method", *DOMAINS, "mean", "mean of class means"], rows)
+
+
+def cost(studies: Studies) -> list[str]:
+    """What a run takes, what is done, and what is left."""
+    rows = []
+    for name, study in studies.items():
+        runs, shared, (left, hours) = study.records.runs, study.setting.shared, study.cost()
+        seconds = [run["seconds"] for key, run in runs.items() if "seconds" in run and not key.endswith(" short")]
+        cells = [f"{shared.steps:,}", f"{np.median(seconds):.0f}" if seconds else "–", str(len(runs))]
+        cells += [str(sum("failed" in run for run in runs.values())), f"{left}" + f" ({hours:.1f} h)" * bool(hours)]
+        rows.append([study.setting.title, f"`--setting {name}`", *cells])
+    header = ["steps per stage", "seconds per run (median)", "runs", "failed", "runs left"]
+    return table(["setting", "option", *header], rows)
 
 
 def separation_chart(found: pd.DataFrame) -> alt.FacetChart:
@@ -330,58 +248,50 @@ def separation_chart(found: pd.DataFrame) -> alt.FacetChart:
             y=alt.Y("accuracy:Q", title="test, %", scale=alt.Scale(zero=False)),
         )
     )
-    rows = alt.Row("setting:N", title=None, sort=TITLES)
+    rows = alt.Row("setting:N", title=None, sort=[setting.title for setting in SETTINGS.values()])
     columns = alt.Column("labels:N", title=None, sort=list(CONFIGURATIONS))
     return points.facet(row=rows, column=columns).resolve_scale(x="independent", y="independent")
 
 
-DIGITS: dict[str, Callable[[Study], list[str]]] = {
+PER_SETTING: dict[str, Callable[[Study], list[str]]] = {
     "methods": methods,
     "ablation": ablation,
     "configurations": configurations,
     "rates": rates,
-    "correlations": correlations,
+    "correlations": correlation_table,
     "features": features,
 }
-CHARTS: dict[str, tuple[Callable[[Studies], pd.DataFrame], Callable[[pd.DataFrame], alt.TopLevelMixin], str]] = {
-    "claims-curves": (curves, curve_chart, "Lines: validation accuracy over the steps of stage one"),
-    "claims-separation": (separations, separation_chart, "Points: accuracy against (β + γ) − α"),
-}
 
 
-def block(studies: Studies, name: str) -> list[str]:
-    """The lines that stand for a place in the template."""
-    digits = {key: study for key, study in studies.items() if not study.setting.photos}
-    if name in CHARTS:
-        rows, _, alternative = CHARTS[name]
-        return [f"![{alternative}](../images/{name}.png)", ""] if len(rows(digits)) else []
-    if name in DIGITS:
-        return [line for study in digits.values() for line in (f"{study.setting.title}:", "", *DIGITS[name](study))]
-    whole = {
-        "summary": lambda: [*summary(studies["cnn"]), ""],
-        "parts": lambda: parts(digits),
-        "verdicts": lambda: verdicts(studies),
-        "unseen": lambda: unseen_domains(studies["photos"]),
-        "cost": lambda: cost(studies),
-    }
-    return whole[name]()
+def blocks(studies: Studies) -> dict[str, list[str]]:
+    """The lines that stand for each place in the template."""
+    digits = [study for study in studies.values() if not study.setting.photos]
+    found = {"verdicts": verdicts(studies), "cost": cost(studies), "unseen": unseen_domains(studies["photos"])}
+    found |= {f"summary-{study.setting.name}": summary(study) for study in digits}
+    for name, section in PER_SETTING.items():
+        found[name] = [line for study in digits for line in (f"*{study.setting.title}*", "", *section(study))]
+    picture = "![Points: accuracy against (β + γ) − α, per network and configuration](../images/claims-separation.png)"
+    return found | {"separation": [picture, ""] if len(separations(studies)) else []}
 
 
 def text(studies: Studies) -> str:
     """The page: the template, where a line such as {{methods}} stands for what the records say."""
-    template = TEMPLATE.read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\S+)\}\}\n", lambda place: "\n".join([*block(studies, place[1]), ""]), template)
+    made, template = blocks(studies), TEMPLATE.read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\S+)\}\}\n", lambda place: "\n".join([*made[place[1]], ""]), template)
+
+
+def separations(studies: Studies) -> pd.DataFrame:
+    """The short ERM models of all settings."""
+    return pd.concat([models(study) for study in studies.values() if not study.setting.photos], ignore_index=True)
 
 
 def write(studies: Studies, docs: Path) -> Path:
-    """Write results/claims.md and its charts in images/."""
-    out, images = docs / "results" / "claims.md", docs / "images"
-    for folder in (out.parent, images):
-        folder.mkdir(parents=True, exist_ok=True)
-    out.write_text(text(studies), encoding="utf-8")
-    digits = {key: study for key, study in studies.items() if not study.setting.photos}
-    for name, (rows, draw, _) in CHARTS.items():
-        found = rows(digits)
-        if len(found):
-            draw(found).save(str(images / f"{name}.png"), scale_factor=2.0)
-    return out
+    """Write results/claims.md and its chart in images/."""
+    page, chart = docs / "results" / "claims.md", docs / "images" / "claims-separation.png"
+    for file in (page, chart):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text(studies), encoding="utf-8")
+    found = separations(studies)
+    if len(found):
+        separation_chart(found).save(str(chart), scale_factor=2.0)
+    return page

@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from crosstail.metrics import PairAccuracy
 from crosstail.report.compare.feature_charts import bound_table, discrepancy_table, model_features
 from crosstail.storage import write_whole
 from crosstail.training.folder import RunFolder
@@ -40,11 +38,6 @@ class Records:
         """The validation accuracy of a run at the end of a stage; a run that failed is never the best."""
         record = self.runs[key]
         return -1.0 if "failed" in record else float(record["stages"][stage - 1]["validation"])
-
-    def test(self, key: str, stage: int) -> PairAccuracy:
-        """Hits and totals of a run on test at the end of a stage."""
-        record = self.runs[key]
-        return PairAccuracy(np.array(record["stages"][stage - 1]["hits"]), np.array(record["totals"]))
 
 
 def distil(folder: RunFolder, look: bool) -> Record:
