@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from studies.paper_claims.design import QUICK, SETTINGS, Study
 from studies.paper_claims.records import Records
-from studies.paper_claims.series import HALVED, halved, left, resume
+from studies.paper_claims.series import left, prepared, resume
 
 HERE = Path(__file__).parent
 PROJECT = HERE.parents[1]
@@ -47,9 +47,7 @@ def main(words: Sequence[str] | None = None) -> None:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(given.workers, context, torch.set_num_threads, (1,)) as pool:
             for name in given.setting or studies:
-                data = source / studies[name].setting.shared.dataset
-                if data.name == HALVED:
-                    data = halved(source / "digits-mlt.npz", given.runs / HALVED)
+                data = prepared(studies[name].setting, source, given.runs)
                 resume(studies[name], data, given.runs, pool, given.workers, given.only)
     for name, study in studies.items():
         print(f"{name}: {left(study)}")

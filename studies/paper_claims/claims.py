@@ -103,7 +103,7 @@ def _correlated(study: Study) -> Claim:
     found = correlations(study)
 
     def judge(values: Sequence[float]) -> str:
-        if found["low"].min() <= 0:
+        if len(values) < len(CONFIGURATIONS) or found["low"].min() <= 0:
             return "not: not in every configuration"
         return "reproduced" if min(values) >= STRONG else "partly: not strong everywhere"
 
@@ -127,7 +127,7 @@ def correlations(study: Study) -> pd.DataFrame:
     """By configuration: r of (β + γ) − α and accuracy with Fisher's 95 % interval, the rank correlation, the range."""
     rows = []
     for where, part in models(study).groupby("labels", sort=False):
-        if len(part) > 3:
+        if len(part) > 3 and part["accuracy"].nunique() > 1:
             pearson = stats.pearsonr(part["separation"], part["accuracy"])
             rank = stats.spearmanr(part["separation"], part["accuracy"]).statistic
             ends = part["accuracy"].min(), part["accuracy"].max()

@@ -75,6 +75,8 @@ class Setting:
     model_steps: int = 0
     seeds: int = 5
     rates: tuple[float, ...] = RATES
+    halve: bool = False  # images to half their width and height
+    every: int = 1  # use every n-th sample
 
     @property
     def photos(self) -> bool:
@@ -103,6 +105,7 @@ SETTINGS = {
             "small CNN from pixels",
             RunSpec(dataset="digits-mlt-16.npz", steps=9000, evaluations=6, **CNN, **EQUAL),
             model_steps=500,
+            halve=True,
         ),
         Setting(
             "frozen",
@@ -117,11 +120,17 @@ SETTINGS = {
         ),
     )
 }
-BRIEF: dict[str, Any] = {"models": 3, "seeds": 2, "rates": RATES[:2]}
-QUICK = {
-    name: replace(setting, shared=replace(setting.shared, steps=steps, evaluations=2), model_steps=steps, **BRIEF)
-    for (name, setting), steps in zip(SETTINGS.items(), (20, 50, 20), strict=True)
-}
+
+
+def brief(setting: Setting) -> Setting:
+    """A small version on a tenth of the digits, which tests the code but does not compare the methods."""
+    dataset = setting.shared.dataset.replace(".npz", "-tenth.npz")
+    shared = replace(setting.shared, dataset=dataset, steps=20, evaluations=2)
+    every = 1 if setting.photos else 10
+    return replace(setting, shared=shared, models=4, model_steps=20, seeds=2, rates=RATES[:1], every=every)
+
+
+QUICK = {name: brief(setting) for name, setting in SETTINGS.items()}
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,8 @@ class Study:
 
     def finals(self, cell: Cell, stage: int, seeds: int | None = None) -> list[Run | None]:
         """The runs that give a cell's results at the end of a stage, by seed; None if its rate is not chosen yet."""
-        rates = [self.chosen(cell, stage, seed) for seed in range(seeds or self.setting.seeds)]
+        number = min(seeds or self.setting.seeds, self.setting.seeds)
+        rates = [self.chosen(cell, stage, seed) for seed in range(number)]
         return [None if rate is None else Run(cell, rate, seed) for seed, rate in enumerate(rates)]
 
     def models(self, where: str) -> list[Run]:

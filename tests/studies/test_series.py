@@ -9,7 +9,7 @@ import pytest
 from studies.paper_claims import __main__, design
 from studies.paper_claims.design import DIVERGENT, RATES, SETTINGS, Cell, Run, Study
 from studies.paper_claims.records import Records
-from studies.paper_claims.series import halved, resume
+from studies.paper_claims.series import prepared, resume
 
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
@@ -18,7 +18,7 @@ from crosstail.training.folder import RunFolder
 
 SIZES = {"width": 8, "steps": 6, "batch_size": 4, "evaluations": 2, "freeze": False, "augment": False}
 SMALL = {"models": 2, "model_steps": 3, "seeds": 2, "rates": RATES[:2]}
-TINY = replace(SETTINGS["cnn"], shared=RunSpec(dataset="vectors.npz", backbone="mlp", **SIZES), **SMALL)
+TINY = replace(SETTINGS["cnn"], halve=False, shared=RunSpec(dataset="vectors.npz", backbone="mlp", **SIZES), **SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,8 @@ def test_what_is_in_the_records_is_not_run_again(done, data, tmp_path):
     again = completed(data, tmp_path)
     names = [path.name for path in tmp_path.iterdir() if path.is_dir()]
     assert names == [again.setting.spec(by_key(again)[gone["run"]], data).key]
-    assert {**again.records.runs[gone["run"]], "seconds": 0} == {**gone, "seconds": 0}
+    kept = Records(again.records.file).runs[gone["run"]]
+    assert {**kept, "seconds": 0} == {**gone, "seconds": 0}
 
 
 def test_a_run_that_fails_is_recorded_and_not_chosen(data, tmp_path):
@@ -141,38 +142,31 @@ def test_a_run_that_fails_is_recorded_and_not_chosen(data, tmp_path):
     assert all(run.cell.algorithm != "erm" for run in study.missing())
 
 
+@pytest.mark.slow
 def test_the_command_runs_in_a_worker_and_writes_a_page(tmp_path, monkeypatch, capsys):
-    rng = np.random.default_rng(0)
-    y, domain, split = (part.ravel() for part in np.meshgrid(range(3), range(2), ["train"] * 8 + ["val", "test"]))
-    x = rng.integers(0, 256, (len(y), 16, 16, 3), dtype=np.uint8)
+    y, domain, split = (
+        part.ravel() for part in np.meshgrid(range(3), range(2), ["train"] * 60 + ["val"] * 20 + ["test"] * 20)
+    )
+    x = np.random.default_rng(0).integers(0, 256, (len(y), 16, 16, 3), dtype=np.uint8)
     np.savez(tmp_path / "digits-mlt.npz", x=x, y=y, domain=domain, split=split)
-    monkeypatch.setitem(__main__.QUICK, "cnn", replace(__main__.QUICK["cnn"], seeds=1, models=1, rates=RATES[:1]))
-    words = [
-        "--quick",
-        "--resume",
-        "--setting",
-        "cnn",
-        "--only",
-        "erm",
-        "--data",
-        tmp_path,
-        "--runs",
-        tmp_path / "runs",
-    ]
-    __main__.main([str(word) for word in words])
+    monkeypatch.setitem(__main__.QUICK, "cnn", replace(__main__.QUICK["cnn"], seeds=1, models=0))
+    words = f"--quick --resume --setting cnn --only erm --data {tmp_path} --runs {tmp_path}/runs"
+    __main__.main(words.split())
     records = Records(tmp_path / "runs" / "quick" / "cnn.jsonl")
     assert records.runs and all(" erm " in key for key in records.runs)
-    assert records.runs[Run(Cell("erm"), RATES[0]).key]["spec"]["dataset"] == "digits-mlt-16.npz"
+    assert records.runs[Run(Cell("erm"), RATES[0]).key]["spec"]["dataset"] == "digits-mlt-16-tenth.npz"
     page = (tmp_path / "runs" / "quick" / "results" / "claims.md").read_text(encoding="utf-8")
     assert "missing: " in page and str(tmp_path) not in page
     assert "cnn: " in capsys.readouterr().out
 
 
-def test_halved_images_are_means_of_two_by_two_pixels(tmp_path):
-    x = np.random.default_rng(0).integers(0, 256, (3, 4, 6, 3), dtype=np.uint8)
-    np.savez(tmp_path / "whole.npz", x=x, y=np.arange(3))
-    with np.load(halved(tmp_path / "whole.npz", tmp_path / "half.npz")) as made:
-        assert made["y"].tolist() == [0, 1, 2] and made["x"].shape == (3, 2, 3, 3) and made["x"].dtype == np.uint8
+def test_prepared_images_are_means_of_two_by_two_pixels_of_every_third_sample(tmp_path):
+    x = np.random.default_rng(0).integers(0, 256, (9, 4, 6, 3), dtype=np.uint8)
+    np.savez(tmp_path / "digits-mlt.npz", x=x, y=np.arange(9), classes=np.arange(2))
+    with np.load(prepared(replace(TINY, every=3, halve=True), tmp_path, tmp_path / "out")) as made:
+        assert made["y"].tolist() == [0, 3, 6] and len(made["classes"]) == 2
+        assert made["x"].shape == (3, 2, 3, 3) and made["x"].dtype == np.uint8
         for i, row, column, channel in np.ndindex(made["x"].shape):
-            square = x[i, 2 * row : 2 * row + 2, 2 * column : 2 * column + 2, channel]
+            square = x[3 * i, 2 * row : 2 * row + 2, 2 * column : 2 * column + 2, channel]
             assert abs(int(made["x"][i, row, column, channel]) - square.astype(float).mean()) <= 0.5
+    assert prepared(replace(TINY, halve=False), tmp_path, tmp_path / "out") == tmp_path / "vectors.npz"
