@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crosstail.algorithms import Algorithm, catalogue
+from crosstail.algorithms._catalogue import preset_entries
 
 PAGE = Path(__file__).parents[1] / "docs/algorithms.md"
 BEGIN, END = "<!-- written by examples/algorithm_page.py -->\n", "<!-- end -->\n"
@@ -19,7 +20,7 @@ def table() -> str:
         "All have " + "; ".join(_described(f.name, f.default, f.metadata) for f in fields(Algorithm.Hparams)) + ".",
     ]
     family = ""
-    for entry in catalogue():
+    for entry in [each for first in catalogue() for each in (first, *preset_entries(first))]:
         if entry.family != family:
             family = entry.family
             lines += ["", f"### {family[0].upper()}{family[1:]}", ""]

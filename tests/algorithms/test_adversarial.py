@@ -21,7 +21,7 @@ class Scores:
     def error(self, z, y, d):
         """Its cross-entropy for one sample."""
         if self.name == "cdann":
-            z = z + self.by_hand.p["embedding.weight"][y]
+            z = z + self.by_hand.p["class_embedding.weight"][y]
         for layer in ("discriminator.0", "discriminator.2"):
             z = torch.relu(self.by_hand.linear(layer, z))
         scores = self.by_hand.linear("discriminator.4", z)
@@ -72,7 +72,7 @@ def test_updates_are_those_of_the_formulas(name, domains, trained, beta1, tiny, 
             z = by_hand.features(batch.x)
             for _ in range(3):
                 told, penalty = scores.loss(z.detach(), batch), 0.4 * scores.penalty(z, batch)
-                gradients = by_hand.gradients(told + penalty, "discriminator", "embedding")
+                gradients = by_hand.gradients(told + penalty, "discriminator", "class_embedding")
                 by_hand.p = discriminator.step(by_hand.p, gradients)
             cross_entropy = by_hand.cross_entropy(by_hand.linear("head", z), batch.y)
             adversary = -0.7 * scores.loss(z, batch)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from crosstail import algorithms, backbones
 from crosstail.algorithms import Task
 from crosstail.data import DomainBatch
-from crosstail.losses import PairStatistics, boda_loss
+from crosstail.losses import PairStatistics, boda_loss, rescaled_boda_loss
 
 COUNTS = [[40, 3, 9], [1, 25, 0]]
 FEATURES = 5
@@ -94,19 +94,22 @@ def test_erm_is_cross_entropy():
 
 
 @pytest.mark.parametrize("name", FAMILY)
-@pytest.mark.parametrize("temperature", ["auto", 2.0])
+@pytest.mark.parametrize("option", ["temperature", "rescaled", "per_positive"])
 @pytest.mark.parametrize("window", [4, 100])
-def test_the_terms_are_cross_entropy_and_the_loss_with_the_statistics_after_the_batch(name, temperature, window):
+def test_the_terms_are_cross_entropy_and_the_loss_with_the_statistics_after_the_batch(name, option, window):
     calibration = {} if name == "da" else {"nu": 0.7}
-    algorithm = build(name, weight=0.3, temperature=temperature, window=window, **calibration)
+    given = {"temperature": 2.0} if option == "temperature" else {option: True}
+    algorithm = build(name, weight=0.3, window=window, warmup=0, **given, **calibration)
     oracle = MovingStatistics(window)
-    options = {**calibration, "temperature": temperature, "balanced": name != "da"}
+    options = {**calibration, "balanced": name != "da"}
+    options |= {"temperature": {"temperature": 2.0}, "rescaled": {}, "per_positive": {"reduction": "positives"}}[option]
+    loss = rescaled_boda_loss if option == "rescaled" else boda_loss
     for seed in range(4):
         batch = make_batch(seed) if seed else make_batch(seed, pairs=((0, 0), (0, 2), (1, 0)))
         with torch.no_grad():
             z = algorithm.backbone(batch.x)
             oracle.update(z, batch)
-            expected = 0.3 * boda_loss(
+            expected = 0.3 * loss(
                 z,
                 batch.y,
                 batch.domain,
@@ -145,10 +148,11 @@ def test_the_term_sets_in_after_the_warmup_and_the_statistics_before(name):
         assert found == (expected if step >= 3 else 0.0) and expected != 0
 
 
-def test_refresh_is_due_when_the_term_sets_in_and_every_so_many_steps():
+def test_refresh_is_due_every_so_many_steps_and_at_the_latest_when_the_term_sets_in():
     for hparams, expected in (
-        ({"warmup": 7, "refresh": 10}, [7, 17, 27, 37]),
-        ({"refresh": 16}, [0, 16, 32]),
+        ({"warmup": 7, "refresh": 10}, [7, 10, 20, 30]),
+        ({"warmup": 25, "refresh": 10}, [10, 20, 30]),
+        ({"warmup": 0, "refresh": 16}, [0, 16, 32]),
         ({}, []),
     ):
         algorithm = build("boda", **hparams)

@@ -1,9 +1,12 @@
-"""BoDA combined with another algorithm: loss terms, hyperparameters, and invalid combinations."""
+"""Algorithms combined by name, and presets: loss terms, hyperparameters, and what cannot be combined."""
+
+import copy
+from itertools import combinations
 
 import pytest
 import torch
 
-from crosstail import algorithms, backbones
+from crosstail import algorithms, backbones, discovery
 from crosstail.algorithms import Task
 from crosstail.data import DomainBatch
 
@@ -12,7 +15,9 @@ COUNTS = torch.tensor([[40, 3, 9], [1, 25, 0]])
 
 def build(name, counts=COUNTS, **hparams):
     torch.manual_seed(0)
-    return algorithms.build(name, backbones.build("mlp", (4,), 5), Task(counts), hparams).train()
+    algorithm = algorithms.build(name, backbones.build("mlp", (4,), 5), Task(counts), hparams).train()
+    algorithm.step, algorithm.steps = 600, 1000  # the warm-up is over
+    return algorithm
 
 
 def make_batch():
@@ -25,17 +30,84 @@ def losses(algorithm):
     return {name: term.item() for name, term in algorithm.losses(algorithm.backbone(batch.x), batch).items()}
 
 
-def test_it_has_the_terms_of_both():
-    found = losses(build("boda+coral", gamma=0.3, weight=0.7))
-    assert found == losses(build("boda", weight=0.7)) | losses(build("coral", gamma=0.3))
-    assert list(found) == ["cross_entropy", "coral", "alignment"]
+@pytest.mark.parametrize("name", ["boda+coral", "bsoftmax+coral", "boda+bsoftmax+coral", "boda_m+focal+mmd", "da+ldam"])
+def test_it_has_the_terms_of_all_parts_in_any_order(name):
+    parts, expected = name.split("+"), {}
+    for part in parts:
+        expected |= losses(build(part))
+    replaces = next((part for part in parts if part in ("bsoftmax", "focal", "ldam")), "erm")
+    expected["cross_entropy"] = losses(build(replaces))["cross_entropy"]
+    assert losses(build(name)) == pytest.approx(expected)
+    backwards = "+".join(reversed(parts))
+    assert losses(build(backwards)) == losses(build(name))
+    assert algorithms.canonical(backwards) == algorithms.canonical(name) == name
 
 
-def test_it_has_the_hyperparameters_of_both():
+def test_it_has_the_hyperparameters_of_all_parts():
     algorithm = build("boda_m+coral", gamma="0.3", nu=0.5)
     assert (algorithm.hparams.gamma, algorithm.hparams.nu, algorithm.hparams.lr) == (0.3, 0.5, 1e-3)
     with pytest.raises(ValueError, match="unknown hyperparameter 'nu'"):
         build("da+coral", nu=0.5)
+
+
+def test_a_hyperparameter_that_several_parts_have_is_addressed_by_its_part():
+    words = {"coral.gamma": "0.5", "mmd.gamma": 3, "focal.gamma": 2.0}
+    algorithm = build("coral+focal+mmd", **words)
+    own = losses(build("coral", gamma=0.5)) | losses(build("mmd", gamma=3.0)) | losses(build("focal", gamma=2.0))
+    assert losses(algorithm) == pytest.approx(own)
+    assert algorithms.values(algorithm.hparams) == {"lr": 1e-3, "weight_decay": 0.0, **words, "coral.gamma": 0.5}
+    declared = algorithms.find("coral+focal+mmd").Hparams
+    assert set(algorithms.ranges(declared)) >= set(words)
+    assert set(algorithms.draw(declared, trial=1)) >= set(words)
+    with pytest.raises(ValueError, match=r"'gamma'.*coral\.gamma"):
+        build("coral+mmd", gamma=1.0)
+
+
+def test_hyperparameters_read_in_the_constructor_are_those_of_the_part(tmp_path):
+    source = '''
+from dataclasses import dataclass
+from crosstail.algorithms._hparams import hp
+from crosstail.algorithms.erm import ERM
+
+class Mine(ERM):
+    """Mine (Me, 2024)."""
+
+    adds_term = True
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(ERM.Hparams):
+        nu: float = hp(7.0, None, "something else")
+
+    def __init__(self, backbone, task, hparams):
+        super().__init__(backbone, task, hparams)
+        self.seen = hparams.nu, self.hparams.nu
+
+    def losses(self, z, batch):
+        return super().losses(z, batch) | {"mine": self.hparams.nu * z.sum()}
+'''
+    (tmp_path / "a+b.py").write_text(source)
+    mine = f"{tmp_path}/a+b.py"
+    assert algorithms.find(mine).__name__ == "Mine"
+    algorithm = build(f"{mine}+boda+bsoftmax", **{"boda.nu": 0.5})
+    assert algorithm.seen == (7.0, 7.0)
+    assert algorithm.criterion.options["nu"] == 0.5
+    assert list(losses(algorithm)) == ["cross_entropy", "alignment", "mine"]
+    assert algorithms.own_file(f"{mine}+boda") == algorithms.own_file(f"boda+{mine}") == mine
+    assert algorithms.canonical(f"{mine}+boda") == f"boda+{mine}"
+
+
+@pytest.mark.parametrize(
+    "name", ["boda+coral", "boda+dann", "bsoftmax+fish", "irm+mmd", "boda+mldg", "sagnet+bsoftmax"]
+)
+def test_it_trains_and_can_be_copied_and_restored(name):
+    algorithm = build(name, lr=0.01)
+    before = copy.deepcopy(algorithm)
+    optimizers = algorithm.optimizers()
+    terms = algorithm.update(make_batch(), optimizers, torch.Tensor.backward)
+    assert all(bool(term.isfinite()) for term in terms.values())
+    assert any(not torch.equal(a, b) for a, b in zip(algorithm.parameters(), before.parameters(), strict=True))
+    before.load_state_dict(algorithm.state_dict())
+    assert torch.equal(before.eval()(make_batch().x), algorithm.eval()(make_batch().x))
 
 
 def test_its_updates_are_those_of_the_sum():
@@ -47,17 +119,45 @@ def test_its_updates_are_those_of_the_sum():
     assert all(torch.equal(a, b) for a, b in zip(algorithm.parameters(), other.parameters(), strict=True))
 
 
+def test_any_two_algorithms_either_train_or_say_why_not():
+    """No combination drops a part in silence: each part's own loss terms, or those of its step, appear."""
+    refused = 0
+    for first, second in combinations(discovery.names("crosstail.algorithms"), 2):
+        name = f"{first}+{second}"
+        try:
+            algorithm = build(name)
+        except ValueError as error:
+            refused += 1
+            assert name in str(error), name
+            continue
+        terms = set(algorithm.update(make_batch(), algorithm.optimizers(), torch.Tensor.backward))
+        for part in (first, second):
+            alone = build(part)
+            own = set(alone.update(make_batch(), alone.optimizers(), torch.Tensor.backward))
+            assert own - {"cross_entropy"} <= terms, (name, part)
+    assert refused
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("coral+boda", "only the terms of da, boda and boda_m can be added"),
-        ("boda+da", "both have an alignment term"),
+        ("boda+da", "boda and da"),
+        ("bsoftmax+focal", "bsoftmax and focal both replace the classification loss"),
+        ("dann+fish", "dann and fish both replace the training step"),
+        ("coral+mldg", "mldg trains on one domain at a time, and coral compares domains"),
+        ("boda+mixup", "Mixup"),
+        ("boda+erm", "erm adds nothing"),
+        ("boda+crt", "crt stands for erm:retrain"),
+        ("boda+boda", "boda is part of it twice"),
+        ("boda@reference+coral", "coral is part of it twice"),
         ("boda+corall", "unknown algorithm 'corall': did you mean 'coral'"),
-        ("boda+coral+erm", "unknown algorithm 'coral\\+erm'"),
         ("boda+", "unknown algorithm ''"),
+        ("boda++coral", "unknown algorithm ''"),
+        ("boda@ref", "boda has no preset 'ref': did you mean 'reference'"),
+        ("erm@ref", "erm has no preset 'ref'"),
     ],
 )
-def test_what_cannot_be_composed_is_said(name, message):
+def test_what_cannot_be_combined_is_said(name, message):
     with pytest.raises(ValueError, match=message):
         algorithms.find(name)
 
@@ -68,20 +168,11 @@ def test_a_method_that_compares_domains_needs_two_with_training_data():
             build(name, torch.tensor([[4, 5, 0], [0, 0, 0]]))
 
 
-def test_a_hyperparameter_of_both_is_refused(tmp_path):
-    source = '''
-from dataclasses import dataclass
-from crosstail.algorithms._hparams import hp
-from crosstail.algorithms.erm import ERM
-
-class Mine(ERM):
-    """Mine (Me, 2024)."""
-
-    @dataclass(frozen=True, kw_only=True)
-    class Hparams(ERM.Hparams):
-        nu: float = hp(1.0, None, "something else")
-'''
-    (tmp_path / "a+b.py").write_text(source)
-    assert algorithms.find(f"{tmp_path}/a+b.py").__name__ == "Mine"
-    with pytest.raises(ValueError, match="both have a hyperparameter 'nu'"):
-        algorithms.find(f"boda+{tmp_path}/a+b.py")
+def test_a_preset_is_its_algorithm_with_other_defaults():
+    preset, plain = algorithms.find("boda@rescaled"), algorithms.find("boda")
+    changed = {n for n, v in algorithms.values(preset.Hparams()).items() if v != algorithms.values(plain.Hparams())[n]}
+    assert changed == {"rescaled"}
+    assert losses(build("boda@rescaled")) == losses(build("boda", rescaled=True)) != losses(build("boda"))
+    assert preset.differs != plain.differs and preset.__doc__ != plain.__doc__
+    assert losses(build("bsoftmax+boda@rescaled")) == losses(build("boda+bsoftmax", rescaled=True))
+    assert algorithms.canonical("bsoftmax+boda@rescaled") == "boda@rescaled+bsoftmax"

@@ -225,7 +225,7 @@ def test_mtl_predicts_with_the_mean_embedding_of_the_domains_it_has_met():
     optimizers = algorithm.optimizers()
     for step in range(3):
         update(algorithm, step, make_batch(step, (0, 2, 3)), optimizers)
-    embedding = mean([algorithm.embedding[d] for d in (0, 2, 3)])
+    embedding = mean([algorithm.domain_embedding[d] for d in (0, 2, 3)])
     before = {key: value.clone() for key, value in algorithm.state_dict().items()}
     for row, scores in zip(x, algorithm(x), strict=True):
         torch.testing.assert_close(algorithm.head(torch.cat([algorithm.backbone(row), embedding])), scores)

@@ -17,7 +17,6 @@ class Made:
     share: float = hp(0.5, Uniform(-1.0, 2.0), "a share")
     kind: str = hp("a", Choice("a", "b", "c"), "a choice")
     fixed: int = hp(3, None, "without a search")
-    scale: float | str = hp("auto", None, "a word or a number")
     switch: bool = hp(False, None, "on or off")
     almost: float = hp(0.99, OneMinus(LogUniform(1e-5, 1e-2)), "just below 1")
 
@@ -88,16 +87,10 @@ def test_text_becomes_what_the_default_is():
 
 
 def test_values_of_the_right_type_are_taken_as_they_are():
-    found = parse(Made, {"rate": 0.25, "fixed": 12, "switch": True, "scale": 2.0})
-    assert (found.rate, found.fixed, found.switch, found.scale) == (0.25, 12, True, 2.0)
+    found = parse(Made, {"rate": 0.25, "fixed": 12, "switch": True})
+    assert (found.rate, found.fixed, found.switch) == (0.25, 12, True)
     rate = parse(Made, {"rate": 2}).rate
     assert rate == 2.0 and type(rate) is float
-
-
-@pytest.mark.parametrize(("text", "value"), [("auto", "auto"), ("0.5", 0.5), (0.5, 0.5), (2, 2.0)])
-def test_a_word_as_default_also_allows_a_number(text, value):
-    found = parse(Made, {"scale": text}).scale
-    assert found == value and type(found) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +103,6 @@ def test_a_word_as_default_also_allows_a_number(text, value):
         ("fixed", "1.5", "int"),
         ("fixed", 1.5, "int"),
         ("fixed", True, "int"),
-        ("scale", "automatic", "float"),
         ("switch", "yes", "bool"),
         ("switch", 1, "bool"),
         ("switch", 0, "bool"),
@@ -133,9 +125,7 @@ def test_a_word_with_choices_must_be_one_of_them(value):
 def test_an_unknown_name_lists_those_there_are():
     with pytest.raises(ValueError) as caught:
         parse(Made, {"rate": 1.0, "rat": 1.0})
-    assert str(caught.value) == (
-        "unknown hyperparameter 'rat': there are rate, share, kind, fixed, scale, switch, almost"
-    )
+    assert str(caught.value) == ("unknown hyperparameter 'rat': there are rate, share, kind, fixed, switch, almost")
 
 
 def test_rounded_draws_are_whole_numbers_around_those_of_log_uniform():

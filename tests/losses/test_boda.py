@@ -229,7 +229,6 @@ class TestAgainstThePaper:
         assert_close(p.loss(reduction="none"), printed(p)[0])
         assert_close(p.loss(reduction="none", rescaled=True), rescaled_by_hand(p)[0])
 
-
     @pytest.mark.parametrize("absent", [0.0, 0.4])
     def test_positives_averages_over_samples_and_positives(self, absent: float) -> None:
         p = make(4, absent=absent)
@@ -285,9 +284,7 @@ class TestGradients:
         scale = sum(every) / len(every)
         for name in ("z", "centroids"):
             value = getattr(p, name).clone().requires_grad_()
-            (found,) = torch.autograd.grad(
-                replace(p, **{name: value}).loss(rescaled=True, balanced=balanced), value
-            )
+            (found,) = torch.autograd.grad(replace(p, **{name: value}).loss(rescaled=True, balanced=balanced), value)
             expected = torch.zeros_like(value)
             for i in range(value.numel()):
                 ends = []
@@ -422,9 +419,7 @@ class TestEdges:
     @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8, torch.float32, torch.float64])
     def test_dtype_of_the_counts_does_not_matter(self, rescaled: bool, dtype: torch.dtype) -> None:
         p = make(10, absent=0.2)
-        assert_close(
-            replace(p, counts=p.counts.to(dtype)).loss(rescaled=rescaled), p.loss(rescaled=rescaled)
-        )
+        assert_close(replace(p, counts=p.counts.to(dtype)).loss(rescaled=rescaled), p.loss(rescaled=rescaled))
 
     @pytest.mark.parametrize("metric", METRICS)
     def test_statistics_of_an_absent_pair_may_be_anything(self, rescaled: bool, metric: str) -> None:
@@ -510,7 +505,7 @@ class TestWrongInput:
 
     @pytest.mark.parametrize("temperature", [0, -1.0, math.nan, "Auto"])
     def test_temperature(self, temperature: Any) -> None:
-        with pytest.raises(ValueError, match="temperature is .*, expected a number above 0"):
+        with pytest.raises(ValueError, match=r"temperature is .*, expected a number above 0"):
             make().loss(temperature=temperature)
 
     def test_the_rescaled_loss_has_no_temperature(self) -> None:
@@ -566,6 +561,17 @@ class TestValidation:
         p = make(metric="diagonal")
         with pytest.raises(ValueError, match=f"^{name} is "):
             replace(p, **{name: change(getattr(p, name))}).loss(validate=validate)
+
+    @pytest.mark.parametrize("name", ["z", "y", "domain", "centroids", "counts"])
+    def test_arrays_of_numpy_are_named(self, name: str) -> None:
+        p = make()
+        with pytest.raises(ValueError, match=f"^{name} is a ndarray"):
+            replace(p, **{name: getattr(p, name).numpy()}).loss()
+
+    def test_one_hot_labels_are_named(self) -> None:
+        p = make()
+        with pytest.raises(ValueError, match=r"^y is "):
+            replace(p, y=nn.functional.one_hot(p.y, 4)).loss()
 
     @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
     def test_labels_of_any_integer_dtype(self, dtype: torch.dtype) -> None:

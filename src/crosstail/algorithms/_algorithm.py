@@ -67,6 +67,7 @@ class Algorithm(nn.Module):
     alias_of = ""  # the method that this name abbreviates, such as erm:retrain
     min_domains = 1
     adds_term = False  # whether `losses` adds a term to `super().losses`, so that it combines with any other loss
+    one_domain_at_a_time = False  # whether `losses` is called with the samples of a single domain
     alone = ""  # why it cannot be combined with others, if it cannot
     unshared = ""  # why it cannot be trained by several processes, if it cannot
     differs: tuple[str, ...] = ()  # deviations from its paper, for docs/algorithms.md

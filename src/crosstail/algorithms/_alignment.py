@@ -15,7 +15,7 @@ from crosstail.losses import BoDALoss, PairStatistics
 RESCALED = Preset(
     "Rescaled: distances over the batch's mean distance, counts outside the exponent (Yang, Wang and Katabi, 2022).",
     differs=(
-        "not equation (3) but a relative of equation (2), whose gradients are bounded for any counts (`rescaled_boda_loss`)",
+        "not equation (3) but a relative of equation (2) whose gradients are bounded for any counts",
         "with two domains ν acts only through the denominator",
     ),
     hparams={"rescaled": True},

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from crosstail import discovery
@@ -29,6 +29,7 @@ class AlgorithmEntry:
     min_domains: int
     hyperparameters: tuple[dict[str, Any], ...]  # name, default, search, meaning
     differs: tuple[str, ...]
+    presets: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -49,8 +50,28 @@ def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
         }
         for f in fields(algorithm.Hparams)
     )
-    needs = algorithm.passes, algorithm.min_domains
-    return AlgorithmEntry(name, algorithm.family, what, paper, int(found["year"]), *needs, hparams, algorithm.differs)
+    return AlgorithmEntry(
+        name,
+        algorithm.family,
+        what,
+        paper,
+        int(found["year"]),
+        algorithm.passes,
+        algorithm.min_domains,
+        hparams,
+        algorithm.differs,
+        tuple(f"{name}@{preset}" for preset in algorithm.presets if "@" not in name),
+    )
+
+
+def preset_entries(of: AlgorithmEntry) -> list[AlgorithmEntry]:
+    """The presets of an algorithm, with the hyperparameters that differ from its own."""
+    from crosstail.algorithms import find
+
+    found = [entry(name, find(name)) for name in of.presets]
+    return [
+        replace(e, hyperparameters=tuple(h for h in e.hyperparameters if h not in of.hyperparameters)) for e in found
+    ]
 
 
 def catalogue() -> list[AlgorithmEntry]:

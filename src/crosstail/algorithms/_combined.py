@@ -68,6 +68,10 @@ def _check(name: str, parts: Parts) -> None:
         both = [part for part, kind in parts.items() if replaces(kind)]
         if len(both) > 1:
             raise ValueError(f"{name}: {' and '.join(both)} both replace {what}")
+    for single, kind in parts.items():
+        compares = [part for part in parts if parts[part].min_domains > 1 and part != single]
+        if kind.one_domain_at_a_time and compares:
+            raise ValueError(f"{name}: {single} trains on one domain at a time, and {compares[0]} compares domains")
     aligned = [part for part, kind in parts.items() if kind.family == "ours"]
     if len(aligned) > 1:
         raise ValueError(f"{name}: {' and '.join(aligned)} are forms of one alignment term")
@@ -97,10 +101,10 @@ def _declared(declared: "dict[str, Field[Any]]", changed: dict[str, Any]) -> typ
     """A class of hyperparameters with the declared fields, some of them with another default or search range."""
     rows = []
     for name, old in declared.items():
-        default, metadata = changed.get(name, old.default), old.metadata
+        default, metadata = changed.get(name, old.default), dict(old.metadata)
         if isinstance(default, tuple):
             default, search = default
-            metadata = {**metadata, "search": search}
+            metadata["search"] = search
         rows.append((name.replace(".", "__"), old.type, field(default=default, metadata=metadata)))
     return make_dataclass("Hparams", rows, frozen=True, kw_only=True)
 
@@ -142,7 +146,8 @@ def _scoped(part: str, kind: type[Algorithm]) -> type[Algorithm]:
 
 
 def _get(self: Any) -> Any:
-    return _View(self._whole, self._scope[-1]) if self._scope else self._whole
+    scope = self.__dict__.get("_scope")
+    return _View(self._whole, scope[-1]) if scope else self._whole
 
 
 def _set(self: Any, hparams: Any) -> None:

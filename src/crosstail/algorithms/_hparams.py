@@ -60,7 +60,7 @@ class Choice:
         return self.values[int(generator.integers(len(self.values)))]
 
     def __str__(self) -> str:
-        return "one of " + ", ".join(map(str, self.values))
+        return "one of " + ", ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in self.values)
 
 
 class OneMinus:

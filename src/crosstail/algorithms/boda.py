@@ -14,7 +14,7 @@ REFERENCE = Preset(
         "ν is 0.5, where the paper's table has 1",
         "a full pass every 120 steps, not after every epoch, and a warm-up of 500 steps (DomainNet: 2,000 and 3,000)",
         "averages over all (sample, positive) combinations, where the equation is a sum over samples",
-        "from the authors' code: log-sum-exp instead of exp and log, and a first full pass when the warm-up ends before it",
+        "unlike the authors' code, uses log-sum-exp, and makes a full pass if the warm-up ends before the first is due",
     ),
     also=("coral",),
     hparams={

@@ -29,15 +29,15 @@ class CDANN(DANN):
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__(backbone, task, hparams)
-        self.embedding = nn.Embedding(task.num_classes, backbone.num_features)
+        self.class_embedding = nn.Embedding(task.num_classes, backbone.num_features)
 
     def optimizers(self) -> list[Optimizer]:
         generator, discriminator = super().optimizers()
-        discriminator.add_param_group({"params": self.embedding.parameters()})
+        discriminator.add_param_group({"params": self.class_embedding.parameters()})
         return [generator, discriminator]
 
     def errors(self, z: Tensor, batch: DomainBatch) -> Tensor:
-        return super().errors(z + self.embedding(batch.y), batch)
+        return super().errors(z + self.class_embedding(batch.y), batch)
 
     def mean(self, errors: Tensor, batch: DomainBatch) -> Tensor:
         """Mean over classes that occur in at least two domains of the batch, their domains, and the samples."""

@@ -20,6 +20,7 @@ class Fish(ERM):
 
     family = "multi-task"
     min_domains = 2
+    one_domain_at_a_time = True
     differs = ("the inner steps use one Adam whose moments persist between rounds, as in DomainBed",)
 
     @dataclass(frozen=True, kw_only=True)

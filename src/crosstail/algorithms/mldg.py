@@ -21,6 +21,7 @@ class MLDG(ERM):
     family = "meta-learning"
     passes = 2.0
     min_domains = 2
+    one_domain_at_a_time = True
     unshared = "its inner steps need the gradients of the whole batch, which no process has"
     differs = (
         "first order: ∇L_i is treated as constant in the second term, as in DomainBed",

@@ -33,27 +33,27 @@ class MTL(ERM):
     class Hparams(ERM.Hparams):
         ema: float = hp(0.99, Choice(0.5, 0.9, 0.99, 1.0), "ε, weight of the batch in the moving average")
 
-    embedding: Tensor  # (D, F), 0 for a domain not seen yet
+    domain_embedding: Tensor  # (D, F), 0 for a domain not seen yet
     met: Tensor  # (D, 1)
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__(backbone, task, hparams)
         self.head = nn.Linear(2 * backbone.num_features, task.num_classes)
-        self.register_buffer("embedding", torch.zeros(task.num_domains, backbone.num_features))
+        self.register_buffer("domain_embedding", torch.zeros(task.num_domains, backbone.num_features))
         self.register_buffer("met", torch.zeros(task.num_domains, 1, dtype=torch.bool))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         """Cross-entropy; its gradient also flows through this batch's share of the embedding."""
         domain = batch.by_domain(batch.domain)[:, 0]  # (K,)
         mean = batch.by_domain(z).mean(1)
-        moved = self.hparams.ema * mean + (1 - self.hparams.ema) * self.embedding[domain]
+        moved = self.hparams.ema * mean + (1 - self.hparams.ema) * self.domain_embedding[domain]
         embedding = torch.where(self.met[domain], moved, mean)
-        self.embedding[domain], self.met[domain] = embedding.detach(), True
+        self.domain_embedding[domain], self.met[domain] = embedding.detach(), True
         scores = self.head(torch.cat([z, embedding.repeat_interleave(len(z) // len(domain), 0)], 1))
         return {"cross_entropy": F.cross_entropy(scores, batch.y)}
 
     def forward(self, x: Tensor) -> Tensor:
         z = self.backbone(x)
-        embedding = self.embedding.sum(0) / self.met.sum().clamp_min(1)
+        embedding = self.domain_embedding.sum(0) / self.met.sum().clamp_min(1)
         scores: Tensor = self.head(torch.cat([z, embedding.expand_as(z)], 1))
         return scores

@@ -15,22 +15,59 @@ if TYPE_CHECKING:
 
 
 def list_(
-    kind: Annotated[Literal["algorithms", "datasets", "backbones"], Parameter(name="KIND")], /, *, as_json: Json = False
+    kind: Annotated[Literal["algorithms", "datasets", "backbones"], Parameter(name="KIND")],
+    name: Annotated[str | None, Parameter(name="NAME")] = None,
+    /,
+    *,
+    as_json: Json = False,
 ) -> None:
-    """List the algorithms, data sets or backbones.
+    """List the algorithms, data sets or backbones, or describe one algorithm and its presets.
 
-    Example: `crosstail list algorithms`
+    Example: `crosstail list algorithms boda`
 
     Args:
         kind: What to list.
+        name: An algorithm, a preset such as boda@reference, or a combination such as bsoftmax+coral.
     """
-    rows = {"algorithms": _algorithms, "datasets": _datasets, "backbones": _backbones}[kind]()
+    if name and kind != "algorithms":
+        raise ValueError(f"details are shown for algorithms only: crosstail list {kind}")
+    rows = {"algorithms": _algorithms, "datasets": _datasets, "backbones": _backbones}[kind]() if not name else []
+    details = _described(name) if name else []
     if as_json:
-        print(json.dumps(rows))
+        print(json.dumps(rows or details))
         return
     from crosstail.report.document import terminal
 
-    terminal.show(_algorithm_table(rows) if kind == "algorithms" else [_table(rows)])
+    if details:
+        terminal.show(block for row in details for block in _description(row))
+    else:
+        terminal.show(_algorithm_table(rows) if kind == "algorithms" else [_table(rows)])
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _described(name: str) -> list[dict[str, Any]]:
+    """An algorithm and its presets."""
+    from crosstail import algorithms
+    from crosstail.algorithms._catalogue import entry, preset_entries
+
+    first = entry(name, algorithms.find(name))
+    return [each.to_json() for each in (first, *preset_entries(first))]
+
+
+def _description(row: dict[str, Any]) -> "list[Block]":
+    from crosstail.report.document.model import Code, Heading, Item, Items, Table, Text
+
+    hparams = row["hyperparameters"]
+    meanings = [f"{h['meaning']} ({h['search']})" if h["search"] else h["meaning"] for h in hparams]
+    cells = [[h["name"], _short(h["default"]), meaning] for h, meaning in zip(hparams, meanings, strict=True)]
+    blocks: list[Block] = [Heading(row["name"]), Text(f"{row['what']} ({row['paper']}, {row['year']})")]
+    blocks.append(Table(header=["hyperparameter", "default", "meaning (search range)"], rows=cells, words_last=True))
+    if row["differs"]:
+        blocks += [Text("Differs from the paper:"), Items([Item(words) for words in row["differs"]])]
+    return [*blocks, Code(f"crosstail fit DATA --algorithm {row['name']} --out run")]
 
 
 def _table(rows: list[dict[str, Any]]) -> "Block":
@@ -59,11 +96,13 @@ def _algorithm_table(entries: list[dict[str, Any]]) -> "list[Block]":
             own = ", ".join(h["name"] for h in entry["hyperparameters"] if h["name"] not in common)
             paper = f"{entry['paper']}, {entry['year']}"
             rows.append([entry["name"], f"{entry['passes']:g}", f"{paper}: {own}" if own else paper])
+            rows += [[preset, f"{entry['passes']:g}", f"preset of {entry['name']}"] for preset in entry["presets"]]
     bold = {(i, 0) for i in range(len(rows)) if i not in families}
     header = ["name", "cost", "paper: hyperparameters"]
     note = (
         f"cost: passes over the batch per step, relative to erm. All take {' and '.join(common)}. Any of them combines "
-        "with --second-stage, --average and boda+NAME; --json has defaults, search ranges and descriptions."
+        "with --second-stage, --average and others, as in bsoftmax+coral. `crosstail list algorithms NAME` describes "
+        "one and its presets."
     )
     return [Table(header=header, rows=rows, words_last=True, faint=families, emphasised=bold), Text(note, dim=True)]
 

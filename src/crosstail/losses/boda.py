@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from crosstail.losses.distances import LowRankPrecision, Precision, on_host, pair_distances, split
-from crosstail.losses.statistics import Covariance, PairStatistics, checked_batch, require
+from crosstail.losses.statistics import Covariance, PairStatistics, checked_batch, require, require_tensors
 
 Reduction = Literal["mean", "positives", "sum", "none"]
 
@@ -57,7 +57,7 @@ def boda_loss(
     if isinstance(temperature, str) or not temperature > 0:
         raise ValueError(f"temperature is {temperature!r}, expected a number above 0")
     found = _contrast(z, y, domain, centroids, counts, precision, reduction, validate)
-    strength = -1 / temperature
+    strength: Tensor | float = -1 / temperature
     if balanced:
         n_pair, largest = found.n_pair, found.n_pair.max()
         # Powers of counts are relative to the largest and in logarithms, so that none overflows on the way.
@@ -174,6 +174,7 @@ def _checked(
     z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, counts: Tensor, precision: Precision | None, validate: bool
 ) -> tuple[Tensor, Tensor]:
     """Labels and domains as int64, once all arguments are checked against each other."""
+    require_tensors(centroids=centroids, counts=counts)
     require("centroids", centroids, centroids.ndim == 3 and centroids.is_floating_point(), "floats (D, C, F)")
     shape = tuple(centroids.shape)
     numbers = counts.dtype != torch.bool and not counts.is_complex()

@@ -213,6 +213,7 @@ class PairStatistics(nn.Module):
 
 def checked_batch(z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, *, validate: bool) -> tuple[Tensor, Tensor]:
     """Labels and domains (B,) as int64, checked against features (B, F) and a table (D, C, F)."""
+    require_tensors(z=z, y=y, domain=domain)
     num_domains, num_classes, num_features = centroids.shape
     require("z", z, z.ndim == 2 and z.shape[1] == num_features and z.is_floating_point(), f"floats (B, {num_features})")
     for name, labels, size in (("domain", domain, num_domains), ("y", y, num_classes)):
@@ -222,6 +223,13 @@ def checked_batch(z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, *, va
             if low < 0 or high >= size:  # it would count for another pair
                 raise ValueError(f"{name} has a {low if low < 0 else high}, expected 0 to {size - 1}")
     return y.long(), domain.long()
+
+
+def require_tensors(**values: object) -> None:
+    """Raise an error that names the first argument that is not a tensor, such as a NumPy array."""
+    for name, value in values.items():
+        if not isinstance(value, Tensor):
+            raise ValueError(f"{name} is a {type(value).__name__}, expected a tensor: torch.as_tensor({name})")
 
 
 def require(name: str, found: Tensor, fits: bool, expected: str) -> None:

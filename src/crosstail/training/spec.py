@@ -3,6 +3,7 @@
 import hashlib
 import math
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -29,7 +30,7 @@ class RunSpec:
     """A folder `ROOT/<domain>/<class>/<image>`, a .csv or .parquet manifest, an .npz file, hf:NAME, or a benchmark."""
 
     algorithm: str = "boda"
-    """A name from `crosstail list algorithms`, two combined as in boda+coral, or a file such as ./mine.py."""
+    """A name from `crosstail list algorithms`, several combined as in boda+coral, or a file such as ./mine.py."""
 
     second_stage: str | None = None
     """Fit the classifier again on fixed features: retrain (on class-balanced batches)."""
@@ -123,7 +124,8 @@ class RunSpec:
 
     def identity(self) -> dict[str, Any]:
         """The identifying fields and their values."""
-        return {name: getattr(self, name) for name in identifying_fields(type(self))}
+        names = identifying_fields(type(self))  # type: ignore[arg-type]  # mypy takes the class for its instance
+        return {name: getattr(self, name) for name in names}
 
     @property
     def key(self) -> str:
@@ -136,6 +138,7 @@ class RunSpec:
         return key_of(self.identity())
 
 
+@cache
 def identifying_fields(kind: type[RunSpec]) -> list[str]:
     """Names of the fields that tell runs apart, in the order of declaration."""
     return [f.name for f in fields(kind) if Identity(False) not in getattr(f.type, "__metadata__", ())]
