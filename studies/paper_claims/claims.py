@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 from scipy import stats
-from studies.paper_claims.design import CONFIGURATIONS, DOMAINS, UNIFORM, Study
+from studies.paper_claims.design import CONFIGURATIONS, DOMAINS, SEEDS, UNIFORM, Study
 from studies.paper_claims.measured import Measured, accuracy, bound_gap, discrepancy, interval, measured
 
 STRONG = 0.8  # r from which we call a correlation very strong
@@ -63,7 +63,7 @@ def claims(study: Study) -> list[Claim]:
     erm, crt, boda, da = (measured(study, name) for name in ("erm", "erm:retrain", "boda:retrain", "da:retrain"))
     dann, coral = (measured(study, f"{name}:retrain") - measured(study, name) for name in ("dann", "coral"))
     everywhere = [measured(study, name, tuple(CONFIGURATIONS)) for name in ("boda:retrain", "erm")]
-    nu = [measured(study, "boda:retrain", changed=changed, seeds=3) for changed in ((), (("nu", 0.0),))]
+    nu = [measured(study, "boda:retrain", changed=changed, seeds=SEEDS) for changed in ((), (("nu", 0.0),))]
     far, near = (measured(study, name, measure=discrepancy("mean")) for name in ("erm", "boda"))
     balanced = measured(study, "erm", (UNIFORM,))
     gap = measured(study, "boda", (UNIFORM,), measure=bound_gap)

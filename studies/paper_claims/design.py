@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ METHODS += ("boda@reference", "da", "dann", "boda+bsoftmax+coral")
 EVERYWHERE = ("erm", "boda", "boda+coral", "bsoftmax", "bsoftmax+coral")
 DOMAINS = ("amazon", "caltech10", "dslr", "webcam")
 PHOTO_METHODS = ("erm", "coral", "boda", "boda+coral")
-NU = {0.0: 3, 0.5: 3}  # seeds by ν; ν = 1 is the default
+NU, SEEDS = (0.0, 0.5), 3  # of the ablation of ν; ν = 1 is the default
 STAGES = (1, 2)
 
 
@@ -164,34 +163,27 @@ class Study:
         rates = np.logspace(-4.5, -2.5, self.setting.models)
         return [Run(Cell("erm", where), float(f"{rate:.6g}"), short=True) for rate in rates]
 
-    @cached_property
-    def cells(self) -> list[Cell]:
-        """Every cell with two stages and all seeds."""
-        if self.setting.photos:
-            return [Cell(name, where) for where in DOMAINS for name in PHOTO_METHODS]
-        others = [Cell(name, where) for where in CONFIGURATIONS for name in EVERYWHERE if where != DIVERGENT]
-        return [*map(Cell, METHODS), *NO_WARMUP, RESCALED, *others]
-
     def wanted(self) -> Iterator[Run | None]:
         """All runs, most important first; None for one whose learning rate is not chosen yet."""
-        seeds = range(self.setting.seeds)
         if self.setting.photos:
-            for seed in seeds:
-                for cell in self.cells:
-                    yield from self.trials(cell, seed)
+            for seed in range(self.setting.seeds):
+                for where in DOMAINS:
+                    for name in PHOTO_METHODS:
+                        yield from self.trials(Cell(name, where), seed)
             return
         methods = list(map(Cell, METHODS))
         for trials in zip(*map(self.trials, methods), strict=True):  # one rate of all methods after the other
             yield from trials
         yield from self._by_seed([*methods, *NO_WARMUP])
-        for nu, number in NU.items():
+        for nu in NU:
             for stage in STAGES:
-                yield from self.finals(Cell("boda", changed=(("nu", nu),)), stage, number)
+                yield from self.finals(Cell("boda", changed=(("nu", nu),)), stage, SEEDS)
         yield from self.trials(RESCALED)
         yield from self._by_seed([RESCALED])
         for where in CONFIGURATIONS:
             yield from self.models(where)
-        yield from self._by_seed([cell for cell in self.cells if cell.where != DIVERGENT])
+        others = [where for where in CONFIGURATIONS if where != DIVERGENT]
+        yield from self._by_seed([Cell(name, where) for where in others for name in EVERYWHERE])
 
     def _by_seed(self, cells: list[Cell]) -> Iterator[Run | None]:
         for seed in range(self.setting.seeds):
@@ -215,11 +207,9 @@ class Study:
         """How many runs are left, and for how many hours of one core, judging by those in the records."""
         missing = self.missing()
         unknown = sum(run is None for run in self.wanted()) // len(STAGES)  # if both stages choose the same rate
-        left = {True: sum(run.short for run in missing)}
-        left[False] = len(missing) - left[True] + unknown
-        taken: dict[bool, list[float]] = {True: [], False: []}
-        for key, record in self.records.runs.items():
-            if "seconds" in record:
-                taken[key.endswith(" short")].append(record["seconds"])
-        hours = sum(number * float(np.mean(taken[kind] or [0.0])) for kind, number in left.items()) / 3600
-        return sum(left.values()), hours
+        short = sum(run.short for run in missing)
+        hours = 0.0
+        for number, kind in ((short, True), (len(missing) - short + unknown, False)):
+            taken = [r.get("seconds", 0.0) for key, r in self.records.runs.items() if key.endswith(" short") == kind]
+            hours += number * float(np.mean(taken or [0.0])) / 3600
+        return len(missing) + unknown, hours

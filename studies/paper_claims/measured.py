@@ -119,15 +119,16 @@ class Measured:
         return " to ".join(minus(f"{end:{form}}") for end in ends) or "–"
 
     def mean(self, form: str = ".1f") -> str:
-        """Mean ± standard deviation.
+        """Mean ± standard deviation, with the number of seeds while some are missing.
 
-        >>> Measured({0: 1.0, 1: 2.0, 2: 3.0}).mean(), Measured({0: -1.0}).mean("+.1f"), Measured({}).mean()
-        ('2.0 ± 1.0', '−1.0', '–')
+        >>> Measured({0: 1.0, 1: 2.0, 2: 3.0}).mean(), Measured({0: -1.0}, frozenset("a")).mean("+.1f")
+        ('2.0 ± 1.0', '−1.0 (seeds: 1)')
         """
         if not self.by_seed:
             return "–"
         spread = f" ± {np.std(self.values, ddof=1):{form.removeprefix('+')}}" if len(self.by_seed) > 1 else ""
-        return minus(f"{np.mean(self.values):{form}}{spread}")
+        seeds = f" (seeds: {len(self.by_seed)})" if self.lacking else ""
+        return minus(f"{np.mean(self.values):{form}}{spread}{seeds}")
 
 
 def minus(text: str) -> str:

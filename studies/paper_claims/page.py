@@ -12,6 +12,7 @@ from studies.paper_claims import measured as of
 from studies.paper_claims.claims import claims, correlations, models
 from studies.paper_claims.design import (
     CONFIGURATIONS,
+    DIVERGENT,
     DOMAINS,
     EVERYWHERE,
     METHODS,
@@ -19,6 +20,7 @@ from studies.paper_claims.design import (
     NU,
     PHOTO_METHODS,
     RESCALED,
+    SEEDS,
     SETTINGS,
     STAGES,
     UNIFORM,
@@ -44,7 +46,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def shown(study: Study, method: str, where: Sequence[str] | None = None, form: str = ".1f", **options: Any) -> str:
     """A cell of a table: mean ± standard deviation of a method."""
-    return measured(study, method, **({"where": where} if where else {}), **options).mean(form)
+    return measured(study, method, where or (DIVERGENT,), **options).mean(form)
 
 
 def summary(study: Study) -> list[str]:
@@ -64,15 +66,12 @@ def summary(study: Study) -> list[str]:
     whole = {"BoDA_{r,c} over ERM (paper: +9.5)": boda2 - erm, "of which CRT": crt - erm, "the rest": boda2 - crt}
     theirs = {"to ERM": authors - erm, "over CORAL": authors - coral, "over our `boda+coral`": authors - both}
     wait = {"to BoDA_r": boda - cold, "to BoDA_r + CORAL": both - cold_both}
+    rest = "boda+coral bsoftmax bsoftmax+coral"
     ahead = ("is ahead", "is behind", "differs in nothing")
     lines = [
         (f"BoDA's term {effect(term)}", term, "erm coral boda boda+coral bsoftmax+coral boda+bsoftmax+coral"),
         (f"CORAL, which the paper's text does not mention, {effect(align)}", align, "erm coral boda boda+coral"),
-        (
-            f"Balanced softmax in one stage {effect(alone, *ahead)}",
-            alone,
-            "erm boda boda+coral bsoftmax bsoftmax+coral",
-        ),
+        (f"Balanced softmax in one stage {effect(alone, *ahead)}", alone, f"erm boda {rest}"),
         (explained(*whole.values()), whole, "erm boda"),
         (f"The authors' code in one stage {effect(theirs, *ahead)}", theirs, "erm coral boda+coral boda@reference"),
         (f"The warm-up {effect(wait)}", wait, "boda boda+coral"),
@@ -132,23 +131,20 @@ def methods(study: Study) -> list[str]:
 
 def ablation(study: Study) -> list[str]:
     """BoDA's term × CORAL × warm-up × second stage, then ν."""
-    columns = {
-        f"{how} CORAL, {words}": (how, stage) for how in ("without", "with") for words, stage in ONE_OR_TWO.items()
-    }
-    ways: dict[str, dict[str, Any]] = {
-        "none": {"without": "erm", "with": "coral"},
-        "without warm-up": {"without": "boda", "with": "boda+coral", "changed": COLD},
-        "with warm-up": {"without": "boda", "with": "boda+coral"},
-    }
+    columns = {f"{how} CORAL, {words}": (how, s) for how in ("without", "with") for words, s in ONE_OR_TWO.items()}
+    none, both = {"without": "erm", "with": "coral"}, {"without": "boda", "with": "boda+coral"}
     rows = [
-        [term, *(shown(study, way[how] + stage, changed=way.get("changed", ())) for how, stage in columns.values())]
-        for term, way in ways.items()
+        [term, *(shown(study, names[how] + stage, changed=changed) for how, stage in columns.values())]
+        for term, names, changed in (("none", none, ()), ("without warm-up", both, COLD), ("with warm-up", both, ()))
     ]
-    values: dict[float, Any] = {nu: {"changed": (("nu", nu),), "seeds": seeds} for nu, seeds in NU.items()} | {
-        1.0: {"seeds": 3}
-    }
-    nus = [[f"{nu:g}", *(shown(study, "boda" + s, **way) for s in ONE_OR_TWO.values())] for nu, way in values.items()]
-    return table(["BoDA's term", *columns], rows) + table(["ν of `boda`, 3 seeds", *ONE_OR_TWO], nus)
+    nus = [
+        [
+            f"{nu:g}",
+            *(shown(study, "boda" + s, changed=(("nu", nu),) * (nu != 1), seeds=SEEDS) for s in ONE_OR_TWO.values()),
+        ]
+        for nu in (*NU, 1.0)
+    ]
+    return table(["BoDA's term", *columns], rows) + table([f"ν of `boda`, {SEEDS} seeds", *ONE_OR_TWO], nus)
 
 
 def configurations(study: Study) -> list[str]:
@@ -193,7 +189,7 @@ def correlation_table(study: Study) -> list[str]:
 
 
 def features(study: Study) -> list[str]:
-    """α and β, how far test features of few-shot pairs are from training, and the of.bound, of ERM and BoDA_r."""
+    """α and β, how far test features of few-shot pairs are from training, and the bound, of ERM and BoDA_r."""
     distances = {"α / γ": of.over_gamma("alpha"), "β / γ": of.over_gamma("beta")}
     few = {"few-shot, own pair": of.discrepancy("mean"), "few-shot, other domain": of.discrepancy("other_mean")}
     bounds = {f"{what}, ν = {nu}": of.bound(nu, place) for nu in (0, 1) for place, what in ((1, "loss"), (2, "bound"))}
@@ -214,14 +210,10 @@ def unseen_domains(study: Study) -> list[str]:
     """Accuracy on each unseen domain, and the means of accuracy and of the class mean."""
     names = [name + stage for name in PHOTO_METHODS for stage in ONE_OR_TWO.values()]
     each = [(domain,) for domain in DOMAINS] + [DOMAINS]
-    rows = [
-        [
-            f"`{name}`",
-            *(shown(study, name, where) for where in each),
-            shown(study, name, DOMAINS, measure=of.class_mean),
-        ]
-        for name in names
-    ]
+    rows = []
+    for name in names:
+        means = shown(study, name, DOMAINS, measure=of.class_mean)
+        rows.append([f"`{name}`", *(shown(study, name, where) for where in each), means])
     return table(["method", *DOMAINS, "mean", "mean of class means"], rows)
 
 
