@@ -1,1 +1,1 @@
-"""The paper's claims on real data: what is run (digits, photos), what is kept (records), what it says (page)."""
+"""The paper's claims on real data: what is run (design), what is kept (records), what it shows (claims, page)."""

@@ -1,48 +1,40 @@
-"""The paper's gains, ours with their intervals, and what the one says of the other."""
+"""The paper's claims, ours with their intervals, and what the one says of the other."""
 
-import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
+import pandas as pd
 from scipy import stats
-from studies.paper_claims import photos
-from studies.paper_claims.accuracies import (
-    METHODS,
-    OTHERS,
-    PHOTOS,
-    Values,
-    by_seed,
-    correlation_table,
-    finals,
-    mean_sd,
-    minus,
-)
-from studies.paper_claims.digits import CONFIGURATIONS, DIVERGENT, Setting
-from studies.paper_claims.records import Records
+from studies.paper_claims.design import CONFIGURATIONS, DOMAINS, SEEDS, UNIFORM, Study
+from studies.paper_claims.measured import Measured, accuracy, bound_gap, discrepancy, interval, measured
 
 STRONG = 0.8  # r from which we call a correlation very strong
-TIGHT = 100 * (2.92947 / 2.92513 - 1)  # percent: the paper's
-MISSING = ["–", "–", "missing"]
+BALANCED = 90.5  # percent: the paper's ERM with balanced labels
+TIGHT = 100 * (2.92947 / 2.92513 - 1)  # percent: the paper's gap between loss and bound
 
 
-def interval(values: Values) -> tuple[float, float]:
-    """Student's 95 % interval of the mean.
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, what we have, and how the one is judged by the other."""
 
-    >>> [round(end, 2) for end in interval([1.0, 2.0, 3.0])]
-    [-0.48, 4.48]
-    """
-    half = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)) if len(values) > 1 else math.inf
-    return float(np.mean(values)) - half, float(np.mean(values)) + half
+    text: str
+    paper: str
+    ours: Measured
+    judge: Callable[[Sequence[float]], str]
+    form: str = "+.1f"
+
+    def row(self, study: Study) -> list[str]:
+        """As a row of the table of claims."""
+        said = self.ours.missing() or self.judge(self.ours.values)
+        return [self.text, study.setting.title, self.paper, self.ours.mean(self.form), self.ours.span(self.form), said]
 
 
-def verdict(values: Values, paper: float) -> str:
-    """What the interval of a gain says of the paper's gain.
+def verdict(values: Sequence[float], paper: float) -> str:
+    """What the interval of a gain says of the paper's gain; 0 where the paper has no number.
 
     >>> verdict([2.9, 3.0, 3.1], 3.0), verdict([0.9, 1.0, 1.1], 3.0), verdict([-1.0, 0.0, 1.0], 9.0)
     ('reproduced', 'partly: a gain, but smaller', 'not: no gain beyond the noise')
     """
-    if not values:
-        return "missing"
     low, high = interval(values)
     if low > 0:
         return "reproduced" if high >= paper else "partly: a gain, but smaller"
@@ -53,104 +45,91 @@ def verdict(values: Values, paper: float) -> str:
     return "not shown: too noisy to tell" if high >= paper else "not: no gain beyond the noise"
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A gain that the paper has, and ours by seed."""
-
-    text: str
-    setting: str
-    paper: float  # 0 where it gives no number
-    ours: Values
-
-    def row(self) -> list[str]:
-        """As a row of the summary."""
-        paper = f"{self.paper:+.1f}" if self.paper else "a gain"
-        span = "–"
-        if self.ours:
-            low, high = interval(self.ours)
-            span = f"{low:+.1f} to {high:+.1f}"
-        return [self.text, self.setting, paper, mean_sd(self.ours, sign="+"), span, verdict(self.ours, self.paper)]
+def gain(text: str, paper: float, ours: Measured) -> Claim:
+    """A claim about a difference."""
+    return Claim(text, f"{paper:+.1f}" if paper else "a gain", ours, lambda values: verdict(values, paper))
 
 
-def claims(setting: Setting, records: Records) -> list[Claim]:
-    """The gains on digits."""
-    accuracies = {c: {m: by_seed(setting.plan(c), *e, records) for m, e in METHODS.items()} for c in CONFIGURATIONS}
-    gains = {c: minus(found["BoDA_{r,c}"], found["ERM"]) for c, found in accuracies.items()}
-    everywhere = [float(np.mean(seeds)) for seeds in zip(*gains.values(), strict=True)] if all(gains.values()) else []
-    fair = minus(accuracies[DIVERGENT]["BoDA_{r,c}"], accuracies[DIVERGENT]["CRT"])
-    drop = minus(accuracies["forward–forward"]["ERM"], accuracies[DIVERGENT]["ERM"])
-    plan = setting.plan(DIVERGENT, tuple(OTHERS.values()))
-    da = minus(accuracies[DIVERGENT]["BoDA_{r,c}"], by_seed(plan, OTHERS["DA"], 2, records))
-    title = setting.title
-    found = [
-        Claim("BoDA_{r,c} over ERM, divergent labels", title, 9.5, gains[DIVERGENT]),
-        Claim("BoDA_{r,c} over ERM, mean of five configurations", title, 6.4, everywhere),
-        Claim("BoDA_{r,c} over CRT, divergent labels", title, 0.0, fair),
-        Claim("ERM: identical over divergent long tails", title, 0.0, drop),
-        Claim("BoDA_{r,c} over DA (five other sets)", title, 2.3, da),
-    ]
-    second = minus(accuracies[DIVERGENT]["CRT"], accuracies[DIVERGENT]["ERM"])
-    found.append(Claim("a second stage for ERM (five other sets)", title, 1.6, second))
-    for name, paper in (("DANN", 1.3), ("CORAL", 1.6)):
-        gain = minus(by_seed(plan, OTHERS[name], 2, records), by_seed(plan, OTHERS[name], 1, records))
-        found.append(Claim(f"a second stage for {name} (five other sets)", title, paper, gain))
-    return found
-
-
-def photo_claims(records: Records) -> list[Claim]:
-    """The gains on photos."""
-    plan = photos.plan()
-    found = {name: by_seed(plan, *entry, records) for name, entry in PHOTOS.items()}
-    title = "Office-Caltech10, unseen domain"
-    both = "BoDA_{r,c} + CORAL"
+def claims(study: Study) -> list[Claim]:
+    """The claims that a setting tests; a star marks what the paper measured on five other data sets."""
+    if study.setting.photos:
+        erm, coral = (measured(study, name, DOMAINS) for name in ("erm", "coral"))
+        boda, both = (measured(study, f"{name}:retrain", DOMAINS) for name in ("boda", "boda+coral"))
+        return [
+            gain("BoDA_{r,c} over ERM *", 2.2, boda - erm),
+            gain("BoDA_{r,c} over CORAL *", 1.0, boda - coral),
+            gain("BoDA_{r,c} + CORAL over ERM *", 2.9, both - erm),
+        ]
+    erm, crt, boda, da = (measured(study, name) for name in ("erm", "erm:retrain", "boda:retrain", "da:retrain"))
+    dann, coral = (measured(study, f"{name}:retrain") - measured(study, name) for name in ("dann", "coral"))
+    everywhere = [measured(study, name, tuple(CONFIGURATIONS)) for name in ("boda:retrain", "erm")]
+    nu = [measured(study, "boda:retrain", changed=changed, seeds=SEEDS) for changed in ((), (("nu", 0.0),))]
+    far, near = (measured(study, name, measure=discrepancy("mean")) for name in ("erm", "boda"))
+    balanced = measured(study, "erm", (UNIFORM,))
+    gap = measured(study, "boda", (UNIFORM,), measure=bound_gap)
     return [
-        Claim("BoDA_{r,c} over ERM (five other sets)", title, 2.2, minus(found["BoDA_{r,c}"], found["ERM"])),
-        Claim("BoDA_{r,c} over CORAL (five other sets)", title, 1.0, minus(found["BoDA_{r,c}"], found["CORAL"])),
-        Claim(f"{both} over ERM (five other sets)", title, 2.9, minus(found[both], found["ERM"])),
+        gain("BoDA_{r,c} over ERM, divergent labels", 9.5, boda - erm),
+        gain("BoDA_{r,c} over ERM, mean of five configurations", 6.4, everywhere[0] - everywhere[1]),
+        gain("BoDA_{r,c} over CRT, divergent labels", 0.0, boda - crt),
+        gain("BoDA_{r,c} over DA with a second stage *", 2.3, boda - da),
+        gain("BoDA_{r,c}: ν = 1 over ν = 0 *", 1.2, nu[0] - nu[1]),
+        gain("a second stage for ERM *", 1.6, crt - erm),
+        gain("a second stage for DANN *", 1.3, dann),
+        gain("a second stage for CORAL *", 1.6, coral),
+        gain("ERM: identical over divergent long tails", 0.0, measured(study, "erm", ("forward–forward",)) - erm),
+        Claim("ERM when balanced, %", f"{BALANCED}", balanced, _reached, ".1f"),
+        Claim("few-shot feature discrepancy, ERM over BoDA_r, in γ", "a gain", far - near, _smaller, "+.2f"),
+        Claim("loss above its bound, balanced labels, %", f"{TIGHT:.2f}", gap, _tight, ".2f"),
+        _correlated(study),
     ]
 
 
-def discrepancy_claim(setting: Setting, records: Records) -> Claim:
-    """How much nearer to training BoDA_r brings the test features of few-shot pairs than ERM, in % of γ."""
-    found = {}
-    for method in ("ERM", "BoDA_r"):
-        seeds = finals(setting.plan(DIVERGENT), *METHODS[method], records)
-        pairs = [(record["discrepancy"]["few"]["mean"], record["transferability"]["gamma"]) for (record,) in seeds]
-        found[method] = [100 * distance / gamma for distance, gamma in pairs]
-    text = "feature discrepancy of few-shot pairs, ERM over BoDA_r, % of γ"
-    return Claim(text, setting.title, 0.0, minus(found["ERM"], found["BoDA_r"]))
-
-
-def level_row(setting: Setting, records: Records) -> list[str]:
-    """ERM's accuracy where everything is balanced."""
-    head = ["ERM when balanced, %", setting.title, "90.5"]
-    values = by_seed(setting.plan("uniform–uniform"), *METHODS["ERM"], records)
-    if not values:
-        return [*head, *MISSING]
+def _reached(values: Sequence[float]) -> str:
     low, high = interval(values)
-    said = "reproduced" if low <= 90.5 <= high else "not: lower" if high < 90.5 else "not: higher"
-    return [*head, mean_sd(values), f"{low:.1f} to {high:.1f}", said]
+    return "reproduced" if low <= BALANCED <= high else "not: lower" if high < BALANCED else "not: higher"
 
 
-def correlation_row(setting: Setting, records: Records) -> list[str]:
-    """Whether (β + γ) − α goes along with accuracy in every configuration."""
-    head = ["r of (β + γ) − α and accuracy", setting.title, "“very strong”"]
-    found = correlation_table(setting, records)
-    if len(found) < len(CONFIGURATIONS):
-        return [*head, *MISSING]
-    least, most, surely = found["r"].min(), found["r"].max(), found["low"].min()
-    said = "not: not in every configuration"
-    if surely > 0:
-        said = "reproduced" if least >= STRONG else "partly: not strong everywhere"
-    return [*head, f"{least:+.2f} to {most:+.2f}", f"all above {surely:+.2f}", said]
+def _smaller(values: Sequence[float]) -> str:
+    return verdict(values, 0.0)
 
 
-def bound_row(setting: Setting, records: Records) -> list[str]:
-    """How far the loss of all training samples is above its bound, with balanced labels, where ν does not matter."""
-    head = ["loss above its bound, balanced labels, %", setting.title, f"{TIGHT:.2f}"]
-    seeds = finals(setting.plan("uniform–uniform"), *METHODS["BoDA_r"], records)
-    gaps = [100 * (empirical / least - 1) for (record,) in seeds for nu, empirical, least in record["bound"] if nu == 0]
-    if not gaps:
-        return [*head, *MISSING]
-    low, high = interval(gaps)
-    return [*head, mean_sd(gaps, 2), f"{low:.2f} to {high:.2f}", "reproduced" if low <= TIGHT else "not: looser"]
+def _tight(values: Sequence[float]) -> str:
+    return "reproduced" if interval(values)[0] <= TIGHT else "not: looser"
+
+
+def _correlated(study: Study) -> Claim:
+    """Whether (β + γ) − α goes along with accuracy in every configuration; the values are r by configuration."""
+    runs = [run.key for where in CONFIGURATIONS for run in study.models(where)]
+    found = correlations(study)
+
+    def judge(values: Sequence[float]) -> str:
+        if len(values) < len(CONFIGURATIONS) or found["low"].min() <= 0:
+            return "not: not in every configuration"
+        return "reproduced" if min(values) >= STRONG else "partly: not strong everywhere"
+
+    ours = Measured(dict(enumerate(found["r"])), frozenset(key for key in runs if key not in study.records))
+    return Claim("r of (β + γ) − α and accuracy, five configurations", "“very strong”", ours, judge, "+.2f")
+
+
+def models(study: Study) -> pd.DataFrame:
+    """One row per short ERM model: its configuration, (β + γ) − α, and accuracy."""
+    rows = []
+    for run in (run for where in CONFIGURATIONS for run in study.models(where)):
+        record = study.records.runs.get(run.key, {})
+        if "stages" in record:
+            t = record["transferability"]
+            separation = t["beta"] + t["gamma"] - t["alpha"]
+            rows.append((study.setting.title, run.cell.where, separation, accuracy(record, 1)))
+    return pd.DataFrame(rows, columns=["setting", "labels", "separation", "accuracy"])
+
+
+def correlations(study: Study) -> pd.DataFrame:
+    """By configuration: r of (β + γ) − α and accuracy with Fisher's 95 % interval, the rank correlation, the range."""
+    rows = []
+    for where, part in models(study).groupby("labels", sort=False):
+        if len(part) > 3 and part["accuracy"].nunique() > 1:
+            pearson = stats.pearsonr(part["separation"], part["accuracy"])
+            rank = stats.spearmanr(part["separation"], part["accuracy"]).statistic
+            ends = part["accuracy"].min(), part["accuracy"].max()
+            rows.append((where, len(part), *ends, pearson.statistic, *pearson.confidence_interval(0.95), rank))
+    return pd.DataFrame(rows, columns=["labels", "models", "least", "most", "r", "low", "high", "rank"])

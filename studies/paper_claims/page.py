@@ -1,151 +1,289 @@
-"""Write docs/results/claims.md and its charts from the records and a template with places for their tables.
+"""The page and its charts, from the records alone: every sentence with a measured number is built from them."""
 
-python -m studies.paper_claims.page
-"""
-
-import argparse
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
-from studies.paper_claims import tables
-from studies.paper_claims.accuracies import finals, varied_table
-from studies.paper_claims.claims import bound_row, claims, correlation_row, discrepancy_claim, level_row, photo_claims
-from studies.paper_claims.digits import BODA, CONFIGURATIONS, ERM, SETTINGS, Setting
-from studies.paper_claims.records import FOLDER, HERE, Records
+from studies.paper_claims import measured as of
+from studies.paper_claims.claims import claims, correlations, models
+from studies.paper_claims.design import (
+    CONFIGURATIONS,
+    DIVERGENT,
+    DOMAINS,
+    EVERYWHERE,
+    METHODS,
+    NO_WARMUP,
+    NU,
+    PHOTO_METHODS,
+    RESCALED,
+    SEEDS,
+    SETTINGS,
+    STAGES,
+    UNIFORM,
+    Cell,
+    Study,
+)
+from studies.paper_claims.measured import Measured, measured
 
 from crosstail.report.charts import PALETTE
 
-DOCS = HERE.parents[1] / "docs"
-PAGE, IMAGES, TEMPLATE = DOCS / "results" / "claims.md", DOCS / "images", FOLDER / "template.txt"
+Studies = dict[str, Study]
+TEMPLATE = Path(__file__).parent / "template.txt"
+ONE_OR_TWO = {"one stage": "", "two stages": ":retrain"}
+COLD = NO_WARMUP[0].changed
+FLAT = 1.0  # points of validation accuracy between the last two evaluations, up to which a curve counts as flat
 
 
-def read(folder: Path) -> dict[str, Records]:
-    """The committed records, by the name of their file."""
-    return {name: Records(folder / f"{name}.jsonl") for name in (*(f"digits-{s}" for s in SETTINGS), "photos")}
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Markdown, with an empty line after it."""
+    lines = ["| " + " | ".join(cells) + " |" for cells in (header, *rows)]
+    return [lines[0], "|" + "---|" * len(header), *lines[1:], ""]
 
 
-def separations(records: dict[str, Records]) -> pd.DataFrame:
-    """The ERM models of all settings."""
-    found = [varied_table(setting, records[f"digits-{name}"]) for name, setting in SETTINGS.items()]
-    return pd.concat(found, ignore_index=True)
+def shown(study: Study, method: str, where: Sequence[str] | None = None, form: str = ".1f", **options: Any) -> str:
+    """A cell of a table: mean ± standard deviation of a method."""
+    return measured(study, method, where or (DIVERGENT,), **options).mean(form)
 
 
-def curves(setting: Setting, records: Records) -> pd.DataFrame:
-    """Validation accuracy over the first stage: mean and range over the seeds, by configuration and method."""
+def summary(study: Study) -> list[str]:
+    """What holds, what does not, and why: one line each."""
+    names = ("erm", "coral", "boda", "boda+coral")
+    (erm, coral, boda, both), (crt, coral2, boda2, both2) = (
+        [measured(study, name + stage) for name in names] for stage in ONE_OR_TWO.values()
+    )
+    soft, softer, three = (measured(study, name) for name in ("bsoftmax", "bsoftmax+coral", "boda+bsoftmax+coral"))
+    authors = measured(study, "boda@reference")
+    cold, cold_both = (measured(study, name, changed=COLD) for name in ("boda", "boda+coral"))
+    term = {"to ERM": boda - erm, "to CRT": boda2 - crt, "to CORAL": both - coral}
+    term |= {"to CORAL with a second stage": both2 - coral2, "to balanced softmax + CORAL": three - softer}
+    align = {"to ERM": coral - erm, "to CRT": coral2 - crt, "to BoDA_r": both - boda, "to BoDA_{r,c}": both2 - boda2}
+    alone = {"to ERM": soft - erm, "over BoDA_r": soft - boda, "over BoDA_{r,c}": soft - boda2}
+    alone["with CORAL over BoDA_{r,c} + CORAL"] = softer - both2
+    whole = {"BoDA_{r,c} over ERM (paper: +9.5)": boda2 - erm, "of which CRT": crt - erm, "the rest": boda2 - crt}
+    theirs = {"to ERM": authors - erm, "over CORAL": authors - coral, "over our `boda+coral`": authors - both}
+    wait = {"to BoDA_r": boda - cold, "to BoDA_r + CORAL": both - cold_both}
+    rest = "boda+coral bsoftmax bsoftmax+coral"
+    ahead = ("is ahead", "is behind", "differs in nothing")
+    lines = [
+        (f"BoDA's term {effect(term)}", term, "erm coral boda boda+coral bsoftmax+coral boda+bsoftmax+coral"),
+        (f"CORAL, which the paper's text does not mention, {effect(align)}", align, "erm coral boda boda+coral"),
+        (f"Balanced softmax in one stage {effect(alone, *ahead)}", alone, f"erm boda {rest}"),
+        (explained(*whole.values()), whole, "erm boda"),
+        (f"The authors' code in one stage {effect(theirs, *ahead)}", theirs, "erm coral boda+coral boda@reference"),
+        (f"The warm-up {effect(wait)}", wait, "boda boda+coral"),
+    ]
+    return [
+        f"- **{head}**: {', '.join(f'{what} {gain.gain()}' for what, gain in gains.items())}. `--only {only}`"
+        for head, gains, only in lines
+    ] + [""]
+
+
+def effect(gains: dict[str, Measured], more: str = "adds", less: str = "takes away", none: str = "adds nothing") -> str:
+    """What the intervals of some gains say together.
+
+    >>> noise, gain = Measured({0: -1.0, 1: 1.0}), Measured({0: 1.0, 1: 1.1})
+    >>> effect({"a": gain, "b": noise}), effect({"a": noise})
+    ('adds in part', 'adds nothing beyond the noise')
+    """
+    if any(gain.lacking for gain in gains.values()):
+        return "is not finished"
+    signs = [gain.sign for gain in gains.values()]
+    if not any(signs):
+        return f"{none} beyond the noise"
+    if min(signs) < 0 < max(signs):
+        return f"{more} in part and {less} in part"
+    return (more if max(signs) > 0 else less) + ("" if all(signs) else " in part")
+
+
+def explained(whole: Measured, stage: Measured, term: Measured) -> str:
+    """Whether the second stage explains what BoDA_{r,c} gains over ERM."""
+    if whole.lacking or stage.lacking:
+        return "Whether the second stage explains BoDA_{r,c} is not finished"
+    if whole.sign < 1:
+        return "BoDA_{r,c} does not gain over ERM beyond the noise"
+    if stage.sign < 1:
+        return "The second stage does not explain BoDA_{r,c}'s gain"
+    return f"The second stage explains {'part of ' if term.sign == 1 else ''}BoDA_{{r,c}}'s gain"
+
+
+def verdicts(studies: Studies) -> list[str]:
+    """One row per claim and setting."""
+    rows = [claim.row(study) for study in studies.values() for claim in claims(study)]
+    order = list(dict.fromkeys(row[0] for row in rows))
+    header = ["claim (a gain: in points)", "data and network", "paper", "ours", "95 % interval", "verdict"]
+    return table(header, sorted(rows, key=lambda row: order.index(row[0])))
+
+
+def methods(study: Study) -> list[str]:
+    """Accuracies of every method on divergent labels."""
+    kinds = {"pairs": of.accuracy, "few-shot pairs": of.few_shot, "worst pair": of.worst_pair}
+    columns = {f"{kind}, {words}": (kinds[kind], stage) for words, stage in ONE_OR_TWO.items() for kind in kinds}
+    rows = [
+        [f"`{name}`", *(shown(study, name + stage, measure=measure) for measure, stage in columns.values())]
+        for name in (*METHODS, RESCALED.algorithm)
+    ]
+    return table(["method", *columns], rows)
+
+
+def ablation(study: Study) -> list[str]:
+    """BoDA's term × CORAL × warm-up × second stage, then ν."""
+    columns = {f"{how} CORAL, {words}": (how, s) for how in ("without", "with") for words, s in ONE_OR_TWO.items()}
+    none, both = {"without": "erm", "with": "coral"}, {"without": "boda", "with": "boda+coral"}
+    rows = [
+        [term, *(shown(study, names[how] + stage, changed=changed) for how, stage in columns.values())]
+        for term, names, changed in (("none", none, ()), ("without warm-up", both, COLD), ("with warm-up", both, ()))
+    ]
+    nus = [
+        [
+            f"{nu:g}",
+            *(shown(study, "boda" + s, changed=(("nu", nu),) * (nu != 1), seeds=SEEDS) for s in ONE_OR_TWO.values()),
+        ]
+        for nu in (*NU, 1.0)
+    ]
+    return table(["BoDA's term", *columns], rows) + table([f"ν of `boda`, {SEEDS} seeds", *ONE_OR_TWO], nus)
+
+
+def configurations(study: Study) -> list[str]:
+    """Accuracy by label configuration, before and after the second stage."""
+    rows = [
+        [where, *(" / ".join(shown(study, name + s, (where,)) for s in ONE_OR_TWO.values()) for name in EVERYWHERE)]
+        for where in CONFIGURATIONS
+    ]
+    return table(["labels", *(f"`{name}`, one / two stages" for name in EVERYWHERE)], rows)
+
+
+def rates(study: Study) -> list[str]:
+    """Validation accuracy at each learning rate by stage, the chosen one in bold, and whether the curve is flat."""
     rows = []
-    for configuration in CONFIGURATIONS:
-        for method, entry in (("ERM", ERM), ("BoDA_r", BODA)):
-            seeds = finals(setting.plan(configuration), entry, 1, records)
-            for (record,) in seeds:
-                rows += [(configuration, method, step, 100 * v) for step, v in record["stages"][0]["curve"]]
-    table = pd.DataFrame(rows, columns=["labels", "method", "step", "accuracy"])
-    return table.groupby(["labels", "method", "step"], sort=False)["accuracy"].agg(["mean", "min", "max"]).reset_index()
+    for cell in map(Cell, (*METHODS, RESCALED.algorithm)):
+        cells = [f"`{cell.algorithm}`"]
+        for stage in STAGES:
+            for run in sorted(study.trials(cell), key=lambda run: run.lr):
+                value = study.records.validation(run.key, stage) if run.key in study.records else None
+                text = "–" if value is None else "failed" if value < 0 else f"{100 * value:.1f}"
+                cells.append(f"**{text}**" if run.lr == study.chosen(cell, stage) else text)
+        late = measured(study, cell.algorithm, measure=_late_gain)
+        rising = late.by_seed and np.mean(late.values) > FLAT
+        rows.append([*cells, late.mean("+.1f") + (" (rising)" if rising else "")])
+    each = [f"{rate:.2g}, {words}" for words in ONE_OR_TWO for rate in sorted(study.setting.rates)]
+    return table(["method", *each, "last gain"], rows)
 
 
-def curve_chart(table: pd.DataFrame) -> alt.FacetChart:
-    """One panel per configuration."""
-    base = alt.Chart(width=150, height=150).encode(
-        x=alt.X("step:Q", title="step", axis=alt.Axis(tickCount=3)),
-        color=alt.Color(
-            "method:N",
-            title=None,
-            sort=None,
-            scale=alt.Scale(range=PALETTE),
-            legend=alt.Legend(orient="top", symbolOpacity=1),
-        ),
-    )
-    band = base.mark_area(opacity=0.2).encode(
-        y=alt.Y("min:Q", title="validation, %", scale=alt.Scale(zero=False)), y2="max:Q"
-    )
-    line = base.mark_line(point=True).encode(y="mean:Q")
-    shown = table[table["step"] > 0]
-    return alt.layer(band, line, data=shown).facet(column=alt.Column("labels:N", title=None, sort=list(CONFIGURATIONS)))
+def _late_gain(record: dict[str, Any], stage: int) -> float:
+    """Points of validation accuracy between the last two evaluations of a stage."""
+    *_, (_, before), (_, last) = record["stages"][stage - 1]["curve"]
+    return float(100 * (last - before))
 
 
-def separation_chart(table: pd.DataFrame) -> alt.FacetChart:
+def correlation_table(study: Study) -> list[str]:
+    """How (β + γ) − α goes along with accuracy, by configuration."""
+    rows = []
+    for r in correlations(study).itertuples():
+        spans = [f"{r.least:.1f} to {r.most:.1f}", f"{r.r:+.2f}", f"{r.low:+.2f} to {r.high:+.2f}", f"{r.rank:+.2f}"]
+        rows.append([str(r.labels), str(r.models), *spans])
+    return table(["labels", "models", "accuracy, %", "r", "95 % interval", "rank correlation"], rows)
+
+
+def features(study: Study) -> list[str]:
+    """α and β, how far test features of few-shot pairs are from training, and the bound, of ERM and BoDA_r."""
+    distances = {"α / γ": of.over_gamma("alpha"), "β / γ": of.over_gamma("beta")}
+    few = {"few-shot, own pair": of.discrepancy("mean"), "few-shot, other domain": of.discrepancy("other_mean")}
+    bounds = {f"{what}, ν = {nu}": of.bound(nu, place) for nu in (0, 1) for place, what in ((1, "loss"), (2, "bound"))}
+    rows = []
+    for where in CONFIGURATIONS:
+        for name in ("erm", "boda"):
+            cells = [shown(study, name, (where,), ".2f", measure=measure) for measure in distances.values()]
+            cells += [
+                "–" if where == UNIFORM else shown(study, name, (where,), ".2f", measure=measure)
+                for measure in few.values()
+            ]
+            cells += [shown(study, name, (where,), ".4f", measure=measure) for measure in bounds.values()]
+            rows.append([where, f"`{name}`", *cells])
+    return table(["labels", "method", *distances, *few, *bounds], rows)
+
+
+def unseen_domains(study: Study) -> list[str]:
+    """Accuracy on each unseen domain, and the means of accuracy and of the class mean."""
+    names = [name + stage for name in PHOTO_METHODS for stage in ONE_OR_TWO.values()]
+    each = [(domain,) for domain in DOMAINS] + [DOMAINS]
+    rows = []
+    for name in names:
+        means = shown(study, name, DOMAINS, measure=of.class_mean)
+        rows.append([f"`{name}`", *(shown(study, name, where) for where in each), means])
+    return table(["method", *DOMAINS, "mean", "mean of class means"], rows)
+
+
+def cost(studies: Studies) -> list[str]:
+    """What a run takes, what is done, and what is left."""
+    rows = []
+    for name, study in studies.items():
+        runs, shared, (left, hours) = study.records.runs, study.setting.shared, study.cost()
+        seconds = [run["seconds"] for key, run in runs.items() if "seconds" in run and not key.endswith(" short")]
+        cells = [f"{shared.steps:,}", f"{np.median(seconds):.0f}" if seconds else "–", str(len(runs))]
+        cells += [str(sum("failed" in run for run in runs.values())), f"{left}" + f" ({hours:.1f} h)" * bool(hours)]
+        rows.append([study.setting.title, f"`--setting {name}`", *cells])
+    header = ["steps per stage", "seconds per run (median)", "runs", "failed", "runs left"]
+    return table(["setting", "option", *header], rows)
+
+
+def separation_chart(found: pd.DataFrame) -> alt.FacetChart:
     """One panel per network and configuration, each with its own scales."""
     points = (
-        alt.Chart(table, width=150, height=130)
+        alt.Chart(found, width=150, height=130)
         .mark_point(filled=True, color=PALETTE[0], opacity=0.7)
         .encode(
             x=alt.X("separation:Q", title="(β + γ) − α", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4)),
             y=alt.Y("accuracy:Q", title="test, %", scale=alt.Scale(zero=False)),
         )
     )
-    faceted = points.facet(
-        column=alt.Column("labels:N", title=None, sort=list(CONFIGURATIONS)),
-        row=alt.Row("setting:N", title=None, sort=[setting.title for setting in SETTINGS.values()]),
-    )
-    return faceted.resolve_scale(x="independent", y="independent")
+    rows = alt.Row("setting:N", title=None, sort=[setting.title for setting in SETTINGS.values()])
+    columns = alt.Column("labels:N", title=None, sort=list(CONFIGURATIONS))
+    return points.facet(row=rows, column=columns).resolve_scale(x="independent", y="independent")
 
 
-def text(records: dict[str, Records], template: str) -> str:
-    """The page: in the template, a line {{table}} or {{table setting}} stands for a table."""
-    return re.sub(r"\{\{(\w+) ?(\w*)\}\}\n", lambda place: "\n".join([*_block(records, *place.groups()), ""]), template)
-
-
-def _block(records: dict[str, Records], name: str, setting: str) -> list[str]:
-    if setting:
-        return BLOCKS[name](SETTINGS[setting], records[f"digits-{setting}"])
-    if name == "verdicts":
-        return verdicts(records)
-    if name == "unseen":
-        return tables.unseen_domains(records["photos"])
-    whole = {"missing": tables.missing, "cost": tables.cost, "budget": tables.budget}
-    return whole[name](records)
-
-
-def verdicts(records: dict[str, Records]) -> list[str]:
-    """One row per claim and network."""
-    rows = []
-    for name, setting in SETTINGS.items():
-        own = records[f"digits-{name}"]
-        rows += [row(setting, own) for row in (level_row, correlation_row, bound_row)]
-        rows += [claim.row() for claim in (*claims(setting, own), discrepancy_claim(setting, own))]
-    rows += [claim.row() for claim in photo_claims(records["photos"])]
-    header = ["claim (a gain: in points)", "data and network", "paper", "ours", "95 % interval", "verdict"]
-    known = [row for row in rows if row[-1] != "missing"]
-    others = dict.fromkeys(row[0] for row in rows if row[-1] == "missing")
-    lines = tables.table(header, sorted(known, key=lambda row: [other[0] for other in rows].index(row[0])))
-    return [*lines, f"Not finished, for one network or both: {'; '.join(others)}.", ""] if others else lines
-
-
-BLOCKS: dict[str, Callable[[Setting, Records], list[str]]] = {
-    "comparison": tables.comparison,
-    "choices": tables.choices,
-    "correlations": tables.correlations,
-    "gaps": tables.gaps,
-    "bounds": tables.bounds,
-    "discrepancies": tables.discrepancies,
-    "nu": partial(tables.ablation, name="nu", symbol="ν"),
-    "weight": partial(tables.ablation, name="weight", symbol="ω"),
-    "temperature": partial(tables.ablation, name="temperature", symbol="temperature"),
-    "second_stages": tables.second_stages,
+PER_SETTING: dict[str, Callable[[Study], list[str]]] = {
+    "methods": methods,
+    "ablation": ablation,
+    "configurations": configurations,
+    "rates": rates,
+    "correlations": correlation_table,
+    "features": features,
 }
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Write the page and draw its charts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=Path, default=FOLDER)
-    parser.add_argument("--template", type=Path, default=TEMPLATE)
-    parser.add_argument("--page", type=Path, default=PAGE)
-    parser.add_argument("--images", type=Path, default=IMAGES, help="folder of the charts")
-    given = parser.parse_args(words)
-    records, images = read(given.records), given.images
-    given.page.write_text(text(records, given.template.read_text(encoding="utf-8")), encoding="utf-8")
-    models = separations(records)
-    if len(models):
-        separation_chart(models).save(str(images / "claims-separation.png"), scale_factor=2.0)
-    for name, setting in SETTINGS.items():
-        table = curves(setting, records[f"digits-{name}"])
-        if len(table):
-            curve_chart(table).save(str(images / f"claims-curves-{name}.png"), scale_factor=2.0)
+def blocks(studies: Studies) -> dict[str, list[str]]:
+    """The lines that stand for each place in the template."""
+    digits = [study for study in studies.values() if not study.setting.photos]
+    found = {"verdicts": verdicts(studies), "cost": cost(studies), "unseen": unseen_domains(studies["photos"])}
+    found |= {f"summary-{study.setting.name}": summary(study) for study in digits}
+    for name, section in PER_SETTING.items():
+        found[name] = [line for study in digits for line in (f"*{study.setting.title}*", "", *section(study))]
+    picture = "![Points: accuracy against (β + γ) − α, per network and configuration](../images/claims-separation.png)"
+    return found | {"separation": [picture, ""] if len(separations(studies)) else []}
 
 
-if __name__ == "__main__":
-    main()
+def text(studies: Studies) -> str:
+    """The page: the template, where a line such as {{methods}} stands for what the records say."""
+    made, template = blocks(studies), TEMPLATE.read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\S+)\}\}\n", lambda place: "\n".join([*made[place[1]], ""]), template)
+
+
+def separations(studies: Studies) -> pd.DataFrame:
+    """The short ERM models of all settings."""
+    return pd.concat([models(study) for study in studies.values() if not study.setting.photos], ignore_index=True)
+
+
+def write(studies: Studies, docs: Path) -> Path:
+    """Write results/claims.md and its chart in images/."""
+    page, chart = docs / "results" / "claims.md", docs / "images" / "claims-separation.png"
+    for file in (page, chart):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text(studies), encoding="utf-8")
+    found = separations(studies)
+    if len(found):
+        separation_chart(found).save(str(chart), scale_factor=2.0)
+    return page

@@ -1,68 +1,72 @@
-"""Run what the records lack, with the machinery of a sweep."""
+"""Do the runs that the records lack, one core each."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from pathlib import Path
+from typing import Any
 
-from studies.paper_claims.records import Records, distil, words
+import numpy as np
+from studies.paper_claims.design import Run, Setting, Study
+from studies.paper_claims.records import Record, distil
 
-from crosstail.sweep.drive import complete
-from crosstail.sweep.launchers._launcher import Launcher
-from crosstail.sweep.plan import Plan, draw
-from crosstail.sweep.select import SelectedTrial, choose
-from crosstail.sweep.store import Failure, Store
-from crosstail.sweep.worker import Job, inputs
-from crosstail.training import RunSpec
+from crosstail.sweep.worker import inputs
+from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
+from crosstail.training.loop import Diverged
 
 
-@dataclass(frozen=True)
-class Bench:
-    """Where the data are, what runs them, where runs are stored, and the records."""
-
-    data: Path
-    store: Store
-    launcher: Launcher
-    records: Records
-
-    def run(self, specs: Iterable[RunSpec], look: bool = False) -> None:
-        """Do the runs that the records lack; with `look`, also measure their features."""
-        wanted = {spec.key: spec for spec in specs if not self.records.has(spec.key, look)}
-        named = {}
-        for spec in wanted.values():
-            here = replace(spec, dataset=str(self.data))
-            named[here.key] = spec, Job(here)
-        for first in {spec.labels: job.spec for spec, job in named.values() if spec.freeze}.values():
-            inputs(first).seen()  # embeds once what every worker would
-        for job, outcome in complete(self.store, self.launcher, [job for _, job in named.values()]):
-            spec, _ = named[job.spec.key]
-            if outcome.how == "failed":
-                self.records.add({**words(spec), "failed": outcome.error[-1:]})
-            else:
-                self.records.add(distil(spec, RunFolder(self.store.path / "runs" / job.spec.key), look))
-            print(f"{outcome.how}: {' '.join(map(str, _shown(spec)))}", flush=True)
+def prepared(setting: Setting, source: Path, out: Path) -> Path:
+    """The data of a setting; digits may be thinned out, and halved: 2 × 2 pixels become one, a quarter of the work."""
+    if setting.every == 1 and not setting.halve:
+        return source / setting.shared.dataset
+    made = out / setting.shared.dataset
+    if not made.exists():
+        arrays: dict[str, Any] = dict(np.load(source / "digits-mlt.npz"))
+        total = len(arrays["y"])
+        arrays = {name: array[:: setting.every] if len(array) == total else array for name, array in arrays.items()}
+        if setting.halve:
+            n, height, width, channels = arrays["x"].shape
+            squares = arrays["x"].reshape(n, height // 2, 2, width // 2, 2, channels)
+            arrays["x"] = np.rint(squares.mean(axis=(2, 4), dtype=np.float32)).astype(np.uint8)
+        out.mkdir(parents=True, exist_ok=True)
+        partial = made.with_suffix(".part.npz")
+        np.savez(partial, **arrays)
+        partial.replace(made)
+    return made
 
 
-def _shown(spec: RunSpec) -> Sequence[object]:
-    return spec.algorithm, spec.labels or spec.unseen, spec.hparams, f"seed {spec.seed}"
+def execute(setting: Setting, run: Run, data: Path, runs: Path) -> Record:
+    """Do a run, or resume it, and return its record."""
+    spec = setting.spec(run, data)
+    folder = runs / spec.key
+    try:
+        fit(spec, folder, inputs=inputs(spec))
+    except Diverged as error:
+        return {"failed": str(error)}
+    return distil(RunFolder(folder), look=not (setting.photos or run.short))
 
 
-def plan_of(shared: RunSpec, entries: Sequence[str], unseen: tuple[str | None, ...], trials: int, seeds: int) -> Plan:
-    """A plan whose trials are those of a random search, made without the data."""
-    drawn = {entry: tuple(draw(entry, range(trials), shared)) for entry in entries}
-    return Plan(shared=shared, methods=tuple(entries), unseen=unseen, trials=trials, seeds=seeds, drawn=drawn)
+def resume(
+    study: Study, data: Path, runs: Path, pool: Executor, workers: int = 1, only: Sequence[str] | None = None
+) -> None:
+    """Do the runs that the records lack; which ones they are depends on the results so far."""
+    busy: dict[Future[Record], Run] = {}
+    while True:
+        wanted = [run for run in study.missing() if not only or run.cell.algorithm in only]
+        free = [run for run in wanted if run not in busy.values()]
+        for run in free[: workers - len(busy)]:
+            busy[pool.submit(execute, study.setting, run, data, runs)] = run
+        if not busy:
+            return
+        for future in wait(busy, return_when=FIRST_COMPLETED).done:
+            run, record = busy.pop(future), future.result()
+            study.records.add(run.key, record)
+            how = record.get("failed", f"{record.get('seconds', 0):.0f} s")
+            print(f"{time.strftime('%H:%M:%S')} {study.setting.name} {run.key}: {how}; {left(study)}", flush=True)
 
 
-def chosen(plan: Plan, entry: str, stage: int, records: Records) -> SelectedTrial:
-    """The trial that is best on validation at the end of a stage; test accuracy is not looked at."""
-    failures = {key: Failure("error", r["failed"], 1) for key, r in records.runs.items() if "failed" in r}
-    return choose(plan, entry, plan.drawn[entry], records.validation(stage), failures)
-
-
-def search(bench: Bench, plan: Plan, look: bool = False) -> None:
-    """Every trial of a plan, then the best of each stage with all seeds."""
-    trials = [plan.runs(entry, plan.drawn[entry][trial]) for trial in range(plan.trials) for entry in plan.methods]
-    bench.run([spec for specs in trials for spec in specs])
-    best = [chosen(plan, entry, stage, bench.records) for entry in plan.methods for stage in (1, 2)]
-    finals = [plan.finals(choice.method, choice.hparams) for choice in best if choice.trial is not None]
-    bench.run([spec for seeds in finals for specs in seeds for spec in specs], look)
+def left(study: Study) -> str:
+    """How many runs the records lack, and how long they would take on one core."""
+    number, hours = study.cost()
+    return f"{number} runs left" + (f", about {hours:.1f} hours of one core" if hours else "")

@@ -1,24 +1,24 @@
-"""A small series on vectors: which runs are executed and recorded, and none is repeated."""
+"""A small series on vectors: which runs are executed and recorded, in which order, and none is repeated."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from studies.paper_claims import digits
-from studies.paper_claims.records import Records, spec_of
-from studies.paper_claims.series import Bench, chosen, plan_of, search
+from studies.paper_claims import __main__, design
+from studies.paper_claims.design import DIVERGENT, RATES, SETTINGS, Cell, Run, Study
+from studies.paper_claims.records import Records
+from studies.paper_claims.series import prepared, resume
 
-from crosstail.sweep.launchers._launcher import Resources, launcher
-from crosstail.sweep.store import Store
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 
-SIZES = {"width": 8, "steps": 12, "batch_size": 4, "evaluations": 3, "freeze": False, "augment": False}
-SHARED = RunSpec(dataset="vectors.npz", algorithm="erm", backbone="mlp", **SIZES)
-PLAN = plan_of(SHARED, ("erm:retrain", "boda:retrain"), (None,), trials=2, seeds=2)
+SIZES = {"width": 8, "steps": 6, "batch_size": 4, "evaluations": 2, "freeze": False, "augment": False}
+SMALL = {"models": 2, "model_steps": 3, "seeds": 2, "rates": RATES[:2]}
+TINY = replace(SETTINGS["cnn"], halve=False, shared=RunSpec(dataset="vectors.npz", backbone="mlp", **SIZES), **SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -28,110 +28,145 @@ def data(tmp_path_factory):
     return path
 
 
-def bench(data, folder, records):
-    store = Store(folder)
-    return Bench(data, store, launcher("inline", store, Resources()), records)
+@pytest.fixture(scope="module", autouse=True)
+def few_methods():
+    """The design with less of everything."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(design, "METHODS", ("erm", "boda"))
+        patch.setattr(design, "EVERYWHERE", ("erm",))
+        patch.setattr(design, "NO_WARMUP", design.NO_WARMUP[:1])
+        patch.setattr(design, "NU", (0.0,))
+        patch.setattr(design, "CONFIGURATIONS", dict(list(design.CONFIGURATIONS.items())[:2]))
+        yield
+
+
+def completed(data, folder, setting=TINY, records=None, **options):
+    study = Study(setting, Records(records or folder / "records.jsonl"))
+    with ThreadPoolExecutor(1) as pool:
+        resume(study, data, folder, pool, **options)
+    return study
 
 
 @pytest.fixture(scope="module")
 def done(data, tmp_path_factory):
-    """A search to its end."""
-    folder = tmp_path_factory.mktemp("search")
-    made = bench(data, folder / "runs", Records(folder / "records.jsonl"))
-    search(made, PLAN, look=True)
-    return made
+    """A series to its end, and its folder."""
+    folder = tmp_path_factory.mktemp("series")
+    return completed(data, folder), folder
 
 
-def test_every_trial_and_the_chosen_under_all_seeds_are_in_the_records(done):
-    expected = {
-        spec.key for entry in PLAN.methods for hparams in PLAN.drawn[entry] for spec in PLAN.runs(entry, hparams)
-    }
-    for entry in PLAN.methods:
+def folder_of(study, run, data, folder):
+    return RunFolder(folder / study.setting.spec(run, data).key)
+
+
+def by_key(study):
+    return {run.key: run for run in study.wanted() if run is not None}
+
+
+def test_every_run_of_the_design_is_in_the_records_and_no_other(done):
+    study, _ = done
+    assert set(Records(study.records.file).runs) == set(by_key(study)) and study.cost() == (0, 0.0)
+    for algorithm in ("erm", "boda"):
         for stage in (1, 2):
-            best = max(PLAN.drawn[entry], key=lambda h: done.records.validation(stage)[PLAN.runs(entry, h)[0].key])
-            finals = [spec.key for specs in PLAN.finals(entry, best) for spec in specs]
-            assert [key for keys in chosen(PLAN, entry, stage, done.records).finals() for key in keys] == finals
-            assert all("bound" in done.records.runs[key] for key in finals)
-            expected |= set(finals)
-    assert set(Records(done.records.file).runs) == expected
+            best = max(RATES[:2], key=lambda lr: study.records.validation(Run(Cell(algorithm), lr).key, stage))
+            finals = [Run(Cell(algorithm), best, seed) for seed in range(2)]
+            assert study.finals(Cell(algorithm), stage) == finals
+            assert all("bound" in study.records.runs[run.key] for run in finals)
+    for cell in (*design.NO_WARMUP, Cell("boda", changed=(("nu", 0.0),))):
+        run = Run(cell, study.chosen(Cell("boda"), 1))
+        hparams = study.records.runs[run.key]["spec"]["hparams"]
+        assert {name: hparams[name] for name, _ in cell.changed} == dict(cell.changed)
+
+
+def test_learning_rates_come_first_then_the_seeds_of_all_methods(done):
+    study, _ = done
+    empty = Study(TINY, Records(study.records.file.with_name("none.jsonl")))
+    known = [(run.cell.algorithm, run.lr) for run in empty.missing() if not run.short][:4]
+    assert known == [(name, rate) for rate in RATES[:2] for name in ("erm", "boda")]
+    order = list(by_key(study).values())
+    seeds = [run.seed for run in order if run.cell in (Cell("erm"), Cell("boda")) and not run.short]
+    assert seeds == sorted(seeds)
+    assert all(run.cell.where == DIVERGENT for run in order[: len(seeds)])
 
 
 def test_a_record_is_the_run_without_its_machine(done, data):
-    for key, record in done.records.runs.items():
-        spec = spec_of(record)
-        assert spec.key == key and spec.dataset == "vectors.npz"
-        assert str(data.parent) not in json.dumps(record)
-        result = RunFolder(done.store.path / "runs" / replace(spec, dataset=str(data)).key).result()
-        assert record["stages"][1]["hits"] == result.test.hits
-        assert record["stages"][1]["validation"] == result.validation.pair_average
-        assert record["stages"][1]["step"] == result.selected_step
+    study, folder = done
+    for key, run in by_key(study).items():
+        record, result = study.records.runs[key], folder_of(study, run, data, folder).finished_result()
+        assert str(data.parent) not in json.dumps(record) and record["spec"]["dataset"] == "vectors.npz"
+        last = record["stages"][-1]
+        assert len(record["stages"]) == (1 if run.short else 2)
+        assert last["hits"] == result.test.hits and last["step"] == result.selected_step
+        assert last["validation"] == pytest.approx(result.validation.pair_average, abs=1e-5)
 
 
 def test_the_first_stage_has_the_accuracies_of_a_run_without_a_second(done, data, tmp_path):
-    for entry in PLAN.methods:
-        (spec,) = PLAN.runs(entry, PLAN.drawn[entry][1])
-        result = fit(replace(spec, dataset=str(data), second_stage=None), tmp_path / entry).result
-        stage = done.records.runs[spec.key]["stages"][0]
-        assert stage["hits"] == result.test.hits and stage["step"] == result.selected_step
+    study, _ = done
+    run = Run(Cell("boda"), RATES[1])
+    spec = replace(study.setting.spec(run, data), second_stage=None)
+    result = fit(spec, tmp_path / "run").result
+    stage = study.records.runs[run.key]["stages"][0]
+    assert stage["hits"] == result.test.hits and stage["step"] == result.selected_step
 
 
-def test_the_bound_holds_and_is_that_of_all_training_samples(done):
-    looked = [record for record in done.records.runs.values() if "bound" in record]
+def test_a_seed_redraws_the_samples_that_the_tails_keep(data):
+    specs = [TINY.spec(Run(Cell("erm"), 0.001, seed), data) for seed in (0, 1)]
+    assert [spec.data_seed for spec in specs] == [spec.seed for spec in specs] == [0, 1]
+
+
+def test_the_bound_holds_and_few_shot_pairs_are_measured(done):
+    study, _ = done
+    looked = [record for record in study.records.runs.values() if "bound" in record]
     assert len(looked) >= 4
     for record in looked:
         for _, empirical, theoretical in record["bound"]:
             assert theoretical <= empirical + 1e-6
-        assert set(record["discrepancy"]) == {"few", "medium"}  # counts from 2 to 30
+        assert record["discrepancy"]["few"]["mean"] > 0
 
 
 def test_what_is_in_the_records_is_not_run_again(done, data, tmp_path):
-    file = tmp_path / "records.jsonl"
-    lines = done.records.file.read_text().splitlines()
-    file.write_text("\n".join(lines[1:]) + "\n")
-    again = bench(data, tmp_path / "runs", Records(file))
-    search(again, PLAN, look=True)
+    study, _ = done
+    lines = study.records.file.read_text().splitlines()
+    (tmp_path / "records.jsonl").write_text("\n".join(lines[1:]) + "\n")
     gone = json.loads(lines[0])
-    assert [run.name for run in (tmp_path / "runs" / "runs").iterdir()] == [
-        replace(spec_of(gone), dataset=str(data)).key
-    ]
-    results = [{**record, "seconds": 0} for record in (gone, again.records.runs[gone["key"]])]
-    assert results[0] == results[1]
+    again = completed(data, tmp_path)
+    names = [path.name for path in tmp_path.iterdir() if path.is_dir()]
+    assert names == [again.setting.spec(by_key(again)[gone["run"]], data).key]
+    kept = Records(again.records.file).runs[gone["run"]]
+    assert {**kept, "seconds": 0} == {**gone, "seconds": 0}
 
 
 def test_a_run_that_fails_is_recorded_and_not_chosen(data, tmp_path):
-    made = bench(data, tmp_path / "runs", Records(tmp_path / "records.jsonl"))
-    wrong = {"lr": 1e30, "weight_decay": 0.0}
-    plan = replace(PLAN, methods=("erm:retrain",), drawn={"erm:retrain": (wrong, {**wrong, "lr": 1e-3})})
-    search(made, plan)
-    choice = chosen(plan, "erm:retrain", 1, made.records)
-    assert choice.trial == 1 and list(choice.failed) == [0]
-    assert "failed" in made.records.runs[plan.runs("erm:retrain", wrong)[0].key]
+    study = completed(data, tmp_path, replace(TINY, rates=(1e30, 1e-3), seeds=1), only=["erm"])
+    assert study.chosen(Cell("erm"), 1) == study.chosen(Cell("erm"), 2) == 1e-3
+    assert "failed" in study.records.runs[Run(Cell("erm"), 1e30).key]
+    assert all(run.cell.algorithm != "erm" for run in study.missing())
 
 
-def test_quick_does_all_of_it_and_shows_it(data, tmp_path, monkeypatch, capsys):
-    network = replace(SHARED, dataset=digits.DATA, steps=4)
-    tiny = replace(digits.QUICK["cnn"], network=network, seeds=1, models=2, model_steps=4)
-    monkeypatch.setitem(digits.QUICK, "cnn", tiny)
-    digits.main(["--quick", "--data", str(data), "--runs", str(tmp_path), "--launcher", "inline"])
-    shown = capsys.readouterr().out
-    for start in ("forward–backward | ", "uniform–uniform | ", "DANN | ", "BoDA | "):
-        assert shown.count(f"\n| {start}") == 1
-    records = Records(tmp_path / "records" / "digits-cnn.jsonl")
-    for configuration in tiny.configurations:
-        assert {spec.key for spec in tiny.varied(configuration)} <= set(records.runs)
-    for name, values in tiny.ablations.items():
-        found = tiny.ablated(name, records)
-        assert list(found) == list(values)
-        assert all(records.runs[spec.key]["hparams"][name] == v for v, specs in found.items() for spec in specs)
-    assert {spec_of(record).algorithm for record in records.runs.values()} == {"erm", "boda", "da", "dann", "coral"}
-    assert np.all([len(r["stages"]) == 2 for r in records.runs.values() if r.get("second_stage")])
+@pytest.mark.slow
+def test_the_command_runs_in_a_worker_and_writes_a_page(tmp_path, monkeypatch, capsys):
+    y, domain, split = (
+        part.ravel() for part in np.meshgrid(range(3), range(2), ["train"] * 60 + ["val"] * 20 + ["test"] * 20)
+    )
+    x = np.random.default_rng(0).integers(0, 256, (len(y), 16, 16, 3), dtype=np.uint8)
+    np.savez(tmp_path / "digits-mlt.npz", x=x, y=y, domain=domain, split=split)
+    monkeypatch.setitem(__main__.QUICK, "cnn", replace(__main__.QUICK["cnn"], seeds=1, models=0))
+    words = f"--quick --resume --setting cnn --only erm --data {tmp_path} --runs {tmp_path}/runs"
+    __main__.main(words.split())
+    records = Records(tmp_path / "runs" / "quick" / "cnn.jsonl")
+    assert records.runs and all(" erm " in key for key in records.runs)
+    assert records.runs[Run(Cell("erm"), RATES[0]).key]["spec"]["dataset"] == "digits-mlt-16-tenth.npz"
+    page = (tmp_path / "runs" / "quick" / "results" / "claims.md").read_text(encoding="utf-8")
+    assert "missing: " in page and str(tmp_path) not in page
+    assert "cnn: " in capsys.readouterr().out
 
 
-def test_halved_images_are_means_of_two_by_two_pixels(tmp_path):
-    x = np.random.default_rng(0).integers(0, 256, (3, 4, 6, 3), dtype=np.uint8)
-    np.savez(tmp_path / "whole.npz", x=x, y=np.arange(3))
-    with np.load(digits.halved(tmp_path / "whole.npz", tmp_path / "half.npz")) as made:
-        assert made["y"].tolist() == [0, 1, 2] and made["x"].shape == (3, 2, 3, 3) and made["x"].dtype == np.uint8
+def test_prepared_images_are_means_of_two_by_two_pixels_of_every_third_sample(tmp_path):
+    x = np.random.default_rng(0).integers(0, 256, (9, 4, 6, 3), dtype=np.uint8)
+    np.savez(tmp_path / "digits-mlt.npz", x=x, y=np.arange(9), classes=np.arange(2))
+    with np.load(prepared(replace(TINY, every=3, halve=True), tmp_path, tmp_path / "out")) as made:
+        assert made["y"].tolist() == [0, 3, 6] and len(made["classes"]) == 2
+        assert made["x"].shape == (3, 2, 3, 3) and made["x"].dtype == np.uint8
         for i, row, column, channel in np.ndindex(made["x"].shape):
-            square = x[i, 2 * row : 2 * row + 2, 2 * column : 2 * column + 2, channel]
+            square = x[3 * i, 2 * row : 2 * row + 2, 2 * column : 2 * column + 2, channel]
             assert abs(int(made["x"][i, row, column, channel]) - square.astype(float).mean()) <= 0.5
+    assert prepared(replace(TINY, halve=False), tmp_path, tmp_path / "out") == tmp_path / "vectors.npz"
