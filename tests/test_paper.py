@@ -2,13 +2,11 @@
 
 import os
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from crosstail import algorithms, discovery
-from crosstail.algorithms._hparams import Choice, LogUniform, OneMinus, Rounded
+from crosstail import discovery
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/paper.md"
@@ -126,50 +124,3 @@ def test_every_method_of_the_paper_is_there(latex):
     described = latex.partition("all-algo-details}\n")[2].partition(r"\subsection")[0]
     assert sorted(re.findall(r"\(\\textbf\{(\w+)\}\)", described)) == sorted(METHODS)
     assert set(METHODS.values()) <= set(discovery.names("crosstail.algorithms"))
-
-
-# Table 12: default and search range. A rate of the generator is that of the whole model in our optimizers.
-SCRATCH_RATE = (1e-3, LogUniform(10**-4.5, 10**-2.5))
-SPACE = {
-    ("erm", "lr"): (1e-3, LogUniform(10**-4.5, 10**-3.5)),
-    ("erm", "weight_decay"): (0.0, LogUniform(1e-6, 1e-2)),
-    ("dann", "lr"): SCRATCH_RATE,
-    ("dann", "discriminator_lr"): SCRATCH_RATE,
-    ("irm", "penalty"): (100.0, LogUniform(1e-1, 1e5)),
-    ("irm", "anneal"): (500, Rounded(1, 1e4)),
-    ("group_dro", "eta"): (0.01, LogUniform(1e-3, 1e-1)),
-    ("mixup", "alpha"): (0.2, LogUniform(1, 1e4)),
-    ("mldg", "beta"): (1.0, LogUniform(1e-1, 1e1)),
-    ("coral", "gamma"): (1.0, LogUniform(1e-1, 1e1)),
-    ("mmd", "gamma"): (1.0, LogUniform(1e-1, 1e1)),
-    ("dann", "adversary"): (1.0, LogUniform(1e-2, 1e2)),
-    ("dann", "discriminator_decay"): (0.0, LogUniform(1e-6, 1e-2)),
-    ("dann", "discriminator_steps"): (1, Rounded(1, 8)),
-    ("dann", "gradient_penalty"): (0.0, LogUniform(1e-2, 1e1)),
-    ("dann", "beta1"): (0.5, Choice(0.0, 0.5)),
-    ("mtl", "ema"): (0.99, Choice(0.5, 0.9, 0.99, 1.0)),
-    ("sagnet", "adversary"): (0.1, LogUniform(1e-2, 1e1)),
-    ("fish", "meta_lr"): (0.5, Choice(0.05, 0.1, 0.5)),
-    ("focal", "gamma"): (1.0, LogUniform(0.5, 5)),
-    ("cb_loss", "beta"): (0.9999, OneMinus(LogUniform(1e-5, 1e-2))),
-    ("ldam", "max_m"): (0.5, LogUniform(10**-1, 10**-0.1)),
-    ("ldam", "scale"): (30.0, Choice(10.0, 30.0)),
-    ("boda", "nu"): (1.0, LogUniform(10**-0.5, 1.0)),
-    ("boda", "weight"): (0.1, LogUniform(10**-2, 10**-0.5)),
-}
-RESNET = {
-    "lr": (5e-5, LogUniform(10**-5, 10**-3.5)),
-    "discriminator_lr": (5e-5, LogUniform(10**-5, 10**-3.5)),
-    "dropout": (0.0, Choice(0.0, 0.1, 0.5)),
-}
-DIFFERENT = {("erm", "lr"), ("mixup", "alpha")}  # docs/algorithms.md: the printed ranges exclude their own defaults
-
-
-def test_the_search_space_is_the_papers():
-    declared = {(name, f.name): f for name, _ in SPACE for f in fields(algorithms.find(name).Hparams)}
-    ours = {key: (declared[key].default, str(declared[key].metadata["search"])) for key in SPACE}
-    printed = {key: (default, str(search)) for key, (default, search) in SPACE.items()}
-    assert {key for key in SPACE if ours[key] != printed[key]} <= DIFFERENT
-    for name, (default, search) in RESNET.items():
-        found, its_search = declared["dann", name].metadata["finetune"]
-        assert (found, str(its_search)) == (default, str(search)), name
