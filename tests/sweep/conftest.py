@@ -122,6 +122,7 @@ def in_terminal():
     for process in started:
         if process.poll() is None:  # the test has failed
             os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
 
 
 OWN = '''
