@@ -83,7 +83,9 @@ def wider(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(crosstail, "cli", cli)  # importing sets it, and it must be as before afterwards
     monkeypatch.setattr(sys.modules[__name__], "cli", importlib.import_module("crosstail.cli"))
-    return WiderSpec
+    yield WiderSpec
+    for name in [name for name in sys.modules if name.startswith("crosstail.cli")]:
+        del sys.modules[name]  # also verbs that had not been imported before
 
 
 def test_a_new_field_is_one_line(wider, tmp_path, monkeypatch, capsys):
