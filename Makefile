@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-# The tests of a file run in one process, because they share fixtures.
-PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+# The tests of a file run in one process, because they share fixtures; tests/conftest.py orders the files.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help setup demo test check docs bench clean
 

@@ -50,10 +50,10 @@ def add_file(name, text, monkeypatch):
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shared = {"__name__": "__docs__"}
-    for line, block in blocks(page, "python"):
+    for line, block in blocks(page, "toml") + blocks(page, "python"):
         if block["file"]:
             add_file(block["file"], block["text"], monkeypatch)
-        elif not block["why"]:
+        elif block["kind"] == "python" and not block["why"]:
             exec(compile("\n" * line + block["text"], str(page), "exec"), shared)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
 NAMES = ["loop_pytorch", "loop_lightning", "loop_transformers"]
 MARK = re.compile(r"^( *).*  # boda(?:, before: (.*))?$")  # an added line, or a changed one and what it was
 
@@ -28,7 +29,7 @@ def plain(text: str) -> tuple[str, int]:
 
 def pair_average(script: Path, folder: Path) -> float:
     """What the script says at its end, when it runs in this folder."""
-    paths = os.pathsep.join([str(EXAMPLES), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(EXAMPLES), str(ROOT / "src")])  # with torchmetrics, see tests/conftest.py
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": paths}
     )

@@ -8,7 +8,7 @@ import pytest
 
 from crosstail import algorithms, discovery
 from crosstail.algorithms import draw, parse
-from crosstail.algorithms._hparams import Choice, LogUniform, OneMinus, Rounded, Uniform, hp
+from crosstail.algorithms._hparams import Choice, LogInteger, LogUniform, OneMinus, Uniform, hp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,14 +128,73 @@ def test_an_unknown_name_lists_those_there_are():
     assert str(caught.value) == ("unknown hyperparameter 'rat': there are rate, share, kind, fixed, switch, almost")
 
 
-def test_rounded_draws_are_whole_numbers_around_those_of_log_uniform():
+def test_integers_are_the_draws_of_log_uniform_rounded_down():
     for seed in range(50):
-        found, exact = (kind(1, 8).draw(np.random.default_rng(seed)) for kind in (Rounded, LogUniform))
-        assert type(found) is int and abs(found - exact) <= 0.5
-    assert {Rounded(1, 8).draw(np.random.default_rng(seed)) for seed in range(200)} == set(range(1, 9))
+        found, exact = (kind(1, 8).draw(np.random.default_rng(seed)) for kind in (LogInteger, LogUniform))
+        assert type(found) is int and found == math.floor(exact)
+
+
+# The paper's table of hyperparameters: the default, and the exponents of 10 between which it is drawn, or the choices.
+TABLE = {
+    "irm": {"penalty": (100, -1, 5), "anneal": (500, 0, 4)},
+    "group_dro": {"eta": (0.01, -3, -1)},
+    "mldg": {"beta": (1, -1, 1)},
+    "coral": {"gamma": (1, -1, 1)},
+    "mmd": {"gamma": (1, -1, 1)},
+    "dann": {
+        "adversary": (1, -2, 2),
+        "discriminator_decay": (0, -6, -2),
+        "discriminator_steps": (1, 0, math.log10(8)),
+        "gradient_penalty": (0, -2, 1),
+        "beta1": (0.5, [0, 0.5]),
+    },
+    "mtl": {"ema": (0.99, [0.5, 0.9, 0.99, 1])},
+    "sagnet": {"adversary": (0.1, -2, 1)},
+    "fish": {"meta_lr": (0.5, [0.05, 0.1, 0.5])},
+    "focal": {"gamma": (1, math.log10(0.5), math.log10(5))},
+    "ldam": {"max_m": (0.5, -1, -0.1), "scale": (30, [10, 30])},
+    "boda": {"nu": (1, -0.5, 0), "weight": (0.1, -2, -0.5)},
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_defaults_and_search_ranges_are_those_of_the_paper(name):
+    hparams = algorithms.find(name).Hparams
+    for parameter, (default, *wanted) in TABLE[name].items():
+        assert getattr(hparams(), parameter) == default
+        search = algorithms.ranges(hparams)[parameter]
+        found = (
+            [list(search.values)] if isinstance(search, Choice) else [math.log10(search.low), math.log10(search.high)]
+        )
+        assert found == (wanted if isinstance(search, Choice) else pytest.approx(wanted))
+
+
+def test_cb_loss_searches_one_minus_beta_as_in_the_paper():
+    search = algorithms.ranges(algorithms.find("cb_loss").Hparams)["beta"]
+    assert isinstance(search, OneMinus) and isinstance(search.distribution, LogUniform)
+    assert (search.distribution.low, search.distribution.high) == (1e-5, 1e-2)
+
+
+@pytest.mark.parametrize(("finetune", "rate", "exponents"), [(False, 1e-3, (-4.5, -2.5)), (True, 5e-5, (-5, -3.5))])
+@pytest.mark.parametrize("name", ["erm", "cdann"])
+def test_learning_rate_and_weight_decay_depend_on_finetuning(name, finetune, rate, exponents):
+    """Digits, trained from random initialisation, have no weight decay in the paper; its ResNets have 10^U(−6, −2)."""
+    hparams = algorithms.find(name).Hparams
+    found, default = algorithms.ranges(hparams, finetune), parse(hparams, draw(hparams, 0, finetune=finetune))
+    for parameter in {"lr", "discriminator_lr"} & found.keys():
+        assert getattr(default, parameter) == rate
+        assert [math.log10(found[parameter].low), math.log10(found[parameter].high)] == pytest.approx(exponents)
+    assert default.weight_decay == 0 and ("weight_decay" in found) == finetune
+    if finetune:
+        assert (found["weight_decay"].low, found["weight_decay"].high) == (1e-6, 1e-2)
 
 
 def test_distributions_say_what_they_are():
-    found = [str(d) for d in (Uniform(0, 0.4), LogUniform(10**-4.5, 10**-2.5), Rounded(1, 8), Choice(1, "two"))]
-    expected = ["uniform 0 to 0.4", "log-uniform 3.2e-05 to 0.0032", "log-uniform 1 to 8, rounded", "one of 1, two"]
+    found = [str(d) for d in (Uniform(0, 0.4), LogUniform(10**-4.5, 10**-2.5), LogInteger(1, 8), Choice(1, "two"))]
+    expected = [
+        "uniform 0 to 0.4",
+        "log-uniform 3.2e-05 to 0.0032",
+        "log-uniform 1 to 8, rounded down",
+        "one of 1, two",
+    ]
     assert found == expected

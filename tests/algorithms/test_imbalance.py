@@ -1,6 +1,5 @@
-"""The methods for imbalanced classes: values and gradients against loops, with counts per domain and absent pairs."""
+"""The methods for imbalanced classes: counts per domain, absent pairs; test_parity.py has their update rules."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -32,14 +31,6 @@ NAMES = [
 ]
 
 
-@pytest.fixture
-def double():
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
-
-
 def build(name, counts=SMALL, **hparams):
     torch.manual_seed(0)
     return algorithms.build(name, backbones.build("mlp", (4,), 5), Task(torch.tensor(counts)), hparams).train()
@@ -51,113 +42,6 @@ def make_batch(counts=SMALL):
     pairs = [(d, c) for d, row in enumerate(counts) for c, n in enumerate(row) if n for _ in range(2)]
     domain, y = (torch.tensor(values) for values in zip(*pairs, strict=True))
     return DomainBatch(torch.randn(len(pairs), 4), y, domain)
-
-
-def cross_entropy(scores, c):
-    return -(scores[c].exp() / sum(s.exp() for s in scores)).log()
-
-
-def effective(n, beta):
-    return (1 - beta**n) / (1 - beta)
-
-
-def focal(scores, c, row, table, h):
-    p = scores[c].exp() / sum(s.exp() for s in scores)
-    return -((1 - p) ** h["gamma"]) * p.log()
-
-
-def cb_loss(scores, c, row, table, h):
-    weights = [1 / effective(n, h["beta"]) for n in row if n]
-    return 1 / effective(row[c], h["beta"]) / sum(weights) * len(weights) * cross_entropy(scores, c)
-
-
-def reweight(scores, c, row, table, h):
-    return sum(row) / (sum(n > 0 for n in row) * row[c]) * cross_entropy(scores, c)
-
-
-def sqrt_reweight(scores, c, row, table, h):
-    of_samples = [1 / math.sqrt(n) for n in row for _ in range(n)]
-    return 1 / math.sqrt(row[c]) / (sum(of_samples) / len(of_samples)) * cross_entropy(scores, c)
-
-
-def bsoftmax(scores, c, row, table, h):
-    return -(row[c] * scores[c].exp() / sum(n * s.exp() for n, s in zip(row, scores, strict=True))).log()
-
-
-def logit_adjustment(scores, c, row, table, h):
-    if h["prior"] == "global":
-        row = [sum(column) for column in zip(*table, strict=True)]
-    prior = [n / sum(row) for n in row]
-    adjusted = [p ** h["tau"] * s.exp() for p, s in zip(prior, scores, strict=True)]
-    return -(adjusted[c] / sum(adjusted)).log()
-
-
-def ldam(scores, c, row, table, h):
-    largest = max(n**-0.25 for r in table for n in r if n)
-    margin = h["max_m"] * row[c] ** -0.25 / largest
-    return cross_entropy([s - h["scale"] * margin * (k == c) for k, s in enumerate(scores)], c)
-
-
-def deferred_ldam(scores, c, row, table, h):
-    of_samples = [1 / effective(n, 0.9999) for n in row for _ in range(n)]
-    weight = 1 / effective(row[c], 0.9999) / (sum(of_samples) / len(of_samples))
-    return weight * ldam(scores, c, row, table, h)
-
-
-def linear(head, z):
-    return [w @ z + b for w, b in zip(head.weight, head.bias, strict=True)]
-
-
-def cosines(head, z):
-    return [head.scale * (w @ z) / (w @ w).sqrt() / (z @ z).sqrt() for w in head.weight]
-
-
-def check(algorithm, oracle, scores_of, counts, **hparams):
-    """The only term, its gradient for the features and those for the classifier are those of a loop over samples."""
-    batch = make_batch(counts)
-    z = (2 * torch.randn(len(batch), 5)).requires_grad_()
-    wanted = [z, *algorithm.head.parameters()]
-    terms = algorithm.losses(z, batch)
-    assert list(terms) == ["cross_entropy"]
-    each = [
-        oracle(scores_of(algorithm.head, row), c, counts[d], counts, hparams)
-        for row, c, d in zip(z, batch.y.tolist(), batch.domain.tolist(), strict=True)
-    ]
-    expected = sum(each) / len(batch)
-    torch.testing.assert_close(terms["cross_entropy"], expected, rtol=1e-12, atol=0)
-    found = torch.autograd.grad(terms["cross_entropy"], wanted)
-    for a, b in zip(found, torch.autograd.grad(expected, wanted), strict=True):
-        assert b.abs().max() > 1e-6
-        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-14)
-
-
-@TABLES
-@pytest.mark.parametrize(
-    ("oracle", "hparams"),
-    [
-        (focal, {"gamma": 0.5}),
-        (focal, {"gamma": 2.0}),
-        (cb_loss, {"beta": 0.9999}),
-        (cb_loss, {"beta": 0.9}),
-        (reweight, {}),
-        (sqrt_reweight, {}),
-        (bsoftmax, {}),
-        (logit_adjustment, {"tau": 0.6, "prior": "domain"}),
-        (logit_adjustment, {"tau": 1.7, "prior": "global"}),
-    ],
-    ids=lambda value: value.__name__ if callable(value) else str(value),
-)
-def test_value_and_gradients_are_those_of_a_loop(double, counts, oracle, hparams):
-    check(build(oracle.__name__, counts, **hparams), oracle, linear, counts, **hparams)
-
-
-@TABLES
-@pytest.mark.parametrize(("step", "oracle"), [(0, ldam), (79, ldam), (80, deferred_ldam), (99, deferred_ldam)])
-def test_ldam_is_that_of_a_loop_and_weighs_late(double, counts, step, oracle):
-    hparams = {"max_m": 0.3, "scale": 10.0}
-    algorithm = build("ldam", counts, **hparams)
-    algorithm.step, algorithm.steps = step, 100
-    check(algorithm, oracle, cosines, counts, **hparams)
 
 
 def test_ldam_predicts_by_cosines():

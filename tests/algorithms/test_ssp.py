@@ -1,7 +1,5 @@
 """SSP: the pretext tasks for images and vectors, when pretraining ends, and resuming during it."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -79,21 +77,6 @@ def test_about_60_percent_of_the_values_are_those_of_other_vectors():
     assert others.float().mean().item() == pytest.approx(0.6 * 49 / 50, abs=0.03)
     rows = (found // 40)[others]
     assert len(rows.unique()) == 50 and rows.mean().item() == pytest.approx(24.5, abs=2)
-
-
-def test_a_vector_is_to_find_its_copy():
-    """−log of exp(cosine with its own copy) / Σ exp(cosine with each copy), by loops."""
-    algorithm, batch = build("ssp", "vectors").double(), make_batch("vectors")
-    x = batch.x.double()
-    seen = seen_by_the_backbone(algorithm)
-    term = algorithm.find_copies(x)
-    assert torch.equal(seen[0][:8], x) and not torch.equal(seen[0][8:], x)
-    z = algorithm.copy_head(algorithm.backbone(seen[0])).detach()
-    expected = 0.0
-    for i in range(8):
-        cosines = [float(z[i] @ z[8 + k] / z[i].norm() / z[8 + k].norm()) for k in range(8)]
-        expected -= math.log(math.exp(cosines[i]) / sum(map(math.exp, cosines))) / 8
-    assert term.item() == pytest.approx(expected, rel=1e-12)
 
 
 @KINDS

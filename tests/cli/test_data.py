@@ -32,7 +32,7 @@ def small(monkeypatch):
     """PACS with two images of each pair and an archive without an address."""
     counts = ((2,) * 7,) * 4
     changed = {"counts": counts, "domain_counts": (), "archives": (Archive(file="PACS.zip", mirrors=()),)}
-    fields = {name: getattr(pacs.SHEET, name) for name in DataSheet.__dataclass_fields__} | changed
+    fields = {name: getattr(pacs.SHEET, name) for name in DataSheet.__struct_fields__} | changed
     monkeypatch.setattr(pacs, "SHEET", DataSheet(**fields))
 
 
@@ -68,6 +68,7 @@ def test_sheet(run, name):
         assert archive.checksum is None or archive.checksum[1] in out
     for word in ("licence", "citation", "domains", "classes", "training", "shots"):
         assert f"\n{word}" in out
+    assert " ".join(sheet.about.split()) in " ".join(out.split())
     code, out, _ = run(name, "--json")
     assert json.loads(out)["classes"] == list(sheet.classes)
 

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from crosstail.cli import demo
-from crosstail.report.compare.demo_page import verdict
+from crosstail.report.compare.demo_page import metrics_table, verdict
+from crosstail.report.compare.tables import METRICS
 
 
 @pytest.mark.slow
@@ -53,3 +54,11 @@ def test_the_verdict_is_that_of_the_table(crt: float, std: float, words: str) ->
     rows = [("metric", "pair average", method, mean, std) for method, mean in means.items()]
     sentence = verdict(pd.DataFrame(rows, columns=["kind", "metric", "method", "mean", "std"]))
     assert "60.0 %, +4.5 points against erm." in sentence and sentence.endswith(words)
+
+
+@pytest.mark.parametrize(("seeds", "words"), [(1, "One seed;"), (3, "over 3 seeds;")])
+def test_the_table_says_over_how_many_seeds_in_one_line(seeds: int, words: str) -> None:
+    rows = [("metric", metric, method, 50.0, 1.0, seeds) for metric in METRICS for method in demo.METHODS]
+    summary = pd.DataFrame(rows, columns=["kind", "metric", "method", "mean", "std", "n"])
+    note = metrics_table(summary, demo.METHODS).note
+    assert words in note and "erm" in note and len(note) <= 80

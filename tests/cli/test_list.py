@@ -34,7 +34,7 @@ def test_the_table_lists_the_same_within_80_columns(crosstail, kind):
 
 def test_details_that_a_program_may_read(crosstail):
     rows = {row["name"]: row for row in json.loads(crosstail("list algorithms --json").out)}
-    assert [h["name"] for h in rows["erm"]["hyperparameters"]] == ["lr", "weight_decay"]
+    assert [h["name"] for h in rows["erm"]["hyperparameters"]] == ["lr", "weight_decay", "dropout"]
     nu = next(h for h in rows["boda"]["hyperparameters"] if h["name"] == "nu")
     assert nu["default"] == 1.0 and nu["search"] == "log-uniform 0.32 to 1" and "calibrate" in nu["meaning"]
     assert (rows["boda"]["family"], rows["boda"]["year"], rows["boda"]["passes"]) == ("ours", 2022, 1.0)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -45,6 +46,20 @@ def test_a_baseline_that_was_not_run_is_said(crosstail, runs):
     done = crosstail("report runs --out out --page-only --baseline irm")
     assert done.code == 0 and "baseline 'irm'" in done.out
     assert not Path("out/charts").exists()
+
+
+def test_a_resnet18_with_random_weights_has_a_bound(crosstail):
+    """As docs/paper.md measures it, with fewer and smaller images."""
+    domain, y, split = (index.ravel() for index in np.indices((2, 2, 9)))
+    x = np.random.default_rng(0).integers(0, 255, (36, 8, 8, 3), dtype=np.uint8)
+    np.savez("images.npz", x=x, y=y, domain=domain, split=np.array(["train", "val", "test"])[split % 3])
+    network = "--backbone timm:resnet18 --weights random --resolution 32"
+    done = crosstail(f"fit images.npz {network} --steps 2 --batch-size 3 --evaluations 1 --out run")
+    assert done.code == 0, done.err
+    assert crosstail("report run --graphs run --out out --page-only").code == 0
+    bounds = pd.read_csv("out/tables/bound.csv")
+    assert list(bounds["ν"]) == [0.0, 1.0]
+    assert (bounds["empirical"] > bounds["theoretical"]).all() and (bounds["theoretical"] > 0).all()
 
 
 @pytest.mark.parametrize(("words", "message"), [("nowhere", "there is no such folder"), (".", "no finished run")])

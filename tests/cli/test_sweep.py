@@ -76,6 +76,32 @@ def test_json_has_the_accuracies(crosstail, swept):
         assert row["accuracy"]["average"][0] == pytest.approx(sum(test["average"] for test in runs) / 2)
 
 
+def test_dg_searches_with_every_seed_and_selects_for_every_unseen_domain(crosstail, vectors):
+    done = crosstail(f"sweep v.npz --algorithm erm --protocol dg --out s {SHORT}")
+    assert done.code == 0 and len(done.err.splitlines()) == 8  # 2 trials, 2 seeds, 2 unseen domains
+    lines = done.out.splitlines()
+    (header,) = [line.split() for line in lines if line.startswith("method")]
+    assert header == ["method", "val", "accuracy", "class", "mean", "0", "1", "seeds"]
+    (row,) = json.loads(crosstail(f"sweep v.npz --algorithm erm --protocol dg --out s {SHORT} --json").out)
+    names = [f"erm, unseen {unseen}, seed {seed}" for unseen in "01" for seed in "01"]
+    best = json.loads(Path("s/selected.json").read_text())
+    assert row["hparams"] == best and list(best) == names
+    by_domain = [row["unseen"][unseen][0] for unseen in "01"]
+    assert row["accuracy"]["accuracy"][0] == pytest.approx(sum(by_domain) / 2)
+    chosen = json.loads(crosstail("select s --json").out)
+    assert [(one["unseen"], one["seed"]) for one in chosen] == [("0", 0), ("0", 1), ("1", 0), ("1", 1)]
+    words = "fit v.npz --algorithm erm --protocol dg --width 8 --steps 6 --batch-size 4 --evaluations 2 --json"
+    for name, one in zip(names, chosen, strict=True):
+        fold = f"--unseen {one['unseen']} --seed {one['seed']} --out {one['unseen']}{one['seed']}"
+        result = json.loads(crosstail(f"{words} --hparams s/selected.json {fold}").out)
+        assert result["spec"]["hparams"] == best[name] and result["validation"]["average"] == one["validation"]
+        key = msgspec.convert(result["spec"], RunSpec).key
+        assert Store(Path("s")).results()[key].test["average"] == result["test"]["average"]  # that of the sweep
+    wrong = crosstail(f"{words} --hparams s/selected.json --unseen 1 --seed 2 --out wrong")
+    told = " ".join(wrong.err.split())
+    assert wrong.code == 2 and "erm, unseen 1, seed 2" in told and "erm, unseen 1, seed 1" in told
+
+
 def test_a_toml_file_has_the_same_words_and_options_come_first(crosstail, swept):
     Path("plan.toml").write_text(
         'dataset = "v.npz"\nalgorithm = ["erm", "boda:retrain"]\nwidth = 8\nsteps = 6\nbatch-size = 4\nseeds = 2\n'

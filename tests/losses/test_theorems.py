@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from crosstail.losses import PairStatistics, boda_loss
-from crosstail.transfer import TransferabilityGraph, boda_lower_bound
+from crosstail.transfer import TransferabilityGraph, TransferStatistics, boda_lower_bound
 
 
 @dataclass(frozen=True)
@@ -168,3 +168,62 @@ def test_theorem_bound_asks_for_every_pair() -> None:
         boda_lower_bound(data.graph().statistics, counts)
     with pytest.raises(ValueError, match="two domains and two classes, found 1 and 3"):
         boda_lower_bound(data.graph().statistics, data.counts[:1])
+
+
+def samples_of(counts: list[list[int]], seed: int) -> TrainingSet:
+    """Random features with these counts."""
+    table = torch.tensor(counts)
+    pair = torch.arange(table.numel()).repeat_interleave(table.flatten())
+    z = torch.randn(len(pair), 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return TrainingSet(z, pair % table.shape[1], pair // table.shape[1], table)
+
+
+@pytest.mark.parametrize("nu", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("counts", [[[4, 1, 2], [1, 5, 2]], [[2, 3], [1, 4], [3, 1]]], ids=["2 domains", "3 domains"])
+def test_every_step_of_the_proofs(counts: list[list[int]], nu: float) -> None:
+    """Appendices A.2 (ν = 0) and A.3, numbered equation by numbered equation, with loops."""
+    data = samples_of(counts, seed=1)
+    num_domains, num_classes, n = len(counts), len(counts[0]), len(data.z)
+    alphas, betas, gammas, losses, ts = [], [], [], [], []
+    for z, y, d in zip(data.z.tolist(), data.y.tolist(), data.domain.tolist(), strict=True):
+        near: dict[tuple[int, int], float] = {}  # the calibrated distance
+        for e in range(num_domains):
+            for c in range(num_classes):
+                rows = data.z[(data.domain == e) & (data.y == c)]
+                near[e, c] = (counts[e][c] / counts[d][y]) ** nu * math.dist(z, rows.mean(0).tolist()) / counts[d][y]
+        positives = [near[e, y] for e in range(num_domains) if e != d]
+        same_domain = [near[d, c] for c in range(num_classes) if c != y]
+        others = [near[e, c] for e in range(num_domains) for c in range(num_classes) if e != d and c != y]
+        mean_positive = sum(positives) / (num_domains - 1)
+        denominator = sum(math.exp(-near[pair]) for pair in near if pair != (d, y))
+        losses.append(math.log(denominator / math.exp(-mean_positive)))
+        ts.append(mean_positive - (sum(same_domain) + sum(others)) / (num_domains * (num_classes - 1)))
+        alphas.append(mean_positive)
+        betas.append(sum(same_domain) / (num_domains * (num_classes - 1)))
+        gammas.append(sum(others) / (num_domains * (num_classes - 1)))
+
+    def phi(x: float) -> float:
+        return math.log(num_domains - 1 + num_domains * (num_classes - 1) * math.exp(x))
+
+    assert sum(losses) == pytest.approx(data.loss(nu), rel=1e-9)
+    assert all(loss >= phi(t) for loss, t in zip(losses, ts, strict=True))
+    assert sum(losses) > sum(map(phi, ts)) > n * phi(sum(ts) / n)
+    terms = [sum(values) / n for values in (alphas, betas, gammas)]
+    assert sum(ts) / n == pytest.approx(terms[0] - terms[1] - terms[2], rel=1e-9)
+    alpha, beta, gamma = data.graph().calibrated_statistics(data.counts, nu)
+    factors = num_classes * num_domains / n, num_classes / n, num_classes * (num_domains - 1) / n
+    assert terms == pytest.approx([f * v for f, v in zip(factors, (alpha, beta, gamma), strict=True)], rel=1e-4)
+    lower = boda_lower_bound(data.graph().calibrated_statistics(data.counts, nu), data.counts)
+    assert n * phi(sum(ts) / n) == pytest.approx(lower, rel=1e-4)
+
+
+@given(
+    counts=st.lists(st.lists(st.integers(1, 50), min_size=3, max_size=3), min_size=2, max_size=4),
+    points=st.lists(st.tuples(*[st.floats(0, 1e4)] * 3), min_size=1, max_size=6),
+)
+def test_lemma_1_the_bound_is_convex_in_the_statistics(
+    counts: list[list[int]], points: list[tuple[float, float, float]]
+) -> None:
+    bounds = [boda_lower_bound(TransferStatistics(*point), torch.tensor(counts)) for point in points]
+    middle = TransferStatistics(*(sum(values) / len(points) for values in zip(*points, strict=True)))
+    assert sum(bounds) / len(bounds) >= boda_lower_bound(middle, torch.tensor(counts)) * (1 - 1e-9) - 1e-9

@@ -1,5 +1,8 @@
 """A small sweep on vectors, what it ends with when nothing disturbs it, and ways to run it."""
 
+import os
+import signal
+import subprocess
 from dataclasses import asdict, replace
 
 import msgspec
@@ -100,6 +103,25 @@ def fake_result():
         )
 
     return fake_result
+
+
+@pytest.fixture
+def in_terminal():
+    """Start a program as a terminal does; from tests in the background it would inherit that Ctrl-C is ignored."""
+    started = []
+
+    def start(command, **options):
+        before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+        try:
+            started.append(subprocess.Popen(command, text=True, start_new_session=True, **options))
+        finally:
+            signal.signal(signal.SIGINT, before)
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:  # the test has failed
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 OWN = '''

@@ -286,20 +286,18 @@ def command(plan, out):
     return [str(Path(sys.executable).parent / "crosstail"), *options.split()]
 
 
-def started(plan, store, finished):
+@pytest.fixture
+def started(small, store, in_terminal):
     """The program in a process of its own, when so many runs are finished."""
-    # Tests that run in the background inherit that Ctrl-C is ignored; a program in a terminal does not.
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        process = subprocess.Popen(
-            command(plan, store.path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-        )
-    finally:
-        signal.signal(signal.SIGINT, before)
-    while process.poll() is None and len(list((store.path / "runs").glob("*"))) < finished:
-        time.sleep(0.01)
-    assert process.poll() is None, process.stderr.read()
-    return process
+
+    def started(finished):
+        process = in_terminal(command(small, store.path), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while process.poll() is None and len(list((store.path / "runs").glob("*"))) < finished:
+            time.sleep(0.01)
+        assert process.poll() is None, process.stderr.read()
+        return process
+
+    return started
 
 
 def alive(session):
@@ -325,23 +323,23 @@ def gone(session):
 
 
 @pytest.mark.slow
-def test_a_driver_that_is_killed(small, store, run, undisturbed, outcome_of):
-    for finished in (1, 4):
-        process = started(small, store, finished)
+def test_a_driver_that_is_killed(small, store, started, run, undisturbed, outcome_of):
+    for finished in (1, 3):
+        process = started(finished)
         time.sleep(random.Random(finished).uniform(0, 0.3))
         process.kill()
         process.communicate()
         assert gone(process.pid), "its workers go on without it"
     before = set(Store(store.path).results())
-    assert 4 <= len(before) < 8
+    assert 3 <= len(before) < 8
     outcomes = run(small, store)  # another launcher goes on where it was
     assert {key for key, how in outcomes.items() if how == "kept"} == before
     assert outcome_of(store) == undisturbed
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(small, store, undisturbed, outcome_of):
-    process = started(small, store, 2)
+def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(small, store, started, undisturbed, outcome_of):
+    process = started(2)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1 and err.splitlines()[-1].startswith("stopped: "), err

@@ -59,9 +59,41 @@ def test_dg_leaves_out_each_domain_in_turn(shared, data):
     domains = load_source(shared).domains
     assert plan.unseen == domains and len(domains) == 2
     assert [spec.unseen for spec in plan.runs("erm", {})] == list(domains)
-    assert plan.runs_per_method == 6
     one = make(replace(shared, protocol="dg", unseen=domains[1]), ["erm"])
     assert one.unseen == (domains[1],)
+
+
+def test_dg_searches_for_every_unseen_domain_and_seed(shared):
+    """As DomainBed: each seed draws its trials anew, the same for all unseen domains; the first has the defaults."""
+    plan = make(replace(shared, protocol="dg", seed=7), ["erm", "boda"], trials=3, seeds=2)
+    assert plan.runs_per_method == 3 * 2 * 2  # trials, seeds, unseen domains
+    expected, found = set(), set()
+    for method in ("erm", "boda"):
+        for unseen in ("0", "1"):
+            for seed in (0, 1):
+                for hparams in planning.draw(method, range(3), shared, seed):
+                    own = {"protocol": "dg", "unseen": unseen, "seed": seed, "hparams": hparams}
+                    expected.add(replace(shared, algorithm=method, **own).key)
+    for part in plan.searches:
+        assert part.searches == (part,) and part.seeds == 1
+        for method in plan.methods:
+            for hparams in part.drawn[method]:
+                assert part.finals(method, hparams) == [part.runs(method, hparams)]
+                found |= {spec.key for spec in part.runs(method, hparams)}
+    assert found == expected and len(found) == 2 * 12
+    first, second = plan.drawn["erm"], plan.redrawn[0]["erm"]
+    assert first[0] == second[0] and not {h["lr"] for h in first[1:]} & {h["lr"] for h in second[1:]}
+    mdlt = make(shared, ["erm"], trials=3)
+    assert mdlt.searches == (mdlt,) and mdlt.redrawn == () and mdlt.drawn["erm"] == first
+
+
+def test_several_dg_plans_have_the_most_trials_of_each_seed(shared):
+    dg = replace(shared, protocol="dg")
+    first, second = make(dg, ["erm"], trials=2, seeds=3), make(dg, ["erm"], trials=4, seeds=1)
+    for plans in ([first, second], [second, first]):
+        plan = by_method(plans)["erm"]
+        assert (plan.trials, plan.seeds, plan.runs_per_method) == (4, 3, 24)
+        assert [len(part.drawn["erm"]) for part in plan.searches] == [4, 2, 2] * 2
 
 
 def test_the_same_plan_gives_the_same_runs_in_another_process(shared, tmp_path):
@@ -79,7 +111,7 @@ def test_the_same_plan_gives_the_same_runs_in_another_process(shared, tmp_path):
     assert done.stdout == f"{plan.key} {keys}\n" and len(set(keys)) == 6
 
 
-def test_finetuning_a_pretrained_network_has_the_papers_learning_rates():
+def test_finetuning_a_pretrained_network_has_the_papers_learning_rates_and_weight_decay():
     finetuned = RunSpec(dataset="digits", backbone="resnet50", freeze=False)
     usual = replace(finetuned, backbone="small_cnn")
     trials = planning.draw("cdann", range(200), finetuned)
@@ -90,7 +122,8 @@ def test_finetuning_a_pretrained_network_has_the_papers_learning_rates():
         assert -5 <= exponents.min() < -4.9 and -3.6 < exponents.max() <= -3.5
     for name in ("erm", "cdann"):  # the other hyperparameters are the same
         (one,), (other,) = planning.draw(name, [3], usual), planning.draw(name, [3], finetuned)
-        assert {k for k in one if one[k] != other[k]} <= {"lr", "discriminator_lr"}
+        assert {k for k in one if one[k] != other[k]} <= {"lr", "discriminator_lr", "weight_decay", "dropout"}
+        assert one["weight_decay"] == 0 < other["weight_decay"]
     for changes in ({"freeze": True}, {"weights": "random"}):
         assert planning.draw("erm", [0], replace(finetuned, **changes)) == planning.draw("erm", [0], usual)
 
@@ -110,7 +143,7 @@ def test_a_plan_survives_its_file(small, shared, tmp_path):
     for plan in (small, dg):
         write_json(tmp_path / "plan.json", plan)
         again = read_json(tmp_path / "plan.json", Plan)
-        assert again == plan and again.key == plan.key
+        assert again == plan and again.key == plan.key and again.searches == plan.searches
     assert small.key != dg.key
 
 

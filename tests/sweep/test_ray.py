@@ -61,7 +61,7 @@ def test_workers_that_are_killed_or_hang(small, shared, own, store, undisturbed,
 
     def kill_one():
         if in_time(lambda: records(store) > 0):
-            time.sleep(random.Random().uniform(0, 0.5))
+            time.sleep(random.Random().uniform(0, 0.05))  # all runs together take less than a second
             victim = random.Random().choice(workers())
             victim.kill()
             killed.append(victim.pid)
@@ -117,15 +117,18 @@ def test_a_node_that_is_killed(small, store, undisturbed, outcome_of, monkeypatc
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_what_it_started_and_another_launcher_goes_on(shared, store, run, outcome_of, tmp_path):
-    steps = 400  # long enough for the signal to arrive before the last run ends
-    plan = make(replace(shared, steps=steps), ["erm", "boda:retrain"], trials=3, seeds=2)
+def test_ctrl_c_ends_what_it_started_and_another_launcher_goes_on(
+    shared, own, store, in_terminal, run, outcome_of, tmp_path
+):
+    methods = [own("paused", "time.sleep(float(os.environ.get('PAUSE', 0)))"), "boda:retrain"]
+    plan = make(shared, methods, trials=3, seeds=2)
     options = {"out": store.path, "width": 8, "trials": 3, "seeds": 2}
-    options |= {"steps": steps, "batch-size": 4, "evaluations": 3, "launcher": "ray", "workers": 2}
-    arguments = [shared.dataset, "--algorithm", "erm", "--algorithm", "boda:retrain"]
+    options |= {"steps": 12, "batch-size": 4, "evaluations": 3, "launcher": "ray", "workers": 2}
+    arguments = [word for method in methods for word in ("--algorithm", method)]
     arguments += [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    command = [sys.executable, "-c", "from crosstail.cli import main; main()", "sweep", *arguments]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    command = [sys.executable, "-c", "from crosstail.cli import main; main()", "sweep", shared.dataset, *arguments]
+    slow = os.environ | {"PAUSE": "0.25"}  # for the signal to arrive before the last run ends
+    process = in_terminal(command, stderr=subprocess.PIPE, env=slow)
     assert in_time(lambda: any((store.path / "runs").glob("*")))
     begun = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does

@@ -98,12 +98,18 @@ def test_the_limits_are_medians_of_the_best_so_far_of_the_finished(plan, whole):
     assert set(search.limits(plan, "erm", store, 11)) == set(expected)
 
 
-def test_random_search_and_dg_prune_nothing(small, whole, plan):
+def test_random_search_prunes_nothing(small, whole):
     store, _ = whole
     assert search.limits(small, "erm", store, 11) == {}
-    assert (
-        search.limits(plan, "erm", store, 11) != {} == search.limits(replace(plan, unseen=("a", "b")), "erm", store, 11)
-    )
+
+
+def test_with_dg_every_unseen_domain_and_seed_has_a_search_of_its_own(shared, tmp_path, run):
+    plan = make(replace(shared, protocol="dg", steps=4), ["erm"], trials=7, seeds=2, search="tpe")
+    store = Store(tmp_path)
+    assert len(run(plan, store)) == 7 * 4
+    rates = [[hparams["lr"] for hparams in store.trials(part, "erm")] for part in plan.searches]
+    assert all(len(own) == 7 and own[0] == rates[0][0] for own in rates)
+    assert rates[0][1:6] != rates[1][1:6]  # random before there is anything to learn from, but not the same by seed
 
 
 def test_any_distribution_is_searched_from_end_to_end():

@@ -101,36 +101,37 @@ def test_one_seed_has_no_deviation(plan, store, finish):
     assert table(choices(store, store.results()), store.results())[0].accuracy["average"] == (0.5, None)
 
 
-def test_dg_is_averaged_over_the_unseen_domains_first(shared, store, finish):
-    plan = make(replace(shared, protocol="dg"), ["erm"], trials=3, seeds=2)
+def test_with_dg_a_search_is_selected_in_as_soon_as_one_of_its_trials_is_finished(shared, store, finish):
+    plan = make(replace(shared, protocol="dg"), ["erm"], trials=2, seeds=2)
     store.add(plan)
-    chance = random.Random(1)
-    accuracies = {(number, seed): [chance.random(), chance.random()] for number in range(3) for seed in range(2)}
-    for number in range(3):
-        for spec, accuracy in zip(plan.runs("erm", plan.drawn["erm"][number]), accuracies[number, 0], strict=True):
-            finish(store, spec, accuracy, 1 - accuracy)
-    best = max(range(3), key=lambda number: sum(accuracies[number, 0]) / 2)
-    (choice,) = choices(store, store.results())
-    assert choice.trial == best and choice.validation == pytest.approx(sum(accuracies[best, 0]) / 2)
-    for spec, accuracy in zip(plan.runs("erm", choice.hparams, 1), accuracies[best, 1], strict=True):
-        finish(store, spec, accuracy, 1 - accuracy)
-    (row,) = table([choice], store.results())
-    seeds = [1 - sum(accuracies[best, seed]) / 2 for seed in range(2)]
-    assert row.accuracy["average"] == pytest.approx((sum(seeds) / 2, abs(seeds[0] - seeds[1]) / 2**0.5))
+    first = plan.searches[0]
+    finish(store, trial(first, "erm", 1), 0.1)
+    fail(store, trial(first, "erm", 0))
+    found = choices(store, store.results())
+    assert [(choice.trial, choice.finished, choice.missing) for choice in found] == [(1, 1, 0), *[(None, 0, 2)] * 3]
+    assert list(found[0].failed) == [0]
+    assert as_file(found) == {"erm, unseen 0, seed 0": first.drawn["erm"][1]}
+    (row,) = table(found, store.results())
+    assert (row.seeds, row.planned, row.accuracy["accuracy"]) == (0, 2, (None, None))
 
 
-def test_a_trial_with_one_fold_missing_is_not_finished(shared, store, finish):
-    plan = make(replace(shared, protocol="dg"), ["erm"], trials=2)
+def test_with_dg_the_last_of_equal_trials_is_chosen_as_in_domainbed(shared, store, finish):
+    plan = make(replace(shared, protocol="dg"), ["erm"], trials=4, seeds=1)
     store.add(plan)
-    first, second = (plan.runs("erm", hparams) for hparams in plan.drawn["erm"])
-    finish(store, first[0], 0.9)
-    for spec in second:
-        finish(store, spec, 0.1)
-    (choice,) = choices(store, store.results())
-    assert (choice.trial, choice.finished, choice.missing) == (1, 1, 1)
-    fail(store, first[1])
-    (choice,) = choices(store, store.results())
-    assert (choice.finished, list(choice.failed), choice.missing) == (1, [0], 0)
+    for part in plan.searches:
+        for number, validation in enumerate([0.7, 0.5, 0.7, 0.6]):
+            finish(store, trial(part, "erm", number), validation)
+    assert [choice.trial for choice in choices(store, store.results())] == [2, 2]
+
+
+def test_status_counts_the_runs_of_all_searches(shared, store, finish):
+    plan = make(replace(shared, protocol="dg"), ["erm"], trials=2, seeds=3)
+    store.add(plan)
+    for part in plan.searches[:2]:
+        for number in range(2):
+            finish(store, trial(part, "erm", number), 0.5, seconds=10)
+    (row,) = status(store)
+    assert (row.planned, row.done, row.remaining) == (2 * 2 * 3, 4, 80)
 
 
 def test_data_without_validation_samples_are_an_error(plan, store, finish):

@@ -170,15 +170,27 @@ def test_data_are_loaded_once_for_runs_that_share_them(store, shared, monkeypatc
     worker._load.cache_clear()
     read = []
     real = worker.load_inputs
-    monkeypatch.setattr(worker, "load_inputs", lambda spec: read.append(spec.unseen) or real(spec))
+    monkeypatch.setattr(worker, "load_inputs", lambda spec, source: read.append(spec.unseen) or real(spec, source))
     for changes in ({}, {"seed": 1}, {"algorithm": "boda", "hparams": {"nu": 0.5}, "steps": 5, "width": 4}):
         assert execute(store, Job(resolve(replace(shared, **changes)))).how == "done"
     assert read == [None]
     for unseen in ("0", "1", "0"):
-        execute(store, Job(replace(shared, protocol="dg", unseen=unseen, seed=len(read))))
+        execute(store, Job(resolve(replace(shared, protocol="dg", unseen=unseen, hparams={"lr": len(read) / 100}))))
     assert read == [None, "0", "1"]
     execute(store, Job(replace(shared, data_seed=5)))
     assert len(read) == 4
+
+
+def test_with_dg_every_seed_has_its_split_and_the_source_is_loaded_once(store, shared, monkeypatch):
+    worker._load.cache_clear()
+    worker._source.cache_clear()
+    read = []
+    real = worker.load_source
+    monkeypatch.setattr(worker, "load_source", lambda spec: read.append(spec) or real(spec))
+    dg = [replace(shared, protocol="dg", unseen=unseen, seed=seed) for unseen in ("0", "1") for seed in (0, 1)]
+    splits = {worker.inputs(spec).raw.split.tobytes() for spec in dg}
+    assert len(splits) == 4 and len(read) == 1
+    assert worker.inputs(dg[-1]) is worker.inputs(replace(dg[-1], hparams={"lr": 0.1}))
 
 
 def test_a_poor_run_is_pruned_by_its_validation_accuracy_only(store, spec):

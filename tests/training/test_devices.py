@@ -72,10 +72,11 @@ def run_by_two(tmp_path):
 
 
 def test_two_processes_give_the_losses_and_accuracies_of_one(spec, tmp_path, run_by_two):
+    spec = replace(spec, steps=6, evaluations=2)
     specs = [replace(spec, algorithm=name) for name in SHARED]
     specs += [
         replace(spec, second_stage="retrain", average=True),
-        replace(spec, algorithm="boda+coral"),
+        replace(spec, algorithm="boda+coral", hparams={"lr": 0.01, "dropout": 0.5}),
         replace(spec, algorithm="boda_m", hparams={"lr": 0.01, "refresh": 3}),
     ]
     for one, folder in zip(specs, run_by_two(specs), strict=True):

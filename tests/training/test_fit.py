@@ -21,7 +21,7 @@ from crosstail.training.evaluation import graph_of, pair_accuracy
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape, load_inputs
-from crosstail.training.model import build_algorithm, load_model
+from crosstail.training.model import build_algorithm, build_second_stage, load_model
 from crosstail.training.resolve import resolve
 from crosstail.training.result import SplitAccuracy
 from crosstail.transfer import TransferabilityGraph
@@ -107,6 +107,15 @@ def test_stage_two_keeps_the_representation_and_trains_a_new_classifier(dataset,
     first = [r for r in RunFolder(tmp_path / "twice").records() if r.stage == 1]
     alone = RunFolder(tmp_path / "once").records()
     assert [r.losses for r in first] == [r.losses for r in alone]
+
+
+def test_stage_two_has_the_learning_rate_of_stage_one_but_no_dropout(dataset):
+    spec = resolve(make(dataset, second_stage="retrain", hparams={"lr": 0.02, "weight_decay": 0.1, "dropout": 0.5}))
+    data = load_inputs(spec).seen()
+    first = build_algorithm(spec, input_shape(data), data.counts("train"))
+    second, _, _ = build_second_stage(spec, first, data)
+    assert first.hparams.dropout == 0.5
+    assert (second.hparams.lr, second.hparams.weight_decay, second.hparams.dropout) == (0.02, 0.1, 0.0)
 
 
 def test_only_stage_two_has_class_balanced_batches(dataset, tmp_path, monkeypatch):

@@ -370,11 +370,26 @@ def test_a_full_disk_is_one_clear_line_and_the_same_command_goes_on_when_there_i
         subprocess.run(["umount", str(disk)], check=True)
 
 
+SLOWED = '''
+import time
+from crosstail.algorithms.boda import BoDA
+
+class Slowed(BoDA):
+    """BoDA, so slow that it can be killed between two evaluations (Nobody, 2024)."""
+
+    def losses(self, z, batch):
+        time.sleep(0.01)
+        return super().losses(z, batch)
+'''
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
-def test_kill_9_at_random_moments_of_the_command(tmp_path):
-    command = [str(Path(sys.executable).parent / "crosstail"), "fit", "digits", "--algorithm", "boda", "--seed", "0"]
-    command += ["--steps", "50", "--out", "A", "--width", "8", "--batch-size", "4"]
+def test_kill_9_at_random_moments_of_the_command(place, tmp_path):
+    (tmp_path / "slowed.py").write_text(SLOWED)
+    words = f"fit {place / 'vectors.npz'} --algorithm {tmp_path / 'slowed.py'} --seed 0 --out A"
+    words += " --steps 300 --evaluations 20 --width 8 --batch-size 4"
+    command = [str(Path(sys.executable).parent / "crosstail"), *words.split()]
     folder, chance = tmp_path / "A", random.Random(0)
     records = folder / "records.jsonl"
     known = b""

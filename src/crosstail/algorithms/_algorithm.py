@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.checkpoint import checkpoint
 
-from crosstail.algorithms._hparams import FINETUNED_RATE, LogUniform, hp
+from crosstail.algorithms._hparams import FINETUNED_DECAY, FINETUNED_RATE, Choice, LogUniform, hp
 from crosstail.algorithms._processes import joined
 from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
@@ -59,7 +59,8 @@ class Algorithm(nn.Module):
     @dataclass(frozen=True, kw_only=True)
     class Hparams:
         lr: float = hp(1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of Adam", FINETUNED_RATE)
-        weight_decay: float = hp(0.0, LogUniform(1e-6, 1e-2), "weight decay of Adam")
+        weight_decay: float = hp(0.0, None, "weight decay of Adam", FINETUNED_DECAY)
+        dropout: float = hp(0.0, None, "dropout on the features in training", (0.0, Choice(0.0, 0.1, 0.5)))
 
     family = "own"
     passes = 1.0  # forward and backward passes over the batch per step, by definition
@@ -77,6 +78,8 @@ class Algorithm(nn.Module):
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__()
+        if not 0 <= hparams.dropout < 1:
+            raise ValueError(f"dropout is {hparams.dropout}, expected 0 or more and below 1")
         self.task = task
         self.hparams = hparams
         self.backbone = backbone
@@ -89,10 +92,15 @@ class Algorithm(nn.Module):
     def features(self, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
         """Features (B, F) and their batch, gathered from all processes if there are several."""
         if self.chunks == 1:
-            return joined(self.backbone(batch.x), batch)
-        # Activations are recomputed in the backward pass instead of being kept.
-        parts = [checkpoint(self.backbone, x, use_reentrant=False) for x in batch.x.chunk(self.chunks)]
-        return joined(torch.cat(parts), batch)
+            z = self.backbone(batch.x)
+        else:  # activations are recomputed in the backward pass instead of being kept
+            z = torch.cat([checkpoint(self.backbone, x, use_reentrant=False) for x in batch.x.chunk(self.chunks)])
+        z, batch = joined(z, batch)
+        if self.training and self.hparams.dropout:
+            # Of the whole batch and on the CPU: the same for any number of processes or chunks and any device.
+            kept = torch.rand(z.shape) >= self.hparams.dropout
+            z = z * kept.to(z) / (1 - self.hparams.dropout)
+        return z, batch
 
     def optimizers(self) -> list[Optimizer]:
         """By default, one Adam for all parameters."""

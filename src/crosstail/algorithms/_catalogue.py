@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -45,7 +46,7 @@ def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
         {
             "name": address(f),
             "default": f.default,
-            "search": str(f.metadata["search"] or ""),
+            "search": _search(f.metadata),
             "meaning": f.metadata["meaning"],
         }
         for f in fields(algorithm.Hparams)
@@ -62,6 +63,15 @@ def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
         algorithm.differs,
         tuple(f"{name}@{preset}" for preset in algorithm.presets if "@" not in name),
     )
+
+
+def _search(metadata: Mapping[str, Any]) -> str:
+    """Search range, and default and search range for finetuning, if there are any."""
+    found = [str(metadata["search"])] if metadata["search"] else []
+    if metadata["finetune"]:
+        default, search = metadata["finetune"]
+        found.append(f"finetuning: {default:g}, {search}")
+    return "; ".join(found)
 
 
 def preset_entries(of: AlgorithmEntry) -> list[AlgorithmEntry]:

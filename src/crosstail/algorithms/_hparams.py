@@ -40,14 +40,14 @@ class LogUniform(Uniform):
         return f"log-uniform {self.low:.2g} to {self.high:.2g}"
 
 
-class Rounded(LogUniform):
-    """An integer: log-uniform, rounded."""
+class LogInteger(LogUniform):
+    """An integer: log-uniform, rounded down, as in DomainBed."""
 
     def draw(self, generator: np.random.Generator) -> int:
-        return round(super().draw(generator))
+        return int(super().draw(generator))
 
     def __str__(self) -> str:
-        return f"{super().__str__()}, rounded"
+        return f"{super().__str__()}, rounded down"
 
 
 class Choice:
@@ -80,8 +80,9 @@ class OneMinus:
         return f"1 - {self.distribution}"
 
 
-# Differs from the paper, which uses it for ResNets only: here for all pretrained networks.
+# Differs from the paper, which uses them for its ResNets: here for all pretrained networks that are finetuned.
 FINETUNED_RATE = 5e-5, LogUniform(1e-5, 10**-3.5)
+FINETUNED_DECAY = 0.0, LogUniform(1e-6, 1e-2)
 
 
 def hp(

@@ -15,6 +15,11 @@ class Weighted(ERM):
     """Mean of w · cross-entropy, with the weight w of the sample's pair; a subclass defines `weigh`."""
 
     family = "imbalance"
+    differs: tuple[str, ...] = (
+        "n is the count of the sample's class in its domain",
+        "the loss is divided by the number of samples, as in the code of Cui et al. (2019); the BoDA code divides by "
+        "the sum of the batch's weights, which reduces the influence of rare classes",
+    )
     weights: Tensor  # (D, C)
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:

@@ -19,7 +19,10 @@ class BSoftmax(ERM):
     """
 
     family = "imbalance"
-    differs = ("n is the count of each class in the sample's domain",)
+    differs: tuple[str, ...] = (
+        "n is the count of each class in the sample's domain",
+        "a class that is absent from a domain has n = 0, as in the formula; in the BoDA code it has n = 1",
+    )
     log_prior: Tensor  # (D, C)
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:

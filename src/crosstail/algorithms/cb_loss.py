@@ -14,10 +14,8 @@ from crosstail.algorithms._weighted import Weighted
 class CBLoss(Weighted):
     """CBLoss: weights (1 − β) / (1 − β^n), the inverse effective number of samples (Cui et al., 2019).
 
-    As in the paper, a domain's weights sum to its number of classes, and the loss is divided by the number of samples.
+    As in the paper, the weights sum to the number of classes: here, those that the domain has.
     """
-
-    differs = ("n is the count of the sample's class in its domain",)
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(Weighted.Hparams):

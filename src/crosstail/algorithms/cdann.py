@@ -23,8 +23,8 @@ class CDANN(DANN):
         *DANN.differs,
         "one discriminator conditioned on the class, as in DomainBed, instead of one per class, and no "
         "class-prior-normalised discriminator",
-        "domains and classes are balanced within the batch; a class that occurs in only one of its domains is ignored, "
-        "since there is nothing to align",
+        "domains and classes are balanced within the batch, in DomainBed only classes; a class that occurs in only one "
+        "of its domains is ignored, since there is nothing to align",
     )
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:

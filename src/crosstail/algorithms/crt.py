@@ -8,4 +8,4 @@ class CRT(ERM):
 
     family = "imbalance"
     alias_of = "erm:retrain"
-    differs = ("classes are balanced within each domain",)
+    differs = ("the classes of each domain take turns; the BoDA code draws them with equal probability",)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from crosstail.algorithms._algorithm import Backward, Task, descend
-from crosstail.algorithms._hparams import FINETUNED_RATE, Choice, LogUniform, Rounded, hp
+from crosstail.algorithms._hparams import FINETUNED_RATE, Choice, LogInteger, LogUniform, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
@@ -28,7 +28,11 @@ class DANN(ERM):
         "the discriminator is updated on a batch's features before backbone and classifier, where the paper has one "
         "joint step and DomainBed alternates over batches",
         "λ is constant during training",
-        "Adam with β₂ = 0.9 instead of SGD, and a gradient penalty on the discriminator, as in DomainBed",
+        "Adam with β₂ = 0.9 instead of SGD, and a gradient penalty on the discriminator, as in DomainBed; there the "
+        "backbone also learns to increase the penalty, and in the BoDA code it is one on the discriminator's "
+        "probabilities",
+        "the discriminator has two hidden layers of 256 units, DomainBed's default; DomainBed also searches its width, "
+        "depth and dropout, which the table of the BoDA paper does not list",
     )
 
     @dataclass(frozen=True, kw_only=True)
@@ -38,7 +42,7 @@ class DANN(ERM):
             1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of the discriminator", FINETUNED_RATE
         )
         discriminator_decay: float = hp(0.0, LogUniform(1e-6, 1e-2), "weight decay of the discriminator")
-        discriminator_steps: int = hp(1, Rounded(1, 8), "steps of the discriminator per step of the backbone")
+        discriminator_steps: int = hp(1, LogInteger(1, 8), "steps of the discriminator per step of the backbone")
         gradient_penalty: float = hp(
             0.0, LogUniform(1e-2, 1e1), "weight of the discriminator's squared gradient in the features"
         )

@@ -21,7 +21,10 @@ class Fish(ERM):
     family = "multi-task"
     min_domains = 2
     one_domain_at_a_time = True
-    differs = ("the inner steps use one Adam whose moments persist between rounds, as in DomainBed",)
+    differs = (
+        "the inner steps use one Adam whose moments persist between rounds, as in DomainBed",
+        "the order of the domains is random, as in the paper's code; in DomainBed it is fixed",
+    )
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):

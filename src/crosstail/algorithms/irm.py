@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from crosstail.algorithms._algorithm import Backward
-from crosstail.algorithms._hparams import LogUniform, Rounded, hp
+from crosstail.algorithms._hparams import LogInteger, LogUniform, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch
 
@@ -26,7 +26,7 @@ class IRM(ERM):
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         penalty: float = hp(100.0, LogUniform(1e-1, 1e5), "λ, weight of the penalty after annealing")
-        anneal: int = hp(500, Rounded(1, 1e4), "annealing steps; a shorter run never uses λ")
+        anneal: int = hp(500, LogInteger(1, 1e4), "annealing steps; a shorter run never uses λ")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         scores = self.head(z)

@@ -20,8 +20,11 @@ class LDAM(ERM):
 
     family = "imbalance"
     differs = (
-        "n is the count of the sample's class in its domain, and the rarest pair has the margin max_m",
-        "the deferred weights of a domain's samples average 1, so that the loss keeps its scale",
+        "n is the count of the sample's class in its domain, and the rarest pair has the margin max_m; in the BoDA "
+        "code, the rarest class of each domain has it",
+        "the deferred weights of a domain's samples average 1, and the loss is divided by the number of samples; the "
+        "paper's code divides by the sum of the batch's weights",
+        "the cosine classifier and the deferred weights are the paper's; the BoDA code has neither",
     )
     margins: Tensor  # (D, C)
     weights: Tensor  # (D, C)

@@ -16,7 +16,10 @@ class LogitAdjustment(BSoftmax):
     global prior, used in the paper, pools the counts of all domains and ignores that their tails differ.
     """
 
-    differs = ("the default prior is that of the sample's domain; the paper's is prior=global",)
+    differs = (
+        "the default prior is that of the sample's domain; the paper's is prior=global",
+        "a class that is absent from a domain has π = 0; the paper's code adds 1e-12 to every π^τ",
+    )
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(BSoftmax.Hparams):

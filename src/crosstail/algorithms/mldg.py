@@ -25,8 +25,9 @@ class MLDG(ERM):
     unshared = "its inner steps need the gradients of the whole batch, which no process has"
     differs = (
         "first order: ∇L_i is treated as constant in the second term, as in DomainBed",
-        "each step evaluates every domain once, after an inner SGD step on another one in a random ring (in DomainBed, "
-        "an inner step of Adam); the paper holds out the same domains from all others",
+        "each step evaluates every domain once, after an inner step on another one in a random ring, as in the BoDA "
+        "code; the paper and DomainBed hold out some domains from all others",
+        "the inner step is one of SGD, as in the paper; in DomainBed and the BoDA code it is one of Adam",
     )
 
     @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,9 @@ class MTL(ERM):
 
     family = "transfer"
     differs = (
-        "the kernel mean embedding is the mean of the features, as in DomainBed",
+        "the kernel mean embedding is the mean of the features, as in DomainBed, which then overwrites it with noise",
+        "the first embedding of a domain is the mean of its first batch; in DomainBed it is ε times that",
+        "the loss is the mean over the domains; in DomainBed it is their sum",
         "prediction uses the mean embedding of the training domains instead of the test domain's, so that it depends "
         "on the input alone",
     )

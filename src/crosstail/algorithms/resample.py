@@ -8,4 +8,4 @@ class Resample(ERM):
 
     family = "imbalance"
     class_balanced = True
-    differs = ("classes are balanced within each domain",)
+    differs = ("the classes of each domain take turns; the BoDA code draws them with equal probability",)

@@ -11,7 +11,6 @@ class Reweight(Weighted):
     The weights of a domain's samples average 1, so that the loss has the scale of ERM's.
     """
 
-    differs = ("n is the count of the sample's class in its domain",)
     power = 1.0
 
     def weigh(self, counts: Tensor) -> Tensor:

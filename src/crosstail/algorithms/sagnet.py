@@ -27,7 +27,8 @@ class SagNet(ERM):
     passes = 2.0
     differs = (
         "style statistics are of the feature vector, not of feature maps in the backbone, as in DomainBed",
-        "the style classifier and its adversary use the same features",
+        "standard deviations are mixed, as in the paper; its code and DomainBed mix unbiased variances",
+        "the style classifier and its adversary use the same shuffled content; DomainBed shuffles it again",
         "Adam instead of SGD",
     )
 

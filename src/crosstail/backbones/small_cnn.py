@@ -10,9 +10,8 @@ def build(input_shape: tuple[int, ...], width: int | None = None) -> Backbone:
     require("images", "small_cnn", input_shape)
     width = width or 64
     if width % 8:
-        raise ValueError(
-            f"width of small_cnn is {width}, expected a multiple of 8 (its channels are normalised in 8 groups)"
-        )
+        expected = "a multiple of 8 (its channels are normalised in 8 groups)"
+        raise ValueError(f"width of small_cnn is {width}, expected {expected}")
     layers: list[nn.Module] = []
     channels = input_shape[0]
     for wide, stride in ((width, 1), (2 * width, 2), (2 * width, 1), (2 * width, 1)):

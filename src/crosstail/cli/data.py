@@ -1,13 +1,12 @@
 """crosstail data: describe the benchmarks, download them, and check a folder against the data sheet."""
 
 import json
-import os
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 
@@ -60,17 +59,15 @@ def data(
         raise ValueError("--quick needs --check")
     if not check and not download:
         if as_json:
-            print(json.dumps(asdict(module.SHEET)))
+            print(msgspec.json.encode(module.SHEET).decode())
         else:
             document = sheet_document(module.SHEET, root)
             terminal.show([Heading(document.title), *document.blocks])
         return
     if not module.SHEET.archives:
         raise ValueError(f"{name} is {module.SHEET.source}: there is nothing to download or check")
-    from crosstail.data.benchmarks._image_folders import ENVIRONMENT, find_root
+    from crosstail.data.benchmarks._image_folders import find_root
 
-    if root is None and not os.environ.get(ENVIRONMENT):
-        raise ValueError(f"the folder is missing: give --root, or set {ENVIRONMENT} to the folder that contains {name}")
     folder = find_root(module.SHEET, root)
     if download:
         _download(module, folder)
@@ -85,11 +82,7 @@ def _download(module: ModuleType, folder: Path) -> None:
 
     console = Console(stderr=True, markup=False, highlight=False)
     with progress_bar(console) as progress:
-
-        def report(file: str, done: int, total: int | None) -> None:
-            progress(file, done, total or done)
-
-        fetch(module.SHEET, folder, progress=report, say=partial(console.print, soft_wrap=True))
+        fetch(module.SHEET, folder, progress=progress, say=partial(console.print, soft_wrap=True))
     if prepare := getattr(module, "prepare", None):
         console.print(f"{prepare(folder):,} images sorted into folders")
 

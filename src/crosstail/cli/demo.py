@@ -45,7 +45,6 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
     runs = read_runs(list(folders.values()))
     terminal.show([metrics_table(summary_table(runs.chosen), METHODS)], console)
     write_page(out / "report.html", runs, [folders["erm", 0], folders["boda", 0]])
-    console.print(f"Mean ± standard deviation over {seeds} seeds, gain over erm in brackets; accuracies in %.")
     console.print(f"Took {time.monotonic() - began:.0f} s. Open {out / 'report.html'} in a browser.")
 
 

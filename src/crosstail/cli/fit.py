@@ -54,7 +54,7 @@ def fit(
     from crosstail.training.resolve import resolve
 
     console = Console(stderr=True)
-    hparams = (_selected(selected, options.method) if selected else {}) | options.hparams
+    hparams = (_selected(selected, options) if selected else {}) | options.hparams
     spec = resolve(options.spec(dataset=dataset, hparams=hparams))
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
     source = load_source(spec)
@@ -89,12 +89,13 @@ def fit(
     console.print(f"Next: open {out / 'report.html'}{then}", soft_wrap=True)
 
 
-def _selected(file: Path, method: str) -> dict[str, Any]:
-    """The hyperparameters of a method in a file {method: {name: value}}."""
+def _selected(file: Path, options: RunOptions) -> dict[str, Any]:
+    """The hyperparameters in a file {method: {name: value}}; with dg, for the unseen domain and seed if it has them."""
     from crosstail.storage import read_json
-    from crosstail.sweep.plan import canonical_method
+    from crosstail.sweep.plan import canonical_method, search_name
 
-    found, method = read_json(file, dict[str, dict[str, Any]]), canonical_method(method)
-    if method not in found:
-        raise ValueError(f"{file} has no hyperparameters for {method}, only for {', '.join(found)}")
-    return found[method]
+    found, method = read_json(file, dict[str, dict[str, Any]]), canonical_method(options.method)
+    for name in (search_name(method, options), method):
+        if name in found:
+            return found[name]
+    raise ValueError(f"{file} has no hyperparameters for {search_name(method, options)}, only for {'; '.join(found)}")

@@ -13,8 +13,7 @@ from crosstail.cli._parameters import Json, Trust
 from crosstail.cli._progress import progress_bar
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
-    from crosstail.report.compare.two_graphs import NamedGraph
-    from crosstail.report.document.model import Chart
+    from crosstail.report.graph_chart import NamedGraph
 
 MEANINGS = {
     "α": "same class, other domain (small is good)",
@@ -72,11 +71,12 @@ def _numbers(values: Iterable[float]) -> str:
 
 def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Path) -> None:
     """Draw one graph (with a slider if the run has a trace), write its table, or draw two graphs side by side."""
-    from crosstail.report.compare.two_graphs import side_by_side
     from crosstail.report.document import html
     from crosstail.report.document.files import save_chart
     from crosstail.report.document.model import Chart, Document
-    from crosstail.report.graph_chart import graph_chart
+    from crosstail.report.graph_chart import graph_chart, side_by_side
+    from crosstail.report.run.trace import moving_chart, traced
+    from crosstail.training.folder import RunFolder
 
     title, graph, domains, classes = found[0]
     chart = None
@@ -89,7 +89,9 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
         graph.to_frame(domains, classes).to_csv(path, index=False)
         return
     elif path.suffix == ".html" and runs and metric == "euclidean":
-        chart = _moving(runs[0])
+        folder = RunFolder(runs[0])
+        if evaluations := traced(folder.records()):
+            chart = moving_chart(folder.finished_result(), evaluations)
     if chart is None:
         drawing = graph_chart(graph.nodes(domains, classes))
         chart = Chart("graph", title, drawing, "Scatter plot: the pairs of the model in two dimensions")
@@ -99,19 +101,9 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
         save_chart(chart, path)
 
 
-def _moving(run: Path) -> "Chart | None":
-    """The graph at every evaluation, if the run has a trace."""
-    from crosstail.report.run.trace import moving_chart, traced
-    from crosstail.training.folder import RunFolder
-
-    folder = RunFolder(run)
-    evaluations = traced(folder.records())
-    return moving_chart(folder.finished_result(), evaluations) if evaluations else None
-
-
 def _of_run(run: Path, metric: Any, trust: bool) -> "NamedGraph":
     """The graph of a run's training samples."""
-    from crosstail.report.compare.two_graphs import NamedGraph
+    from crosstail.report.graph_chart import NamedGraph
     from crosstail.training.evaluation import graph_of
     from crosstail.training.folder import RunFolder
     from crosstail.training.inputs import load_inputs
@@ -130,7 +122,7 @@ def _of_features(file: Path, metric: Any) -> "NamedGraph":
     import numpy as np
 
     from crosstail import data
-    from crosstail.report.compare.two_graphs import NamedGraph
+    from crosstail.report.graph_chart import NamedGraph
     from crosstail.transfer import TransferabilityGraph
 
     dataset = data.load_arrays(file)

@@ -86,7 +86,7 @@ def _algorithm_table(entries: list[dict[str, Any]]) -> "list[Block]":
     from crosstail.algorithms import Algorithm
     from crosstail.report.document.model import Table, Text
 
-    common = sorted(f.name for f in fields(Algorithm.Hparams))
+    common = [f.name for f in fields(Algorithm.Hparams)]
     rows: list[list[str]] = []
     families: set[int] = set()
     for family, members in groupby(entries, key=lambda entry: entry["family"]):
@@ -100,7 +100,7 @@ def _algorithm_table(entries: list[dict[str, Any]]) -> "list[Block]":
     bold = {(i, 0) for i in range(len(rows)) if i not in families}
     header = ["name", "cost", "paper: hyperparameters"]
     note = (
-        f"cost: passes over the batch per step, relative to erm. All take {' and '.join(common)}. Any of them combines "
+        f"cost: passes over the batch per step, relative to erm. All take {', '.join(common)}. Any of them combines "
         "with --second-stage, --average and others, as in bsoftmax+coral. `crosstail list algorithms NAME` describes "
         "one and its presets."
     )

@@ -1,7 +1,5 @@
 """crosstail predict: classes for unlabelled files."""
 
-import csv
-import io
 import json
 import sys
 from collections.abc import Sequence
@@ -59,16 +57,16 @@ def predict(
 
 
 def _json(rows: "list[Prediction]", classes: Sequence[str]) -> str:
-    probabilities = [dict(zip(classes, row.probabilities, strict=True)) for row in rows]
     records = [
-        {"input": r.name, "class": r.label, "probabilities": p} for r, p in zip(rows, probabilities, strict=True)
+        {"input": row.name, "class": row.label, "probabilities": dict(zip(classes, row.probabilities, strict=True))}
+        for row in rows
     ]
     return json.dumps(records, indent=1, ensure_ascii=False) + "\n"
 
 
 def _csv(rows: "list[Prediction]", classes: Sequence[str]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["input", "class", *(f"p({name})" for name in classes)])
-    writer.writerows([r.name, r.label, *(f"{p:.6f}" for p in r.probabilities)] for r in rows)
-    return text.getvalue()
+    import pandas as pd
+
+    header = ["input", "class", *(f"p({name})" for name in classes)]
+    table = pd.DataFrame([[row.name, row.label, *row.probabilities] for row in rows], columns=header)
+    return table.to_csv(index=False, float_format="%.6f", lineterminator="\n")

@@ -31,10 +31,13 @@ def select(folder: Sweep, /, *, out: Path | None = None, as_json: Json = False) 
     write_json(place, as_file(chosen))
     if as_json:
         shown = [{k: v for k, v in vars(choice).items() if k not in ("plan", "keys")} for choice in chosen]
+        for one, choice in zip(shown, chosen, strict=True):
+            if choice.plan.shared.protocol == "dg":
+                one |= {"unseen": choice.plan.shared.unseen, "seed": choice.plan.shared.seed}
         print(msgspec.json.encode(shown).decode())
         return
     console = Console(highlight=False, markup=False)
-    terminal.show([selection_table(chosen, table(chosen, results))], console)
+    terminal.show([selection_table(table(chosen, results))], console)
     for method, hparams in as_file(chosen).items():
         words = ", ".join(f"{name} {value}" for name, value in hparams.items())
         console.print(f"{method}: {words or 'defaults'}")

@@ -34,7 +34,9 @@ Methods = Annotated[
     tuple[str, ...], Parameter(name="--algorithm", help="A method such as boda or boda:retrain, or a file; repeatable.")
 ]
 Trials = Annotated[int, Parameter(help="Trials per method; the first has the default hyperparameters.")]
-Seeds = Annotated[int, Parameter(help="Runs of the trial that is best on validation, each with its own seed.")]
+Seeds = Annotated[
+    int, Parameter(help="Seeds of the trial that is best on validation; with dg, seeds of the whole search.")
+]
 Workers = Annotated[int | None, Parameter(help="Runs at a time; default: one per GPU, or one per core.")]
 
 
@@ -81,6 +83,8 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Search each method's hyperparameters, select on validation, and repeat the best trial under several seeds.
+
+    With dg, as in DomainBed, every seed repeats the search, and each unseen domain has its own best trial.
 
     Example: `crosstail sweep photos/ --algorithm erm --algorithm boda:retrain --out sweep`
 
@@ -145,13 +149,16 @@ def _show(store: "Store", planned: "Plan", as_json: bool) -> None:
     chosen = choices(store, results, planned)
     rows = table(chosen, results)
     if as_json:
-        print(json.dumps([asdict(row) | {"hparams": c.hparams} for row, c in zip(rows, chosen, strict=True)]))
+        selected = [as_file([choice for choice in chosen if choice.method == row.method]) for row in rows]
+        shown = [own.get(row.method, own) for row, own in zip(rows, selected, strict=True)]  # with dg, by search
+        print(json.dumps([asdict(row) | {"hparams": hparams} for row, hparams in zip(rows, shown, strict=True)]))
     else:
         console = Console(highlight=False, markup=False)
-        terminal.show([selection_table(chosen, rows)], console)
+        terminal.show([selection_table(rows)], console)
         for note in selection_notes(chosen):
             console.print(note)
         place = shlex.quote(str(store.path / "selected.json"))
-        console.print(f"Next: crosstail fit DATA --hparams {place} --algorithm NAME --out run")
+        fold = " --protocol dg --unseen DOMAIN --seed SEED" if planned.shared.protocol == "dg" else ""
+        console.print(f"Next: crosstail fit DATA --hparams {place} --algorithm NAME{fold} --out run")
     if any(row.seeds < row.planned for row in rows):
         raise SystemExit(1)

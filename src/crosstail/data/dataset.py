@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from crosstail.data.images.files import ImageFiles
 
+Samples = NDArray[Any] | ImageFiles
+
 SPLITS = ("train", "val", "test")
+UNUSED = "none"  # in no split: what a protocol holds out
 _OTHER_NAMES = {"training": "train", "valid": "val", "validation": "val", "dev": "val", "testing": "test"}
 SPLIT_NAMES = {name: name for name in SPLITS} | _OTHER_NAMES  # names in use elsewhere → ours
 
@@ -23,12 +26,12 @@ class DomainDataset:
 
     `x` is images (N, H, W, 3) in uint8, embeddings (N, F) in floating point, or embeddings of several views of each
     sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` is "train",
-    "val" or "test". `notes` tell a user about the data, such as which files were left out; `gaps` are those of them
-    that depend on the split (see `with_gaps_noted`).
+    "val" or "test", or "none" for samples that a protocol holds out. `notes` tell a user about the data, such as which
+    files were left out; `gaps` are those of them that depend on the split (see `with_gaps_noted`).
     """
 
     name: str
-    x: NDArray[Any] | ImageFiles
+    x: Samples
     y: NDArray[np.int64]
     domain: NDArray[np.int64]
     split: NDArray[np.str_]
@@ -38,7 +41,8 @@ class DomainDataset:
     gaps: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        allowed: dict[str, Any] = {"y": range(self.num_classes), "domain": range(self.num_domains), "split": SPLITS}
+        allowed: dict[str, Any] = {"y": range(self.num_classes), "domain": range(self.num_domains)}
+        allowed["split"] = (*SPLITS, UNUSED)
         for field, known in allowed.items():
             values = getattr(self, field)
             if len(values) != len(self.x):
@@ -87,7 +91,7 @@ class DomainDataset:
         x = self.x.take(rows) if isinstance(self.x, ImageFiles) else self.x[rows]
         return replace(self, x=x, y=self.y[rows], domain=self.domain[rows], split=self.split[rows])
 
-    def with_x(self, x: NDArray[Any] | ImageFiles) -> "DomainDataset":
+    def with_x(self, x: Samples) -> "DomainDataset":
         """The same samples with other inputs, for example their embeddings."""
         return replace(self, x=x)
 
@@ -102,7 +106,7 @@ class DomainDataset:
     def checksum(self) -> str:
         """SHA-256 of samples (for files: paths and sizes), labels and split; a copy elsewhere has the same."""
         digest = hashlib.sha256(json.dumps([self.domains, self.classes, self.x.shape, str(self.x.dtype)]).encode())
-        split = np.argmax([self.split == name for name in SPLITS], axis=0)
+        split = np.argmax([self.split == name for name in (*SPLITS, UNUSED)], axis=0)
         for values in (self.y, self.domain, split):
             digest.update(np.ascontiguousarray(values, "<i8").data)
         if isinstance(self.x, ImageFiles):

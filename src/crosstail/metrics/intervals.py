@@ -86,10 +86,8 @@ def paired_difference(
     a, b = np.asarray(correct_a), np.asarray(correct_b)
     for name, correct in (("correct_a", a), ("correct_b", b)):
         if correct.dtype != bool or correct.shape[-1:] != pair.shape or correct.ndim > 2:
-            raise ValueError(
-                f"{name} is {correct.dtype} of shape {correct.shape}, expected bool of shape {pair.shape}: "
-                "pass predicted == y"
-            )
+            found = f"{correct.dtype} of shape {correct.shape}"
+            raise ValueError(f"{name} is {found}, expected bool of shape {pair.shape}: pass predicted == y")
     if not len(pair):
         raise ValueError("no test samples to compare the models on")
 
@@ -107,11 +105,9 @@ def paired_difference(
         outcomes = np.concatenate([numbers[own][None], outcomes])  # row 0: the observed sample
         drawn_a[:, p], drawn_b[:, p] = outcomes @ cells[1, own], outcomes @ cells[2, own]
     shape = num_domains, num_classes
-    views = [
-        view(hits.reshape(-1, *shape), totals.reshape(shape) * runs, of)
-        for hits, runs in ((drawn_a, len(a)), (drawn_b, len(b)))
-    ]
-    estimate, *rest = views[0] - views[1]
+    accuracy_a = view(drawn_a.reshape(-1, *shape), totals.reshape(shape) * len(a), of)
+    accuracy_b = view(drawn_b.reshape(-1, *shape), totals.reshape(shape) * len(b), of)
+    estimate, *rest = accuracy_a - accuracy_b
     drawn = np.asarray(rest)
     low, high = percentile_interval(drawn, confidence)
     # A draw that is zero up to rounding counts on both sides.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,10 +56,8 @@ class PairAccuracy:
         wrong = np.argwhere((self.hits < 0) | (self.hits > self.totals))
         if len(wrong):
             d, c = wrong[0]
-            raise ValueError(
-                f"pair [{d}, {c}] has {self.hits[d, c]} hits of {self.totals[d, c]} samples, "
-                "expected 0 <= hits <= totals"
-            )
+            found = f"{self.hits[d, c]} hits of {self.totals[d, c]} samples"
+            raise ValueError(f"pair [{d}, {c}] has {found}, expected 0 <= hits <= totals")
 
     @classmethod
     def from_predictions(
@@ -168,15 +166,8 @@ class PairAccuracy:
     def to_json(self, counts: ArrayLike | None = None, many: int = 100, few: int = 20) -> dict[str, Any]:
         """All metrics as plain values, including shot groups if the training counts are given."""
         shots = {} if counts is None else {"shots": self.shots(counts, many, few)}
-        return {
-            "average": self.average,
-            "worst_domain": self.worst_domain,
-            "pair_average": self.pair_average,
-            "worst_pair": self.worst_pair,
-            **shots,
-            "hits": self.hits.tolist(),
-            "totals": self.totals.tolist(),
-        }
+        views = {name: self._view(name) for name in get_args(View)}
+        return {**views, **shots, "hits": self.hits.tolist(), "totals": self.totals.tolist()}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "PairAccuracy":

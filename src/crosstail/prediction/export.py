@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from crosstail import __version__
-from crosstail.data import DomainDataset, ImageFiles
-from crosstail.prediction.predictor import Predictor
+from crosstail.data import DomainDataset
+from crosstail.data.dataset import Samples
+from crosstail.prediction.predictor import BATCH, Predictor
 from crosstail.storage import write_json
 from crosstail.training.progress import Progress
 
 TOLERANCE = 1e-4
-BATCH = 64
 Function = Callable[[NDArray[Any]], NDArray[np.float32]]
 """From inputs (N, ...) to probabilities (N, C)."""
 
@@ -148,21 +148,18 @@ def _random_inputs(predictor: Predictor, number: int) -> NDArray[Any]:
 
 def _compare(predictor: Predictor, said: Function, dataset: DomainDataset | None, progress: Progress | None) -> Check:
     """Require the same class for every sample, and the same probabilities up to TOLERANCE."""
-    inputs: NDArray[Any] | ImageFiles
+    inputs: Samples
     what, inputs = "random inputs", _random_inputs(predictor, BATCH + 1)
     if dataset is not None and len(dataset.rows("test")):
-        what, inputs = f"the test samples of {dataset.name}", dataset.keep(dataset.rows("test")).x
-    if isinstance(inputs, ImageFiles):
-        inputs = inputs.at_resolution(predictor.input_shape[1])
+        what, inputs = f"the test samples of {dataset.name}", predictor.inputs(dataset.keep(dataset.rows("test")))
     largest, number = 0.0, len(inputs)
     for start in range(0, number, BATCH):
         x = np.ascontiguousarray(inputs[np.arange(start, min(start + BATCH, number))])
         ours, theirs = predictor.probabilities(x), said(x)
         largest = max(largest, float(np.abs(ours - theirs).max()))
         if not largest <= TOLERANCE or (ours.argmax(1) != theirs.argmax(1)).any():
-            raise Differs(
-                f"the exported model differs from the run on {what}: by {largest:.2g} in a probability, or in a class"
-            )
+            how = f"by {largest:.2g} in a probability, or in a class"
+            raise Differs(f"the exported model differs from the run on {what}: {how}")
         if progress:
             progress("comparing", min(start + BATCH, number), number)
     return Check(what, number, largest)

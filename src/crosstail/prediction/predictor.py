@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -13,14 +12,18 @@ from numpy.typing import NDArray
 from crosstail.backbones import Backbone
 from crosstail.backbones._frozen import FrozenNetwork
 from crosstail.data import BrokenImage, DomainDataset, ImageFiles, to_input
+from crosstail.data.dataset import Samples
+from crosstail.data.images.broken import problem_of
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
-from crosstail.data.sources.npz_members import read_member
+from crosstail.data.sources.arrays import read_x
 from crosstail.metrics import PairAccuracy
 from crosstail.training import own_code
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import frozen_backbone
 from crosstail.training.model import build_final_model
 from crosstail.training.progress import Progress
+
+BATCH = 64  # inputs predicted at a time
 
 
 class Predictor:
@@ -54,16 +57,19 @@ class Predictor:
         try:
             backbone = frozen_backbone(spec, self.input_shape, weights)
         except FileNotFoundError:
-            raise FileNotFoundError(
-                f"{weights or spec.weights}: there is no such file. The model needs these weights of {spec.backbone} "
-                f"(checksum {checksum}): say where they are with --weights FILE"
-            ) from None
+            needed = f"The model needs these weights of {spec.backbone} (checksum {checksum})"
+            found = f"{weights or spec.weights}: there is no such file"
+            raise FileNotFoundError(f"{found}. {needed}: say where they are with --weights FILE") from None
         if backbone is not None and backbone.weights != checksum:
-            raise ValueError(
-                f"{weights or spec.weights or spec.backbone}: the weights have checksum {backbone.weights}, but the "
-                f"model was trained on those with {checksum}: name their file with --weights FILE"
-            )
+            found = f"{weights or spec.weights or spec.backbone}: the weights have checksum {backbone.weights}"
+            trained = f"the model was trained on those with {checksum}"
+            raise ValueError(f"{found}, but {trained}: name their file with --weights FILE")
         return backbone
+
+    def inputs(self, dataset: DomainDataset) -> Samples:
+        """The inputs of a data set, images in the size that the model takes."""
+        x = dataset.x
+        return x.at_resolution(self.input_shape[1]) if isinstance(x, ImageFiles) else x
 
     def probabilities(self, x: NDArray[Any]) -> NDArray[np.float32]:
         """Class probabilities (N, C) of images (N, H, W, 3) or vectors (N, F)."""
@@ -88,16 +94,18 @@ class Prediction:
     problem: str = ""
 
 
-def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str], NDArray[Any] | ImageFiles]:
+def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str], Samples]:
     """Names and inputs: image files, the images in folders, or the rows of one .npy or .npz file."""
     if any(file.suffix.lower() in (".npy", ".npz") for file in files):
         if len(files) > 1:
             raise ValueError(f"{files[0]}: give one .npy or .npz file, or images, not both")
-        return _rows_of(files[0])
+        if not files[0].exists():
+            raise FileNotFoundError(f"{files[0]}: there is no such file")
+        x = read_x(files[0])
+        return [str(row) for row in range(len(x))], x
     if len(predictor.input_shape) == 1:
-        raise ValueError(
-            f"{files[0]}: the model takes vectors of {predictor.input_shape[0]} numbers: give an .npy or .npz file"
-        )
+        takes = f"the model takes vectors of {predictor.input_shape[0]} numbers"
+        raise ValueError(f"{files[0]}: {takes}: give an .npy or .npz file")
     found: list[Path] = []
     for file in files:
         if file.is_dir():
@@ -118,40 +126,24 @@ def _is_image(path: Path) -> bool:
     return path.suffix.lower() in IMAGE_SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
-def _rows_of(file: Path) -> tuple[list[str], NDArray[Any]]:
-    if not file.exists():
-        raise FileNotFoundError(f"{file}: there is no such file")
-    try:
-        if file.suffix.lower() == ".npy":
-            x = np.load(file, allow_pickle=False, mmap_mode="r")
-        else:
-            with np.load(file, allow_pickle=False) as arrays:
-                x = read_member(file, "x", arrays)
-    except KeyError:
-        raise ValueError(f"{file}: has no array 'x'") from None
-    except (ValueError, OSError, BadZipFile) as error:
-        raise ValueError(f"{file}: cannot be read ({error})") from None
-    return [str(row) for row in range(len(x))], x
-
-
 def predict_inputs(
     predictor: Predictor,
     names: Sequence[str],
-    inputs: NDArray[Any] | ImageFiles,
+    inputs: Samples,
     *,
     skip_broken: bool = False,
     progress: Progress | None = None,
-    batch_size: int = 64,
 ) -> list[Prediction]:
     """Predict in batches; a broken image is an error, or with `skip_broken` a prediction with a `problem`."""
     predictions: list[Prediction] = []
-    for start in range(0, len(names), batch_size):
-        rows = np.arange(start, min(start + batch_size, len(names)))
+    for start in range(0, len(names), BATCH):
+        rows = np.arange(start, min(start + BATCH, len(names)))
         broken: dict[int, str] = {}
         try:
             x = inputs[rows]
         except BrokenImage:
-            broken = {int(row): problem for row in rows if (problem := _problem(inputs, int(row)))}
+            assert isinstance(inputs, ImageFiles)
+            broken = {int(row): problem for row in rows if (problem := problem_of(inputs, int(row)))}
             if not skip_broken:
                 row, problem = next(iter(broken.items()))
                 raise ValueError(f"{names[row]}: {problem} (--skip-broken leaves it out)") from None
@@ -168,16 +160,8 @@ def predict_inputs(
         made |= {row: Prediction(names[row], problem=problem) for row, problem in broken.items()}
         predictions += [made[row] for row in sorted(made)]
         if progress:
-            progress("predicting", min(start + batch_size, len(names)), len(names))
+            progress("predicting", min(start + BATCH, len(names)), len(names))
     return predictions
-
-
-def _problem(inputs: NDArray[Any] | ImageFiles, row: int) -> str:
-    try:
-        inputs[row]
-    except BrokenImage as error:
-        return error.problem
-    return ""
 
 
 def evaluate_on(
@@ -186,23 +170,16 @@ def evaluate_on(
     """Accuracy per pair of the data set's domains and the model's classes, which are matched by name."""
     unknown = [name for name in dataset.classes if name not in predictor.classes]
     if unknown:
-        raise ValueError(
-            f"{dataset.name} has the class {unknown[0]!r}, but the model was trained on {', '.join(predictor.classes)}"
-        )
+        trained = f"the model was trained on {', '.join(predictor.classes)}"
+        raise ValueError(f"{dataset.name} has the class {unknown[0]!r}, but {trained}")
     rows = np.arange(len(dataset)) if split == "all" else dataset.rows(split)
     if not len(rows):
         raise ValueError(f"{dataset.name} has no samples in the split {split!r}")
-    chosen = dataset.keep(rows)
-    names = chosen.x.paths() if isinstance(chosen.x, ImageFiles) else [str(row) for row in rows]
-    inputs = chosen.x
-    if isinstance(inputs, ImageFiles):
-        inputs = inputs.at_resolution(predictor.input_shape[1])
+    inputs = predictor.inputs(dataset.keep(rows))
+    names = inputs.paths() if isinstance(inputs, ImageFiles) else [str(row) for row in rows]
     number = {name: c for c, name in enumerate(predictor.classes)}
     predictions = predict_inputs(predictor, names, inputs, progress=progress)
-    return PairAccuracy.from_predictions(
-        np.array([number[prediction.label] for prediction in predictions]),
-        np.array([number[name] for name in dataset.classes])[chosen.y],
-        chosen.domain,
-        num_domains=dataset.num_domains,
-        num_classes=len(predictor.classes),
-    )
+    predicted = np.array([number[prediction.label] for prediction in predictions])
+    y = np.array([number[name] for name in dataset.classes])[dataset.y[rows]]
+    sizes = {"num_domains": dataset.num_domains, "num_classes": len(predictor.classes)}
+    return PairAccuracy.from_predictions(predicted, y, dataset.domain[rows], **sizes)

@@ -27,6 +27,12 @@ def colours(field: str, of: Mapping[str, str], title: str | None = None, **legen
     return alt.Color(f"{field}:N", title=title, sort=list(of), scale=scale, legend=alt.Legend(**legend))
 
 
+def shades(field: str, title: str, scale: alt.Scale, **legend: Any) -> alt.Color:
+    """Cells shaded by a number, with a legend above the chart."""
+    bar = alt.Legend(orient="top", gradientLength=160, **legend)
+    return alt.Color(f"{field}:Q", title=title, scale=scale, legend=bar)
+
+
 def names(channel: Any, field: str, *, title: str | None = None, **axis: Any) -> Any:
     """An axis of names in the order of the data; `channel` is alt.X or alt.Y."""
     return channel(f"{field}:N", title=title, sort=None, axis=alt.Axis(**{"labelLimit": 120, **axis}))

@@ -19,16 +19,15 @@ def catalogue(sheets: Sequence[DataSheet]) -> list[Block]:
         images = f", {sheet.images:,} images" if sheet.images else ""
         size = f"{len(sheet.domains)} domains, {len(sheet.classes)} classes{images}"
         rows.append([sheet.name, f"{size}\n{sheet.summary}"])
-    return [
-        Table(header=["", ""], rows=rows, words_last=True),
-        Text("`crosstail data NAME` shows a data sheet and how to get the data."),
-    ]
+    more = Text("`crosstail data NAME` shows a data sheet and how to get the data.")
+    return [Table(header=["", ""], rows=rows, words_last=True), more]
 
 
 def sheet_document(sheet: DataSheet, root: Path | None) -> Document:
     """The whole data sheet, and the commands to get and use the data."""
     facts = [[name, text] for name, text in _facts(sheet) if text]
     blocks: list[Block] = [Text(sheet.summary), Table(header=["", ""], rows=facts, words_last=True)]
+    blocks += [Text(" ".join(paragraph.split())) for paragraph in sheet.about.split("\n\n") if paragraph]
     if sheet.archives:
         blocks += [*_files(sheet.archives), *_instructions(sheet, str(root) if root else "FOLDER")]
     else:

@@ -12,6 +12,10 @@ def several(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+SELECTED_ON = {"pair_average": "pair average", "average": "accuracy"}
+"""What reports call the metrics of `RunSpec.selected_on`."""
+
+
 def has(n: int) -> str:
     """The verb that agrees with a number."""
     return "has" if n == 1 else "have"
@@ -53,13 +57,13 @@ def interval(low: float, high: float, sign: str = "") -> str:
     return "" if low != low else f"{number(low, 1, sign)} to {number(high, 1, sign)}"
 
 
-def listing(names: Sequence[str], most: int = 10) -> str:
+def listing(names: Sequence[str], most: int = 10, joint: str = ", ") -> str:
     """The first names, and how many more there are.
 
     >>> listing(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
-    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+    return joint.join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Execute a plan: trials, selection, and the selected trials with several seeds."""
+"""Execute a plan: trials, selection, and the selected trials with the other seeds."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -7,10 +7,10 @@ from dataclasses import replace
 from crosstail.data import DomainDataset
 from crosstail.sweep import search
 from crosstail.sweep.launchers._launcher import Launcher
-from crosstail.sweep.plan import Plan
+from crosstail.sweep.plan import Plan, search_name
 from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
-from crosstail.sweep.worker import Job, Outcome
+from crosstail.sweep.worker import Job, Outcome, data_key
 from crosstail.training.inputs import input_shape, load_inputs, load_source
 from crosstail.training.model import build_algorithm
 from crosstail.training.progress import Progress
@@ -42,7 +42,7 @@ def _unfinished(plan: Plan, store: Store) -> bool:
     chosen = choices(store, store.results(), plan)
     if any(len(choice.keys) < plan.trials for choice in chosen):
         return True
-    keys = {key for choice in chosen for folds in (*choice.keys, *choice.finals()) for key in folds}
+    keys = {key for choice in chosen for key in (*choice.keys, *choice.finals())}
     return not all(store.has(key) for key in keys - pruned)
 
 
@@ -51,8 +51,8 @@ def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
     jobs = []
     for choice in choices(store, store.results(), plan):
         if choice.trial is not None:
-            seeds = plan.finals(choice.method, choice.hparams)
-            jobs += [Job(spec, f"seed {seed}") for seed in range(1, plan.seeds) for spec in seeds[seed]]
+            _, *others = choice.plan.finals(choice.method, choice.hparams)
+            jobs += [Job(spec, f"seed {spec.seed}") for specs in others for spec in specs]
     yield from complete(store, launcher, jobs)
 
 
@@ -64,29 +64,30 @@ def check(plan: Plan, source: DomainDataset, progress: Progress | None = None) -
 
 
 def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
-    """Run the known trials, then those that the search proposes."""
-    begun = dict.fromkeys(plan.methods, 0)
+    """Run the known trials, then those that the searches propose."""
+    searches = {search_name(method, part.shared): (part, method) for part in plan.searches for method in plan.methods}
+    begun = dict.fromkeys(searches, 0)
     while True:
         jobs = []
-        for method in plan.methods:
-            trials = store.trials(plan, method)
-            for trial in range(begun[method], len(trials)):
-                limits = search.limits(plan, method, store, trial)
-                jobs += [Job(spec, f"trial {trial}", limits=limits) for spec in plan.runs(method, trials[trial])]
-            begun[method] = len(trials)
+        for name, (part, method) in searches.items():
+            trials = store.trials(part, method)
+            for trial in range(begun[name], len(trials)):
+                limits = search.limits(part, method, store, trial)
+                jobs += [Job(spec, f"trial {trial}", limits=limits) for spec in part.runs(method, trials[trial])]
+            begun[name] = len(trials)
         yield from complete(store, launcher, jobs)
         if all(count == plan.trials for count in begun.values()):
             return
-        for method in plan.methods:
-            if begun[method] < plan.trials:
-                known = begun[method] - 1
-                store.propose(method, known, search.propose(plan, method, store, known))
+        for name, (part, method) in searches.items():
+            if begun[name] < plan.trials:
+                known = begun[name] - 1
+                store.propose(name, known, search.propose(part, method, store, known))
 
 
 def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[Event]:
     """Wait until every job is done or has failed, by this launcher or by other processes on the same folder."""
     # Runs on the same data follow each other, because workers cache their data.
-    pending = {job.spec.key: job for job in sorted(jobs, key=lambda job: job.spec.unseen or "")}
+    pending = {job.spec.key: job for job in sorted(jobs, key=lambda job: data_key(job.spec))}
     before = {key: failure.attempts for key, failure in store.failures().items()}
     how = "kept"
     while True:

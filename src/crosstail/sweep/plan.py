@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, Literal
 
 import msgspec
@@ -15,7 +16,7 @@ Hparams = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """For each method some trials with seed 0, then the best of them with several seeds.
+    """For each method some trials with seed 0, then the best of them with several seeds; with dg, all with every seed.
 
     A plan is complete: it contains the hyperparameters of every trial, so reading it requires neither the data nor the
     algorithms. A method is an algorithm with or without a second stage, such as `boda` or `boda:retrain`.
@@ -28,26 +29,41 @@ class Plan:
     seeds: int = 3
     search: Literal["random", "tpe"] = "random"
     drawn: dict[str, tuple[Hparams, ...]] = field(default_factory=dict)  # by method and trial; tpe proposes the rest
+    redrawn: tuple[dict[str, tuple[Hparams, ...]], ...] = ()  # with dg, the trials of seeds 1, 2, …
 
     def __post_init__(self) -> None:
         for name in ("trials", "seeds"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 1 or more")
 
-    def runs(self, method: str, hparams: Hparams, seed: int = 0) -> list[RunSpec]:
+    @property
+    def searches(self) -> "tuple[Plan, ...]":
+        """What a trial is selected in: the whole plan, or with dg one search for each unseen domain and seed."""
+        if self.shared.protocol == "mdlt":
+            return (self,)
+        found = []
+        for unseen in self.unseen:
+            for seed, drawn in enumerate((self.drawn, *self.redrawn), self.shared.seed):
+                shared = replace(self.shared, unseen=unseen, seed=seed)
+                found.append(replace(self, shared=shared, unseen=(unseen,), seeds=1, drawn=drawn, redrawn=()))
+        return tuple(found)
+
+    def runs(self, method: str, hparams: Hparams, seed: int | None = None) -> list[RunSpec]:
         """One run of a method, or one for each domain that is left out."""
         algorithm, stage = split_method(method)
-        own: dict[str, Any] = {"algorithm": algorithm, "second_stage": stage, "seed": seed, "hparams": hparams}
+        own: dict[str, Any] = {"algorithm": algorithm, "second_stage": stage, "hparams": hparams}
+        own["seed"] = self.shared.seed if seed is None else seed
         return [replace(self.shared, **own, unseen=unseen) for unseen in self.unseen]
 
     def finals(self, method: str, hparams: Hparams) -> list[list[RunSpec]]:
-        """The runs with the selected hyperparameters, by seed; seed 0 is the trial itself."""
-        return [self.runs(method, hparams, seed) for seed in range(self.seeds)]
+        """The runs of a search with the selected hyperparameters, by seed; the first is the trial itself."""
+        first = self.shared.seed
+        return [self.runs(method, hparams, seed) for seed in range(first, first + self.seeds)]
 
     @property
     def runs_per_method(self) -> int:
         """Number of trials and further seeds; the selected trial is the first seed."""
-        return len(self.unseen) * (self.trials + self.seeds - 1)
+        return sum(search.trials + search.seeds - 1 for search in self.searches)
 
     @property
     def key(self) -> str:
@@ -67,22 +83,31 @@ def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: in
     known = tuple(dict.fromkeys(map(canonical_method, methods)))
     if not known:
         raise ValueError("a sweep needs at least one method, such as --algorithm boda:retrain")
-    shared = replace(resolve(replace(shared, algorithm="erm", second_stage=None, hparams={})), hparams={})
+    shared = replace(resolve(replace(shared, algorithm="erm", second_stage=None, hparams={}, seed=0)), hparams={})
     unseen: tuple[str | None, ...] = (shared.unseen,)
     if shared.protocol == "dg" and shared.unseen is None:
         unseen = tuple(spec.unseen for spec in folds(shared, load_source(shared)))
     plan = Plan(shared=shared, methods=known, unseen=unseen, trials=trials, seeds=seeds, search=search)  # type: ignore[arg-type]
-    number = trials if search == "random" else 1
-    return replace(plan, drawn={method: tuple(draw(method, range(number), shared)) for method in known})
+    return with_draws(plan)
 
 
-def draw(method: str, trials: Sequence[int], shared: RunSpec) -> list[Hparams]:
+def with_draws(plan: Plan) -> Plan:
+    """The plan with the trials of its random searches, or the first of those that tpe proposes the rest of."""
+    trials = range(plan.trials if plan.search == "random" else 1)
+    drawn, *redrawn = (
+        {method: tuple(draw(method, trials, plan.shared, seed)) for method in plan.methods}
+        for seed in range(plan.seeds if plan.shared.protocol == "dg" else 1)
+    )
+    return replace(plan, drawn=drawn, redrawn=tuple(redrawn))
+
+
+def draw(method: str, trials: Sequence[int], shared: RunSpec, seed: int = 0) -> list[Hparams]:
     """Hyperparameters of some trials of a random search; trial 0 has the defaults."""
     from crosstail import algorithms
     from crosstail.training.resolve import finetunes
 
     declared, finetune = algorithms.find(split_method(method)[0]).Hparams, finetunes(shared)
-    return [complete(method, algorithms.draw(declared, trial, finetune=finetune), shared) for trial in trials]
+    return [complete(method, algorithms.draw(declared, trial, seed, finetune), shared) for trial in trials]
 
 
 def complete(method: str, drawn: Hparams, shared: RunSpec) -> Hparams:
@@ -109,13 +134,24 @@ def canonical_method(method: str) -> str:
     return canonical if not stage or split_method(canonical)[1] == stage else f"{canonical}:{stage}"
 
 
+def search_name(method: str, spec: RunSpec) -> str:
+    """What a search is called: its method, and with dg the unseen domain and the seed.
+
+    >>> search_name("erm", RunSpec(dataset="d")), search_name("erm", RunSpec(dataset="d", protocol="dg", unseen="a"))
+    ('erm', 'erm, unseen a, seed 0')
+    """
+    return method if spec.unseen is None else f"{method}, unseen {spec.unseen}, seed {spec.seed}"
+
+
 def by_method(plans: Iterable[Plan]) -> dict[str, Plan]:
     """The methods of several plans of one sweep, each with the most trials and seeds that any plan requests."""
     found: dict[str, Plan] = {}
     for plan in plans:
         for method in plan.methods:
             other = found.get(method, plan)
-            drawn = max(plan.drawn[method], other.drawn[method], key=len)
+            by_seed = zip_longest((plan.drawn, *plan.redrawn), (other.drawn, *other.redrawn), fillvalue={method: ()})
+            drawn, *redrawn = ({method: max(one[method], two[method], key=len)} for one, two in by_seed)
             trials, seeds = max(plan.trials, other.trials), max(plan.seeds, other.seeds)
-            found[method] = replace(plan, methods=(method,), trials=trials, seeds=seeds, drawn={method: drawn})
+            most: dict[str, Any] = {"trials": trials, "seeds": seeds, "drawn": drawn, "redrawn": tuple(redrawn)}
+            found[method] = replace(plan, methods=(method,), **most)
     return found

@@ -15,7 +15,7 @@ from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
 from crosstail.sweep import plan as planning
 from crosstail.sweep.plan import Hparams, Plan
-from crosstail.sweep.select import SELECTED_ON, choices
+from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
 from crosstail.training.evaluation import predicted
 from crosstail.training.folder import RunFolder
@@ -144,15 +144,15 @@ def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Ent
     rows = dataset.rows("test")
     found, failed = [], []
     for choice in choices(store, results, plan):
-        names = {key: f"trial {trial}" for trial, (key,) in enumerate(choice.keys)}
-        for seed, (key,) in enumerate(choice.finals()):
+        names = {key: f"trial {trial}" for trial, key in enumerate(choice.keys)}
+        for seed, key in enumerate(choice.finals()):
             names.setdefault(key, f"seed {seed}")
         for key, name in names.items():
             if key in failures and key not in results:
                 failed.append(FailedRun(choice.method, name, (failures[key].error or [failures[key].kind])[-1]))
         if choice.trial is None:
             continue
-        runs = {seed: key for seed, (key,) in enumerate(choice.finals()) if key in results}
+        runs = {seed: key for seed, key in enumerate(choice.finals()) if key in results}
         correct = {}
         for seed, key in runs.items():
             model = load_model(RunFolder(store.path / "runs" / key), dataset, trust=True)
@@ -165,7 +165,7 @@ def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Ent
             hparams=choice.hparams,
             runs=runs,
             seconds=mean(results[key].seconds for key in names if key in results),
-            validation={seed: results[key].validation[SELECTED_ON] or 0.0 for seed, key in runs.items()},
+            validation={seed: results[key].validation[plan.shared.selected_on] or 0.0 for seed, key in runs.items()},
             correct=correct,
         )
         found.append(entrant)

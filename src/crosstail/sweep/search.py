@@ -1,15 +1,14 @@
 """Hyperparameter search with Optuna's TPE: proposals from the trials so far, and pruning of poor trials."""
 
-from statistics import mean, median
+from statistics import median
 from typing import Any
 
 from crosstail import algorithms
-from crosstail.sweep.plan import Plan, complete
-from crosstail.sweep.select import SELECTED_ON
+from crosstail.sweep.plan import Plan, complete, search_name
 from crosstail.sweep.store import Proposal, Store
 from crosstail.training.folder import RunFolder
 from crosstail.training.resolve import finetunes
-from crosstail.training.spec import split_method
+from crosstail.training.spec import RunSpec, split_method
 
 BATCH = 5  # proposals at a time; if it were the number of workers, trials would depend on the machine
 
@@ -28,23 +27,23 @@ class At:
 
 
 def propose(plan: Plan, method: str, store: Store, known: int) -> list[Proposal]:
-    """The next trials of a method, given the validation accuracies of the first `known` proposals."""
+    """The next trials of a method in one of a plan's searches, from the accuracies of the first `known` proposals."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     declared = algorithms.find(split_method(method)[0]).Hparams
     searched: dict[str, Any] = algorithms.ranges(declared, finetunes(plan.shared))
     space: dict[str, Any] = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in searched}
-    sampler = optuna.samplers.TPESampler(n_startup_trials=BATCH, seed=known)
+    sampler = optuna.samplers.TPESampler(n_startup_trials=BATCH, seed=10_000 * plan.shared.seed + known)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     results, failures = store.results(), store.failures()
-    for proposal in store.proposals(method)[:known]:
-        keys = [spec.key for spec in plan.runs(method, proposal.hparams)]
+    for proposal in store.proposals(search_name(method, plan.shared))[:known]:
+        (spec,) = plan.runs(method, proposal.hparams)
         told: dict[str, Any] = {"state": optuna.trial.TrialState.FAIL}
-        if all(key in results for key in keys):
-            told = {"value": mean(results[key].validation[SELECTED_ON] or 0.0 for key in keys)}
-        elif all(key in failures and failures[key].kind == "pruned" for key in keys):
-            curve = dict(enumerate(_curve(store, keys[0]).values()))
+        if spec.key in results:
+            told = {"value": results[spec.key].validation[spec.selected_on] or 0.0}
+        elif spec.key in failures and failures[spec.key].kind == "pruned":
+            curve = dict(enumerate(_curve(store, spec).values()))
             told = {"state": optuna.trial.TrialState.PRUNED, "intermediate_values": curve}
         study.add_trial(optuna.trial.create_trial(params=proposal.unit, distributions=space, **told))
     batch = []
@@ -56,27 +55,24 @@ def propose(plan: Plan, method: str, store: Store, known: int) -> list[Proposal]
 
 
 def limits(plan: Plan, method: str, store: Store, trial: int) -> dict[tuple[int, int], float]:
-    """The accuracy a trial must reach to continue, by stage and step: the median of the trials finished before it.
-
-    A trial of several runs (dg) is never pruned: one poor domain does not make a poor trial.
-    """
-    if plan.search == "random" or len(plan.unseen) > 1:
+    """The accuracy a trial must reach to continue, by stage and step: the median of the trials finished before it."""
+    if plan.search == "random":
         return {}
     before = max(0, trial - (trial - 1) % BATCH)  # without its own batch, which finishes in any order
-    keys = [plan.runs(method, hparams)[0].key for hparams in store.trials(plan, method)[:before]]
-    curves = [_curve(store, key) for key in keys if store.has(key)]
+    specs = [plan.runs(method, hparams)[0] for hparams in store.trials(plan, method)[:before]]
+    curves = [_curve(store, spec) for spec in specs if store.has(spec.key)]
     if len(curves) < BATCH:
         return {}
     return {point: median(curve[point] for curve in curves) for point in curves[0] if point[1] > 0}
 
 
-def _curve(store: Store, key: str) -> dict[tuple[int, int], float]:
+def _curve(store: Store, spec: RunSpec) -> dict[tuple[int, int], float]:
     """The best validation accuracy so far at every evaluation of a run, by stage and step."""
-    folder = store.path / "runs" / key if store.has(key) else store.unfinished()[key][0]
+    folder = store.path / "runs" / spec.key if store.has(spec.key) else store.unfinished()[spec.key][0]
     found: dict[tuple[int, int], float] = {}
     best: dict[int, float] = {}
     for record in RunFolder(folder).records():
-        accuracy: float = getattr(record.validation, SELECTED_ON) or 0.0
+        accuracy: float = getattr(record.validation, spec.selected_on) or 0.0
         best[record.stage] = max(best.get(record.stage, 0.0), accuracy)
         found[record.stage, record.step] = best[record.stage]
     return found

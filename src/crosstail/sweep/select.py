@@ -1,21 +1,27 @@
-"""Select each method's best trial on validation, and report its test accuracy over several seeds."""
+"""Select the best trial of each search on validation, and report the test accuracy over several seeds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean, stdev
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import sqrt
+from statistics import fmean, pstdev, stdev
 
 from crosstail.sweep.index import METRICS, Summary
-from crosstail.sweep.plan import Hparams, Plan, by_method
+from crosstail.sweep.plan import Hparams, Plan, by_method, search_name
 from crosstail.sweep.store import Failure, Store
 
-SELECTED_ON = "pair_average"
+Spread = tuple[float | None, float | None]
+"""Mean and error over the seeds: the standard deviation, with dg the standard error; None if there are too few."""
+
+UNSEEN_METRICS = {"accuracy": "average", "class_mean": "pair_average"}
+"""What is reported with dg, and the metric that it is in a run, which tests one domain."""
 
 
 @dataclass(frozen=True)
 class SelectedTrial:
-    """The best trial of a method, and the state of the others."""
+    """The best trial of a method in a search, and the state of the others."""
 
-    plan: Plan
+    plan: Plan  # the search: with dg, that of one unseen domain and seed
     method: str
     trial: int | None  # None if no trial is finished
     hparams: Hparams
@@ -24,31 +30,40 @@ class SelectedTrial:
     pruned: int
     failed: dict[int, Failure]  # by trial
     missing: int
-    keys: list[list[str]]  # of the runs of every known trial
+    keys: list[str]  # of the run of every known trial
 
-    def finals(self) -> list[list[str]]:
+    @property
+    def name(self) -> str:
+        """The method, and with dg the unseen domain and the seed."""
+        return search_name(self.method, self.plan.shared)
+
+    def finals(self) -> list[str]:
         """The keys of the runs with the selected hyperparameters, by seed."""
         if self.trial is None:
             return []
-        return [[spec.key for spec in specs] for specs in self.plan.finals(self.method, self.hparams)]
+        return [spec.key for (spec,) in self.plan.finals(self.method, self.hparams)]
 
 
 @dataclass(frozen=True)
 class SeedSummary:
-    """The test accuracy of a method: mean and standard deviation over the finished seeds."""
+    """The test accuracy of a method over its finished seeds, and what its trials were selected by."""
 
     method: str
+    trial: int | None  # with dg None: every unseen domain and seed has its own
+    validation: float | None  # mean over the searches
     seeds: int
     planned: int
-    accuracy: dict[str, tuple[float | None, float | None]]
+    accuracy: dict[str, Spread]  # by metric
+    unseen: dict[str, Spread] = field(default_factory=dict)  # with dg, accuracy by unseen domain
 
 
 def choices(store: Store, results: Mapping[str, Summary], plan: Plan | None = None) -> list[SelectedTrial]:
-    """The best trial of every method of a plan, or of all plans of a sweep."""
-    plans = by_method(store.plans() if plan is None else [plan])
-    validation = {key: summary.validation[SELECTED_ON] for key, summary in results.items()}
-    failures = store.failures()
-    return [choose(plan, method, store.trials(plan, method), validation, failures) for method, plan in plans.items()]
+    """The best trial of every search of a plan, or of all plans of a sweep, method by method."""
+    failures, found = store.failures(), []
+    for method, own in by_method(store.plans() if plan is None else [plan]).items():
+        validation = {key: summary.validation[own.shared.selected_on] for key, summary in results.items()}
+        found += [choose(part, method, store.trials(part, method), validation, failures) for part in own.searches]
+    return found
 
 
 def choose(
@@ -58,28 +73,26 @@ def choose(
     validation: Mapping[str, float | None],
     failures: Mapping[str, Failure],
 ) -> SelectedTrial:
-    """Select the trial with the highest validation accuracy, the first of ties; with dg, the mean over unseen domains.
+    """Select the trial of a search with the highest validation accuracy, the first of ties; with dg the last.
 
     Only the validation accuracies of the finished runs are passed in, by key, never those on the test set.
     """
     accuracies: dict[int, float] = {}
     failed: dict[int, Failure] = {}
     pruned = 0
-    keys = [[spec.key for spec in plan.runs(method, hparams)] for hparams in trials]
-    for trial, folds in enumerate(keys):
-        if all(key in validation for key in folds):
-            found = [accuracy for key in folds if (accuracy := validation[key]) is not None]
-            if len(found) < len(folds):
+    keys = [spec.key for hparams in trials for spec in plan.runs(method, hparams)]
+    for trial, key in enumerate(keys):
+        if key in validation:
+            accuracy = validation[key]
+            if accuracy is None:
                 raise ValueError("the data have no validation samples: there is nothing to select on")
-            accuracies[trial] = fmean(found)
-            continue
-        reasons = [failures[key] for key in folds if key not in validation and key in failures]
-        errors = [reason for reason in reasons if reason.kind != "pruned"]
-        if errors:
-            failed[trial] = errors[0]
-        elif reasons:
+            accuracies[trial] = accuracy
+        elif key in failures and failures[key].kind == "pruned":
             pruned += 1
-    best = max(accuracies, key=lambda trial: (accuracies[trial], -trial), default=None)
+        elif key in failures:
+            failed[trial] = failures[key]
+    order = 1 if plan.shared.protocol == "dg" else -1  # of ties, as DomainBed resolves them
+    best = max(accuracies, key=lambda trial: (accuracies[trial], order * trial), default=None)
     return SelectedTrial(
         plan=plan,
         method=method,
@@ -95,19 +108,50 @@ def choose(
 
 
 def table(chosen: Sequence[SelectedTrial], results: Mapping[str, Summary]) -> list[SeedSummary]:
-    """One row per method; with dg, accuracies are first averaged over the unseen domains."""
-    rows = []
-    for choice in chosen:
-        seeds = [keys for keys in choice.finals() if all(key in results for key in keys)]
-        accuracy: dict[str, tuple[float | None, float | None]] = {}
-        for metric in METRICS:
-            values = [[results[key].test[metric] for key in keys] for keys in seeds]
-            known = [fmean(v for v in over if v is not None) for over in values if None not in over]
-            accuracy[metric] = fmean(known) if known else None, stdev(known) if len(known) > 1 else None
-        rows.append(SeedSummary(choice.method, len(seeds), choice.plan.seeds, accuracy))
-    return rows
+    """One row per method; with dg, accuracies are averaged over the unseen domains first, then over the seeds."""
+    return [_summary(method, list(own), results) for method, own in groupby(chosen, key=lambda choice: choice.method)]
+
+
+def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Summary]) -> SeedSummary:
+    plan, dg = own[0].plan, own[0].plan.shared.protocol == "dg"
+    found: dict[int, dict[str, Summary]] = {}  # by seed and unseen domain
+    for choice in own:
+        for seed, key in enumerate(choice.finals(), choice.plan.shared.seed):
+            if key in results:
+                found.setdefault(seed, {})[choice.plan.shared.unseen or ""] = results[key]
+    domains = dict.fromkeys(choice.plan.shared.unseen or "" for choice in own)
+    seeds = [runs for runs in found.values() if len(runs) == len(domains)]
+    accuracy = {}
+    for name, metric in (UNSEEN_METRICS if dg else dict(zip(METRICS, METRICS, strict=True))).items():
+        values = [[run.test[metric] for run in runs.values()] for runs in seeds]
+        accuracy[name] = _spread([fmean(v for v in over if v is not None) for over in values if None not in over], dg)
+    validation = [choice.validation for choice in own if choice.validation is not None]
+    return SeedSummary(
+        method=method,
+        trial=None if dg else own[0].trial,
+        validation=fmean(validation) if validation else None,
+        seeds=len(seeds),
+        planned=len({choice.plan.shared.seed for choice in own}) if dg else plan.seeds,
+        accuracy=accuracy,
+        unseen={name: _spread([runs[name].test["average"] or 0.0 for runs in seeds], dg) for name in domains if dg},
+    )
+
+
+def _spread(values: Sequence[float], dg: bool) -> Spread:
+    if len(values) < 2:
+        return values[0] if values else None, None
+    return fmean(values), standard_error(values) if dg else stdev(values)
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Standard error of a mean as DomainBed computes it: the deviation, with n in its denominator, over √n.
+
+    >>> standard_error([0.5, 0.7])
+    0.07071067811865475
+    """
+    return pstdev(values) / sqrt(len(values))
 
 
 def as_file(chosen: Sequence[SelectedTrial]) -> dict[str, Hparams]:
-    """The selected hyperparameters by method, as `crosstail fit --hparams` reads them."""
-    return {choice.method: choice.hparams for choice in chosen if choice.trial is not None}
+    """The selected hyperparameters by name of the search, as `crosstail fit --hparams` reads them."""
+    return {choice.name: choice.hparams for choice in chosen if choice.trial is not None}

@@ -1,6 +1,7 @@
 """The progress of a sweep: runs done, running and failed per method, and the estimated time left."""
 
 from dataclasses import dataclass
+from itertools import groupby
 from statistics import fmean
 
 from crosstail.sweep.select import choices
@@ -25,12 +26,14 @@ def status(store: Store) -> list[MethodStatus]:
     results, failures = store.results(), store.failures()
     running = {key for key, folders in store.unfinished().items() if not all(map(store.abandoned, folders))}
     rows = []
-    for choice in choices(store, results):
-        keys = {key for folds in choice.keys for key in folds}
-        planned = choice.plan.runs_per_method
-        if not choice.missing:
-            keys.update(key for seed in choice.finals() for key in seed)
-            planned = len(keys)  # fewer if no trial has finished
+    for method, searches in groupby(choices(store, results), key=lambda choice: choice.method):
+        keys, planned = set[str](), 0
+        for choice in searches:
+            own = set(choice.keys)
+            if not choice.missing:
+                own.update(choice.finals())
+            planned += choice.plan.runs_per_method if choice.missing else len(own)  # fewer if no trial has finished
+            keys |= own
         done, active = keys & results.keys(), keys & running - results.keys()
         failed = keys & failures.keys() - done - active
         pruned = {key for key in failed if failures[key].kind == "pruned"}
@@ -38,5 +41,5 @@ def status(store: Store) -> list[MethodStatus]:
         seconds = [results[key].seconds for key in done]
         remaining = left * fmean(seconds or [0.0]) / max(1, len(running)) if seconds or not left else None
         counts = planned, len(done), len(active), len(failed - pruned), len(pruned)
-        rows.append(MethodStatus(choice.method, *counts, remaining))
+        rows.append(MethodStatus(method, *counts, remaining))
     return rows

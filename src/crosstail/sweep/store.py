@@ -2,7 +2,7 @@
 
     plans/KEY.json              what was asked for
     data.json                   checksum of the data that the sweep was started on
-    proposals/METHOD.N/         the trials that a search has proposed, from the N-th on
+    proposals/SEARCH.N/         the trials that a search has proposed, from the N-th on
     runs/KEY/                   a finished run
     work/KEY.TOKEN/             an unfinished run: its checkpoint, its holder's lease, failure.json if it failed
     damaged/KEY.TOKEN/          what could not be read
@@ -27,7 +27,7 @@ from crosstail.storage import read_json, write_json
 from crosstail.sweep.files import move, names
 from crosstail.sweep.index import Index, Summary
 from crosstail.sweep.lease import Lease, is_dead, sign, sign_of
-from crosstail.sweep.plan import Hparams, Plan
+from crosstail.sweep.plan import Hparams, Plan, search_name
 from crosstail.training.result import DataFacts
 from crosstail.training.spec import RunSpec
 
@@ -99,26 +99,27 @@ class Store:
             raise ValueError(f"{error}. If {dataset} has not changed, remove the file") from None
         before.check_unchanged(facts, dataset, self.path)
 
-    def propose(self, method: str, number: int, batch: list[Proposal]) -> None:
-        """Add trials of a method after the first `number`, unless another process has done so by now."""
+    def propose(self, search: str, number: int, batch: list[Proposal]) -> None:
+        """Add trials of a search after the first `number`, unless another process has done so by now."""
         own = self.path / "proposals" / f".{token_hex(4)}"
         own.mkdir(parents=True)
         write_json(own / "trials.json", batch)
-        if not move(own, self._proposed(method, number)):
+        if not move(own, self._proposed(search, number)):
             shutil.rmtree(own)
 
-    def proposals(self, method: str) -> list[Proposal]:
+    def proposals(self, search: str) -> list[Proposal]:
         found: list[Proposal] = []
-        while (file := self._proposed(method, len(found)) / "trials.json").exists():
+        while (file := self._proposed(search, len(found)) / "trials.json").exists():
             found += read_json(file, list[Proposal])
         return found
 
-    def _proposed(self, method: str, number: int) -> Path:
-        return self.path / "proposals" / f"{quote(method, safe='')}.{number}"
+    def _proposed(self, search: str, number: int) -> Path:
+        return self.path / "proposals" / f"{quote(search, safe='')}.{number}"
 
-    def trials(self, plan: Plan, method: str) -> list[Hparams]:
-        """The hyperparameters of a method's trials, as far as they are known."""
-        return [*plan.drawn[method], *(proposal.hparams for proposal in self.proposals(method))][: plan.trials]
+    def trials(self, search: Plan, method: str) -> list[Hparams]:
+        """The hyperparameters of a method's trials in one of a plan's searches, as far as they are known."""
+        proposals = self.proposals(search_name(method, search.shared))
+        return [*search.drawn[method], *(proposal.hparams for proposal in proposals)][: search.trials]
 
     def has(self, key: str) -> bool:
         return (self.path / "runs" / key).exists()

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from crosstail.data import DomainDataset
 from crosstail.sweep.lease import Lease
 from crosstail.sweep.store import Store
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import Inputs, load_inputs
+from crosstail.training.inputs import Inputs, load_inputs, load_source
 from crosstail.training.loop import Diverged, Limits, Pruned
 from crosstail.training.spec import RunSpec
 
@@ -87,13 +88,26 @@ def give_up(store: Store, job: Job, kind: str, error: str) -> Outcome:
 
 def inputs(spec: RunSpec) -> Inputs:
     """The data of a run; the last two are cached, because most runs of a sweep share their data."""
-    ignored: dict[str, Any] = {"algorithm": "erm", "second_stage": None, "hparams": {}, "width": None, "seed": 0}
-    return _load(msgspec.json.encode(replace(spec, **ignored, steps=1, batch_size=1, evaluations=1)))
+    return _load(data_key(spec))
+
+
+def data_key(spec: RunSpec) -> bytes:
+    """What is equal for runs on the same samples with the same split, as JSON: with dg, the seed is part of it."""
+    ignored: dict[str, Any] = {"algorithm": "erm", "second_stage": None, "hparams": {}, "width": None}
+    seed = spec.seed if spec.protocol == "dg" else 0
+    return msgspec.json.encode(replace(spec, **ignored, seed=seed, steps=1, batch_size=1, evaluations=1))
 
 
 @lru_cache(maxsize=2)
-def _load(spec: bytes) -> Inputs:
-    return load_inputs(msgspec.json.decode(spec, type=RunSpec))
+def _load(key: bytes) -> Inputs:
+    spec = msgspec.json.decode(key, type=RunSpec)
+    return load_inputs(spec, _source(msgspec.json.encode(replace(spec, seed=0, unseen=None))))
+
+
+@lru_cache(maxsize=1)
+def _source(key: bytes) -> DomainDataset:
+    """The samples before any split, which with dg all unseen domains and seeds share."""
+    return load_source(msgspec.json.decode(key, type=RunSpec))
 
 
 def _claim(store: Store, job: Job) -> Lease | None:

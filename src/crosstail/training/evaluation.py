@@ -44,13 +44,9 @@ def pair_accuracy(
 ) -> PairAccuracy:
     """Hits and totals of every pair on a split, or on the share of process i of n."""
     rows = dataset.rows(split)[share[0] :: share[1]]
-    return PairAccuracy.from_predictions(
-        predicted(algorithm, dataset, rows),
-        dataset.y[rows],
-        dataset.domain[rows],
-        num_domains=dataset.num_domains,
-        num_classes=dataset.num_classes,
-    )
+    sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
+    answers = predicted(algorithm, dataset, rows)
+    return PairAccuracy.from_predictions(answers, dataset.y[rows], dataset.domain[rows], **sizes)
 
 
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:

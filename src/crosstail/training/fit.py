@@ -65,12 +65,7 @@ def fit(
 
 
 def _train_stages(
-    spec: RunSpec,
-    inputs: Inputs,
-    folder: RunFolder,
-    progress: Progress | None,
-    devices: Devices,
-    limits: Limits | None,
+    spec: RunSpec, inputs: Inputs, folder: RunFolder, progress: Progress | None, devices: Devices, limits: Limits | None
 ) -> Run:
     dataset = inputs.seen()
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
@@ -119,7 +114,7 @@ def _train_stages(
         selected_steps=steps,
         transferability=transferability(graph_of(algorithm, dataset)),
         hparams=spec.hparams,
-        input_shape=list(inputs.shape),
+        input_shape=list(input_shape(inputs.raw)),
         weights=inputs.frozen.weights if inputs.frozen else None,
         data=inputs.facts(),
     )

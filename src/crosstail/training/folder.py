@@ -72,9 +72,7 @@ class RunFolder:
         """The weights of the final model."""
         state = self.load("model.pt")
         if state is None:
-            raise ValueError(
-                f"{self.path} has no model.pt: remove its result.json, if any, and run its `crosstail fit` command"
-            )
+            raise ValueError(f"{self.path} has no model.pt: remove its result.json, if any, and repeat `crosstail fit`")
         return state
 
     def _read(self, name: str, kind: type[Any]) -> Any:

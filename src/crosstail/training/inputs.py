@@ -24,20 +24,14 @@ class Inputs:
     def seen(self, progress: Progress | None = None) -> DomainDataset:
         """Embedded by the frozen backbone, or the raw data with decoded images kept; made once."""
         if self._seen is None:
-            self._seen = self._made(progress)
+            x = self.raw.x
+            if self.frozen is not None:
+                report = (lambda done, total: progress("embedding", done, total)) if progress else None
+                x = embed(self.raw, self.frozen, views=self.views, progress=report)
+            elif isinstance(x, ImageFiles):
+                x = x.cached()  # every epoch reads the same files, so decoded images are kept
+            self._seen = self.raw if x is self.raw.x else self.raw.with_x(x)
         return self._seen
-
-    def _made(self, progress: Progress | None) -> DomainDataset:
-        if self.frozen is None:
-            # Every epoch reads the same files, so decoded images are cached.
-            return self.raw.with_x(self.raw.x.cached()) if isinstance(self.raw.x, ImageFiles) else self.raw
-        report = (lambda done, total: progress("embedding", done, total)) if progress else None
-        return self.raw.with_x(embed(self.raw, self.frozen, views=self.views, progress=report))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of one raw sample as a backbone takes it."""
-        return input_shape(self.raw)
 
     def facts(self) -> DataFacts:
         """What a result says about its data."""
@@ -64,7 +58,8 @@ def load_inputs(spec: RunSpec, source: DomainDataset | None = None) -> Inputs:
     labels, sheet = spec.labels, data.sheet_of(spec.dataset)
     if labels is None and sheet is not None and spec.protocol == "mdlt":
         labels = sheet.labels  # a benchmark's own profiles make its long tails; dg has only those that are named
-    split = split_by_protocol(source, spec.protocol, unseen=spec.unseen, labels=labels, seed=spec.data_seed)
+    seeds = {"data_seed": spec.data_seed, "seed": spec.seed}
+    split = split_by_protocol(source, spec.protocol, unseen=spec.unseen, labels=labels, **seeds)
     raw = _sized(spec, split)
     return Inputs(raw, frozen_backbone(spec, input_shape(raw)), spec.views)
 

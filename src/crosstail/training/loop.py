@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor
-from torch.optim.swa_utils import AveragedModel
 
 from crosstail.algorithms import Algorithm
 from crosstail.algorithms._processes import backward_of, merged
@@ -65,7 +64,7 @@ def train(
     progress: Progress | None = None,
     limits: Limits | None = None,
 ) -> Selected:
-    """Train one stage of a spec and return the evaluation that is best on validation (pair average, first of ties).
+    """Train one stage of a spec and return the evaluation that is best on validation (the first of ties).
 
     With averaged weights, those are evaluated too, and it is they that are selected and traced. A run below one of the
     `limits` raises Pruned.
@@ -74,15 +73,11 @@ def train(
     with the same result as one that was never stopped.
     """
     assert spec.steps is not None and spec.batch_size is not None
+    balanced, share = class_balanced or algorithm.class_balanced, (fabric.global_rank, fabric.world_size)
     batches = DomainBatches(
-        dataset,
-        batch_size=spec.batch_size,
-        class_balanced=class_balanced or algorithm.class_balanced,
-        seed=spec.seed,
-        augment=augment,
-        share=(fabric.global_rank, fabric.world_size),
+        dataset, batch_size=spec.batch_size, class_balanced=balanced, seed=spec.seed, augment=augment, share=share
     )
-    loop = _Loop(algorithm, dataset, folder, fabric, stage, averaged_copy(algorithm) if spec.average else None)
+    loop = _Loop(algorithm, dataset, spec, folder, fabric, stage)
     start = loop.resume()
     # Evaluated before the first step and after the last one, and evenly in between.
     due = {round(spec.steps * k / spec.evaluations) for k in range(spec.evaluations + 1)}
@@ -94,7 +89,7 @@ def train(
         if step == spec.steps:
             break
         if limits and step in due:
-            _prune(limits, folder.records(), stage, step)
+            _prune(limits, folder.records(), spec.selected_on, stage, step)
         algorithm.step, algorithm.steps = step, spec.steps
         loop.update(step, stream)
         if progress:
@@ -106,17 +101,12 @@ class _Loop:
     """The state of a stage while it is trained: what a checkpoint holds, and the loss terms since the last one."""
 
     def __init__(
-        self,
-        algorithm: Algorithm,
-        dataset: DomainDataset,
-        folder: RunFolder,
-        fabric: Fabric,
-        stage: int,
-        averaged: AveragedModel | None,
+        self, algorithm: Algorithm, dataset: DomainDataset, spec: RunSpec, folder: RunFolder, fabric: Fabric, stage: int
     ) -> None:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
-        self.averaged = averaged
-        self.evaluated: Any = averaged.module if averaged else algorithm  # what is selected and traced
+        self.selected_on = spec.selected_on
+        self.averaged = averaged_copy(algorithm) if spec.average else None
+        self.evaluated: Any = self.averaged.module if self.averaged else algorithm  # what is selected and traced
         self.optimizers = algorithm.optimizers()
         self.wrapped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self.optimizers]
         self.backward = backward_of(algorithm, fabric.backward)
@@ -148,14 +138,10 @@ class _Loop:
     def evaluate(self, step: int, trace: Tracer | None) -> None:
         """Record the accuracies at a step, select, and write a checkpoint."""
         losses = _means(self.sums, self.since, step)
-        accuracies = _evaluate(self.algorithm, self.dataset, self.fabric)
+        raw = _evaluate(self.algorithm, self.dataset, self.fabric)
         seconds = self.seconds + time.perf_counter() - self.began
-        raw: dict[str, Any] = {split: SplitAccuracy.of(accuracy) for split, accuracy in accuracies.items()}
-        averaged = None
-        if self.averaged:
-            accuracies = _evaluate(self.evaluated, self.dataset, self.fabric)
-            averaged = Averaged(**{split: SplitAccuracy.of(accuracy) for split, accuracy in accuracies.items()})
-        score = accuracies["validation"].pair_average
+        averaged = Averaged(**_evaluate(self.evaluated, self.dataset, self.fabric)) if self.averaged else None
+        score: float | None = getattr(averaged.validation if averaged else raw["validation"], self.selected_on)
         if score is None or score > self.selected.score:  # without validation samples the last evaluation counts
             weights = {k: v.detach().cpu().clone() for k, v in self.evaluated.state_dict().items()}
             self.selected = Selected(-1.0 if score is None else score, step, weights)
@@ -163,9 +149,8 @@ class _Loop:
         if self.fabric.is_global_zero:
             traced = trace(self.evaluated, self.dataset) if trace else None
             now: dict[str, Any] = {"stage": self.stage, "step": step}
-            self.folder.append_record(
-                Evaluation(**now, seconds=round(seconds, 3), losses=losses, **raw, averaged=averaged, trace=traced)
-            )
+            record = Evaluation(**now, seconds=round(seconds, 3), losses=losses, **raw, averaged=averaged, trace=traced)
+            self.folder.append_record(record)
             self.folder.save("checkpoint.pt", now | {"seconds": seconds} | self._state())
 
     def _state(self) -> dict[str, Any]:
@@ -198,22 +183,21 @@ class _Loop:
             self.sums[name] = total + value.detach(), number + 1
 
 
-def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: Fabric) -> dict[str, PairAccuracy]:
+def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: Fabric) -> dict[str, Any]:
     """Each process has its share of the samples; hits and totals are added up."""
     share = fabric.global_rank, fabric.world_size
     found = {}
     for name, split in EVALUATED.items():
         own = pair_accuracy(algorithm, dataset, split, share)
         both: Any = fabric.all_reduce(torch.from_numpy(np.stack([own.hits, own.totals])), reduce_op="sum")
-        hits, totals = both.cpu().numpy()
-        found[name] = PairAccuracy(hits, totals)
+        found[name] = SplitAccuracy.of(PairAccuracy(*both.cpu().numpy()))
     return found
 
 
-def _prune(limits: Limits, records: list[Evaluation], stage: int, step: int) -> None:
+def _prune(limits: Limits, records: list[Evaluation], on: str, stage: int, step: int) -> None:
     """End a run that is not good enough to go on."""
     limit = limits.get((stage, step), 0.0)
-    best = max(record.validation.pair_average or 0.0 for record in records if record.stage == stage)
+    best = max(getattr(record.validation, on) or 0.0 for record in records if record.stage == stage)
     if best < limit:
         raise Pruned(f"stage {stage}, step {step}: validation {100 * best:.1f} %, others {100 * limit:.1f} %")
 

@@ -17,7 +17,7 @@ def resolve(spec: RunSpec) -> RunSpec:
 
     >>> spec = resolve(RunSpec(dataset="digits", algorithm="crt"))
     >>> spec.method, spec.backbone, spec.freeze, spec.steps, spec.hparams
-    ('erm:retrain', 'small_cnn', False, 1000, {'lr': 0.001, 'weight_decay': 0.0})
+    ('erm:retrain', 'small_cnn', False, 1000, {'lr': 0.001, 'weight_decay': 0.0, 'dropout': 0.0})
     """
     spec = _with_data_defaults(_without_alias(spec))
     return replace(spec, hparams=all_hparams(spec.algorithm, spec.hparams, finetune=finetunes(spec)))
@@ -61,8 +61,5 @@ def _with_data_defaults(spec: RunSpec) -> RunSpec:
     if spec.augment is None:
         spec = replace(spec, augment=kind == "files" and not spec.freeze)
     sheet = data.sheet_of(spec.dataset)
-    return replace(
-        spec,
-        steps=spec.steps or (sheet.steps if sheet else STEPS),
-        batch_size=spec.batch_size or (sheet.batch_size if sheet else BATCH_SIZE),
-    )
+    steps, batch_size = (sheet.steps, sheet.batch_size) if sheet else (STEPS, BATCH_SIZE)
+    return replace(spec, steps=spec.steps or steps, batch_size=spec.batch_size or batch_size)

@@ -128,13 +128,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def make_result(
-    spec: RunSpec,
-    dataset: "DomainDataset",
-    records: Sequence[Evaluation],
-    *,
-    selected_steps: list[int],
-    transferability: Transferability,
-    **facts: Any,
+    spec: RunSpec, dataset: "DomainDataset", records: Sequence[Evaluation], *, selected_steps: list[int], **facts: Any
 ) -> RunResult:
     """The result of a run whose stages selected these steps; `facts` are the fields that are taken as they are."""
     from crosstail.data import shot_thresholds
@@ -143,9 +137,7 @@ def make_result(
     own = [record for record in records if record.stage == stage]
     chosen = next((record for record in own if record.step == step), None)
     if chosen is None:
-        raise ValueError(
-            f"records.jsonl lacks step {step} of stage {stage}: remove the folder and run the command again"
-        )
+        raise ValueError(f"records.jsonl lacks step {step} of stage {stage}: remove the folder and repeat the command")
     counts = dataset.counts("train")
     many, few = shot_thresholds(spec.dataset)
 
@@ -155,7 +147,7 @@ def make_result(
 
     raw = None
     if spec.average:
-        best = best_on_validation(own)
+        best = best_on_validation(own, spec.selected_on)
         raw = RawWeights(selected_step=best.step, **accuracies(best))
     return RunResult(
         spec=spec,
@@ -167,15 +159,12 @@ def make_result(
         classes=list(dataset.classes),
         counts=counts.tolist(),
         **accuracies(chosen.averaged or chosen),
-        transferability=transferability,
         raw=raw,
         **facts,
     )
 
 
-def best_on_validation(records: Sequence[Evaluation]) -> Evaluation:
+def best_on_validation(records: Sequence[Evaluation], on: str) -> Evaluation:
     """The first of the best on validation (raw weights), or the last one where there are no validation samples."""
-    known = [record for record in records if record.validation.pair_average is not None]
-    if not known:
-        return records[-1]
-    return max(known, key=lambda record: record.validation.pair_average or 0.0)
+    known = [record for record in records if getattr(record.validation, on) is not None]
+    return max(known, key=lambda record: getattr(record.validation, on), default=records[-1])

@@ -39,7 +39,7 @@ class RunSpec:
     """Select and keep a moving average of the weights; the raw weights are reported beside it."""
 
     protocol: Literal["mdlt", "dg"] = "mdlt"
-    """mdlt: train on all domains; dg: leave out each domain in turn and test on it."""
+    """mdlt: train on all domains; dg: leave out each domain in turn and test on it, as DomainBed does."""
 
     unseen: str | None = None
     """With dg: leave out this domain only."""
@@ -54,7 +54,7 @@ class RunSpec:
     """Leave out images that cannot be read."""
 
     data_seed: int = 0
-    """Random seed for the split and the label profiles."""
+    """Random seed for the split and the label profiles; with dg the split also depends on --seed."""
 
     backbone: str | None = None
     """A name from `crosstail list backbones`; default: what suits the data."""
@@ -85,7 +85,7 @@ class RunSpec:
     """Hyperparameters of the algorithm, such as lr=0.001."""
 
     seed: int = 0
-    """Random seed for weights and batch order."""
+    """Random seed for weights and batch order; with dg also for the split."""
 
     steps: int | None = None
     """Training steps per stage; default: the benchmark's, or 1000."""
@@ -121,6 +121,11 @@ class RunSpec:
         ('boda', 'boda:retrain')
         """
         return self.algorithm if self.second_stage is None else f"{self.algorithm}:{self.second_stage}"
+
+    @property
+    def selected_on(self) -> Literal["pair_average", "average"]:
+        """The validation metric that evaluations and trials are selected by; with dg, the mean accuracy of domains."""
+        return "average" if self.protocol == "dg" else "pair_average"
 
     def identity(self) -> dict[str, Any]:
         """The identifying fields and their values."""

@@ -126,9 +126,8 @@ class TransferabilityGraph:
     def _names(self, domains: Sequence[str] | None, classes: Sequence[str] | None) -> dict[str, NDArray[Any]]:
         """Domain and class of every pair, by name or, without names, by number."""
         given = {"domain": domains, "class": classes}
-        tables = [
-            np.asarray(n or [*map(str, range(k))]) for n, k in zip(given.values(), self.counts.shape, strict=True)
-        ]
+        sizes = zip(given.values(), self.counts.shape, strict=True)
+        tables = [np.asarray(names or [str(i) for i in range(size)]) for names, size in sizes]
         return {kind: table[i] for kind, table, i in zip(given, tables, self.pairs.T, strict=True)}
 
 

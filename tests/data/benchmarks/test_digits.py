@@ -113,7 +113,7 @@ def test_sheet_agrees_with_the_data(dataset):
     sheet = digits.SHEET
     assert (sheet.name, sheet.domains, sheet.classes) == (dataset.name, dataset.domains, dataset.classes)
     assert (sheet.many, sheet.few, sheet.batch_size) == (30, 8, 24)
-    assert all((sheet.title, sheet.summary, sheet.licence, sheet.citation, sheet.source, digits.__doc__))
+    assert all((sheet.title, sheet.summary, sheet.licence, sheet.citation, sheet.source, sheet.about))
 
 
 def test_a_sheet_with_a_wrong_number_of_labels_is_refused():

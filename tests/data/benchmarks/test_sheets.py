@@ -9,7 +9,7 @@ import pytest
 from crosstail import discovery
 from crosstail.data.benchmarks import domain_net, office_home, pacs, terra_incognita, vlcs
 from crosstail.data.benchmarks._image_folders import read_split_file
-from crosstail.data.benchmarks._sheet import Archive, DataSheet
+from crosstail.data.benchmarks._sheet import Archive, DataSheet, read_sheet
 from crosstail.data.splits.paper import paper_split
 
 PACKAGE = "crosstail.data.benchmarks"
@@ -50,13 +50,13 @@ def test_sheet_is_complete(name):
     if sheet.archives:
         assert sheet.made_by and sheet.paper_totals
         for heading in ("What it is:", "How to get it:"):
-            assert heading in module.__doc__
+            assert heading in sheet.about
 
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_both_protocols_are_told_of(name):
     assert SHEETS[name].protocols == ("mdlt", "dg")
-    assert "`dg`" in discovery.find(PACKAGE, name, "benchmark").__doc__
+    assert "`dg`" in SHEETS[name].about
 
 
 @pytest.mark.parametrize(("name", "domains", "classes", "steps", "batch_size", "many", "few", "validation"), [
@@ -169,5 +169,25 @@ def test_wrong_sheets_are_refused():
         DataSheet(**WORDS, domains=("a", "b"), classes=("c",), counts=((1,), (2, 3)))
     with pytest.raises(ValueError, match="w: aliases of 'd', which is neither a domain nor a class"):
         DataSheet(**WORDS, domains=("a", "b"), classes=("c",), aliases={"d": ("D",)})
-    with pytest.raises(ValueError, match=r"x\.zip: md5 is 'abc', expected 32 hexadecimal digits"):
-        Archive(file="x.zip", mirrors=(), md5="abc")
+
+
+@pytest.mark.parametrize(("line", "named"), [
+    ('md5 = "x"', "md5"),  # of an archive, not of the set
+    ("steps = true", "steps"),
+    ("[[archives]]\nfile = 'x.zip'\nmirrors = []\nsha265 = 'x'", "sha265"),
+    ("[[archives]]\nfile = 'x.zip'\nmirrors = []\nmd5 = 'abc'", r"archives\[0\]\.md5"),
+    ("labels = ['uniform']", "1 label profiles for 2 domains"),
+    ("steps =", "line 9"),
+])  # fmt: skip
+def test_a_wrong_sheet_is_refused_with_its_file(line, named, tmp_path):
+    words = [f"{name} = '{text}'" for name, text in WORDS.items()]
+    (tmp_path / "mine.toml").write_text("\n".join(["domains = ['a', 'b']", "classes = ['c', 'd']", *words, line, ""]))
+    with pytest.raises(ValueError, match=rf"mine\.toml: .*{named}"):
+        read_sheet(str(tmp_path / "mine.py"))
+
+
+def test_an_address_of_a_folder_is_completed_with_the_files_name():
+    assert Archive(file="x.zip", mirrors=("http://a/b/", "http://c/d?id=1")).mirrors == (
+        "http://a/b/x.zip",
+        "http://c/d?id=1",
+    )

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from crosstail import data
-from crosstail.data.splits.protocols import split_by_protocol
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
@@ -34,21 +33,111 @@ def test_mdlt_keeps_the_split_and_the_profiles_of_the_sheet() -> None:
     assert (found.counts("train") == expected.counts("train")).all() and found.checksum == expected.checksum
 
 
-def test_dg_leaves_one_domain_out_whole_and_splits_the_others_80_to_20() -> None:
-    whole = data.load("digits", labels=["uniform"])
-    found = prepared(protocol="dg", unseen="signs")
-    assert len(found) == len(whole)
-    for d, name in enumerate(found.domains):
-        size = int((whole.domain == d).sum())
-        parts = [int(found.counts(split)[d].sum()) for split in ("train", "val", "test")]
-        assert parts == ([0, 0, size] if name == "signs" else [size - size // 5, size // 5, 0])
+SIZES = (4, 10, 13, 27)
 
 
-def test_dg_split_depends_on_the_data_seed_alone() -> None:
-    dataset = data.load("digits", labels=["uniform"])
-    splits = [split_by_protocol(dataset, "dg", unseen="signs", labels=None, seed=seed).split for seed in (3, 3, 4)]
-    first, same, other = splits
-    assert (first == same).all() and (first != other).any()
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory) -> Path:
+    """Four domains of these sizes, in mixed order, with a split of their own."""
+    chance = np.random.default_rng(0)
+    domain = chance.permutation(np.repeat(np.arange(4), SIZES))
+    x = np.arange(len(domain), dtype=np.float32)[:, None]
+    path = tmp_path_factory.mktemp("data") / "v.npz"
+    np.savez(
+        path, x=x, y=np.arange(len(domain)) % 3, domain=domain, split=["train"] * len(domain), domains=list("abcd")
+    )
+    return path
+
+
+def parts_of(vectors: Path, **fields) -> dict[str, dict[str, set[int]]]:
+    """The rows of each domain by part, `held` for those in none, as a run with these fields sees them."""
+    found = load_inputs(resolve(RunSpec(dataset=str(vectors), protocol="dg", **fields))).raw
+    assert len(found) == sum(SIZES) and (found.x[:, 0] == np.arange(len(found))).all()
+    parts: dict[str, dict[str, set[int]]] = {}
+    used = {int(row): split for split in ("train", "val", "test") for row in found.rows(split)}
+    for row in range(len(found)):
+        own = parts.setdefault(found.domains[found.domain[row]], {})
+        own.setdefault(used.get(row, "held"), set()).add(row)
+    return parts
+
+
+@pytest.mark.parametrize("unseen", list("abcd"))
+def test_dg_holds_out_a_fifth_of_every_domain_as_domainbed_does(vectors: Path, unseen: str) -> None:
+    """The others are trained on 80 % and selected on 20 %; 80 % of the unseen one are tested and 20 % unused."""
+    for domain, parts in parts_of(vectors, unseen=unseen).items():
+        size = SIZES["abcd".index(domain)]
+        out = int(size * 0.2)  # as train.py does it
+        names = ("held", "test") if domain == unseen else ("val", "train")
+        expected = {name: number for name, number in zip(names, (out, size - out), strict=True) if number}
+        assert {name: len(rows) for name, rows in parts.items()} == expected
+
+
+def test_dg_holds_out_the_same_samples_whichever_domain_is_unseen_and_others_with_every_seed(vectors: Path) -> None:
+    def held_out(**fields) -> dict[str, set[int]]:
+        parts = parts_of(vectors, **fields)
+        return {domain: own.get("val", own.get("held", set())) for domain, own in parts.items()}
+
+    first = held_out(unseen="a")
+    assert all(held_out(unseen=unseen) == first for unseen in "bcd")
+    assert held_out(unseen="a", hparams={"lr": 0.1}, algorithm="erm") == first
+    assert first != held_out(unseen="a", seed=1) != held_out(unseen="a", data_seed=1) != first
+    often: dict[int, int] = {}
+    for seed in range(200):
+        for row in held_out(unseen="a", seed=seed)["d"]:
+            often[row] = often.get(row, 0) + 1
+    assert len(often) == 27 and max(often.values()) < 65 and min(often.values()) > 15  # 200 · 5 / 27 = 37 expected
+
+
+def test_dg_resumes_on_the_split_of_its_seed_and_refuses_another(vectors: Path, tmp_path: Path) -> None:
+    size = {"backbone": "mlp", "width": 8, "steps": 4, "batch_size": 2, "evaluations": 2}
+    first = RunSpec(dataset=str(vectors), algorithm="erm", protocol="dg", unseen="d", **size)
+    runs = [fit(replace(first, seed=seed), tmp_path / str(seed)) for seed in (0, 1)]
+    checksums = [run.result.data.checksum for run in runs]
+    assert checksums[0] != checksums[1]
+    for seed, run in enumerate(runs):
+        assert run.inputs.facts().checksum == checksums[seed]
+        again = fit(run.folder.spec(), run.folder.path)
+        assert again.result == run.result and again.predictions is not None
+        assert len(again.predictions.y) == 27 - 5
+    with pytest.raises(ValueError, match="seed is 0, not 1"):
+        fit(replace(first, seed=1), tmp_path / "0")
+
+
+def test_dg_selects_the_evaluation_on_accuracy_averaged_over_domains(vectors: Path, tmp_path: Path) -> None:
+    """Not on the pair average: here the two prefer different evaluations."""
+    size = {"backbone": "mlp", "width": 8, "steps": 30, "batch_size": 2, "evaluations": 30}
+    spec = RunSpec(dataset=str(vectors), algorithm="erm", protocol="dg", unseen="a", hparams={"lr": 0.05}, **size)
+    for seed in range(20):
+        run = fit(replace(spec, seed=seed), tmp_path / str(seed))
+        by_step, by_pair = {}, {}
+        for record in run.folder.records():
+            accuracies = []
+            for hits, totals in zip(record.validation.hits, record.validation.totals, strict=True):
+                if sum(totals):
+                    accuracies.append(sum(hits) / sum(totals))
+            by_step[record.step] = sum(accuracies) / len(accuracies)
+            by_pair[record.step] = record.validation.pair_average
+        best = max(by_step.values())
+        assert run.result.selected_step == next(step for step, value in by_step.items() if value == best)
+        if run.result.selected_step != max(by_pair, key=by_pair.__getitem__):
+            return
+    raise AssertionError("no seed tells the two apart")
+
+
+def test_a_redrawn_split_embeds_no_image_again(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("CROSSTAIL_CACHE", str(tmp_path / "cache"))
+    images = np.random.default_rng(0).integers(0, 255, (20, 32, 32, 3), np.uint8)
+    np.savez(tmp_path / "i.npz", x=images, y=[0, 1] * 10, domain=[0] * 10 + [1] * 10)
+    frozen = {"backbone": "efficientnet_lite0", "freeze": True, "resolution": 32}
+    spec = resolve(RunSpec(dataset=str(tmp_path / "i.npz"), protocol="dg", unseen="0", **frozen))
+    reports: list[tuple[str, int, int]] = []
+    first = load_inputs(spec).seen(lambda *report: reports.append(report))
+    assert reports
+    reports.clear()
+    for changes in ({"seed": 1}, {"unseen": "1", "seed": 2}):
+        other = load_inputs(replace(spec, **changes)).seen(lambda *report: reports.append(report))
+        assert (other.split != first.split).any() and (other.x == first.x).all()
+    assert reports == []
 
 
 def test_dg_applies_profiles_that_the_run_names_to_its_training_part() -> None:
@@ -67,7 +156,8 @@ def test_a_dg_run_trains_without_the_unseen_domain_and_tests_on_it_alone(spec: R
     result = fit(replace(spec, protocol="dg", unseen=data.load(spec.dataset).domains[1]), tmp_path / "run").result
     counts, tested = np.array(result.counts), np.array(result.test.totals)
     assert counts[1].sum() == 0 and counts[0].sum() > 0
-    assert tested[0].sum() == 0 and tested[1].sum() == (data.load(spec.dataset).domain == 1).sum()
+    size = (data.load(spec.dataset).domain == 1).sum()
+    assert tested[0].sum() == 0 and tested[1].sum() == size - size // 5
     assert np.array(result.validation.totals)[1].sum() == 0
 
 

@@ -12,13 +12,15 @@ from crosstail.report.compare.charts import (
     LABELLED,
     correlation,
     counts_chart,
+    curve_chart,
+    curve_tables,
     gain_chart,
     gain_table,
     separation_chart,
     shortlist,
+    trace_chart,
     transfer_chart,
 )
-from crosstail.report.compare.curves import curve_chart, curve_tables, trace_chart
 from crosstail.report.compare.read_runs import read_runs
 from crosstail.report.compare.tables import method_runs, summary_table, transfer_table
 from crosstail.training.folder import RunFolder
@@ -67,7 +69,9 @@ def test_curves_are_means_and_ranges_without_the_untrained_model(runs):
     table, traces = curve_tables(found, ["erm"])
     assert table["at"].tolist() == [5, 10]
     assert table[["mean", "min", "max"]].iloc[0].tolist() == pytest.approx([45, 40, 50])
-    assert "erm ends highest on validation, at 45.0 %" in curve_chart("c", "photos", table, ["erm"]).title
+    assert (
+        "erm ends highest on validation, at 45.0 %" in curve_chart("c", "photos", table, ["erm"], "pair average").title
+    )
     assert traces.empty
 
 

@@ -8,21 +8,30 @@ from crosstail.sweep.status import MethodStatus
 from crosstail.sweep.store import Failure
 
 
-def choice(**other):
-    known = {"plan": SimpleNamespace(trials=5), "method": "boda:retrain", "trial": 2, "hparams": {}, "validation": 0.5}
+def choice(unseen=None, **other):
+    search = SimpleNamespace(trials=5, shared=SimpleNamespace(unseen=unseen, seed=1))
+    known = {"plan": search, "method": "boda:retrain", "trial": 2, "hparams": {}, "validation": 0.5}
     return SelectedTrial(**{**known, "finished": 5, "pruned": 0, "failed": {}, "missing": 0, "keys": [], **other})
 
 
 def test_the_selected_trials_have_their_test_accuracy():
     accuracy = {"pair_average": (0.4567, 0.012), "average": (0.5, None), "worst_domain": (None, None)}
-    found = [choice(), choice(method="erm", trial=None, validation=None)]
-    rows = selection_table(
-        found, [SeedSummary("boda:retrain", 3, 3, accuracy), SeedSummary("erm", 1, 3, accuracy)]
-    ).rows
+    found = [SeedSummary("boda:retrain", 2, 0.5, 3, 3, accuracy), SeedSummary("erm", None, None, 1, 3, accuracy)]
+    rows = selection_table(found).rows
     assert rows == [
         ["boda:retrain", "2", "50.0", "45.7 ± 1.2", "50.0", "–", "3"],
         ["erm", "–", "–", "45.7 ± 1.2", "50.0", "–", "1 of 3"],
     ]
+
+
+def test_with_dg_accuracy_and_class_mean_are_on_the_unseen_domains():
+    accuracy = {"accuracy": (0.8, 0.01), "class_mean": (0.75, 0.02)}
+    unseen = {"art": (0.7, 0.03), "photo": (0.9, None)}
+    table = selection_table([SeedSummary("erm", None, 0.95, 3, 3, accuracy, unseen)])
+    assert table.header == ["method", "val", "accuracy", "class mean", "art", "photo", "seeds"]
+    assert table.rows == [["erm", "95.0", "80.0 ± 1.0", "75.0 ± 2.0", "70.0 ± 3.0", "90.0", "3"]]
+    (note,) = selection_notes([choice(unseen="art", missing=1)])
+    assert note == "boda:retrain, unseen art, seed 1: 1 of 5 trials are missing"
 
 
 def test_missing_and_failed_trials_are_named_with_their_errors():

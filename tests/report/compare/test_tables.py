@@ -80,9 +80,9 @@ def test_folds_of_a_seed_belong_together_and_an_incomplete_seed_is_named(make_ru
     found, missing = method_runs(chosen)
     assert len(found) == 1 and missing == ["erm on photos, dg, seed 1: no run without d1"]
     summary = summary_table(chosen)
-    assert cell(summary, "erm", "average")["mean"] == pytest.approx((40 + 70) / 2)
+    assert cell(summary, "erm", "accuracy")["mean"] == pytest.approx((40 + 70) / 2)
     assert cell(summary, "erm", "d1", "domain")["mean"] == pytest.approx(70)
-    assert "many" not in set(summary["metric"])
+    assert not {"many", "average", "pair average"} & set(summary["metric"])
 
 
 def test_overall_mean_needs_every_data_set(make_run, tmp_path):
@@ -141,3 +141,28 @@ def test_text_marks_the_best_and_boda_and_is_escaped(make_run, tmp_path):
     assert "**70.0**" in markdown.table(table) and r"\textbf{70.0}" in latex.table(table)
     save_table(table, tmp_path / "tables")
     assert {file.suffix for file in (tmp_path / "tables").iterdir()} == {".csv", ".md", ".tex"}
+
+
+def test_with_dg_seeds_are_tested_on_different_samples_and_compared_one_by_one(make_run, tmp_path):
+    hits = {("erm", 0): (10, 4), ("erm", 1): (12, 3), ("boda", 0): (16, 9), ("boda", 1): (19, 8)}
+    for (algorithm, seed), own in hits.items():
+        for d in (0, 1):
+            right, totals = [[0, 0], [0, 0]], [[0, 0], [0, 0]]
+            right[d], totals[d] = own, [20 + seed, 10 - seed]
+            spec = {"algorithm": algorithm, "seed": seed, "protocol": "dg", "unseen": f"d{d}"}
+            make_run(f"{algorithm}{seed}{d}", right, totals=totals, **spec)
+    chosen = read_runs([tmp_path]).chosen
+    means = {method: sum(sum(hits[method, seed]) / 30 for seed in (0, 1)) / 2 for method in ("erm", "boda")}
+    row = significance_table(chosen).iloc[0]
+    assert (row["best"], row["second"]) == ("boda", "erm")
+    assert row["difference"] == pytest.approx(100 * (means["boda"] - means["erm"]))
+    assert row["low"] < row["difference"] < row["high"] and row["p"] < 0.05
+    summary = summary_table(chosen)
+    accuracy, class_mean = (cell(summary, "erm", name) for name in ("accuracy", "class mean"))
+    assert accuracy["mean"] == pytest.approx(100 * means["erm"])
+    assert class_mean["mean"] == pytest.approx(100 * ((10 / 20 + 4 / 10) / 2 + (12 / 21 + 3 / 9) / 2) / 2)
+    assert accuracy["error"] == pytest.approx(100 * abs(14 / 30 - 15 / 30) / 2 / math.sqrt(2))
+    assert accuracy["low"] < accuracy["mean"] < accuracy["high"]
+    make_run("other", [[9, 8], [7, 6]])
+    other = summary_table(read_runs([tmp_path / "other"]).chosen)
+    assert "accuracy" not in set(other["metric"]) and other["error"].isna().all()

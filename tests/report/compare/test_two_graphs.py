@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crosstail.report.compare.two_graphs import NamedGraph, aligned_nodes, side_by_side
+from crosstail.report.graph_chart import NamedGraph, aligned_nodes, side_by_side
 from crosstail.transfer import TransferabilityGraph
 
 PLACES = np.array([[0.0, 0.0], [6.0, 0.0], [1.0, 2.0], [7.0, 3.0]])  # of two classes in two domains

@@ -180,7 +180,7 @@ def test_each_unseen_domain_has_its_accuracy_and_the_last_row_is_the_mean(fold):
     table = fold_table(runs).set_index("unseen")
     assert table.index.tolist() == ["d0", "d1", "mean"]
     assert table["accuracy"].tolist() == pytest.approx([30, 70, 50])
-    assert table["pair average"].tolist() == pytest.approx([(25 + 100 / 3) / 2, 70, (25 / 2 + 100 / 6 + 70) / 2])
+    assert table["class mean"].tolist() == pytest.approx([(25 + 100 / 3) / 2, 70, (25 / 2 + 100 / 6 + 70) / 2])
     low, high = wilson(3, 10)
     assert table.loc["d0", ["low", "high"]].tolist() == pytest.approx([100 * low, 100 * high])
     assert table.loc["mean", "low"] < 50 < table.loc["mean", "high"]

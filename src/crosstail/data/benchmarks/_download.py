@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 
 from crosstail.data.benchmarks._sheet import Archive
 
-BytesProgress = Callable[[str, int, int | None], None]  # file, bytes done, bytes in total if known
+BytesProgress = Callable[[str, int, int], None]  # file, bytes done, bytes in total as far as is known
 CHUNK = 1 << 18
 # HTTP errors that are worth a retry; any other one rules the mirror out.
 TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
@@ -167,6 +167,6 @@ def _receive(archive: Archive, url: str, part: _Part, progress: BytesProgress | 
                 stream.write(chunk)
                 have += len(chunk)
                 if progress:
-                    progress(archive.file, have, archive.size or total)
+                    progress(archive.file, have, archive.size or total or have)
     if total is not None and have < total:
         raise ConnectionError(f"after {have:,} of {total:,} bytes")

@@ -128,15 +128,7 @@ def printed(digit: int, font: Any, rng: Generator) -> Floats:
 
 
 def placement(
-    n: int,
-    rng: Generator,
-    *,
-    scale: Range,
-    stretch: float,
-    angle: float,
-    shear: float,
-    shift: float,
-    perspective: float,
+    n: int, rng: Generator, scale: Range, stretch: float, angle: float, shear: float, shift: float, perspective: float
 ) -> NDArray[np.float64]:
     """Random homographies (N, 3, 3) from image pixels to pixels of the upright original, about the centre."""
     turn = np.deg2rad(rng.uniform(-angle, angle, n))

@@ -8,13 +8,7 @@ from crosstail.data.benchmarks._sheet import DataSheet
 from crosstail.data.benchmarks._unpack import unpack
 
 
-def fetch(
-    sheet: DataSheet,
-    root: Path,
-    *,
-    progress: BytesProgress | None = None,
-    say: Callable[[str], None] = lambda text: None,
-) -> None:
+def fetch(sheet: DataSheet, root: Path, *, say: Callable[[str], None], progress: BytesProgress | None = None) -> None:
     """Download missing files and unpack archives; a second call continues where the first one stopped.
 
     A file that was put into the root by hand counts as downloaded. An unpacked archive leaves `.NAME.unpacked` behind

@@ -23,10 +23,9 @@ def find_root(sheet: DataSheet, root: Path | str | None = None) -> Path:
         return Path(root).expanduser()
     parent = os.environ.get(ENVIRONMENT)
     if not parent:
-        raise ValueError(
-            f"{sheet.name}: no folder given; write {sheet.name}:FOLDER, or set {ENVIRONMENT} to the folder that "
-            f"has {sheet.name} in it; `crosstail data {sheet.name}` shows how to get the data"
-        )
+        ways = f"write {sheet.name}:FOLDER, in `crosstail data` --root, or set {ENVIRONMENT} to the folder that has it"
+        how = f"`crosstail data {sheet.name}` shows how to get the data"
+        raise ValueError(f"{sheet.name}: no folder given; {ways}; {how}")
     return Path(parent).expanduser() / sheet.name
 
 
@@ -34,9 +33,8 @@ def existing_root(sheet: DataSheet, root: Path | str | None = None) -> Path:
     """`find_root`, if the folder exists."""
     found = find_root(sheet, root)
     if not found.exists():
-        raise FileNotFoundError(
-            f"{found}: there is no such folder; `crosstail data {sheet.name} --root {found}` shows how to get the data"
-        )
+        how = f"`crosstail data {sheet.name} --root {found}` shows how to get the data"
+        raise FileNotFoundError(f"{found}: there is no such folder; {how}")
     return found
 
 

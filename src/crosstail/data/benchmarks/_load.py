@@ -1,7 +1,6 @@
 """Benchmarks by name, or by name and folder, to a DomainDataset."""
 
 import inspect
-from os import PathLike
 from pathlib import Path
 from typing import cast
 
@@ -11,7 +10,7 @@ from crosstail import discovery
 from crosstail.data.benchmarks import _image_folders as folders
 from crosstail.data.benchmarks._sheet import DataSheet
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.images.files import ImageFiles
+from crosstail.data.images.files import AnyPath, ImageFiles
 from crosstail.data.splits.paper import paper_split
 
 BENCHMARKS = "crosstail.data.benchmarks"
@@ -29,7 +28,7 @@ def sheet_of(source: str) -> DataSheet | None:
     return cast(DataSheet, discovery.find(BENCHMARKS, name, "data set").SHEET)
 
 
-def shot_thresholds(source: str | PathLike[str]) -> tuple[int, int]:
+def shot_thresholds(source: AnyPath) -> tuple[int, int]:
     """Many-shot pairs have more samples than the first number, few-shot pairs at most the second.
 
     They are those of a benchmark's data sheet, and otherwise the paper's.
@@ -63,13 +62,9 @@ def load_images(
     folder = folders.existing_root(sheet, root)
     base = folders.locate(sheet, folder)
     files = folders.image_files(sheet, folder, base)
-    seen = {place[0] for place in files}
-    missing = [domain for d, domain in enumerate(sheet.domains) if d not in seen]
-    if missing:
-        raise ValueError(
-            f"{folder}: has no images of the domain {missing[0]!r}; "
-            f"`crosstail data {sheet.name} --root {folder} --check` shows what is wrong"
-        )
+    if missing := set(range(len(sheet.domains))) - {d for d, _, _ in files}:
+        how = f"`crosstail data {sheet.name} --root {folder} --check` shows what is wrong"
+        raise ValueError(f"{folder}: has no images of the domain {sheet.domains[min(missing)]!r}; {how}")
     path = folders.find_split_file(sheet, folder, base, given=split_file)
     splits = folders.read_split_file(sheet, path) if path else {}
     if absent := splits.keys() - files.keys():

@@ -1,46 +1,42 @@
 """The data sheet of a benchmark: what it is, where it is, and how it is trained on."""
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec.structs import force_setattr
 
 FolderKind = Literal["domain", "class"]
 ARCHIVE_SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz")
-_DIGITS_OF = {"sha256": 64, "md5": 32}  # the stronger one first
 
 
-@dataclass(frozen=True, kw_only=True)
-class Archive:
+class Archive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A file to download: its name, its mirrors, its size and checksum, where they are known."""
 
     file: str  # its name in the root
-    mirrors: tuple[str, ...]  # addresses of identical files, best first
+    mirrors: tuple[str, ...]  # addresses of identical files, best first; the file's name is added after a final /
     size: int | None = None  # in bytes
-    sha256: str = ""
-    md5: str = ""
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")] = ""
+    md5: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")] = ""
     unpacks_to: str = ""  # its content, in words
     optional: bool = False  # not downloaded, but used if it is put there by hand
 
     def __post_init__(self) -> None:
-        for kind, digits in _DIGITS_OF.items():
-            value = getattr(self, kind)
-            if value and not re.fullmatch(f"[0-9a-f]{{{digits}}}", value):
-                raise ValueError(f"{self.file}: {kind} is {value!r}, expected {digits} hexadecimal digits")
+        force_setattr(self, "mirrors", tuple(url + self.file if url.endswith("/") else url for url in self.mirrors))
 
     @property
     def checksum(self) -> tuple[str, str] | None:
         """The strongest known checksum, as (kind, digits)."""
-        return next(((kind, value) for kind in _DIGITS_OF if (value := getattr(self, kind))), None)
+        return next(((kind, value) for kind in ("sha256", "md5") if (value := getattr(self, kind))), None)
 
     @property
     def is_packed(self) -> bool:
         return self.file.lower().endswith(ARCHIVE_SUFFIXES)
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Another release of the same set: its images per domain, and a description."""
 
     domain_counts: tuple[int, ...]
@@ -48,8 +44,7 @@ class Release:
     usable: bool = True  # as it is
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataSheet:
+class DataSheet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """What a data set is, who made it, its terms, where to get it, and how it is trained on by default.
 
     Domains and classes are named like their folders; `aliases` are other names of these folders. A pair with more than
@@ -65,6 +60,7 @@ class DataSheet:
     licence: str
     citation: str
     source: str  # where to get it
+    about: str = ""  # paragraphs: what it is, how it is split, how to get it
     labels: tuple[str, ...] = ()  # default label profile per domain; empty = all samples
     batch_size: int = 24  # per domain
     steps: int = 5000
@@ -78,7 +74,7 @@ class DataSheet:
     domain_counts: tuple[int, ...] = ()  # images per domain; derived from `counts` if known
     paper_totals: tuple[int, int, int] | None = None  # train, validation, test in the paper's table
     releases: tuple[Release, ...] = ()
-    aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    aliases: Mapping[str, tuple[str, ...]] = {}
     archives: tuple[Archive, ...] = ()
     lists: tuple[str, ...] = ()  # text files in the root that name the images of the set
     split_file: str = ""  # name of the paper's split file
@@ -90,7 +86,7 @@ class DataSheet:
         if self.counts and [len(row) for row in self.counts] != [len(self.classes)] * len(self.domains):
             raise ValueError(f"{self.name}: counts are not {len(self.domains)} rows of {len(self.classes)}")
         if self.counts and not self.domain_counts:
-            object.__setattr__(self, "domain_counts", tuple(sum(row) for row in self.counts))
+            force_setattr(self, "domain_counts", tuple(sum(row) for row in self.counts))
         unknown = set(self.aliases) - set(self.domains) - set(self.classes)
         if unknown:
             raise ValueError(f"{self.name}: aliases of {min(unknown)!r}, which is neither a domain nor a class")
@@ -112,3 +108,12 @@ class DataSheet:
             return {text: i for i, name in enumerate(names) for text in (name, *self.aliases.get(name, ()))}
 
         return {"domain": indices(self.domains), "class": indices(self.classes)}
+
+
+def read_sheet(module: str) -> DataSheet:
+    """The sheet in the TOML file beside a benchmark's module, given the module's file."""
+    path = Path(module).with_suffix(".toml")
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=DataSheet)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"{path}: {error}") from None

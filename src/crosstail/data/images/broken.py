@@ -25,7 +25,7 @@ def check_images(files: ImageFiles, progress: Callable[[int, int], None] | None 
     with ThreadPoolExecutor(files.workers, "crosstail-check") as pool:
         for start in range(0, len(files), 256):  # a part at a time: half a million futures would take memory
             rows = range(start, min(start + 256, len(files)))
-            problems = zip(files.paths(list(rows)), pool.map(partial(_problem, files), rows), strict=True)
+            problems = zip(files.paths(list(rows)), pool.map(partial(problem_of, files), rows), strict=True)
             found += [(path, problem) for path, problem in problems if problem]
             if progress:
                 progress(rows.stop, len(files))
@@ -33,7 +33,8 @@ def check_images(files: ImageFiles, progress: Callable[[int, int], None] | None 
     return found
 
 
-def _problem(files: ImageFiles, i: int) -> str | None:
+def problem_of(files: ImageFiles, i: int) -> str | None:
+    """Why row i cannot be decoded, or None."""
     source, name = files.source(i)
     try:
         read_image(source, at_least=32, name=name)  # even at 1/8 a JPEG is read to its end

@@ -17,6 +17,8 @@ from crosstail.cache import cache_folder
 from crosstail.data.images.decode import VERSION, Pixels, base_size, evaluation_view, read_bytes, read_image
 from crosstail.data.images.decoded_cache import GIB, DecodedCache
 
+AnyPath = str | os.PathLike[str]
+
 RESOLUTION = 224
 
 
@@ -39,7 +41,7 @@ class ImageFiles:
 
     def __init__(
         self,
-        root: str | os.PathLike[str],
+        root: AnyPath,
         paths: Any,  # strings, or an Arrow array of them: as Python objects, half a million paths take 60 MB
         *,
         sizes: NDArray[np.int64] | None = None,

@@ -24,9 +24,8 @@ def load_arrays(path: Path, *, seed: int = 0) -> DomainDataset:
     arrays = read_arrays(path, ("x", "y", "domain"), ("split", "domains", "classes"))
     x = check_inputs(path, arrays["x"])
     for key in ("y", "domain", "split"):
-        if key in arrays and arrays[key].shape != x.shape[:1]:
-            found = f"has the shape {arrays[key].shape}"
-            raise ValueError(f"{path}: {key} {found}, expected ({len(x)},) as x has {len(x)} rows")
+        if key in arrays and (found := arrays[key].shape) != x.shape[:1]:
+            raise ValueError(f"{path}: {key} has the shape {found}, expected ({len(x)},) as x has {len(x)} rows")
         if key in ("y", "domain") and arrays[key].dtype.kind not in "iu":
             raise ValueError(f"{path}: {key} is {arrays[key].dtype}, expected integers from 0")
     y, domain = (arrays[key].astype(np.int64, copy=False) for key in ("y", "domain"))
@@ -66,6 +65,16 @@ def read_arrays(path: Path, required: Sequence[str], optional: Sequence[str] = (
     raise ValueError(f"{path}: has no array {missing[0]!r} but {found}; expected {expected}")
 
 
+def read_x(path: Path) -> NDArray[Any]:
+    """The inputs in a .npy file, memory-mapped, or the array `x` of an .npz file."""
+    if path.suffix.lower() == ".npz":
+        return read_arrays(path, ("x",))["x"]
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path}: cannot be read as an array ({error})") from error
+
+
 def check_inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
     """Images in uint8 or finite embeddings in float32; anything else is refused, naming the row."""
     if x.ndim and not len(x):
@@ -73,9 +82,8 @@ def check_inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
     if x.ndim == 4 and x.shape[3] == 3 and x.dtype == np.uint8:
         return x
     if x.ndim not in (2, 3) or x.dtype.kind != "f":
-        raise ValueError(
-            f"{path}: x is {x.dtype} {x.shape}, expected uint8 images (N, H, W, 3) or float embeddings (N, F)"
-        )
+        expected = "uint8 images (N, H, W, 3) or float embeddings (N, F)"
+        raise ValueError(f"{path}: x is {x.dtype} {x.shape}, expected {expected}")
     wrong = np.flatnonzero(np.concatenate([_odd(x[i : i + _ROWS]) for i in range(0, len(x), _ROWS)]))
     if len(wrong):
         raise ValueError(f"{path}: row {wrong[0]} of x has a value that is NaN or infinite ({len(wrong)} such rows)")

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.data.dataset import DomainDataset
+from crosstail.data.dataset import DomainDataset, Samples
 from crosstail.data.images.broken import check_images
 from crosstail.data.images.files import ImageFiles
 from crosstail.data.splits.paper import paper_split
@@ -15,7 +14,7 @@ from crosstail.data.splits.paper import paper_split
 
 def as_dataset(
     name: str,
-    x: NDArray[Any] | ImageFiles,
+    x: Samples,
     y: NDArray[np.int64],
     domain: NDArray[np.int64],
     classes: tuple[str, ...],

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
 from crosstail.data.images.decode import SUFFIXES
-from crosstail.data.images.files import ImageFiles
+from crosstail.data.images.files import AnyPath, ImageFiles
 from crosstail.data.sources.as_dataset import as_dataset
 from crosstail.data.sources.folder_index import FolderIndex, read_index, write_index
 from crosstail.data.sources.natural_order import natural_key, natural_order
@@ -22,7 +22,7 @@ EXPECTED = "expected ROOT/<domain>/<class>/<image>"
 OR_MANIFEST = f"{EXPECTED}, or a manifest with the columns path, domain, label, split"
 
 
-def load_folder(path: str | os.PathLike[str], *, seed: int = 0, skip_broken: bool = False) -> DomainDataset:
+def load_folder(path: AnyPath, *, seed: int = 0, skip_broken: bool = False) -> DomainDataset:
     """Load the images below a folder, split as in the paper; domains and classes are in natural order.
 
     Hidden files and files without an image suffix are ignored. The listing is cached until a folder or a file changes,
@@ -134,15 +134,12 @@ class _Scan:
         if deeper:
             looks = f"ROOT/{'<split>' if splits else '<folder>'}/<domain>/<class>/<image>"
             raise ValueError(f"{self.root}: holds images in {deeper}, which looks like {looks}; {OR_MANIFEST}")
-        misplaced = [
-            f for f in (*self.ignored, *(image[0] for image in top.images)) if Path(f).suffix.lower() in SUFFIXES
-        ]
+        loose = (*self.ignored, *(image[0] for image in top.images))
+        misplaced = next((file for file in loose if Path(file).suffix.lower() in SUFFIXES), None)
         if misplaced:
-            looks = "ROOT/<class>/<image>" if "/" in misplaced[0] else "ROOT/<image>"
-            raise ValueError(
-                f"{self.root}: holds images such as {misplaced[0]}, which looks like {looks}; {EXPECTED}, "
-                f"with a folder for each site or style"
-            )
+            looks = "ROOT/<class>/<image>" if "/" in misplaced else "ROOT/<image>"
+            found = f"{self.root}: holds images such as {misplaced}, which looks like {looks}"
+            raise ValueError(f"{found}; {EXPECTED}, with a folder for each site or style")
         raise ValueError(f"{self.root}: has no images where they are expected; {EXPECTED}")
 
     def index(self) -> FolderIndex:

@@ -1,8 +1,7 @@
 """The source "hf": a data set of the Hugging Face library `datasets` (the extra `[hf]`)."""
 
 import hashlib
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
-from crosstail.data.images.files import ImageFiles, file_state
+from crosstail.data.images.files import AnyPath, ImageFiles, file_state
 from crosstail.data.sources.as_dataset import as_dataset
+from crosstail.data.sources.manifest_table import Columns
 from crosstail.data.sources.natural_order import natural_order
 
 PREFIX = "hf:"
@@ -48,13 +48,7 @@ def is_saved_dataset(path: Path) -> bool:
     return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
 
 
-def load_hf(
-    source: str | os.PathLike[str],
-    *,
-    columns: Mapping[str, str] | None = None,
-    seed: int = 0,
-    skip_broken: bool = False,
-) -> DomainDataset:
+def load_hf(source: AnyPath, *, columns: Columns = None, seed: int = 0, skip_broken: bool = False) -> DomainDataset:
     """Load "hf:NAME" from the Hub, or a folder written by `save_to_disk`, with columns image, label and domain.
 
     `columns` maps these names to those of the data set, as in {"domain": "style"}. Splits train, validation and test

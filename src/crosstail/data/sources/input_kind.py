@@ -1,18 +1,17 @@
 """The kind of input that a source holds, without loading it."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 from zipfile import BadZipFile, ZipFile
 
 from crosstail.data.benchmarks._load import sheet_of
-from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES, columns_of
+from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES, Columns, columns_of
 from crosstail.data.sources.npz_members import read_header
 
 InputKind = Literal["files", "images", "vectors"]
 
 
-def kind_of(source: str, columns: Mapping[str, str] | None = None) -> InputKind:
+def kind_of(source: str, columns: Columns = None) -> InputKind:
     """Image files, small images in memory, or vectors, from a file's header alone; "files" if it cannot be told.
 
     >>> kind_of("digits"), kind_of("pacs"), kind_of("photos/")

@@ -1,18 +1,19 @@
 """`load`: any source to a DomainDataset."""
 
-from collections.abc import Mapping, Sequence
-from os import PathLike, sep
+from collections.abc import Sequence
+from os import sep
 from pathlib import Path
 
 from crosstail import discovery
 from crosstail.data.benchmarks._load import BENCHMARKS, load_benchmark, sheet_of
 from crosstail.data.dataset import DomainDataset
+from crosstail.data.images.files import AnyPath
 from crosstail.data.sources.arrays import load_arrays
 from crosstail.data.sources.as_dataset import without_broken
 from crosstail.data.sources.folder import load_folder
 from crosstail.data.sources.hugging_face import PREFIX, is_saved_dataset, load_hf
 from crosstail.data.sources.manifest import load_manifest
-from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES
+from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES, Columns
 from crosstail.data.splits.gaps import with_gaps_noted
 from crosstail.data.splits.label_profiles import apply_labels
 
@@ -20,13 +21,13 @@ _OTHERS = "Other sources: a folder, a .csv or .parquet manifest, an .npz file, h
 
 
 def load(
-    source: str | PathLike[str],
+    source: AnyPath,
     *,
     labels: Sequence[str] | None = None,
     seed: int = 0,
     skip_broken: bool = False,
-    columns: Mapping[str, str] | None = None,
-    root: str | PathLike[str] | None = None,
+    columns: Columns = None,
+    root: AnyPath | None = None,
 ) -> DomainDataset:
     """Load a benchmark (`NAME` or `NAME:FOLDER`), a folder, a manifest, an .npz file or "hf:NAME".
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,20 +11,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from crosstail.data.dataset import DomainDataset
-from crosstail.data.images.files import ImageFiles
-from crosstail.data.sources.arrays import check_inputs, read_arrays
+from crosstail.data.dataset import DomainDataset, Samples
+from crosstail.data.images.files import AnyPath, ImageFiles
+from crosstail.data.sources.arrays import check_inputs, read_x
 from crosstail.data.sources.as_dataset import as_dataset
-from crosstail.data.sources.manifest_table import Manifest, checksum_file, read_manifest
+from crosstail.data.sources.manifest_table import Columns, Manifest, checksum_file, read_manifest
 
 
 def load_manifest(
-    path: str | os.PathLike[str],
-    *,
-    columns: Mapping[str, str] | None = None,
-    root: str | os.PathLike[str] | None = None,
-    seed: int = 0,
-    skip_broken: bool = False,
+    path: AnyPath, *, columns: Columns = None, root: AnyPath | None = None, seed: int = 0, skip_broken: bool = False
 ) -> DomainDataset:
     """Load the samples that a table lists: `domain`, `label`, optionally `split`, and `path` of an image or `x`.
 
@@ -34,7 +28,7 @@ def load_manifest(
     split column, the samples are split as in the paper.
     """
     manifest = read_manifest(Path(path), columns)
-    x: NDArray[Any] | ImageFiles
+    x: Samples
     if manifest.key == "x":
         x = _rows(manifest)
     else:
@@ -46,7 +40,7 @@ def load_manifest(
     )
 
 
-def save_split(dataset: DomainDataset, path: str | os.PathLike[str]) -> str:
+def save_split(dataset: DomainDataset, path: AnyPath) -> str:
     """Write the split as a manifest, with its checksum in `path`.sha256 (as `sha256sum` does), and return the checksum.
 
     Image files are listed by path relative to their root: load the split with `load_manifest(path, root=...)`. Arrays
@@ -120,7 +114,7 @@ def _rows(manifest: Manifest) -> NDArray[Any]:
     if array is None:
         missing = f"there is neither {beside[0].name} nor {beside[1].name} beside it"
         raise ValueError(f"{manifest.file}: has a column 'x' of row numbers, but {missing}")
-    x = _array(array)
+    x = read_x(array)
     rows = manifest.table["x"].to_numpy()
     wrong = np.flatnonzero((rows < 0) | (rows >= len(x)))
     if len(wrong):
@@ -128,12 +122,3 @@ def _rows(manifest: Manifest) -> NDArray[Any]:
         raise ValueError(f"{manifest.file}: {found}, expected a row of {array.name}, 0 to {len(x) - 1}")
     x = check_inputs(array, x)
     return x if np.array_equal(rows, np.arange(len(x))) else x[rows]  # no copy if all rows are used in order
-
-
-def _array(path: Path) -> NDArray[Any]:
-    if path.suffix == ".npz":
-        return read_arrays(path, ("x",))["x"]
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path}: cannot be read as an array ({error})") from error

@@ -18,6 +18,8 @@ from pyarrow import csv, parquet
 from crosstail.data.dataset import SPLIT_NAMES
 from crosstail.data.sources.natural_order import natural_order
 
+Columns = Mapping[str, str] | None  # our names of columns → those in a file
+
 MANIFEST_SUFFIXES = (".csv", ".parquet")
 # Our columns, and other names for them; `env` is that of the reference's split files.
 COLUMNS = {"path": (), "x": (), "domain": ("env",), "label": (), "split": ()}
@@ -73,7 +75,7 @@ class Manifest:
         return replace(self, table=self.table[~again], notes=(*self.notes, note))
 
 
-def read_manifest(file: Path, columns: Mapping[str, str] | None = None) -> Manifest:
+def read_manifest(file: Path, columns: Columns = None) -> Manifest:
     """Read and check a manifest; the samples themselves are not looked at."""
     table = _read(file, columns)
     if not len(table):
@@ -94,9 +96,7 @@ def read_split(path: str | Path, columns: tuple[str, ...] = ("domain", "label", 
     return pd.DataFrame({name: (_splits if name == "split" else _text)(file, name, table[name]) for name in columns})
 
 
-def columns_of(
-    file: Path, columns: Mapping[str, str] | None = None, required: tuple[str, ...] = ("domain", "label")
-) -> dict[str, str]:
+def columns_of(file: Path, columns: Columns = None, required: tuple[str, ...] = ("domain", "label")) -> dict[str, str]:
     """Our name and the file's for each column that is used, from the file's header alone.
 
     `x` is among them only if there is no `path`.
@@ -130,7 +130,7 @@ def checksum_file(path: Path) -> Path:
     return path.with_name(path.name + ".sha256")
 
 
-def _read(file: Path, columns: Mapping[str, str] | None, required: tuple[str, ...] = ("domain", "label")) -> Any:
+def _read(file: Path, columns: Columns, required: tuple[str, ...] = ("domain", "label")) -> Any:
     """The Arrow table of the columns that are used, under our names."""
     if file.suffix.lower() not in MANIFEST_SUFFIXES:
         raise ValueError(f"{file}: expected a .csv or .parquet file")

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from crosstail.report.audit.result import Audit
-from crosstail.report.charts import INK, PALETTE, names, numbers, tip
+from crosstail.report.charts import INK, PALETTE, names, numbers, shades, tip
 from crosstail.report.document.model import Chart
 from crosstail.report.tables import label_table
 from crosstail.report.wording import has
@@ -41,12 +41,8 @@ def count_chart(audit: Audit) -> Chart | None:
         tooltip=["domain:N", "class:N", tip("count", title="training samples"), "shot:N"],
     )
     there, zero = audit.train[audit.train > 0], len(audit.zero_pairs)
-    colour = alt.Color(
-        "count:Q",
-        title="training samples (log scale)",
-        scale=alt.Scale(type="log", scheme="blues", domain=[1, max(2, int(there.max()))]),
-        legend=alt.Legend(orient="top", gradientLength=160, titleLimit=300),
-    )
+    scale = alt.Scale(type="log", scheme="blues", domain=[1, max(2, int(there.max()))])
+    colour = shades("count", "training samples (log scale)", scale, titleLimit=300)
     base = base.mark_rect(stroke="white", strokeWidth=1)
     drawing = base.transform_filter("datum.count > 0").encode(color=colour)
     drawing += base.transform_filter("datum.count == 0").encode(color=alt.value(ZERO))
@@ -68,11 +64,9 @@ def size_table(audit: Audit) -> pd.DataFrame:
 
 def size_chart(audit: Audit) -> Chart:
     """Histogram of pairs by training samples."""
-    base = alt.Chart(size_table(audit), width=alt.Step(44), height=180).encode(
-        x=alt.X("samples:N", title="training samples in a pair", sort=None, axis=alt.Axis(labelAngle=-40)),
-        y=alt.Y("pairs:Q", title="pairs"),
-        tooltip=["samples:N", "pairs:Q"],
-    )
+    x = alt.X("samples:N", title="training samples in a pair", sort=None, axis=alt.Axis(labelAngle=-40))
+    base = alt.Chart(size_table(audit), width=alt.Step(44), height=180)
+    base = base.encode(x=x, y=alt.Y("pairs:Q", title="pairs"), tooltip=["samples:N", "pairs:Q"])
     colour = alt.condition("datum.samples == '0'", alt.value(ZERO), alt.value(PALETTE[0]))
     counts = base.mark_text(color=INK, fontSize=11, dy=-7).encode(text="pairs:Q")
     rare = len(audit.few_pairs) + len(audit.zero_pairs)

@@ -2,31 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from math import log, nan
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset
 from crosstail.metrics import SHOTS
 from crosstail.report.audit import charts
 from crosstail.report.audit.advice import CAVEAT, PAPER_SETS
-from crosstail.report.audit.duplicates import Duplicate
+from crosstail.report.audit.duplicates import pictures
 from crosstail.report.audit.findings import findings, members
 from crosstail.report.audit.inputs import EmbeddingInputs, ImageSummary
 from crosstail.report.audit.result import Audit
-from crosstail.report.document.model import (
-    Block,
-    Document,
-    Gallery,
-    Heading,
-    Item,
-    Items,
-    Picture,
-    Table,
-    Text,
-    bullets,
-)
+from crosstail.report.document.model import Block, Document, Gallery, Heading, Item, Items, Table, Text, bullets
 from crosstail.report.document.terminal import cut
 from crosstail.report.wording import number, several
 
@@ -34,11 +21,12 @@ GROUPS = 12  # groups of duplicates shown with images
 SIDE = 96  # pixels of an image
 CLASSES, DOMAINS = 12, 8  # the largest tables of pairs and of domains that fit the terminal
 ROWS = 20  # domains listed in the terminal
+SPLITS = ("training", "validation", "test")
 
 
 def page(audit: Audit, dataset: DomainDataset) -> Document:
     """Everything the audit found; `dataset` is where images of duplicates come from."""
-    samples = [f"{int(table.sum()):,} for {split}" for split, table in zip(_SPLITS, audit.counts.values(), strict=True)]
+    samples = [f"{int(table.sum()):,} for {split}" for split, table in zip(SPLITS, audit.counts.values(), strict=True)]
     size = f"{_size(audit)}, {several(audit.train.size, 'pair')}: {', '.join(samples)}."
     shots = (
         f"Pairs are many-shot with more than {audit.many} training samples, medium-shot with more than {audit.few}, "
@@ -57,9 +45,6 @@ def page(audit: Audit, dataset: DomainDataset) -> Document:
         *_inputs(audit),
     ]
     return Document(f"{audit.name}: data audit", [block for block in blocks if block is not None])
-
-
-_SPLITS = ("training", "validation", "test")
 
 
 def summary(audit: Audit) -> list[Block]:
@@ -171,19 +156,10 @@ def _duplicates(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
         "differences are in brackets."
     )
     for duplicate in suspicious[:GROUPS]:
-        yield Gallery(members(duplicate), _pictures(dataset, duplicate), SIDE)
+        yield Gallery(members(duplicate), pictures(dataset, duplicate), SIDE)
     rest = len(suspicious) - GROUPS
     if rest > 0:
         yield Text(f"and {several(rest, 'more group')}; `crosstail audit --json` lists all.", dim=True)
-
-
-def _pictures(dataset: DomainDataset, duplicate: Duplicate) -> list[Picture]:
-    samples = duplicate.samples[:4]
-    try:
-        images: NDArray[Any] = np.asarray(dataset.x[np.array([sample.row for sample in samples])])
-    except (OSError, ValueError):  # a file that cannot be decoded is named in the caption only
-        return []
-    return [Picture(image, "", sample.name) for image, sample in zip(images, samples, strict=True)]
 
 
 def _inputs(audit: Audit) -> list[Block]:

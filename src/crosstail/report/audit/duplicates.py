@@ -1,8 +1,9 @@
 """Duplicate inputs: across classes a label is wrong, across splits the test set leaks into training."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.images.files import ImageFiles
 from crosstail.data.images.same_content import equal, equal_files
-from crosstail.report.audit.inputs import chunks, digest
+from crosstail.report.audit.inputs import chunks, digest, own_files, row_names
+from crosstail.report.document.model import Picture
 from crosstail.training.progress import Progress
 
 ALIKE = 0.995  # recoloured or re-encoded copies of product photos correlate above this, different objects below
@@ -47,20 +48,12 @@ class Duplicate:
         return {"exact": self.exact, "across": list(self.across), "samples": samples}
 
 
-def own_files(dataset: DomainDataset) -> ImageFiles | None:
-    """The inputs, if each is an image file of its own; subclasses of ImageFiles keep images elsewhere."""
-    return dataset.x if isinstance(dataset.x, ImageFiles) and type(dataset.x) is ImageFiles else None
-
-
-def equal_inputs(
-    dataset: DomainDataset, progress: Progress | None = None, leave_out: Iterable[str] = ()
-) -> list[list[int]]:
+def equal_inputs(dataset: DomainDataset, progress: Progress | None = None, omit: Iterable[str] = ()) -> list[list[int]]:
     """Groups of rows with identical content: the bytes of files, or the values of anything else."""
     files, x, hashes = own_files(dataset), dataset.x, list[bytes]()
     if files is not None:
-        ignored = set(leave_out)
-        named = enumerate(files.paths())
-        return equal_files({row: files.root / name for row, name in named if name not in ignored}, progress)
+        named, left_out = enumerate(files.paths()), set(omit)
+        return equal_files({row: files.root / name for row, name in named if name not in left_out}, progress)
     for rows in chunks(len(x)):
         hashes += map(digest, np.asarray(x[rows]))
         if progress:
@@ -105,13 +98,8 @@ def describe(groups: Iterable[Sequence[int]], dataset: DomainDataset, *, exact: 
 
 def _one_of_each_first(samples: Sequence[AuditedSample]) -> tuple[AuditedSample, ...]:
     """One sample of each (domain, class, split) before the second of any, so that the first few show the problem."""
-    seen: dict[Hashable, int] = defaultdict(int)
-    ranked = []
-    for sample in samples:
-        kind = tuple(sample.place.values())
-        ranked.append((seen[kind], sample))
-        seen[kind] += 1
-    return tuple(sample for _, sample in sorted(ranked, key=lambda pair: pair[0]))
+    seen: dict[Hashable, Iterator[int]] = defaultdict(count)
+    return tuple(sorted(samples, key=lambda sample: next(seen[tuple(sample.place.values())])))
 
 
 def _sample(dataset: DomainDataset, row: int) -> AuditedSample:
@@ -120,7 +108,11 @@ def _sample(dataset: DomainDataset, row: int) -> AuditedSample:
     return AuditedSample(row, row_names(dataset, np.array([row]))[0], place)
 
 
-def row_names(dataset: DomainDataset, rows: NDArray[np.int64] | None = None) -> list[str]:
-    """Paths relative to the source, or "row 7"; by default of every row."""
-    rows = np.arange(len(dataset)) if rows is None else rows
-    return dataset.x.paths(rows) if isinstance(dataset.x, ImageFiles) else [f"row {row}" for row in rows]
+def pictures(dataset: DomainDataset, duplicate: Duplicate) -> list[Picture]:
+    """The first images of a group; none if one cannot be decoded."""
+    samples = duplicate.samples[:4]
+    try:
+        images: NDArray[Any] = np.asarray(dataset.x[np.array([sample.row for sample in samples])])
+    except (OSError, ValueError):
+        return []
+    return [Picture(image, "", sample.name) for image, sample in zip(images, samples, strict=True)]

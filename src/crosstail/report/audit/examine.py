@@ -6,14 +6,8 @@ from crosstail.data.dataset import SPLITS, DomainDataset
 from crosstail.data.images.same_content import equal
 from crosstail.report.audit.advice import advice
 from crosstail.report.audit.divergence import label_divergence
-from crosstail.report.audit.duplicates import alike, describe, equal_inputs, own_files, row_names
-from crosstail.report.audit.inputs import (
-    EmbeddingInputs,
-    ImageInputs,
-    read_embeddings,
-    read_image_array,
-    read_image_files,
-)
+from crosstail.report.audit.duplicates import alike, describe, equal_inputs
+from crosstail.report.audit.inputs import EmbeddingInputs, ImageInputs, own_files, read_embeddings, read_images
 from crosstail.report.audit.result import Audit
 from crosstail.training.progress import Progress
 
@@ -31,15 +25,10 @@ def audit(
     inputs: ImageInputs | EmbeddingInputs
     thumbnails = None
     look_alike = look_alike and dataset.is_image and len(dataset) <= ALIKE_LIMIT
-    where = row_names(dataset), dataset.domain, dataset.num_domains
-    files = own_files(dataset)
-    if files is not None:
-        inputs, thumbnails = read_image_files(files.root, *where, thumbnails=look_alike, progress=report)
+    if dataset.is_image:
+        inputs, thumbnails, hashes = read_images(dataset, thumbnails=look_alike, progress=report)
         broken = (name for name, _ in inputs.broken)  # two empty files are not the same image
-        exact = equal_inputs(dataset, report, leave_out=broken)
-    elif dataset.is_image:
-        inputs, thumbnails, hashes = read_image_array(dataset.x, *where, thumbnails=look_alike, progress=report)
-        exact = equal(hashes.items())
+        exact = equal_inputs(dataset, report, omit=broken) if own_files(dataset) else equal(hashes.items())
     else:
         inputs, exact = read_embeddings(dataset.x), equal_inputs(dataset, report)
     near = [] if thumbnails is None else _not_all_equal(alike(thumbnails, report), exact)

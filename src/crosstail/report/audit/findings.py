@@ -8,7 +8,7 @@ import numpy as np
 from crosstail.report.audit.duplicates import Duplicate
 from crosstail.report.audit.inputs import EmbeddingInputs
 from crosstail.report.audit.result import Audit, Pair
-from crosstail.report.wording import has, sentence, several
+from crosstail.report.wording import has, listing, sentence, several
 
 SPARSE_TEST = 10  # below this many test samples, the accuracy of a pair says little
 COMMON = 0.2  # share of near-duplicates above which they are probably typical of the data
@@ -71,9 +71,8 @@ def _tests(audit: Audit) -> Iterable[AuditFinding]:
     low, high = int(tested.min()), int(tested.max())
     if low < SPARSE_TEST:
         sizes = several(low, "test sample") if low == high else f"{low:,} to {high:,} test samples"
-        yield AuditFinding(
-            f"Tested pairs have {sizes} each: one answer changes a pair's accuracy by up to {100 / low:.0f} points."
-        )
+        text = f"Tested pairs have {sizes} each: one answer changes a pair's accuracy by up to {100 / low:.0f} points."
+        yield AuditFinding(text)
     elif low != high:
         yield AuditFinding(
             f"The test set is not balanced ({low:,} to {high:,} samples per pair): the mean over pairs differs from "
@@ -133,9 +132,8 @@ def _is(duplicate: Duplicate, what: str) -> bool:
 
 def members(duplicate: Duplicate) -> str:
     """The samples of a duplicate and how they differ, joined by = (exact) or ~ (near)."""
-    shown = []
-    for sample in duplicate.samples[:MEMBERS]:
+    names = []
+    for sample in duplicate.samples:
         differs = ", ".join(sample.place[what] for what in duplicate.across)
-        shown.append(f"{sample.name} ({differs})" if differs else sample.name)
-    rest = len(duplicate.samples) - len(shown)
-    return (" = " if duplicate.exact else " ~ ").join(shown) + (f" and {rest:,} more" if rest else "")
+        names.append(f"{sample.name} ({differs})" if differs else sample.name)
+    return listing(names, MEMBERS, " = " if duplicate.exact else " ~ ")

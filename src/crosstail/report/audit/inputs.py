@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
+from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.decode import FORMATS, BrokenImage, read_image
+from crosstail.data.images.files import ImageFiles
 from crosstail.training.progress import Progress
 
 THUMBNAIL = 32  # pixels per side, grey
@@ -64,29 +66,54 @@ class _Read:
     broken: str = ""
 
 
-def read_image_files(
-    root: Path,
-    names: Sequence[str],
-    domain: NDArray[np.int64],
-    num_domains: int,
-    *,
-    thumbnails: bool,
-    progress: Progress,
-) -> tuple[ImageInputs, NDArray[np.uint8] | None]:
-    """Read headers and, if requested, grey thumbnails (N, 32, 32), black for broken images.
+def own_files(dataset: DomainDataset) -> ImageFiles | None:
+    """The inputs, if each is an image file of its own; subclasses of ImageFiles keep images elsewhere."""
+    return dataset.x if isinstance(dataset.x, ImageFiles) and type(dataset.x) is ImageFiles else None
 
-    With thumbnails every image is decoded, at the smallest size its format offers (JPEG: 2 ms per photo), so that
-    truncated files are found too.
+
+def row_names(dataset: DomainDataset, rows: NDArray[np.int64] | None = None) -> list[str]:
+    """Paths relative to the source, or "row 7"; by default of every row."""
+    rows = np.arange(len(dataset)) if rows is None else rows
+    return dataset.x.paths(rows) if isinstance(dataset.x, ImageFiles) else [f"row {row}" for row in rows]
+
+
+def read_images(
+    dataset: DomainDataset, *, thumbnails: bool, progress: Progress
+) -> tuple[ImageInputs, NDArray[np.uint8] | None, dict[int, bytes]]:
+    """Facts about images, grey thumbnails (N, 32, 32) if requested, and hashes of valid images that are not files.
+
+    Of files only the headers are read, unless thumbnails are requested: then every image is decoded, at the smallest
+    size its format offers (JPEG: 2 ms per photo), so that truncated files are found too. The thumbnails of broken
+    images are black.
     """
+    files, names, hashes = own_files(dataset), row_names(dataset), dict[int, bytes]()
+    if files is None:
+        found = _read_array(dataset.x, thumbnails, progress, hashes)
+    else:
+        found = _read_files([files.root / name for name in names], thumbnails, progress)
+    rows = [np.flatnonzero(dataset.domain == d).tolist() for d in range(dataset.num_domains)]
+    named = list(zip(names, found, strict=True))
+    inputs = ImageInputs(
+        overall=_summary(found),
+        per_domain=tuple(_summary([found[i] for i in own]) for own in rows),
+        broken=tuple((name, image.broken) for name, image in named if image.broken),
+        blank=tuple(name for name, image in named if image.blank),
+    )
+    black = np.zeros((THUMBNAIL, THUMBNAIL), np.uint8)
+    grey = [black if image.thumbnail is None else image.thumbnail for image in found] if thumbnails else None
+    return inputs, None if grey is None else np.array(grey, np.uint8).reshape(-1, THUMBNAIL, THUMBNAIL), hashes
+
+
+def _read_files(paths: Sequence[Path], thumbnails: bool, progress: Progress) -> list[_Read]:
     found: list[_Read] = []
     # Warning filters are global, so they apply to the threads. Decoders warn about EXIF data, which is not a finding;
     # unreadable files are listed.
     with warnings.catch_warnings(), ThreadPoolExecutor(min(8, 2 * (os.cpu_count() or 1))) as pool:
         warnings.simplefilter("ignore")
-        for start in range(0, len(names), CHUNK):
-            found += pool.map(lambda name: _file(root / name, thumbnails), names[start : start + CHUNK])
-            progress("image files", len(found), len(names))
-    return _inputs(found, names, domain, num_domains), _stack(found) if thumbnails else None
+        for start in range(0, len(paths), CHUNK):
+            found += pool.map(lambda path: _file(path, thumbnails), paths[start : start + CHUNK])
+            progress("image files", len(found), len(paths))
+    return found
 
 
 def _file(path: Path, thumbnail: bool) -> _Read:
@@ -105,13 +132,10 @@ def _file(path: Path, thumbnail: bool) -> _Read:
         return _Read(broken=getattr(error, "strerror", None) or str(error) or type(error).__name__)
 
 
-def read_image_array(
-    x: Any, names: Sequence[str], domain: NDArray[np.int64], num_domains: int, *, thumbnails: bool, progress: Progress
-) -> tuple[ImageInputs, NDArray[np.uint8] | None, dict[int, bytes]]:
-    """The same for an array of images (N, H, W, 3) or anything indexed like one, with a hash of each valid image."""
+def _read_array(x: Any, thumbnails: bool, progress: Progress, hashes: dict[int, bytes]) -> list[_Read]:
+    """From an array of images (N, H, W, 3) or anything indexed like one, adding a hash of each valid image."""
     size, kind = (int(x.shape[2]), int(x.shape[1])), "array" if isinstance(x, np.ndarray) else "resized"
     found: list[_Read] = []
-    hashes: dict[int, bytes] = {}
     for rows in chunks(len(x)):
         for image in _each(x, rows):
             if isinstance(image, BrokenImage):
@@ -121,7 +145,7 @@ def read_image_array(
             grey = _grey(Image.fromarray(image)) if thumbnails else None
             found.append(_Read(size, "RGB", kind, grey, _is_blank(image)))
         progress("images", len(found), len(x))
-    return _inputs(found, names, domain, num_domains), _stack(found) if thumbnails else None, hashes
+    return found
 
 
 def _each(x: Any, rows: NDArray[np.int64]) -> Iterator[NDArray[np.uint8] | BrokenImage]:
@@ -142,23 +166,6 @@ def _grey(image: Image.Image) -> NDArray[np.uint8]:
 
 def _is_blank(image: NDArray[np.uint8]) -> bool:
     return bool((np.ptp(image, axis=(0, 1)) <= 2).all())  # JPEG artefacts are a grey level or two
-
-
-def _stack(found: Sequence[_Read]) -> NDArray[np.uint8]:
-    black = np.zeros((THUMBNAIL, THUMBNAIL), np.uint8)
-    images = [black if image.thumbnail is None else image.thumbnail for image in found]
-    return np.array(images, np.uint8).reshape(-1, THUMBNAIL, THUMBNAIL)
-
-
-def _inputs(found: Sequence[_Read], names: Sequence[str], domain: NDArray[np.int64], num_domains: int) -> ImageInputs:
-    named = list(zip(names, found, strict=True))
-    rows = [np.flatnonzero(domain == d).tolist() for d in range(num_domains)]
-    return ImageInputs(
-        overall=_summary(found),
-        per_domain=tuple(_summary([found[i] for i in own]) for own in rows),
-        broken=tuple((name, image.broken) for name, image in named if image.broken),
-        blank=tuple(name for name, image in named if image.blank),
-    )
 
 
 def _summary(found: Sequence[_Read]) -> ImageSummary:

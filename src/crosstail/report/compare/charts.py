@@ -9,11 +9,13 @@ import pandas as pd
 
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group
-from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, search, tip
-from crosstail.report.compare.tables import MethodRun, of_metric
+from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, search, shades, tip
+from crosstail.report.compare.tables import RANKED, MethodRun, of_metric
 from crosstail.report.document.model import Chart
+from crosstail.report.run.tables import STATISTICS
 from crosstail.report.run.trace import MEANING
 from crosstail.report.tables import label_table
+from crosstail.training.folder import RunFolder
 
 LABELLED = 40  # up to this many classes, each has room for its name
 LEGEND: dict[str, Any] = {"orient": "top", "labelLimit": 0, "columns": 3, "symbolOpacity": 1}
@@ -21,7 +23,7 @@ LEGEND: dict[str, Any] = {"orient": "top", "labelLimit": 0, "columns": 3, "symbo
 
 def shortlist(summary: pd.DataFrame, data: str, baseline: str, number: int = 6) -> list[str]:
     """The methods that a chart has colours for: the baseline, the best of BoDA, and the best of the others."""
-    ranked = of_metric(summary, "pair average", data)
+    ranked = of_metric(summary, RANKED, data)
     first = [*ranked[ranked["method"] == baseline]["method"], *ranked[ranked["boda"]]["method"][:1]]
     return list(dict.fromkeys([*first, *ranked["method"]]))[:number]
 
@@ -75,11 +77,8 @@ def gain_chart(name: str, data: str, table: pd.DataFrame, baseline: str, shown: 
     methods = list(table.columns[4:])
     gains = table[shown].dropna()
     compact = table.rename(columns={method: f"g{i}" for i, method in enumerate(methods)})
-    menu = alt.param(
-        name=f"method_{name.replace('-', '_')}",
-        value=methods.index(shown),
-        bind=alt.binding_select(options=list(range(len(methods))), labels=methods, name="method "),
-    )
+    choices = alt.binding_select(options=list(range(len(methods))), labels=methods, name="method ")
+    menu = alt.param(name=f"method_{name.replace('-', '_')}", value=methods.index(shown), bind=choices)
     base = alt.Chart(compact).transform_calculate(gain=f"datum['g' + {menu.name}]").add_params(menu)
     base = base.encode(tooltip=["domain:N", "class:N", "count:Q", tip("gain", "+.1f", "gain, points")])
     reach = max(float(table[methods].abs().max().max()), 1.0)
@@ -101,8 +100,7 @@ def _gain_heat_map(base: alt.Chart, table: pd.DataFrame, reach: float) -> alt.La
         y=names(alt.Y, down, labelLimit=90),
     ).properties(width="container", height=34 * table[down].nunique())
     scale = alt.Scale(scheme="purplegreen", domain=[-reach, reach], domainMid=0)
-    legend = alt.Legend(orient="top", gradientLength=160)
-    cells = base.mark_rect().encode(color=alt.Color("gain:Q", title="gain, points", scale=scale, legend=legend))
+    cells = base.mark_rect().encode(color=shades("gain", "gain, points", scale))
     return cells + numbers(base, "gain", "+.0f", f"abs(datum.gain) > {0.6 * reach}")
 
 
@@ -163,6 +161,57 @@ def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart:
     )
     title = f"{data}: {order[0]} has the same class closest together across domains (α / γ {ratio[order[0]]:.2f})"
     return Chart(name, title, drawing, "Dots: α, β and γ per method", MEANING)
+
+
+def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Per method and evaluation: `selected_on` in % (mean, min and max over the runs), and mean α, β, γ.
+
+    `at` counts the steps of both stages; the untrained model is left out of the first table.
+    """
+    accuracy, distance = [], []
+    for method, fold in [(run.method, fold) for run in found if run.method in methods for fold in run.folds]:
+        for record in RunFolder(fold.folder).records():
+            at = record.step + (record.stage - 1) * (fold.spec.steps or 0)
+            value = getattr((record.averaged or record).validation, fold.spec.selected_on)
+            if record.step > 0 and value is not None:
+                accuracy.append((method, record.stage, at, 100 * value))
+            known = {symbol: getattr(record.trace, name, None) for name, symbol in STATISTICS.items()}
+            distance += [(method, at, symbol, value) for symbol, value in known.items() if value is not None]
+    frame = pd.DataFrame(accuracy, columns=["method", "stage", "at", "value"])
+    curves = frame.groupby(["method", "stage", "at"], sort=False)["value"].agg(["mean", "min", "max"]).reset_index()
+    trace = pd.DataFrame(distance, columns=["method", "at", "statistic", "distance"])
+    return curves, trace.groupby(["method", "at", "statistic"], sort=False)["distance"].mean().reset_index()
+
+
+def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str], metric: str) -> Chart:
+    """Learning curves on the validation set."""
+    last = table.sort_values("at").groupby("method")["mean"].last()
+    best = str(last.idxmax())
+    base, scale = alt.Chart(table, width="container", height=280), alt.Scale(zero=False)
+    base = base.encode(x=alt.X("at:Q", title="step"), color=colour("method", methods), detail="stage:O")
+    band = base.mark_area(opacity=0.15).encode(y=alt.Y("min:Q", scale=scale), y2="max:Q")
+    line = base.mark_line(point=True).encode(y=alt.Y("mean:Q", title=f"validation {metric}, %", scale=scale))
+    line = line.encode(tooltip=["method:N", "stage:O", "at:Q", tip("mean", ".1f")])
+    title = f"{data}: {best} ends highest on validation, at {last[best]:.1f} %"
+    note = "Lines are means over the seeds, bands their range; a second line is the second stage."
+    return Chart(name, title, band + line, f"Lines: validation {metric} over the training steps", note)
+
+
+def trace_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str]) -> Chart:
+    """α, β, γ over the steps, one panel each, with a line per method."""
+    base = alt.Chart(table, width=240, height=200).mark_line(point=True)
+    drawing = base.encode(
+        x=alt.X("at:Q", title="step"),
+        y=alt.Y("distance:Q", title="mean distance in feature space"),
+        color=colour("method", [method for method in methods if method in set(table["method"])]),
+        tooltip=["method:N", "at:Q", "statistic:N", tip("distance", ".2f")],
+    ).facet(facet=alt.Facet("statistic:N", title=None, sort=list(STATISTICS.values())), columns=3)
+    last = table.sort_values("at").groupby(["method", "statistic"])["distance"].last().unstack()
+    title = f"{data}: distances between pairs during training"
+    if {"α", "γ"} <= set(last):
+        ratio = last["α"] / last["γ"]
+        title = f"{data}: {ratio.idxmin()} brings a class closest together across domains, α / γ {ratio.min():.2f}"
+    return Chart(name, title, drawing, "Lines: α, β and γ of each method over the training steps", MEANING)
 
 
 def angle(names: Iterable[str]) -> int:

@@ -15,9 +15,8 @@ from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
 from crosstail.report.charts import INK, PALETTE, colours, tip
 from crosstail.report.compare.charts import LABELLED, angle, correlation
-from crosstail.report.compare.two_graphs import NamedGraph, side_by_side
 from crosstail.report.document.model import Chart
-from crosstail.report.graph_chart import READING, graph_chart
+from crosstail.report.graph_chart import READING, NamedGraph, graph_chart, side_by_side
 from crosstail.training.evaluation import features, graph_of
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import load_inputs
@@ -186,6 +185,7 @@ def _discrepancy(name: str, model: ModelFeatures) -> Chart:
     source, dashes = "training samples of", alt.Scale(domain=sides, range=[[1, 0], [5, 4]])
     shots = alt.Scale(domain=["many", "medium", "few"], range=[PALETTE[0], INK, PALETTE[5]])
     legend = alt.Legend(orient="bottom", symbolOpacity=0.4)
+    background = alt.Fill("shot:N", title="shots (background)", scale=shots, legend=legend)
     rows = []
     for order in ("mean", "covariance"):
         part = long[long["order"] == order]
@@ -194,9 +194,7 @@ def _discrepancy(name: str, model: ModelFeatures) -> Chart:
         base = alt.Chart(part, width=max(150, min(14 * len(classes), 300)), height=130).encode(
             x=alt.X("class:N", title="class", sort=list(model.classes), axis=axis)
         )
-        shade = base.mark_rect(opacity=0.12).encode(
-            fill=alt.Fill("shot:N", title="shots (background)", scale=shots, legend=legend)
-        )
+        shade = base.mark_rect(opacity=0.12).encode(fill=background)
         line = base.mark_line(point=True).encode(
             y=alt.Y("value:Q", title=f"distance of {order}s"),
             color=colours("training", dict(zip(sides, PALETTE[1:4:2], strict=True)), source, orient="bottom"),
@@ -227,9 +225,5 @@ def _ratio(name: str, model: ModelFeatures) -> Chart:
     finding = f"test features {verb} closer to domains with more samples of the class (log-log r = {r:+.2f})"
     if np.isnan(r):
         finding = "each class is equally frequent in all domains, so there are no ratios to compare"
-    return Chart(
-        name,
-        f"{model.name}: {finding}",
-        drawing,
-        "Points: ratio of distances against ratio of counts, per class and two domains",
-    )
+    alternative = "Points: ratio of distances against ratio of counts, per class and two domains"
+    return Chart(name, f"{model.name}: {finding}", drawing, alternative)

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from crosstail.report.compare import charts
-from crosstail.report.compare.curves import curve_chart, curve_tables, trace_chart
 from crosstail.report.compare.feature_charts import ModelFeatures, bound_table, feature_charts
 from crosstail.report.compare.read_runs import Runs
 from crosstail.report.compare.tables import MethodRun, method_runs, significance_table, summary_table, transfer_table
@@ -16,7 +15,7 @@ from crosstail.report.compare.text_tables import other_tables, overall, plain_ta
 from crosstail.report.document import html
 from crosstail.report.document.files import FORMATS, save_chart, save_table
 from crosstail.report.document.model import Block, Chart, Document, Heading, Table, Text, bullets
-from crosstail.report.wording import interval, number, several
+from crosstail.report.wording import SELECTED_ON, interval, listing, number, several
 
 NAMED = 20  # skipped folders that are listed
 
@@ -26,8 +25,7 @@ def write_report(
 ) -> Path:
     """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/."""
     names = list(dict.fromkeys(runs.chosen["data"]))
-    title = "Results on " + ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    document = Document(title, list(results(runs, baseline, models)))
+    document = Document(f"Results on {listing(names, 3)}", list(results(runs, baseline, models)))
     html.save(document, out / "index.html")
     for block in document.blocks:
         if isinstance(block, Table) and block.name:
@@ -51,6 +49,8 @@ def results(runs: Runs, baseline: str, models: Sequence[ModelFeatures] = ()) -> 
         f"{several(len(chosen), 'finished run')} of {several(chosen['method'].nunique(), 'method')} on "
         f"{several(len(names), 'data set')}. Accuracies in %, mean ± standard deviation over the seeds; the best is "
         "bold, and a dot marks BoDA."
+        + " With dg, accuracy and class mean are those on the unseen domains, mean ± standard error."
+        * any(run.dg for run in found)
     )
     if len(names) > 1:
         yield overall(summary)
@@ -78,7 +78,7 @@ def _file_names(data: Sequence[str]) -> dict[str, str]:
 def _significance(test: dict[Any, Any]) -> str:
     text = f"Best against second: {test['best']} is {number(test['difference'])} points above {test['second']}"
     if test["p"] != test["p"]:
-        return f"{text}. There is no significance test, because not all of their runs have stored predictions."
+        return f"{text}. There is no significance test: predictions are missing, or of different samples."
     verdict = "significant" if test["p"] < 0.05 else "within noise"
     return (
         f"{text} (95 % interval {interval(test['low'], test['high'], '+')}, p = {test['p']:.3f}, paired bootstrap over "
@@ -95,11 +95,12 @@ def _charts(
     if found and baseline in listed and len(listed) > 1:
         best = charts.shortlist(summary[summary["method"] != baseline], data, baseline)[0]
         yield charts.gain_chart(f"gain-{name}", data, charts.gain_table(found, baseline), baseline, best)
-    curves, traces = curve_tables(found, listed)
+    curves, traces = charts.curve_tables(found, listed)
     if len(curves):
-        yield curve_chart(f"curves-{name}", data, curves, listed)
+        metric = SELECTED_ON[found[0].folds[0].spec.selected_on]
+        yield charts.curve_chart(f"curves-{name}", data, curves, listed, metric)
     if len(traces):
-        yield trace_chart(f"trace-{name}", data, traces, listed)
+        yield charts.trace_chart(f"trace-{name}", data, traces, listed)
     of_data = table[table["data"] == data]
     models = transfer_table(of_data)
     if len(models):

@@ -67,44 +67,37 @@ def board_chart(table: pd.DataFrame) -> alt.LayerChart:
 
     Methods behind the first by more than the noise are faint.
     """
-    base = _base(table, table)
+    base, marks = _layers(table, table)
     scale = alt.Scale(zero=False, nice=False, padding=8)
-    intervals = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title="pair average, %", scale=scale, axis=alt.Axis(tickCount=8)), x2="high:Q"
-    )
+    x = alt.X("low:Q", title="pair average, %", scale=scale, axis=alt.Axis(tickCount=8))
+    intervals = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
     validation = base.mark_tick(thickness=2, size=12).encode(x="validation:Q", color=alt.value(INK))
-    return intervals + validation + _marks(base, table).encode(x="test:Q")
+    return intervals + validation + marks.encode(x="test:Q")
 
 
 def lead_chart(table: pd.DataFrame) -> alt.LayerChart:
     """Lead of the first over each other method on the same test samples; the dashed line marks a tie."""
-    base = _base(table[table["place"] > 1], table)
+    base, marks = _layers(table[table["place"] > 1], table)
     title = f"points by which {table['method'][0]} is ahead on the test set"
     x = alt.X("lead_low:Q", title=title, scale=alt.Scale(nice=False, padding=8))
     equal = alt.Chart(pd.DataFrame({"equal": [0]})).mark_rule(strokeDash=[4, 4], color=INK).encode(x="equal:Q")
-    return equal + base.mark_rule(strokeWidth=2).encode(x=x, x2="lead_high:Q") + _marks(base, table).encode(x="lead:Q")
+    return equal + base.mark_rule(strokeWidth=2).encode(x=x, x2="lead_high:Q") + marks.encode(x="lead:Q")
 
 
-def _base(shown: pd.DataFrame, table: pd.DataFrame) -> alt.Chart:
+def _layers(shown: pd.DataFrame, table: pd.DataFrame) -> tuple[alt.Chart, alt.Chart]:
+    """Methods down with the colours of their families, and the same with marks of their shapes."""
     tips = {"validation": "validation, %", "test": "test, %", "low": "95 % interval from", "high": "to"}
     tips |= {"lead": "points by which the first is ahead", "lead_low": "95 % interval from ", "lead_high": "to "}
-    families = {family: colour for family, (colour, _) in _families(table).items()}
-    return alt.Chart(shown, width="container", height=alt.Step(22)).encode(
+    families = {family: mark for family, mark in MARKS.items() if family in set(table["family"])}
+    colour_of = {family: colour for family, (colour, _) in families.items()}
+    base = alt.Chart(shown, width="container", height=alt.Step(22)).encode(
         y=names(alt.Y, "method", labelLimit=130, labelOverlap=False),
-        color=colours("family", families, orient="bottom", columns=3, labelLimit=0),
+        color=colours("family", colour_of, orient="bottom", columns=3, labelLimit=0),
         opacity=alt.condition("datum.level", alt.value(1), alt.value(0.35)),
         tooltip=["method:N", "family:N", *(tip(name, ".1f", words) for name, words in tips.items())],
     )
-
-
-def _marks(base: alt.Chart, table: pd.DataFrame) -> alt.Chart:
-    families = _families(table)
     scale = alt.Scale(domain=list(families), range=[shape for _, shape in families.values()])
-    return base.mark_point(size=70, filled=True).encode(shape=alt.Shape("family:N", title=None, scale=scale))
-
-
-def _families(table: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    return {family: mark for family, mark in MARKS.items() if family in set(table["family"])}
+    return base, base.mark_point(size=70, filled=True).encode(shape=alt.Shape("family:N", title=None, scale=scale))
 
 
 def write_page(race: RaceResult, out: Path) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.sweep.index import Summary
-from crosstail.sweep.select import SELECTED_ON, choices
+from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import DataFacts, Transferability
@@ -45,12 +45,17 @@ class ComparedRun:
     hits: NDArray[np.int32]  # (D, C), on the test set
     totals: NDArray[np.int32]
     shots: dict[str, float | None]
-    validation: float | None  # pair averages
-    test: float | None
+    validation: float | None  # what its evaluation and trial were selected by
+    test: float | None  # pair average
     transferability: Transferability
     data: DataFacts
     chosen: bool = True  # whether its hyperparameters are those of the best trial
     trials: int | None = None  # that it was chosen from
+
+    @property
+    def searched(self) -> bool:
+        """Whether its hyperparameters were selected for its unseen domain and seed."""
+        return self.trials is not None and self.spec.protocol == "dg"
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         hits=test.hits.astype(np.int32),
         totals=test.totals.astype(np.int32),
         shots=result.test.shots,
-        validation=result.validation.pair_average,
+        validation=getattr(result.validation, result.spec.selected_on),
         test=result.test.pair_average,
         transferability=result.transferability,
         data=result.data,
@@ -124,7 +129,7 @@ def _under(place: Path) -> Iterator[ComparedRun | SkippedFolder]:
 
 
 def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
-    """The finished runs of a sweep; the seeds of each method's best trial are chosen."""
+    """The finished runs of a sweep; chosen are those of the best trial, with dg of each unseen domain and seed."""
     store = Store.existing(folder)
     runs: dict[str, ComparedRun] = {}
     for place in sorted((folder / "runs").glob("*")):
@@ -142,8 +147,9 @@ def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
             why = ": ".join([failure.kind, *failure.error[-1:]]) if failure else UNFINISHED
             yield SkippedFolder(folders[0], why)
     trials: dict[str, int] = {}
-    for choice in choices(store, {key: Summary(0.0, {SELECTED_ON: run.validation}, {}) for key, run in runs.items()}):
-        keys = [key for seed in choice.finals() for key in seed]
+    known = {key: Summary(0.0, {run.spec.selected_on: run.validation}, {}) for key, run in runs.items()}
+    for choice in choices(store, known):
+        keys = choice.finals()
         trials |= dict.fromkeys(keys, choice.finished)
         for key in keys:
             if key not in runs and key not in store.unfinished():
@@ -184,8 +190,13 @@ def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFold
 
 
 def _content(run: ComparedRun) -> str:
-    """What tells apart data of the same name; under dg the checksum depends on the unseen domain."""
-    return run.data.checksum[:8] if run.spec.unseen is None else str(run.data.samples)
+    """What tells apart data of the same name; with dg, the checksum depends on the unseen domain and the seed.
+
+    So does the number of samples that a label profile keeps.
+    """
+    if run.spec.unseen is None:
+        return run.data.checksum[:8]
+    return "" if run.spec.labels else str(run.data.samples)
 
 
 def _text(value: Any) -> str:
@@ -217,11 +228,14 @@ def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:
 
 
 def _method_names(data: Sequence[str], runs: Sequence[ComparedRun]) -> list[str]:
-    """Method, averaged weights, and the hyperparameters that tell chosen runs on the same data apart."""
+    """Method, averaged weights, and the hyperparameters that tell chosen runs on the same data apart.
+
+    Those that a dg sweep selects differ by unseen domain and seed, and tell nothing apart.
+    """
     keys = [(name, run.spec.method, run.spec.average) for name, run in zip(data, runs, strict=True)]
     chosen: dict[Any, list[dict[str, Any]]] = {}
     for key, run in zip(keys, runs, strict=True):
-        if run.chosen:
+        if run.chosen and not run.searched:
             chosen.setdefault(key, []).append(run.spec.hparams)
     differing = {
         key: [
@@ -232,6 +246,6 @@ def _method_names(data: Sequence[str], runs: Sequence[ComparedRun]) -> list[str]
     names = []
     for key, run in zip(keys, runs, strict=True):
         own = run.spec.hparams
-        told = [f"{name} {own[name]}" for name in differing.get(key, ()) if name in own]
+        told = [f"{name} {own[name]}" for name in differing.get(key, ()) if name in own and not run.searched]
         names.append(", ".join([key[1], *["averaged"] * key[2], *told]))
     return names

@@ -4,25 +4,34 @@ from collections.abc import Iterator, Sequence
 
 from crosstail.report.document.model import Table
 from crosstail.report.wording import duration, percent, several
-from crosstail.sweep.select import SeedSummary, SelectedTrial
+from crosstail.sweep.select import SeedSummary, SelectedTrial, Spread
 from crosstail.sweep.status import MethodStatus
 
 METRICS = {"pair_average": "pair average", "average": "average", "worst_domain": "worst domain"}
 
 
-def selection_table(chosen: Sequence[SelectedTrial], summaries: Sequence[SeedSummary]) -> Table:
-    """Per method the selected trial and its test accuracy, mean ± standard deviation over the seeds."""
+def selection_table(summaries: Sequence[SeedSummary]) -> Table:
+    """Per method the selected trial and its test accuracy, mean ± standard deviation over the seeds.
+
+    With dg, accuracy and class mean on the unseen domains and accuracy on each of them, mean ± standard error.
+    """
+    unseen = list(summaries[0].unseen)
+    metrics = {"accuracy": "accuracy", "class_mean": "class mean"} if unseen else METRICS
     rows = []
-    for choice, summary in zip(chosen, summaries, strict=True):
-        cells = []
-        for metric in METRICS:
-            mean, deviation = summary.accuracy[metric]
-            cells.append(percent(mean) + (f" ± {percent(deviation)}" if deviation is not None else ""))
+    for summary in summaries:
+        cells = [_cell(summary.accuracy[metric]) for metric in metrics]
+        cells += [_cell(summary.unseen[domain]) for domain in unseen]
         seeds = str(summary.seeds) if summary.seeds == summary.planned else f"{summary.seeds} of {summary.planned}"
-        trial = "–" if choice.trial is None else str(choice.trial)
-        rows.append([choice.method, trial, percent(choice.validation), *cells, seeds])
-    title = "test accuracy of the best trial on validation, %"
-    return Table(title=title, header=["method", "trial", "val", *METRICS.values(), "seeds"], rows=rows)
+        trial = [] if unseen else ["–" if summary.trial is None else str(summary.trial)]
+        rows.append([summary.method, *trial, percent(summary.validation), *cells, seeds])
+    header = ["method", *["trial"] * (not unseen), "val", *metrics.values(), *unseen, "seeds"]
+    title = "accuracy on the unseen domain" if unseen else "test accuracy"
+    return Table(title=f"{title} of the best trial on validation, %", header=header, rows=rows)
+
+
+def _cell(spread: Spread) -> str:
+    mean, error = spread
+    return percent(mean) + (f" ± {percent(error)}" if error is not None else "")
 
 
 def selection_notes(chosen: Sequence[SelectedTrial]) -> Iterator[str]:
@@ -30,9 +39,9 @@ def selection_notes(chosen: Sequence[SelectedTrial]) -> Iterator[str]:
     for choice in chosen:
         planned = choice.plan.trials
         if choice.missing:
-            yield f"{choice.method}: {choice.missing} of {planned} trials are missing"
+            yield f"{choice.name}: {choice.missing} of {planned} trials are missing"
         if choice.failed:
-            yield f"{choice.method}: {len(choice.failed)} of {planned} trials failed"
+            yield f"{choice.name}: {len(choice.failed)} of {planned} trials failed"
         for trial, failure in list(choice.failed.items())[:3]:
             yield f"  trial {trial}: {failure.kind}, {several(failure.attempts, 'attempt')}"
             yield from (f"    {line}" for line in failure.error[-3:])

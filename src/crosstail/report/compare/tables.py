@@ -8,12 +8,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.metrics import SHOTS, PairAccuracy, paired_difference
+from crosstail.metrics import SHOTS, Difference, PairAccuracy, View, paired_difference
 from crosstail.report.compare.read_runs import ComparedRun
+from crosstail.sweep.race import over_seeds
+from crosstail.sweep.select import standard_error
 from crosstail.training.folder import RunFolder
 from crosstail.training.spec import split_method
 
-METRICS = ("average", "worst domain", *SHOTS, "pair average", "worst pair")
+METRICS = ("accuracy", "class mean", "average", "worst domain", *SHOTS, "pair average", "worst pair")
+RANKED = ("pair average", "accuracy")
+"""What methods are ranked by: the pair average, with dg the accuracy on unseen domains; a run has one of them."""
+
 BODA = {"boda", "boda_m"}
 
 
@@ -31,6 +36,31 @@ class MethodRun:
         """Test hits and totals of every pair, summed over the folds."""
         hits, totals = (np.sum([getattr(fold, name) for fold in self.folds], axis=0) for name in ("hits", "totals"))
         return PairAccuracy(hits, totals)
+
+    @property
+    def dg(self) -> bool:
+        """Whether each fold is tested on a domain that it was not trained on."""
+        return self.folds[0].spec.protocol == "dg"
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """The test accuracies by name, between 0 and 1.
+
+        With dg, accuracy is the share of correct samples of an unseen domain, and the class mean the mean accuracy of
+        its classes; both are averaged over the unseen domains.
+        """
+        accuracy = self.accuracy
+        worst = {"worst domain": accuracy.worst_domain, "worst pair": accuracy.worst_pair}
+        if self.dg:
+            tested = [fold.test for fold in self.folds if fold.test is not None]
+            class_mean = float(np.mean(tested)) if tested else None
+            return {"accuracy": accuracy.average, "class mean": class_mean, **worst}
+        return {"pair average": accuracy.pair_average, "average": accuracy.average, **self.folds[0].shots, **worst}
+
+    @property
+    def ranked_by(self) -> float:
+        """The metric of `RANKED`, 0 without test samples."""
+        return (self.accuracy.average if self.dg else self.accuracy.pair_average) or 0.0
 
 
 def method_runs(chosen: pd.DataFrame) -> tuple[list[MethodRun], list[str]]:
@@ -50,11 +80,8 @@ def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
     """One row per data set, method, seed and metric, with its value in %; `kind` is "metric" or "domain"."""
     rows = []
     for one in found:
-        accuracy, first = one.accuracy, one.folds[0]
-        shots = first.shots if first.spec.unseen is None else {}
-        averages = accuracy.average, accuracy.worst_domain, *map(shots.get, SHOTS), accuracy.pair_average
-        values = dict(zip(METRICS, (*averages, accuracy.worst_pair), strict=True))
-        domains = dict(zip(first.domains, accuracy.domains, strict=True))
+        metrics, domains = one.metrics, dict(zip(one.folds[0].domains, one.accuracy.domains, strict=True))
+        values = {name: metrics[name] for name in METRICS if name in metrics}
         for kind, known in (("metric", values), ("domain", domains)):
             rows += [(one.data, one.method, one.seed, kind, n, 100 * v) for n, v in known.items() if v is not None]
     return pd.DataFrame(rows, columns=["data", "method", "seed", "kind", "metric", "value"])
@@ -63,11 +90,14 @@ def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
 def summary_table(chosen: pd.DataFrame) -> pd.DataFrame:
     """One row per data set, method and metric: mean, standard deviation, number of seeds, interval, whether it is best.
 
-    The interval, of the two averages only, reflects the sampling of test samples; `boda` marks BoDA's rows.
+    `error` is the standard deviation, with dg the standard error of the mean, as DomainBed reports it. The interval, of
+    the two averages only, reflects the sampling of test samples; `boda` marks BoDA's rows.
     """
     found, _ = method_runs(chosen)
     groups = metric_table(found).groupby(["data", "method", "kind", "metric"], sort=False)["value"]
-    table = groups.agg(mean="mean", std="std", n="count").reset_index()
+    table = groups.agg(mean="mean", std="std", n="count", error=standard_error).reset_index()
+    dg = table["data"].isin([one.data for one in found if one.dg]) & (table["n"] > 1)
+    table["error"] = table["error"].where(dg, table["std"])
     reach = {("metric", *key): error for key, error in _sampling_errors(found).items()}
     keys = zip(table["kind"], table["data"], table["method"], table["metric"], strict=True)
     error = pd.Series([reach.get(key, np.nan) for key in keys], table.index, float)
@@ -83,35 +113,36 @@ def _sampling_errors(found: Sequence[MethodRun]) -> dict[tuple[str, str, str], f
     """Half the width of a 95 % interval, in points, by data set, method and average.
 
     An average is a weighted sum of accuracies p of pairs with n samples each, so its variance is the sum of
-    w² p (1 − p) / n over the pairs. For the mean of several runs on the same samples this is an upper bound.
+    w² p (1 − p) / n over the pairs. For the mean of several runs this is an upper bound: they share test samples.
     """
-    parts: dict[tuple[str, str], list[PairAccuracy]] = {}
+    parts: dict[tuple[str, str], list[MethodRun]] = {}
     for one in found:
-        parts.setdefault((one.data, one.method), []).append(one.accuracy)
+        parts.setdefault((one.data, one.method), []).append(one)
     errors = {}
-    for key, accuracies in parts.items():
-        totals = accuracies[0].totals
-        n = np.maximum(totals, 1)
-        p = np.mean([accuracy.hits for accuracy in accuracies], axis=0) / n
-        of_domain = totals.sum(axis=1, keepdims=True)
-        weights = {
-            "pair average": (totals > 0) / max(int((totals > 0).sum()), 1),
-            "average": totals / np.maximum(of_domain, 1) / max(int((of_domain > 0).sum()), 1),
-        }
-        for name, weight in weights.items():
+    for key, own in parts.items():
+        hits, totals = (np.mean([getattr(one.accuracy, name) for one in own], axis=0) for name in ("hits", "totals"))
+        tested = totals > 0
+        n = np.where(tested, totals, 1.0)
+        p, of_domain = hits / n, totals.sum(axis=1, keepdims=True)
+        domains = max(int((of_domain > 0).sum()), 1)
+        by_sample = totals / np.maximum(of_domain, 1) / domains
+        by_class = tested / np.maximum(tested.sum(axis=1, keepdims=True), 1) / domains
+        by_pair = tested / max(int(tested.sum()), 1)
+        dg = {"accuracy": by_sample, "class mean": by_class}
+        for name, weight in (dg if own[0].dg else {"average": by_sample, "pair average": by_pair}).items():
             errors[*key, name] = 100 * 1.96 * float(np.sqrt((weight**2 * p * (1 - p) / n).sum()))
     return errors
 
 
-def of_metric(summary: pd.DataFrame, metric: str, data: str | None = None) -> pd.DataFrame:
-    """The rows of one metric, on one data set or on all, the best first."""
-    rows = summary[(summary["kind"] == "metric") & (summary["metric"] == metric)]
+def of_metric(summary: pd.DataFrame, metrics: Sequence[str], data: str | None = None) -> pd.DataFrame:
+    """The rows of one of these metrics, on one data set or on all, the best first."""
+    rows = summary[(summary["kind"] == "metric") & summary["metric"].isin(metrics)]
     return rows if data is None else rows[rows["data"] == data].sort_values("mean", ascending=False, kind="stable")
 
 
 def overall_table(summary: pd.DataFrame) -> pd.DataFrame:
     """One row per method: its average on each data set, and the mean of these if it was run on all of them."""
-    rows = of_metric(summary, "average")
+    rows = of_metric(summary, ["average", "accuracy"])
     order, methods = list(dict.fromkeys(rows["data"])), list(dict.fromkeys(rows["method"]))
     table = rows.pivot(index="method", columns="data", values="mean").reindex(methods)[order]
     table["mean"] = table[order].mean(axis=1, skipna=False)
@@ -119,7 +150,7 @@ def overall_table(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def second_stage_table(summary: pd.DataFrame) -> pd.DataFrame:
-    """One row per data set and method that was run with and without its second stage: the pair average of both."""
+    """One row per data set and method that was run with and without its second stage: `RANKED` of both."""
 
     def without(method: str) -> str:
         name, comma, rest = method.partition(",")
@@ -145,8 +176,8 @@ def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFrame:
-    """One row per method that has a base method on the same data: names and pair averages of both."""
-    rows = of_metric(summary, "pair average")
+    """One row per method that has a base method on the same data: names and accuracies of both."""
+    rows = of_metric(summary, RANKED)
     means = dict(zip(zip(rows["data"], rows["method"], strict=True), rows["mean"], strict=True))
     found = [
         (data, base, method, means[data, base], mean)
@@ -158,6 +189,7 @@ def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFr
 
 def nu_table(chosen: pd.DataFrame) -> pd.DataFrame:
     """One row per data set, method and ν: mean and deviation over the seeds, for methods run with several ν."""
+    chosen = chosen[~chosen["run"].map(lambda run: run.searched).astype(bool)]
     specs = chosen["run"].map(lambda run: run.spec)
     nu = specs.map(lambda spec: spec.hparams.get("nu"))
     with_nu = chosen.assign(nu=nu, base=specs.map(lambda spec: spec.method))[nu.notna()]
@@ -165,17 +197,19 @@ def nu_table(chosen: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame(columns=["data", "method", "nu", "mean", "std", "n"])
     found, _ = method_runs(with_nu)
     of_run = with_nu[["data", "method", "seed", "nu", "base"]].drop_duplicates().astype({"nu": float})
-    table = of_metric(metric_table(found), "pair average").merge(of_run, on=["data", "method", "seed"])
+    table = of_metric(metric_table(found), RANKED).merge(of_run, on=["data", "method", "seed"])
     grouped = table.groupby(["data", "base", "nu"])["value"].agg(mean="mean", std="std", n="count").reset_index()
     several = grouped.groupby(["data", "base"])["nu"].transform("nunique") > 1
     return grouped[several].rename(columns={"base": "method"}).reset_index(drop=True)
 
 
 def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:
-    """One row per data set and method: its hyperparameters, number of trials, and validation pair average in %."""
+    """One row per data set, method and choice: runs, hyperparameters, number of trials, validation accuracy in %."""
     validation = 100 * chosen["run"].map(lambda run: run.validation).astype(float)
-    grouped = chosen.assign(validation=validation).groupby(["data", "method"], sort=False)
-    return grouped.agg({"hparams": "first", "trials": "max", "validation": "mean"}).reset_index()
+    runs = chosen["run"].map(lambda run: f"{run.spec.unseen or 'seed'} {run.spec.seed}")
+    table = chosen.assign(validation=validation, runs=runs)
+    grouped = table.groupby(["data", "method", "hparams"], sort=False)
+    return grouped.agg({"runs": ", ".join, "trials": "max", "validation": "mean"}).reset_index()
 
 
 def transfer_table(runs: pd.DataFrame) -> pd.DataFrame:
@@ -192,7 +226,8 @@ def significance_table(chosen: pd.DataFrame) -> pd.DataFrame:
     """One row per data set: the best method against the second by a paired bootstrap over the test samples.
 
     The difference in points, its 95 % interval and p-value are those of the trained models on other test samples. They
-    are NaN unless every run has stored its predictions.
+    are NaN unless every run has stored its predictions. With dg, seeds are tested on different samples: the interval
+    covers those of all seeds.
     """
     found, _ = method_runs(chosen)
     rows = []
@@ -201,35 +236,40 @@ def significance_table(chosen: pd.DataFrame) -> pd.DataFrame:
         for one in found:
             if one.data == data:
                 methods.setdefault(one.method, []).append(one)
-        means = {m: float(np.mean([one.accuracy.pair_average or 0.0 for one in own])) for m, own in methods.items()}
+        means = {method: float(np.mean([one.ranked_by for one in own])) for method, own in methods.items()}
         ranked = sorted(means, key=lambda method: -means[method])[:2]
         if len(ranked) < 2:
             continue
-        row: list[Any] = [data, *ranked, 100 * (means[ranked[0]] - means[ranked[1]])]
-        first, second = (_answers(methods[method]) for method in ranked)
-        if first is None or second is None or not np.array_equal(first[1], second[1]):
-            rows.append([*row, np.nan, np.nan, np.nan])
-            continue
-        (correct_a, (y, domain)), (correct_b, _) = first, second
-        sizes = dict(zip(("num_domains", "num_classes"), methods[ranked[0]][0].folds[0].counts.shape, strict=True))
-        difference = paired_difference(correct_a, correct_b, y, domain, **sizes, of="pair_average", resamples=1000)
-        rows.append([*row, 100 * difference.low, 100 * difference.high, difference.p_value])
+        difference = _difference(*(methods[method] for method in ranked))
+        ends = (100 * difference.low, 100 * difference.high, difference.p_value) if difference else (np.nan,) * 3
+        rows.append([data, *ranked, 100 * (means[ranked[0]] - means[ranked[1]]), *ends])
     return pd.DataFrame(rows, columns=["data", "best", "second", "difference", "low", "high", "p"])
 
 
-def _answers(found: Sequence[MethodRun]) -> tuple[NDArray[np.bool_], NDArray[np.int64]] | None:
-    """Which samples each seed gets right (S, N), their class and domain (2, N); None if a run has no predictions."""
-    correct, truth = [], []
-    for one in found:
-        stored = [RunFolder(fold.folder).load("predictions.pt") for fold in one.folds]
-        if any(part is None for part in stored):
+def _difference(first: Sequence[MethodRun], second: Sequence[MethodRun]) -> Difference | None:
+    """Paired difference of two methods; None if predictions are missing or of different samples."""
+    dg, shape = first[0].dg, first[0].folds[0].counts.shape
+    by_seed = [([one], [other]) for one in first for other in second if one.seed == other.seed]
+    found = []
+    for pair in by_seed if dg else [(first, second)]:
+        answers = [[_answers(one) for one in own] for own in pair]
+        known = [answer for own in answers for answer in own if answer is not None]
+        if len(known) < sum(map(len, pair)) or any(not np.array_equal(truth, known[0][1]) for _, truth in known):
             return None
-        predicted, y, domain = (
-            np.concatenate([np.asarray(part[name], np.int64) for part in stored if part])
-            for name in ("predicted", "y", "domain")
-        )
-        correct.append(predicted == y)
-        truth.append(np.stack([y, domain]))
-    if any(not np.array_equal(other, truth[0]) for other in truth):
+        correct = (np.stack([answer[0] for answer in own if answer]) for own in answers)
+        sizes: dict[str, Any] = dict(zip(("num_domains", "num_classes"), shape, strict=True))
+        of: View = "average" if dg else "pair_average"
+        found.append(paired_difference(*correct, *known[0][1], **sizes, of=of, resamples=1000))
+    return over_seeds(found) if found else None
+
+
+def _answers(one: MethodRun) -> tuple[NDArray[np.bool_], NDArray[np.int64]] | None:
+    """Which test samples are classified correctly (N,), their class and domain (2, N); None without predictions."""
+    stored = [RunFolder(fold.folder).load("predictions.pt") for fold in one.folds]
+    if any(part is None for part in stored):
         return None
-    return np.stack(correct), truth[0]
+    predicted, y, domain = (
+        np.concatenate([np.asarray(part[name], np.int64) for part in stored if part])
+        for name in ("predicted", "y", "domain")
+    )
+    return predicted == y, np.stack([y, domain])

@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 
 from crosstail.report.compare import tables
-from crosstail.report.compare.tables import METRICS, of_metric
+from crosstail.report.compare.tables import METRICS, RANKED, of_metric
 from crosstail.report.document.model import Table
 from crosstail.report.wording import number, several
 
 
 def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
-    """The results on one data set, best pair average first: mean ± standard deviation; a dot marks BoDA."""
+    """The results on one data set, the best by `RANKED` first: mean ± error over the seeds; a dot marks BoDA."""
     of_data = summary[summary["data"] == data]
-    ranked = of_metric(summary, "pair average", data)
+    ranked = of_metric(summary, RANKED, data)
     rank = ranked.set_index("method")["mean"]
     of_data = of_data.sort_values("method", key=lambda names: -names.map(rank), kind="stable")
     cells = {(row["method"], row["kind"], row["metric"]): row for row in of_data.to_dict("records")}
@@ -27,13 +27,14 @@ def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
     for i, (method, own) in enumerate(of_data.groupby("method", sort=False)):
         rows.append(["• " * bool(own["boda"].any()) + str(method), str(own["n"].max())])
         for j, key in enumerate(columns):
-            cell = cells.get((method, *key), {"mean": None, "std": np.nan, "best": False})
-            rows[i].append(number(cell["mean"]) + ("" if np.isnan(cell["std"]) else f" ± {number(cell['std'])}"))
+            cell = cells.get((method, *key), {"mean": None, "error": np.nan, "best": False})
+            rows[i].append(number(cell["mean"]) + ("" if np.isnan(cell["error"]) else f" ± {number(cell['error'])}"))
             if cell["best"]:
                 best.add((i, j + 2))
     title = f"{data}: there are no test samples"
     if len(ranked):
-        title = f"{data}: {ranked['method'].iloc[0]} has the best pair average, {number(ranked['mean'].iloc[0])} %"
+        best_row = ranked.iloc[0]
+        title = f"{data}: {best_row['method']} has the best {best_row['metric']}, {number(best_row['mean'])} %"
     header = ["method", "seeds", *(metric for _, metric in columns)]
     return Table(name=name, title=title, header=header, rows=rows, numbers=of_data, emphasised=best)
 
@@ -42,12 +43,8 @@ def overall(summary: pd.DataFrame) -> Table:
     """The average accuracy of each method on all data sets side by side."""
     table = tables.overall_table(summary)
     boda = set(summary[summary["boda"]]["method"])
-    best = {
-        (i, j + 1)
-        for j, column in enumerate(table.columns)
-        for i, value in enumerate(table[column])
-        if value == table[column].max() and table[column].nunique() > 1
-    }
+    highest = table.eq(table.max()) & (table.nunique() > 1)
+    best = {(int(i), int(j) + 1) for i, j in np.argwhere(highest.to_numpy())}
     title = "Average accuracy on all data sets"
     if table["mean"].notna().any():
         title = f"{table['mean'].idxmax()} has the highest average accuracy over all data sets"
@@ -66,24 +63,25 @@ def overall(summary: pd.DataFrame) -> Table:
 def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFrame) -> list[Table]:
     """Second stage, DA against BoDA, ν, significance and hyperparameters, as far as there are runs for them."""
     found = []
+    accuracy = " or ".join(dict.fromkeys(of_metric(summary, RANKED)["metric"]))
     for name, what, table in (
         ("second-stage", "The second stage", tables.second_stage_table(summary)),
         ("da-boda", "Balancing the distance (BoDA against DA)", tables.alignment_table(summary)),
     ):
         if len(table):
-            title = f"{what} changes the pair average by {table['gain'].mean():+.1f} points on average"
+            title = f"{what} changes the {accuracy} by {table['gain'].mean():+.1f} points on average"
             found.append(plain_table(name, title, table, gain=lambda v: number(v, 1, "+")))
     nu = tables.nu_table(chosen)
     if len(nu):
         best = nu.iloc[int(nu["mean"].argmax())]
-        title = f"The best calibration exponent is ν = {best['nu']:g}, with a pair average of {best['mean']:.1f} %"
+        title = f"The best calibration exponent is ν = {best['nu']:g}, with a mean {accuracy} of {best['mean']:.1f} %"
         found.append(plain_table("nu", title, nu.rename(columns={"nu": "ν"}), **{"ν": "{:g}".format}))
     if len(tests):
         sure = int((tests["p"] < 0.05).sum())
         of_all = f"{sure} of {several(len(tests), 'data set')}"
         title = f"The best method is significantly better than the second on {of_all}"
         found.append(plain_table("significance", title, tests, p=lambda v: number(v, 3)))
-    title = "Hyperparameters of the reported runs, and the validation pair average they were chosen by"
+    title = "Hyperparameters of the reported runs, and the validation accuracy they were chosen by"
     table = tables.hparams_table(chosen)
     found.append(plain_table("hyperparameters", title, table, hparams=_hparams, trials=lambda v: number(v, 0)))
     return found

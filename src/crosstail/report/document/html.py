@@ -22,11 +22,9 @@ from crosstail.storage import write_whole
 
 def render(document: Document) -> str:
     """The page as text."""
-    return _template().render(
-        title=document.title,
-        blocks=[(type(block).__name__, block) for block in document.blocks],
-        draws=any(isinstance(block, Chart) for block in document.blocks),
-    )
+    blocks = [(type(block).__name__, block) for block in document.blocks]
+    draws = any(isinstance(block, Chart) for block in document.blocks)
+    return _template().render(title=document.title, blocks=blocks, draws=draws)
 
 
 def save(document: Document, path: Path) -> None:
@@ -38,9 +36,8 @@ def save(document: Document, path: Path) -> None:
 @cache
 def _template() -> Template:
     loader = PackageLoader("crosstail.report", "document")
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
     for function in (_fits, _shade, _specification, _thumbnail, _vega):
         environment.globals[function.__name__.lstrip("_")] = function
     return environment.get_template("page.html.jinja")

@@ -1,9 +1,7 @@
 """Documents as LaTeX, to include in a paper; the preamble needs booktabs and graphicx."""
 
-from collections.abc import Sequence
-
 from crosstail.report.document import text
-from crosstail.report.document.model import Chart, Document, Item, Table
+from crosstail.report.document.model import Chart, Code, Document, Heading, Items, Table, Text
 
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "–": "--"}
 _SPECIAL |= {sign: rf"\{sign}" for sign in "&%$#_{}"}
@@ -37,8 +35,8 @@ def escape(text: str) -> str:
     return "".join(_SPECIAL.get(sign, sign) for sign in text)
 
 
-def _items(items: Sequence[Item]) -> str:
-    lines = [rf"\item {escape(f'{item.text} {item.detail}'.strip())}" for item in items]
+def _items(block: Items) -> str:
+    lines = [rf"\item {escape(f'{item.text} {item.detail}'.strip())}" for item in block.items]
     return "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
 
 
@@ -47,12 +45,12 @@ def _float(kind: str, block: Table | Chart, body: str) -> str:
     return "\n".join([rf"\begin{{{kind}}}", body, rf"\caption{{{caption}}}", rf"\end{{{kind}}}"])
 
 
-_MARKUP = text.Markup(
-    title=lambda text: rf"\section{{{escape(text)}}}",
-    heading=lambda text: rf"\subsection{{{escape(text)}}}",
-    text=escape,
-    code=lambda text: rf"\begin{{quote}}\ttfamily {escape(text)}\end{{quote}}",
-    items=_items,
-    table=lambda block: _float("table", block, table(block)),
-    chart=lambda block: _float("figure", block, rf"\includegraphics[width=\linewidth]{{charts/{block.name}}}"),
-)
+_MARKUP: text.Markup = {
+    Document: lambda block: rf"\section{{{escape(block.title)}}}",
+    Heading: lambda block: rf"\subsection{{{escape(block.text)}}}",
+    Text: lambda block: escape(block.text),
+    Code: lambda block: rf"\begin{{quote}}\ttfamily {escape(block.text)}\end{{quote}}",
+    Items: _items,
+    Table: lambda block: _float("table", block, table(block)),
+    Chart: lambda block: _float("figure", block, rf"\includegraphics[width=\linewidth]{{charts/{block.name}}}"),
+}

@@ -1,10 +1,9 @@
 """Documents as Markdown."""
 
 import re
-from collections.abc import Sequence
 
 from crosstail.report.document import text
-from crosstail.report.document.model import Chart, Document, Item, Table
+from crosstail.report.document.model import Chart, Code, Document, Heading, Item, Items, Table, Text
 from crosstail.report.wording import sentence
 
 
@@ -41,28 +40,25 @@ def _heading(text: str) -> str:
     return f"## {escape(text)}"
 
 
-def _code(text: str) -> str:
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{fence}sh\n{text}\n{fence}"
+def _code(block: Code) -> str:
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
+    return f"{fence}sh\n{block.text}\n{fence}"
 
 
-def _items(items: Sequence[Item]) -> str:
-    marks = ["- **Problem:** " if item.problem else "- " for item in items]
-    return "\n".join(
-        mark + escape(f"{item.text} {item.detail}".strip()) for mark, item in zip(marks, items, strict=True)
-    )
+def _item(item: Item) -> str:
+    return ("- **Problem:** " if item.problem else "- ") + escape(f"{item.text} {item.detail}".strip())
 
 
 def _titled(block: Table | Chart, body: str) -> str:
     return "\n\n".join(filter(None, (block.title and _heading(block.title), body, escape(block.note))))
 
 
-_MARKUP = text.Markup(
-    title=lambda text: f"# {escape(text)}",
-    heading=_heading,
-    text=escape,
-    code=_code,
-    items=_items,
-    table=lambda block: _titled(block, table(block) if block.rows else ""),
-    chart=lambda block: _titled(block, escape(sentence(block.alternative))),
-)
+_MARKUP: text.Markup = {
+    Document: lambda block: f"# {escape(block.title)}",
+    Heading: lambda block: _heading(block.text),
+    Text: lambda block: escape(block.text),
+    Code: _code,
+    Items: lambda block: "\n".join(map(_item, block.items)),
+    Table: lambda block: _titled(block, table(block) if block.rows else ""),
+    Chart: lambda block: _titled(block, escape(sentence(block.alternative))),
+}

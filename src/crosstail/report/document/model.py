@@ -108,9 +108,9 @@ class Gallery:
     side: int = 64
 
     @property
-    def alternatives(self) -> list[Item]:
+    def alternatives(self) -> Items:
         """What to show where there are no images."""
-        return [Item(f"{self.caption}: {picture.alternative}") for picture in self.pictures]
+        return bullets(f"{self.caption}: {picture.alternative}" for picture in self.pictures)
 
 
 Block = Heading | Text | Code | Items | Table | Chart | Gallery

@@ -6,7 +6,7 @@ from rich import table as rich_table
 from rich.console import Console, Group, RenderableType
 from rich.text import Text as Words
 
-from crosstail.report.document.model import Block, Chart, Code, Gallery, Heading, Item, Items, Table, Text
+from crosstail.report.document.model import Block, Chart, Code, Gallery, Heading, Items, Table, Text
 
 # From light to dark with a readable number on each; the number itself carries the meaning.
 _LIGHT, _DARK = ("#deebf7", "#c6dbef", "#9ecae1", "#6baed6"), ("#3182bd", "#08519c")
@@ -29,25 +29,21 @@ def render(blocks: Iterable[Block]) -> Group:
 def _parts(blocks: Iterable[Block]) -> Iterator[tuple[Block, RenderableType]]:
     """What to print, with an empty line before every heading but the first."""
     for i, block in enumerate(blocks):
-        parts: list[RenderableType] = []
+        if i and (isinstance(block, Heading) or (isinstance(block, Table | Chart) and block.title)):
+            yield block, Words()
         match block:
             case Heading(text):
-                parts = [_words(text, "bold")]
+                yield block, _words(text, "bold")
             case Text(text, dim):
-                parts = [_words(text, "dim" if dim else "")]
+                yield block, _words(text, "dim" if dim else "")
             case Code(text):
-                parts = [_words("\n".join(f"  {line}" for line in text.splitlines()))]
-            case Items(items):
-                parts = [_items(items)]
-            case Gallery():
-                parts = [_items(block.alternatives)]
+                yield block, _words("\n".join(f"  {line}" for line in text.splitlines()))
+            case Items() | Gallery():
+                yield block, _items(block.alternatives if isinstance(block, Gallery) else block)
             case Table() | Chart():
                 body = _table(block) if isinstance(block, Table) else _words(block.alternative, "dim")
                 title, note = _words(block.title, "bold"), _words(block.note, "dim")
-                parts = [*[title] * bool(title), body, *[note] * bool(note)]
-        if i and (isinstance(block, Heading) or (isinstance(block, Table | Chart) and block.title)):
-            yield block, Words()
-        yield from ((block, part) for part in parts)
+                yield from ((block, part) for part in (title, body, note) if part)
 
 
 def _words(text: str, style: str = "") -> Words:
@@ -75,11 +71,11 @@ def _style(block: Table, i: int, j: int) -> str:
     return _ALARM if shade != shade else _RAMP[round(shade * (len(_RAMP) - 1))]
 
 
-def _items(items: Iterable[Item]) -> rich_table.Table:
+def _items(block: Items) -> rich_table.Table:
     table = rich_table.Table.grid(padding=(0, 1, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for item in items:
+    for item in block.items:
         text = _words(item.text)
         if item.detail:
             text.append(f"\n{printable(item.detail)}", style="dim")

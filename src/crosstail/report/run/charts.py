@@ -5,7 +5,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, tip
+from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, shades, tip
 
 NUMBERED = 40  # classes or domains up to which cells have room for a number
 PANEL = 60  # rows of smaller cells in one panel
@@ -32,22 +32,13 @@ def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, number
     width, height = (64, 26) if numbered else (22, 13)
     tooltip: list[Any] = ["domain:N", "class:N", tip("count", title=count_title)]
     tooltip += [tip("accuracy", ".1f", "test accuracy, %"), tip("hits", title="correct")]
-    tooltip += [
-        tip("tested", title="of test samples"),
-        tip("low", ".1f", "95 % interval from"),
-        tip("high", ".1f", "to"),
-    ]
+    tooltip += [tip("tested", title="of test samples")]
+    tooltip += [tip("low", ".1f", "95 % interval from"), tip("high", ".1f", "to")]
     base = alt.Chart(pairs, width=alt.Step(width), height=alt.Step(height)).encode(
-        x=names(alt.X, across, orient="top", labelAngle=-40),
-        y=names(alt.Y, down, labelOverlap=False),
-        tooltip=tooltip,
+        x=names(alt.X, across, orient="top", labelAngle=-40), y=names(alt.Y, down, labelOverlap=False), tooltip=tooltip
     )
-    colour = alt.Color(
-        "accuracy:Q",
-        title="test accuracy, %",
-        scale=alt.Scale(domain=[0, 50, 100], range=["#7f2704", "#f16913", "#fff5eb"]),
-        legend=alt.Legend(orient="top", gradientLength=160),
-    )
+    scale = alt.Scale(domain=[0, 50, 100], range=["#7f2704", "#f16913", "#fff5eb"])
+    colour = shades("accuracy", "test accuracy, %", scale)
     shapes = alt.Scale(domain=["few", "zero"], range=["triangle-up", "cross"])
     shape = alt.Shape("shot:N", title="training samples", scale=shapes, legend=alt.Legend(orient="top"))
     cells = base.transform_filter("datum.tested > 0")
@@ -59,40 +50,33 @@ def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, number
     return chart + numbers(cells, "accuracy", ".0f", "datum.accuracy < 40") if numbered else chart
 
 
-def accuracy_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.FacetChart:
-    """Pair average per step on validation and test, with a ring around the reported evaluation."""
-    base = _curve(table, "split", ["validation", "test"]).encode(
-        y=alt.Y("accuracy:Q", title="pair average, %", scale=alt.Scale(zero=False)),
-        tooltip=["stage:O", "step:Q", "split:N", tip("accuracy", ".1f")],
-    )
+def accuracy_chart(table: pd.DataFrame, stage_one: int, metric: str) -> alt.LayerChart | alt.FacetChart:
+    """A metric per step on validation and test, with a ring around the reported evaluation."""
+    y = alt.Y("accuracy:Q", title=f"{metric}, %", scale=alt.Scale(zero=False))
+    base = _curve(table, "split", ["validation", "test"], y, ["stage:O", "step:Q", "split:N", tip("accuracy", ".1f")])
     ring = base.transform_filter("datum.reported").mark_point(size=160, strokeWidth=2, filled=False)
     return alt.layer(base.mark_line(point=True), ring, *_second_stage(table, stage_one))
 
 
 def loss_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.FacetChart:
     """Each loss term per step."""
-    base = _curve(table, "term", list(dict.fromkeys(table["term"]))).encode(
-        y=alt.Y("loss:Q", title="loss"), tooltip=["stage:O", "step:Q", "term:N", tip("loss", ".4g")]
-    )
+    terms, tooltip = list(dict.fromkeys(table["term"])), ["stage:O", "step:Q", "term:N", tip("loss", ".4g")]
+    base = _curve(table, "term", terms, alt.Y("loss:Q", title="loss"), tooltip)
     return alt.layer(base.mark_line(point=True), *_second_stage(table, stage_one))
 
 
 def transfer_chart(table: pd.DataFrame) -> alt.Chart:
     """α, β, γ per step."""
-    order = list(dict.fromkeys(table["statistic"]))
-    line = _curve(table, "statistic", order).mark_line(point=True)
-    return line.encode(
-        y=alt.Y("distance:Q", title="mean distance in feature space"),
-        strokeDash=alt.StrokeDash("statistic:N", sort=order, legend=None),  # β and γ often coincide
-        tooltip=["step:Q", "statistic:N", tip("distance", ".2f")],
-    )
+    order, y = list(dict.fromkeys(table["statistic"])), alt.Y("distance:Q", title="mean distance in feature space")
+    base = _curve(table, "statistic", order, y, ["step:Q", "statistic:N", tip("distance", ".2f")])
+    dash = alt.StrokeDash("statistic:N", sort=order, legend=None)  # β and γ often coincide
+    return base.mark_line(point=True).encode(strokeDash=dash)
 
 
-def _curve(table: pd.DataFrame, colour: str, order: list[str]) -> alt.Chart:
+def _curve(table: pd.DataFrame, colour: str, order: list[str], y: alt.Y, tooltip: list[Any]) -> alt.Chart:
     color = colours(colour, palette(order), orient="bottom", labelLimit=0, columns=3)
-    return alt.Chart(table, width="container", height=240).encode(
-        x=alt.X("at:Q", title="step"), color=color, detail="stage:O"
-    )
+    base = alt.Chart(table, width="container", height=240)
+    return base.encode(x=alt.X("at:Q", title="step"), y=y, color=color, detail="stage:O", tooltip=tooltip)
 
 
 def _second_stage(table: pd.DataFrame, stage_one: int) -> list[alt.Chart]:

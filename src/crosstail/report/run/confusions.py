@@ -70,7 +70,7 @@ def confusion_blocks(run: ReportedRun) -> list[Block]:
     gone = "The images are missing or have changed, so only their numbers are shown. " if images else ""
     lines = []
     for pair in pairs:
-        answers = (f"{i} as {_answer(result, predictions, i)}" for i in failures(predictions, pair))
+        answers = (f"{i} as {result.classes[predictions.predicted[i]]}" for i in failures(predictions, pair))
         lines.append(f"{_name(result, pair)}: " + "; ".join(answers))
     return [chart, heading, Text(f"{gone}Test samples are numbered from 0 in the order of the data."), bullets(lines)]
 
@@ -78,7 +78,7 @@ def confusion_blocks(run: ReportedRun) -> list[Block]:
 def _gallery(result: RunResult, predictions: Predictions, dataset: DomainDataset, pair: Pair) -> Gallery:
     name, rows, pictures = _name(result, pair), dataset.rows("test"), []
     for number in failures(predictions, pair):
-        row, answer = int(rows[number]), _answer(result, predictions, number)
+        row, answer = int(rows[number]), result.classes[predictions.predicted[number]]
         place = dataset.x.paths(row)[0] if isinstance(dataset.x, ImageFiles) else f"test sample {number}"
         pictures.append(Picture(dataset.x[row], answer, f"{name} predicted as {answer}: {place}"))
     return Gallery(name, pictures)
@@ -86,10 +86,6 @@ def _gallery(result: RunResult, predictions: Predictions, dataset: DomainDataset
 
 def _name(result: RunResult, pair: Pair) -> str:
     return f"{result.domains[pair[0]]} / {result.classes[pair[1]]}"
-
-
-def _answer(result: RunResult, predictions: Predictions, number: int) -> str:
-    return result.classes[predictions.predicted[number]]
 
 
 def confusion_chart(table: pd.DataFrame) -> Chart:

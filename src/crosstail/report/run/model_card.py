@@ -14,11 +14,12 @@ from crosstail.report.document.model import Block, Code, Document, Heading, Tabl
 from crosstail.report.run.command import command
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import headline_table, pair_table, worst_table
-from crosstail.report.wording import has, interval, listing, number, several
+from crosstail.report.wording import SELECTED_ON, has, interval, listing, number, several
 from crosstail.training import RunSpec
 from crosstail.training.result import RunResult
 
 WEAK = 50  # accuracy in % below which a pair is named
+INTERVALS = "The intervals cover the choice of test samples."
 
 
 def title_of(spec: RunSpec, folds: bool = False) -> str:
@@ -32,36 +33,24 @@ def title_of(spec: RunSpec, folds: bool = False) -> str:
 def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Document:
     """The card of a run, or of a file exported from it, given the file's machine-readable description."""
     result = run.result
-    file: list[Block] = [Heading("File"), bullets(_file(exported))] if exported else []
-    blocks = [
-        *file,
-        Heading("Model and intended use"),
-        bullets(_purpose(result)),
-        Heading("Data"),
-        bullets(_data(result)),
-        _counts(result),
-        Heading("Training and selection"),
-        bullets(_training(result)),
-        Heading("Test accuracy in %"),
-        bullets(["The intervals cover the choice of test samples."]),
-        accuracy_table([result]),
-        Heading("Limits"),
-        bullets(limits(run)),
-        Heading("Versions and checksums"),
-        bullets(versions(run)),
-        Heading("How to repeat it"),
-        Code(command(result.spec, run.folder)),
-    ]
+    parts: dict[str, list[Block]] = {
+        "File": [bullets(_file(exported))] if exported else [],
+        "Model and intended use": [bullets(_purpose(result))],
+        "Data": [bullets(_data(result)), _counts(result)],
+        "Training and selection": [bullets(_training(result))],
+        "Test accuracy in %": [bullets([INTERVALS]), accuracy_table([result])],
+        "Limits": [bullets(limits(run))],
+        "Versions and checksums": [bullets(versions(run))],
+        "How to repeat it": [Code(command(result.spec, run.folder))],
+    }
+    blocks = [block for heading, part in parts.items() if part for block in (Heading(heading), *part)]
     return Document(title_of(result.spec), blocks)
 
 
 def accuracy_table(results: Sequence[RunResult]) -> Table:
     """The test metrics of a run, or over all folds, with their intervals."""
-    numbers = headline_table(results)
-    rows = [
-        [row["metric"], number(row["value"]), interval(row["low"], row["high"]), row["what"]]
-        for row in numbers.to_dict("records")
-    ]
+    records = headline_table(results).to_dict("records")
+    rows = [[r["metric"], number(r["value"]), interval(r["low"], r["high"]), r["what"]] for r in records]
     return Table(header=["metric", "accuracy", "95 % interval", "of"], rows=rows, words_last=True)
 
 
@@ -155,13 +144,16 @@ def _training(result: RunResult) -> Iterator[str]:
     yield hyperparameters(result)
     yield (
         f"{spec.steps:,} steps with {spec.batch_size} samples per domain, seed {spec.seed}, {result.seconds:.0f} s. "
-        f"Of {several(spec.evaluations, 'evaluation')}, the one with the best pair average on validation was selected: "
-        f"step {result.selected_step:,}. Test accuracy was not used."
+        f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {SELECTED_ON[spec.selected_on]} on "
+        f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
     )
     if spec.unseen is None:
         yield f"Protocol {spec.protocol}: trained on all domains, selected on validation, tested on every pair."
     else:
-        yield f"Protocol {spec.protocol}: trained and selected on the other domains, tested on {spec.unseen}."
+        yield (
+            f"Protocol {spec.protocol}: trained on 80 % of the other domains, selected on the rest, tested on 80 % "
+            f"of {spec.unseen}."
+        )
 
 
 def _domain_limit(result: RunResult) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crosstail.data import DomainDataset
+from crosstail.data.dataset import UNUSED
 from crosstail.report.audit.duplicates import describe, equal_inputs
 from crosstail.report.audit.findings import exact_findings
 from crosstail.storage import read_json, write_json
@@ -39,9 +40,13 @@ class ReportedRun:
         dataset = self.dataset.plain()
         try:
             groups = equal_inputs(dataset)
+            used = [[row for row in group if dataset.split[row] != UNUSED] for group in groups]
         except (ValueError, OSError):  # an image that cannot be read
             return []
-        found = exact_findings(describe(groups, dataset, exact=True), "image" if dataset.is_image else "row")
+        found = exact_findings(
+            describe([group for group in used if len(group) > 1], dataset, exact=True),
+            "image" if dataset.is_image else "row",
+        )
         sentences = [finding.text for finding in found]
         write_json(file, {"duplicates": sentences})
         return sentences
@@ -58,7 +63,6 @@ def read_run(path: Path) -> ReportedRun:
     result = folder.finished_result()
     dataset = None
     with suppress(OSError, ValueError):
-        dataset = load_inputs(result.spec).raw
-    if dataset is not None and dataset.checksum != result.data.checksum:
-        dataset = None
+        found = load_inputs(result.spec).raw
+        dataset = found if found.checksum == result.data.checksum else None
     return ReportedRun(path, result, folder.records(), Predictions.load(folder), dataset)

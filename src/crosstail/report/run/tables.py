@@ -85,7 +85,10 @@ def headline_table(results: Sequence[RunResult]) -> pd.DataFrame:
 
 
 def fold_table(results: Sequence[RunResult]) -> pd.DataFrame:
-    """One row per unseen domain, and their mean: accuracies in %, a 95 % interval of the first, and α, β, γ."""
+    """One row per unseen domain, and their mean: accuracies in %, a 95 % interval of the first, and α, β, γ.
+
+    In one domain, the mean over pairs is that over classes.
+    """
     rows = []
     for result in results:
         accuracy, unseen = tested([result]), result.spec.unseen
@@ -94,7 +97,7 @@ def fold_table(results: Sequence[RunResult]) -> pd.DataFrame:
         parts = [accuracy.average, *ends, accuracy.pair_average, result.validation.average]
         transfer = [getattr(result.transferability, name) for name in STATISTICS]
         rows.append([unseen, *(None if part is None else 100 * part for part in parts), *transfer])
-    metrics = ["accuracy", "low", "high", "pair average", "validation", *STATISTICS.values()]
+    metrics = ["accuracy", "low", "high", "class mean", "validation", *STATISTICS.values()]
     table = pd.DataFrame(rows, columns=["unseen", *metrics]).astype(dict.fromkeys(metrics, float))
     mean = table[metrics].mean()
     mean["low"], mean["high"] = (100 * end for end in tested(results).interval("average") or (np.nan, np.nan))
@@ -102,7 +105,7 @@ def fold_table(results: Sequence[RunResult]) -> pd.DataFrame:
 
 
 def accuracy_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataFrame:
-    """One row per evaluation and split: the pair average in %, and whether it is the one reported.
+    """One row per evaluation and split: `selected_on` in %, and whether it is the one reported.
 
     With `--average` these are the accuracies of the averaged weights, which are selected and reported. `at` counts the
     steps of both stages. The start of a stage, before any step, is left out.
@@ -110,7 +113,7 @@ def accuracy_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataF
     rows = []
     for r in records:
         for split in ("validation", "test"):
-            value = getattr(r.averaged or r, split).pair_average
+            value = getattr(getattr(r.averaged or r, split), result.spec.selected_on)
             if r.step > 0 and value is not None:
                 rows.append((r.stage, r.step, _at(result, r), split, 100 * value))
     table = pd.DataFrame(rows, columns=["stage", "step", "at", "split", "accuracy"])

@@ -1,5 +1,5 @@
-"""Logs of a run in other formats: one file per format, which defines `open_log`."""
+"""Logs of a run in other formats: one file per format, which defines `LOG`."""
 
-from crosstail.training.logs._follow import logged
+from crosstail.training.logs._log import logged
 
 __all__ = ["logged"]

@@ -1,10 +1,17 @@
-"""What a log is: hyperparameters once, and numbers with a name and a step."""
+"""A log follows the records that a run writes: hyperparameters once, and numbers with a name and a step."""
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from crosstail import discovery
+from crosstail.training.devices import is_main_process
+from crosstail.training.folder import RunFolder
+from crosstail.training.progress import Progress
+from crosstail.training.resolve import resolve
 from crosstail.training.result import Evaluation, RunResult
 from crosstail.training.spec import RunSpec
 
@@ -20,7 +27,7 @@ class Point(NamedTuple):
 
 
 class Log(Protocol):
-    """What the `open_log(out)` of a file `NAME.py` in this package returns: the log of the run in a folder.
+    """The log of the run in a folder: `LOG(out)` of the file `NAME.py` in this package.
 
     Opening it changes nothing. It may already contain part of the run, from before an interruption.
     """
@@ -28,7 +35,44 @@ class Log(Protocol):
     def write(self, hparams: Hparams, points: list[Point], finished: bool) -> None:
         """Add whatever the log does not contain yet."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close what is open; by default nothing is."""
+
+
+@contextmanager
+def logged(kind: str, spec: RunSpec, out: Path, progress: Progress) -> Iterator[Progress]:
+    """Give a progress function for a run inside this context; evaluations are logged soon after they are recorded.
+
+    A log that cannot be written does not stop the run: it is retried after the next evaluation, and at the end.
+    """
+    log: Log = discovery.find("crosstail.training.logs", kind, "log").LOG(out)
+    hparams = hyperparameters(resolve(spec))
+
+    def update() -> None:
+        folder = RunFolder(out)
+        result = folder.result()
+        log.write(hparams, points(folder.records(), result), result is not None)
+
+    before = RunFolder(out).recorded()  # a resumed run may drop and repeat some of these records
+
+    def report(what: str, done: int, total: int) -> None:
+        nonlocal before
+        progress(what, done, total)
+        now = RunFolder(out).recorded()
+        if now != before and is_main_process():
+            before = now
+            with suppress(Exception):
+                update()
+
+    with closing(log):
+        yield report
+        if is_main_process():
+            try:
+                update()
+            except Exception as error:
+                raise OSError(
+                    f"the run is finished, but its {kind} log is not: {error}. Repeat the command to complete it"
+                ) from error
 
 
 def hyperparameters(spec: RunSpec) -> Hparams:

@@ -6,7 +6,7 @@ import uuid
 from pathlib import Path
 
 from crosstail.storage import read_json, write_json
-from crosstail.training.logs._log import Hparams, Point
+from crosstail.training.logs._log import Hparams, Log, Point
 
 SETTINGS = {  # read by MLflow, some when it is imported
     "MLFLOW_ALLOW_FILE_STORE": "true",
@@ -25,7 +25,7 @@ EXPERIMENT, TAG = "crosstail", "crosstail.folder"
 BATCH = 1000  # MLflow's limit per call
 
 
-class MLflow:
+class MLflow(Log):
     """The run's folder keeps a random identifier, by which its MLflow run is found again."""
 
     def __init__(self, out: Path) -> None:
@@ -50,9 +50,6 @@ class MLflow:
         if finished and run.info.status != "FINISHED":
             self._client.set_terminated(number)
 
-    def close(self) -> None:
-        """No file is kept open."""
-
     def _open(self) -> Run:
         """Find the MLflow run of this folder and what it contains, or create one."""
         file = self._out / "mlflow.json"
@@ -70,6 +67,4 @@ class MLflow:
         return found[0]
 
 
-def open_log(out: Path) -> MLflow:
-    """The MLflow run that belongs to a folder."""
-    return MLflow(out)
+LOG = MLflow

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from crosstail.training.logs._log import Hparams, Point
+from crosstail.training.logs._log import Hparams, Log, Point
 
 try:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -17,7 +17,7 @@ METRICS = [f"final/{split}/{view}" for split in ("validation", "test") for view 
 """What its hyperparameter page compares runs by."""
 
 
-class TensorBoard:
+class TensorBoard(Log):
     """Each process adds its own event file, with what the existing ones do not contain."""
 
     def __init__(self, out: Path) -> None:
@@ -54,6 +54,4 @@ class TensorBoard:
             self._writer.close()
 
 
-def open_log(out: Path) -> TensorBoard:
-    """The event files of a run."""
-    return TensorBoard(out)
+LOG = TensorBoard
