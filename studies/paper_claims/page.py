@@ -76,10 +76,14 @@ def summary(study: Study) -> list[str]:
         (f"The authors' code in one stage {effect(theirs, *ahead)}", theirs, "erm coral boda+coral boda@reference"),
         (f"The warm-up {effect(wait)}", wait, "boda boda+coral"),
     ]
-    return [
-        f"- **{head}**: {', '.join(f'{what} {gain.gain()}' for what, gain in gains.items())}. `--only {only}`"
-        for head, gains, only in lines
-    ] + [""]
+    return [f"- **{head}**: {said(gains)}. `--only {only}`" for head, gains, only in lines] + [""]
+
+
+def said(gains: dict[str, Measured]) -> str:
+    """Each gain with its interval, or how many runs are missing before there is any."""
+    if not any(gain.by_seed for gain in gains.values()):
+        return Measured({}, frozenset().union(*(gain.lacking for gain in gains.values()))).missing()
+    return ", ".join(f"{what} {gain.gain()}" for what, gain in gains.items())
 
 
 def effect(gains: dict[str, Measured], more: str = "adds", less: str = "takes away", none: str = "adds nothing") -> str:
