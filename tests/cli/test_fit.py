@@ -109,7 +109,7 @@ def test_each_fold_has_a_log_and_the_runs_are_those_without(crosstail, vectors):
 def test_every_option_is_in_the_spec(crosstail, asked):
     done = crosstail(
         "fit digits --out run --algorithm boda_m --second-stage retrain --backbone efficientnet_lite0 --freeze "
-        "--width 16 --labels forward:50 --labels uniform --labels step:10 --hp nu=0.5 --hp temperature=auto "
+        "--width 16 --labels forward:50 --labels uniform --labels step:10 --hp nu=0.5 --hp temperature=2 "
         "--hp warmup=3 --skip-broken --column domain=site --seed 5 --data-seed 6 "
         "--steps 7 --batch-size 8 --evaluations 9 --json"
     )
@@ -124,7 +124,7 @@ def test_every_option_is_in_the_spec(crosstail, asked):
                 backbone="efficientnet_lite0",
                 freeze=True,
                 width=16,
-                hparams={"nu": 0.5, "temperature": "auto", "warmup": 3},
+                hparams={"nu": 0.5, "temperature": 2, "warmup": 3},
                 second_stage="retrain",
                 seed=5,
                 steps=7,
@@ -173,7 +173,7 @@ MISTAKES = {
     "fit v.npz --out run --backbone mlp --hp nu=much": "hyperparameter nu is 'much', expected float",
     "fit v.npz --out run --backbone mlp --hp lr=-1": "Invalid learning rate: -1.0",
     "fit v.npz --out run --backbone mlp --hp window=0": "window is 0 and refresh 0",
-    "fit v.npz --out run --backbone mlp --hp temperature=-1": "temperature is -1.0, expected a number above 0 or",
+    "fit v.npz --out run --backbone mlp --hp temperature=-1": "temperature is -1.0, expected a number above 0",
     "fit v.npz --out run --backbone mlp --steps 0": "steps is 0, expected 1 or more",
     "fit v.npz --out run --backbone mlp --batch-size 0": "batch_size is 0, expected 1 or more",
     "fit v.npz --out run --backbone mlp --width 0": "width is 0, expected 1 or more",
