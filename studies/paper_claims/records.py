@@ -51,7 +51,7 @@ def distil(folder: RunFolder, look: bool) -> Record:
         "counts": result.counts,
         "totals": result.test.totals,
         "stages": [
-            _stage([e for e in evaluations if e.stage == stage], step)
+            _stage([e for e in evaluations if e.stage == stage], step, result.spec.selected_on)
             for stage, step in enumerate(result.selected_steps, start=1)
         ],
         "transferability": {n: round(v, 5) for n, v in msgspec.to_builtins(result.transferability).items()},
@@ -63,9 +63,9 @@ def _name(spec: Record) -> str:
     return Path(spec["dataset"]).name
 
 
-def _stage(evaluations: Sequence[Evaluation], selected: int) -> Record:
-    """The selected evaluation of a stage, and the validation curve."""
-    curve = [[e.step, round(e.validation.pair_average or 0.0, 5)] for e in evaluations]
+def _stage(evaluations: Sequence[Evaluation], selected: int, on: str) -> Record:
+    """The selected evaluation of a stage, and the curve of the validation accuracy that it was selected on."""
+    curve = [[e.step, round(getattr(e.validation, on) or 0.0, 5)] for e in evaluations]
     best = next(e for e in evaluations if e.step == selected)
     return {"step": selected, "validation": dict(map(tuple, curve))[selected], "hits": best.test.hits, "curve": curve}
 
