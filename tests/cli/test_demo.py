@@ -26,7 +26,7 @@ def test_demo_trains_every_method_and_writes_its_page(crosstail, tmp_path: Path,
     # The accuracies on the page are those of the runs.
     for result in results:
         assert f"<td>{100 * result['test']['worst_domain']:.1f}</td>" in re.sub(' class="best"', "", page)
-    assert "chosen in earlier trials on these images with test" in page and "which is the method CRT" in page
+    assert "which is the method CRT" in page
     report = crosstail("report . --out out --page-only")
     assert report.code == 0 and "4 finished runs, 0 folders skipped" in report.out
     # The same charts, and those of the features of two runs.

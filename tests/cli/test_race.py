@@ -20,6 +20,7 @@ SHORT = "--steps 4 --batch-size 8 --out race"
 def inline(monkeypatch):
     """Run in this process: starting others takes seconds."""
     worker._load.cache_clear()  # v.npz was another file in another test
+    worker._source.cache_clear()
     monkeypatch.setattr(_launcher, "launcher", lambda name, store, resources: Inline(store))
 
 

@@ -307,7 +307,10 @@ def test_a_divergent_run_names_the_loss_term_and_the_steps(place, tmp_path, algo
 
 @pytest.mark.parametrize(
     ("hparams", "named"),
-    [({}, r"'alignment' became nan between steps 1 and 2"), ({"refresh": 1, "warmup": 0}, r"step 1: z\[0, 0\] is NaN or infinite")],
+    [
+        ({}, r"'alignment' became nan between steps 1 and 2"),
+        ({"refresh": 1, "warmup": 0}, r"step 1: z\[0, 0\] is NaN or infinite"),
+    ],
 )
 def test_non_finite_features_right_after_an_evaluation_are_a_divergence(place, tmp_path, monkeypatch, hparams, named):
     """A full pass names the features; a batch shows in its loss term at the next evaluation."""

@@ -146,8 +146,8 @@ def _spread(values: Sequence[float], dg: bool) -> Spread:
 def standard_error(values: Sequence[float]) -> float:
     """Standard error of a mean as DomainBed computes it: the deviation, with n in its denominator, over √n.
 
-    >>> standard_error([0.5, 0.7])
-    0.07071067811865475
+    >>> round(standard_error([0.5, 0.7]), 6)
+    0.070711
     """
     return pstdev(values) / sqrt(len(values))
 

@@ -28,10 +28,6 @@ def write_page(path: Path, runs: Runs, graphs: Sequence[Path]) -> None:
             f"trained the same two-layer network on the embeddings for {spec.steps} steps."
         ),
         Text(verdict(summary_table(runs.chosen))),
-        Text(
-            "A caveat: BoDA's hyperparameters were searched for an earlier form of its loss "
-            "(docs/decisions/boda-scale.md), so others may suit it better."
-        ),
         Heading("The domains"),
         Text("Handwriting, handwriting over coloured textures, and printed type as on signs; one image per digit."),
         *(_examples(images, d) for d in range(images.num_domains)),
