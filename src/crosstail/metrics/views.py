@@ -1,6 +1,6 @@
 """Averages and worst cases over a table of hits per pair, as pure functions that take a batch of tables."""
 
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +29,16 @@ def view(hits: NDArray[np.int64], totals: NDArray[np.int64], of: View) -> NDArra
     hits, totals = groups(hits, totals, of)
     accuracy = hits / totals  # (..., G)
     return np.asarray(accuracy.min(axis=-1) if of.startswith("worst") else accuracy.mean(axis=-1))
+
+
+def pair_weights(totals: NDArray[Any], of: Literal["average", "pair_average"]) -> NDArray[np.float64]:
+    """The weight (D, C) of each pair's accuracy in an average; at least one total is positive.
+
+    >>> pair_weights(np.array([[30, 10], [5, 0]]), "average").tolist()
+    [[0.375, 0.125], [0.5, 0.0]]
+    """
+    weights = totals / np.maximum(totals.sum(axis=1, keepdims=True), 1e-9) if of == "average" else totals > 0
+    return np.asarray(weights / weights.sum())
 
 
 def pair_index(y: ArrayLike, domain: ArrayLike, *, num_domains: int, num_classes: int) -> NDArray[np.int64]:
