@@ -101,6 +101,10 @@ def paired_difference(
     interval of the draws; the p-value is twice the share of draws on the rarer side of 0. For a worst-case view the
     interval is approximate, because resampling biases a minimum downwards, although for both models.
 
+    The bootstrap is smoothed: a pair's samples are joined by two pseudo-samples, distributed as the outcomes in all
+    pairs plus half a sample of each of right/right, right/wrong, wrong/right, wrong/wrong. Otherwise, a pair with a
+    single sample would have no variance. The draws are then shifted back, so that smoothing does not bias them.
+
     >>> y, domain = np.repeat([0, 1], 50), np.zeros(100, int)
     >>> right, wrong = np.ones(100, bool), np.arange(100) % 5 > 0
     >>> difference = paired_difference(right, wrong, y, domain, num_domains=1, num_classes=2)
@@ -117,23 +121,26 @@ def paired_difference(
         raise ValueError("no test samples to compare the models on")
 
     # A sample's outcome is the number of runs in which a and b are right. Resampling a pair with replacement is
-    # therefore a multinomial draw over its outcomes, which avoids a (resamples, N) table of indices.
+    # therefore a multinomial draw over outcomes, which avoids a (resamples, N) table of indices.
     a, b = np.atleast_2d(a), np.atleast_2d(b)
-    cells, numbers = np.unique(np.stack([pair, a.sum(axis=0), b.sum(axis=0)]), axis=1, return_counts=True)
-    pairs = num_domains * num_classes
-    totals = np.bincount(pair, minlength=pairs)
-    drawn_a, drawn_b = np.zeros((resamples + 1, pairs), np.int64), np.zeros((resamples + 1, pairs), np.int64)
+    corners = [[0, 0, len(a), len(a)], [0, len(b), 0, len(b)]]
+    both = np.concatenate([np.stack([a.sum(axis=0), b.sum(axis=0)]), corners], axis=1)
+    outcomes, which = np.unique(both, axis=1, return_inverse=True)  # (2, K), (N + 4,)
+    pairs, size = num_domains * num_classes, outcomes.shape[1]
+    numbers = np.bincount(pair * size + which[:-4], minlength=pairs * size).reshape(pairs, size)
+    totals = numbers.sum(axis=1)
+    pooled = numbers.sum(axis=0) + np.bincount(which[-4:], minlength=size) / 2
+    expected = totals[:, None] * (numbers + 2 * pooled / pooled.sum()) / (totals[:, None] + 2)  # (P, K)
+    drawn_a, drawn_b = np.zeros((2, resamples + 2, pairs))
     generator = np.random.default_rng(seed)
-    for p in np.unique(pair):
-        own = cells[0] == p
-        outcomes = generator.multinomial(totals[p], numbers[own] / totals[p], size=resamples)  # (resamples, outcomes)
-        outcomes = np.concatenate([numbers[own][None], outcomes])  # row 0: the observed sample
-        drawn_a[:, p], drawn_b[:, p] = outcomes @ cells[1, own], outcomes @ cells[2, own]
+    for p in np.flatnonzero(totals):
+        drawn = generator.multinomial(totals[p], expected[p] / totals[p], size=resamples)  # (resamples, K)
+        drawn_a[:, p], drawn_b[:, p] = outcomes @ np.vstack([numbers[p], expected[p], drawn]).T
     shape = num_domains, num_classes
     accuracy_a = view(drawn_a.reshape(-1, *shape), totals.reshape(shape) * len(a), of)
     accuracy_b = view(drawn_b.reshape(-1, *shape), totals.reshape(shape) * len(b), of)
-    estimate, *rest = accuracy_a - accuracy_b
-    drawn = np.asarray(rest)
+    estimate, centre, *rest = accuracy_a - accuracy_b
+    drawn = np.clip(np.asarray(rest) - centre + estimate, -1, 1)
     low, high = percentile_interval(drawn, confidence)
     # A draw that is zero up to rounding counts on both sides.
     rarer = int(min(np.sum(drawn <= 1e-12), np.sum(drawn >= -1e-12)))
