@@ -269,7 +269,6 @@ def test_json_keys():
         "pair_average": 0.5,
         "worst_pair": 0.5,
         "tenth_percentile": 0.5,
-        "barely_tested": 1,
         "hits": [[1, 0]],
         "totals": [[2, 0]],
     }

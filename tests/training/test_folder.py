@@ -186,7 +186,6 @@ def test_records_are_on_disk_before_a_checkpoint_can_be(folder, monkeypatch):
 
 def test_accuracies_of_an_older_version_are_read():
     now = msgspec.to_builtins(SplitAccuracy.of(PairAccuracy(np.array([[1, 9]]), np.array([[2, 10]]))))
-    assert now["tenth_percentile"] == pytest.approx(0.54) and now["barely_tested"] == 1
-    before = {name: value for name, value in now.items() if name not in ("tenth_percentile", "barely_tested")}
-    read = msgspec.convert(before, SplitAccuracy)
+    assert now.pop("tenth_percentile") == pytest.approx(0.54)
+    read = msgspec.convert(now, SplitAccuracy)
     assert read.worst_pair == 0.5 and read.tenth_percentile is None and read.pairs().barely_tested == 1

@@ -19,7 +19,7 @@ def wilson(
 def wilson(hits: Any, total: Any, confidence: float = 0.95) -> tuple[Any, Any]:
     """Wilson's score interval for one proportion, elementwise (Wilson, 1927).
 
-    Unlike the bootstrap, it has positive width even at 0 or `total` hits. Without samples it is (0, 1).
+    Unlike a bootstrap, it has positive width even at 0 or `total` hits. Without samples it is (0, 1).
 
     >>> low, high = wilson(10, 10)
     >>> print(f"{low:.4f} to {high:.4f}")

@@ -178,8 +178,8 @@ class PairAccuracy:
         """All metrics as plain values, including shot groups if the training counts are given."""
         shots = {} if counts is None else {"shots": self.shots(counts, many, few)}
         views = {name: self._view(name) for name in get_args(View)}
-        tail = {"tenth_percentile": self.tenth_percentile, "barely_tested": self.barely_tested}
-        return {**views, **tail, **shots, "hits": self.hits.tolist(), "totals": self.totals.tolist()}
+        tables = {"hits": self.hits.tolist(), "totals": self.totals.tolist()}
+        return {**views, "tenth_percentile": self.tenth_percentile, **shots, **tables}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "PairAccuracy":

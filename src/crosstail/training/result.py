@@ -27,8 +27,6 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     worst_pair: float | None
     tenth_percentile: float | None = None
     """Over the pairs with test samples; older results lack it."""
-    barely_tested: int | None = None
-    """Pairs with fewer than 10 test samples, but at least one; older results lack it."""
     shots: dict[str, float | None] = {}
     hits: list[list[int]]
     totals: list[list[int]]
