@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 View: TypeAlias = Literal["average", "worst_domain", "pair_average", "worst_pair"]
 
 
-def groups(hits: NDArray[np.int64], totals: NDArray[np.int64], of: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def groups(hits: NDArray[Any], totals: NDArray[np.int64], of: View) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Hits (..., G) and totals (G,) of the domains or pairs that a view aggregates; empty ones are dropped."""
     if of not in get_args(View):
         raise ValueError(f"unknown view {of!r}, expected one of {', '.join(get_args(View))}")
@@ -19,7 +19,7 @@ def groups(hits: NDArray[np.int64], totals: NDArray[np.int64], of: View) -> tupl
     return hits[..., totals > 0], totals[totals > 0]
 
 
-def view(hits: NDArray[np.int64], totals: NDArray[np.int64], of: View) -> NDArray[np.float64]:
+def view(hits: NDArray[Any], totals: NDArray[np.int64], of: View) -> NDArray[np.float64]:
     """One view of each table in hits (..., D, C), all with the same totals (D, C); at least one total is positive.
 
     >>> hits, totals = np.array([[9, 0], [1, 0]]), np.array([[10, 10], [1, 0]])
