@@ -182,3 +182,10 @@ def test_records_are_on_disk_before_a_checkpoint_can_be(folder, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: (synced.append(os.fstat(descriptor).st_size), real(descriptor)))
     folder.append_record(record(1, 0))
     assert synced == [(folder.path / "records.jsonl").stat().st_size]
+
+
+def test_accuracies_of_an_older_version_are_read():
+    now = msgspec.to_builtins(SplitAccuracy.of(PairAccuracy(np.array([[1, 9]]), np.array([[2, 10]]))))
+    assert now.pop("tenth_percentile") == pytest.approx(0.54)
+    read = msgspec.convert(now, SplitAccuracy)
+    assert read.worst_pair == 0.5 and read.tenth_percentile is None and read.pairs().barely_tested == 1

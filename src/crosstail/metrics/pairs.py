@@ -7,10 +7,12 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crosstail.metrics.intervals import percentile_interval, wilson
-from crosstail.metrics.views import View, groups, pair_index, view
+from crosstail.metrics.intervals import average_interval, wilson
+from crosstail.metrics.views import View, groups, pair_index, pair_weights, view
 
 SHOTS = ("many", "medium", "few", "zero")
+FEW_TESTS = 10
+"""With fewer test samples, the accuracy of a pair is mostly chance."""
 
 
 def shot_group(counts: ArrayLike, many: int = 100, few: int = 20) -> NDArray[np.str_]:
@@ -108,11 +110,27 @@ class PairAccuracy:
 
     @property
     def worst_pair_index(self) -> tuple[int, int] | None:
-        """The pair (d, c) with the lowest accuracy; the first one on ties."""
+        """The pair (d, c) with the lowest accuracy; on ties the one with most test samples, then the first."""
         if not self.totals.any():
             return None
-        d, c = np.unravel_index(np.nanargmin(self.matrix), self.totals.shape)
+        first = np.lexsort((-self.totals.ravel(), self.matrix.ravel()))[0]  # NaN comes last
+        d, c = np.unravel_index(first, self.totals.shape)
         return int(d), int(c)
+
+    @property
+    def worst_pair_tests(self) -> int:
+        """Test samples of the worst pair; 0 without any."""
+        return int(self.totals[self.worst_pair_index]) if self.worst_pair_index else 0
+
+    @property
+    def tenth_percentile(self) -> float | None:
+        """10th percentile of the accuracy over pairs, which depends less on a single pair than the lowest one."""
+        return float(np.nanquantile(self.matrix, 0.1)) if self.totals.any() else None
+
+    @property
+    def barely_tested(self) -> int:
+        """Number of pairs with test samples, but fewer than `FEW_TESTS`."""
+        return int(((self.totals > 0) & (self.totals < FEW_TESTS)).sum())
 
     def shots(self, counts: ArrayLike, many: int = 100, few: int = 20) -> dict[str, float | None]:
         """Mean accuracy of many-, medium-, few- and zero-shot pairs, grouped by training counts (D, C).
@@ -126,21 +144,15 @@ class PairAccuracy:
         return {shot: float(accuracy.mean()) if len(accuracy) else None for shot, accuracy in members.items()}
 
     def interval(
-        self,
-        of: View | int | tuple[int, int] = "pair_average",
-        *,
-        confidence: float = 0.95,
-        resamples: int = 2000,
-        seed: int = 0,
+        self, of: View | int | tuple[int, int] = "pair_average", *, confidence: float = 0.95
     ) -> tuple[float, float] | None:
         """Confidence interval (low, high) for a view, for domain `of=d`, or for pair `of=(d, c)`.
 
         It reflects the sampling of test samples, given their number per pair. The method depends on `of`:
 
         - a pair or a domain is a single proportion: Wilson's interval;
-        - an average: percentile bootstrap. Resampling within a pair is exactly
-          hits ~ Binomial(totals, hits / totals). A pair with only right or only wrong answers contributes no width,
-          so with fewer than about ten test samples per pair the interval is somewhat too narrow;
+        - an average: Wilson's interval with an effective number of samples (`average_interval`). A bootstrap has no
+          width where every answer is right, and is too narrow with few test samples per pair;
         - a worst view: the minimum of the groups' Wilson bounds, each at confidence^(1 / groups), so that all
           intervals hold simultaneously. The bootstrap would be biased low: the minimum of noisy accuracies is
           already below the true one, and resampling adds the noise a second time.
@@ -158,16 +170,16 @@ class PairAccuracy:
         if of.startswith("worst"):
             low, high = wilson(hits, totals, confidence ** (1 / len(totals)))
             return float(low.min()), float(high.min())
-        chance = self.hits / np.maximum(self.totals, 1)
-        generator = np.random.default_rng(seed)
-        drawn = generator.binomial(self.totals, chance, size=(resamples, *chance.shape))  # (resamples, D, C)
-        return percentile_interval(view(drawn, self.totals, of), confidence)
+        weights = pair_weights(self.totals, "average" if of == "average" else "pair_average")
+        ends = average_interval(self.hits.ravel(), self.totals.ravel(), weights.ravel(), confidence)
+        return float(ends[0]), float(ends[1])
 
     def to_json(self, counts: ArrayLike | None = None, many: int = 100, few: int = 20) -> dict[str, Any]:
         """All metrics as plain values, including shot groups if the training counts are given."""
         shots = {} if counts is None else {"shots": self.shots(counts, many, few)}
         views = {name: self._view(name) for name in get_args(View)}
-        return {**views, **shots, "hits": self.hits.tolist(), "totals": self.totals.tolist()}
+        tables = {"hits": self.hits.tolist(), "totals": self.totals.tolist()}
+        return {**views, "tenth_percentile": self.tenth_percentile, **shots, **tables}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "PairAccuracy":

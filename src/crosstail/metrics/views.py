@@ -1,6 +1,6 @@
 """Averages and worst cases over a table of hits per pair, as pure functions that take a batch of tables."""
 
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 View: TypeAlias = Literal["average", "worst_domain", "pair_average", "worst_pair"]
 
 
-def groups(hits: NDArray[np.int64], totals: NDArray[np.int64], of: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def groups(hits: NDArray[Any], totals: NDArray[np.int64], of: View) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Hits (..., G) and totals (G,) of the domains or pairs that a view aggregates; empty ones are dropped."""
     if of not in get_args(View):
         raise ValueError(f"unknown view {of!r}, expected one of {', '.join(get_args(View))}")
@@ -19,7 +19,7 @@ def groups(hits: NDArray[np.int64], totals: NDArray[np.int64], of: View) -> tupl
     return hits[..., totals > 0], totals[totals > 0]
 
 
-def view(hits: NDArray[np.int64], totals: NDArray[np.int64], of: View) -> NDArray[np.float64]:
+def view(hits: NDArray[Any], totals: NDArray[np.int64], of: View) -> NDArray[np.float64]:
     """One view of each table in hits (..., D, C), all with the same totals (D, C); at least one total is positive.
 
     >>> hits, totals = np.array([[9, 0], [1, 0]]), np.array([[10, 10], [1, 0]])
@@ -29,6 +29,16 @@ def view(hits: NDArray[np.int64], totals: NDArray[np.int64], of: View) -> NDArra
     hits, totals = groups(hits, totals, of)
     accuracy = hits / totals  # (..., G)
     return np.asarray(accuracy.min(axis=-1) if of.startswith("worst") else accuracy.mean(axis=-1))
+
+
+def pair_weights(totals: NDArray[Any], of: Literal["average", "pair_average"]) -> NDArray[np.float64]:
+    """The weight (D, C) of each pair's accuracy in an average; at least one total is positive.
+
+    >>> pair_weights(np.array([[30, 10], [5, 0]]), "average").tolist()
+    [[0.375, 0.125], [0.5, 0.0]]
+    """
+    weights = totals / np.maximum(totals.sum(axis=1, keepdims=True), 1e-9) if of == "average" else totals > 0
+    return np.asarray(weights / weights.sum())
 
 
 def pair_index(y: ArrayLike, domain: ArrayLike, *, num_domains: int, num_classes: int) -> NDArray[np.int64]:

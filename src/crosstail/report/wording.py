@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from crosstail.metrics import FEW_TESTS, PairAccuracy
+
 
 def several(n: int, one: str, many: str = "") -> str:
     """A number with its noun.
@@ -55,6 +57,27 @@ def interval(low: float, high: float, sign: str = "") -> str:
     ('1.3 to 2.0', '')
     """
     return "" if low != low else f"{number(low, 1, sign)} to {number(high, 1, sign)}"
+
+
+def worst_pair(accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str]) -> str:
+    """The name of the worst pair, with a warning where it has few test samples; empty without any.
+
+    >>> accuracy = PairAccuracy([[9, 0]], [[10, 2]])
+    >>> worst_pair(accuracy, ["dslr"], ["cup", "mug"])
+    'dslr / mug (2 test samples: mostly chance)'
+    """
+    if accuracy.worst_pair_index is None:
+        return ""
+    d, c = accuracy.worst_pair_index
+    tests = accuracy.worst_pair_tests
+    warning = f" ({several(tests, 'test sample')}: mostly chance)" if tests < FEW_TESTS else ""
+    return f"{domains[d]} / {classes[c]}{warning}"
+
+
+def tail_note(accuracy: PairAccuracy) -> str:
+    """How many pairs a percentile over pairs is of, and how many of them say little."""
+    pairs = int((accuracy.totals > 0).sum())
+    return f"of {several(pairs, 'pair')}, {accuracy.barely_tested:,} with fewer than {FEW_TESTS} test samples"
 
 
 def listing(names: Sequence[str], most: int = 10, joint: str = ", ") -> str:

@@ -25,6 +25,8 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     worst_domain: float | None
     pair_average: float | None
     worst_pair: float | None
+    tenth_percentile: float | None = None
+    """Over the pairs with test samples; older results lack it."""
     shots: dict[str, float | None] = {}
     hits: list[list[int]]
     totals: list[list[int]]

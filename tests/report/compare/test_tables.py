@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from crosstail.metrics import PairAccuracy
 from crosstail.report.compare.read_runs import read_runs
 from crosstail.report.compare.tables import (
     alignment_table,
@@ -62,12 +63,31 @@ def test_a_metric_on_which_all_agree_has_no_best(make_run, tmp_path):
     assert not summary_table(read_runs([tmp_path]).chosen)["best"].any()
 
 
-def test_interval_of_an_average_is_that_of_a_simulation(chosen):
-    row = cell(summary_table(chosen), "boda", "pair average")
-    chance = np.array([10, 8, 6, 4]) / 10
-    drawn = np.random.default_rng(0).binomial(10, chance, (20000, 4)).mean(1) * 10
-    assert row["high"] - row["mean"] == pytest.approx(1.96 * drawn.std(), rel=0.03)
+def test_interval_of_an_average_is_that_of_the_metric(chosen):
+    accuracy = PairAccuracy(np.array([[10, 8], [6, 4]]), np.full((2, 2), 10))
+    for name, view in (("pair average", "pair_average"), ("average", "average")):
+        row = cell(summary_table(chosen), "boda", name)
+        assert row[["low", "high"]].tolist() == pytest.approx([100 * end for end in accuracy.interval(view)])
     assert math.isnan(cell(summary_table(chosen), "boda", "worst pair")["low"])
+
+
+def test_interval_of_a_perfect_method_has_a_width(make_run, tmp_path):
+    make_run("a", [[3, 3], [3, 3]], totals=[[3, 3], [3, 3]])
+    row = cell(summary_table(read_runs([tmp_path]).chosen), "erm", "pair average")
+    assert row["low"] < 80 and row["high"] == 100
+
+
+def test_a_worst_pair_with_few_test_samples_says_so(make_run, tmp_path):
+    make_run("a", [[10, 0], [15, 8]], totals=[[20, 2], [20, 9]])
+    make_run("b", [[1, 2], [15, 8]], totals=[[20, 2], [20, 9]], algorithm="boda")
+    summary = summary_table(read_runs([tmp_path]).chosen)
+    worst = {method: cell(summary, method, "worst pair") for method in ("erm", "boda")}
+    assert (worst["erm"]["tests"], worst["boda"]["tests"]) == (2, 20)
+    assert cell(summary, "erm", "10th percentile")["mean"] == pytest.approx(0.3 * 50)
+    table = result_table(summary, "photos", "results")
+    column = table.header.index("worst pair")
+    assert {row[0].strip("• "): row[column] for row in table.rows} == {"erm": "0.0 (n = 2)", "boda": "5.0"}
+    assert "2 pairs" in table.note and "chance" in table.note
 
 
 def test_folds_of_a_seed_belong_together_and_an_incomplete_seed_is_named(make_run, tmp_path):

@@ -56,7 +56,10 @@ def test_the_metrics_are_those_of_the_run_with_intervals(finished):
     ):
         low, high = accuracy.interval(view)
         assert metrics[name] == [f"{100 * getattr(accuracy, view):.1f}", f"{100 * low:.1f} to {100 * high:.1f}"]
-    # One pair each: the interval of the bootstrap over its own hits.
+    assert metrics["10th percentile"] == ["30.0", ""]
+    (worst,) = [row[3] for row in table(run, "Test accuracy in %") if row[0] == "worst pair"]
+    assert "d0 / c1" in worst and "4 test samples" in worst
+    # One pair each: the interval of its own hits.
     for shot, pair in (("many", (0, 0)), ("medium", (0, 1)), ("few", (1, 0))):
         alone = type(accuracy)([[accuracy.hits[pair]]], [[accuracy.totals[pair]]])
         low, high = alone.interval("pair_average")

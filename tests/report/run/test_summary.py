@@ -24,6 +24,7 @@ def test_a_run_has_its_accuracies_shots_and_statistics(make_result):
     assert values == {
         "pair average, %": "55.0",
         "worst pair": "25.0",
+        "10th percentile": "30.0",
         "average over domains": "60.7",
         "  d0": "71.4",
         "  d1": "50.0",
@@ -34,7 +35,14 @@ def test_a_run_has_its_accuracies_shots_and_statistics(make_result):
         "transferability β": "3.00",
         "transferability γ": "4.00",
     }
-    assert table.rows[1][2] == "d0 / c1"
+    about = {row[0]: row[2] for row in table.rows}
+    assert "d0 / c1" in about["worst pair"] and "4 test samples: mostly chance" in about["worst pair"]
+    assert "3 pairs" in about["10th percentile"] and "2 with fewer than 10" in about["10th percentile"]
+
+
+def test_a_worst_pair_with_enough_test_samples_needs_no_warning(make_result):
+    table = result_summary(make_result([[90, 10], [30, 0]], totals=[[100, 40], [60, 0]]))
+    assert {row[0]: row[2] for row in table.rows}["worst pair"] == "d0 / c1"
 
 
 def test_averaged_weights_have_the_raw_ones_beside_them(make_result):

@@ -149,7 +149,7 @@ def _method(race: RaceResult) -> Iterator[Text]:
         "fewest hyperparameters to search. The test set has no influence on the ranking."
     )
     yield Text(
-        "Intervals come from a bootstrap over the test samples"
+        "Intervals reflect the sampling of test samples"
         + (" and cover those of all seeds. " if race.seeds > 1 else ". ")
         + "They are not corrected for multiple comparisons: of twenty methods that are equally good, about one will "
         "appear to be behind. A lead within the noise does not mean that there is no difference, only that the test "

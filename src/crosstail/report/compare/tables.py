@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.metrics import SHOTS, Difference, PairAccuracy, View, paired_difference
+from crosstail.metrics import SHOTS, Difference, PairAccuracy, View, average_interval, paired_difference
+from crosstail.metrics.views import pair_weights
 from crosstail.report.compare.read_runs import ComparedRun
 from crosstail.sweep.race import over_seeds
 from crosstail.sweep.select import standard_error
 from crosstail.training.folder import RunFolder
 from crosstail.training.spec import split_method
 
-METRICS = ("accuracy", "class mean", "average", "worst domain", *SHOTS, "pair average", "worst pair")
+METRICS = ("accuracy", "class mean", "average", "worst domain", *SHOTS, "pair average", "10th percentile", "worst pair")
 RANKED = ("pair average", "accuracy")
 """What methods are ranked by: the pair average, with dg the accuracy on unseen domains; a run has one of them."""
 
@@ -51,6 +52,7 @@ class MethodRun:
         """
         accuracy = self.accuracy
         worst = {"worst domain": accuracy.worst_domain, "worst pair": accuracy.worst_pair}
+        worst["10th percentile"] = accuracy.tenth_percentile
         if self.dg:
             tested = [fold.test for fold in self.folds if fold.test is not None]
             class_mean = float(np.mean(tested)) if tested else None
@@ -91,47 +93,55 @@ def summary_table(chosen: pd.DataFrame) -> pd.DataFrame:
     """One row per data set, method and metric: mean, standard deviation, number of seeds, interval, whether it is best.
 
     `error` is the standard deviation, with dg the standard error of the mean, as DomainBed reports it. The interval, of
-    the two averages only, reflects the sampling of test samples; `boda` marks BoDA's rows.
+    the two averages only, reflects the sampling of test samples; `boda` marks BoDA's rows. The worst pair has
+    `tests`, its test samples (the fewest over the seeds), and `barely_tested`, the number of pairs with few of them.
     """
     found, _ = method_runs(chosen)
     groups = metric_table(found).groupby(["data", "method", "kind", "metric"], sort=False)["value"]
     table = groups.agg(mean="mean", std="std", n="count", error=standard_error).reset_index()
     dg = table["data"].isin([one.data for one in found if one.dg]) & (table["n"] > 1)
     table["error"] = table["error"].where(dg, table["std"])
-    reach = {("metric", *key): error for key, error in _sampling_errors(found).items()}
+    intervals = {("metric", *key): ends for key, ends in _intervals(found).items()}
     keys = zip(table["kind"], table["data"], table["method"], table["metric"], strict=True)
-    error = pd.Series([reach.get(key, np.nan) for key in keys], table.index, float)
-    table["low"], table["high"] = table["mean"] - error, table["mean"] + error
+    ends = [intervals.get(key, (np.nan, np.nan)) for key in keys]
+    table[["low", "high"]] = np.array(ends, float).reshape(-1, 2)
     by_metric = table.groupby(["data", "kind", "metric"])["mean"]
     table["best"] = (table["mean"] >= by_metric.transform("max") - 1e-9) & (by_metric.transform("nunique") > 1)
+    table = table.merge(_worst_pair_tests(found), how="left")
     algorithm = dict(zip(chosen["method"], chosen["algorithm"], strict=True))
     table["boda"] = [bool(BODA & set(algorithm[method].split("+"))) for method in table["method"]]
     return table
 
 
-def _sampling_errors(found: Sequence[MethodRun]) -> dict[tuple[str, str, str], float]:
-    """Half the width of a 95 % interval, in points, by data set, method and average.
+def _worst_pair_tests(found: Sequence[MethodRun]) -> pd.DataFrame:
+    keys = ["kind", "metric", "data", "method"]
+    parts = [(one.data, one.method, one.accuracy) for one in found]
+    rows = [("metric", "worst pair", *names, of.worst_pair_tests, of.barely_tested) for *names, of in parts]
+    table = pd.DataFrame(rows, columns=[*keys, "tests", "barely_tested"])
+    return table.groupby(keys, as_index=False).agg({"tests": "min", "barely_tested": "max"})
 
-    An average is a weighted sum of accuracies p of pairs with n samples each, so its variance is the sum of
-    w² p (1 − p) / n over the pairs. For the mean of several runs this is an upper bound: they share test samples.
+
+def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """The 95 % interval in %, by data set, method and average.
+
+    Of several runs, it is that of their mean hits, as if one run had them: this is conservative, as runs err on
+    different samples.
     """
     parts: dict[tuple[str, str], list[MethodRun]] = {}
     for one in found:
         parts.setdefault((one.data, one.method), []).append(one)
-    errors = {}
+    intervals = {}
     for key, own in parts.items():
         hits, totals = (np.mean([getattr(one.accuracy, name) for one in own], axis=0) for name in ("hits", "totals"))
-        tested = totals > 0
-        n = np.where(tested, totals, 1.0)
-        p, of_domain = hits / n, totals.sum(axis=1, keepdims=True)
-        domains = max(int((of_domain > 0).sum()), 1)
-        by_sample = totals / np.maximum(of_domain, 1) / domains
-        by_class = tested / np.maximum(tested.sum(axis=1, keepdims=True), 1) / domains
-        by_pair = tested / max(int(tested.sum()), 1)
-        dg = {"accuracy": by_sample, "class mean": by_class}
-        for name, weight in (dg if own[0].dg else {"average": by_sample, "pair average": by_pair}).items():
-            errors[*key, name] = 100 * 1.96 * float(np.sqrt((weight**2 * p * (1 - p) / n).sum()))
-    return errors
+        if not totals.any():
+            continue
+        by_sample = pair_weights(totals, "average")
+        dg = {"accuracy": by_sample, "class mean": pair_weights(np.sign(totals), "average")}
+        mdlt = {"average": by_sample, "pair average": pair_weights(totals, "pair_average")}
+        for name, weights in (dg if own[0].dg else mdlt).items():
+            low, high = average_interval(hits.ravel(), totals.ravel(), weights.ravel())
+            intervals[*key, name] = 100 * float(low), 100 * float(high)
+    return intervals
 
 
 def of_metric(summary: pd.DataFrame, metrics: Sequence[str], data: str | None = None) -> pd.DataFrame:

@@ -7,14 +7,18 @@ import msgspec
 import numpy as np
 import pandas as pd
 
+from crosstail.metrics import FEW_TESTS
 from crosstail.report.compare import tables
 from crosstail.report.compare.tables import METRICS, RANKED, of_metric
 from crosstail.report.document.model import Table
-from crosstail.report.wording import number, several
+from crosstail.report.wording import has, number, several
 
 
 def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
-    """The results on one data set, the best by `RANKED` first: mean ± error over the seeds; a dot marks BoDA."""
+    """The results on one data set, the best by `RANKED` first: mean ± error over the seeds; a dot marks BoDA.
+
+    A worst pair with few test samples has their number beside it.
+    """
     of_data = summary[summary["data"] == data]
     ranked = of_metric(summary, RANKED, data)
     rank = ranked.set_index("method")["mean"]
@@ -27,8 +31,10 @@ def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
     for i, (method, own) in enumerate(of_data.groupby("method", sort=False)):
         rows.append(["• " * bool(own["boda"].any()) + str(method), str(own["n"].max())])
         for j, key in enumerate(columns):
-            cell = cells.get((method, *key), {"mean": None, "error": np.nan, "best": False})
-            rows[i].append(number(cell["mean"]) + ("" if np.isnan(cell["error"]) else f" ± {number(cell['error'])}"))
+            cell = cells.get((method, *key), {"mean": None, "error": np.nan, "best": False, "tests": np.nan})
+            spread = "" if np.isnan(cell["error"]) else f" ± {number(cell['error'])}"
+            chance = f" (n = {cell['tests']:.0f})" if cell["tests"] < FEW_TESTS else ""
+            rows[i].append(number(cell["mean"]) + spread + chance)
             if cell["best"]:
                 best.add((i, j + 2))
     title = f"{data}: there are no test samples"
@@ -36,7 +42,12 @@ def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
         best_row = ranked.iloc[0]
         title = f"{data}: {best_row['method']} has the best {best_row['metric']}, {number(best_row['mean'])} %"
     header = ["method", "seeds", *(metric for _, metric in columns)]
-    return Table(name=name, title=title, header=header, rows=rows, numbers=of_data, emphasised=best)
+    note = ""
+    few = of_data["barely_tested"].max()
+    if few > 0:
+        pairs = several(int(few), "pair")
+        note = f"{pairs} {has(int(few))} n < {FEW_TESTS} test samples; as the worst pair, such a pair is mostly chance."
+    return Table(name=name, title=title, header=header, rows=rows, numbers=of_data, emphasised=best, note=note)
 
 
 def overall(summary: pd.DataFrame) -> Table:

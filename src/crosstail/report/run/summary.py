@@ -6,18 +6,18 @@ from dataclasses import replace
 from crosstail.metrics import PairAccuracy
 from crosstail.report.document.model import Table
 from crosstail.report.run.tables import DISTANCES, STATISTICS, fold_table
-from crosstail.report.wording import number, percent
+from crosstail.report.wording import number, percent, tail_note, worst_pair
 from crosstail.training.result import RunResult
 
 
 def accuracy_summary(title: str, accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str]) -> Table:
     """The accuracy of one model on one set of samples."""
-    interval, worst = accuracy.interval("pair_average"), accuracy.worst_pair_index
+    interval = accuracy.interval("pair_average")
     spread = f"95 % interval {percent(interval[0])} to {percent(interval[1])}" if interval else ""
-    worst_pair = f"{domains[worst[0]]} / {classes[worst[1]]}" if worst else ""
     rows = [
         ["pair average, %", percent(accuracy.pair_average), spread],
-        ["worst pair", percent(accuracy.worst_pair), worst_pair],
+        ["worst pair", percent(accuracy.worst_pair), worst_pair(accuracy, domains, classes)],
+        ["10th percentile", percent(accuracy.tenth_percentile), tail_note(accuracy)],
         ["average over domains", percent(accuracy.average), ""],
     ]
     for domain, value in zip(domains, accuracy.domains, strict=True):

@@ -14,6 +14,7 @@ from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, PairAccuracy, shot_group, wilson
 from crosstail.metrics.views import View
 from crosstail.report.tables import label_table
+from crosstail.report.wording import tail_note, worst_pair
 from crosstail.training.result import Evaluation, RunResult
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
@@ -59,11 +60,10 @@ def headline_table(results: Sequence[RunResult]) -> pd.DataFrame:
     pairs = pairs[pairs["tested"] > 0]
     rows: list[tuple[str, Any, Any, str]] = []
     if len(pairs):
-        worst = worst_table(pairs, 1).iloc[0]
         share = {n: value for n, value in zip(first.domains, accuracy.domains, strict=True) if value is not None}
         views: dict[str, tuple[View, str]] = {
             "pair average": ("pair_average", f"{len(pairs):,} pairs, equally weighted"),
-            "worst pair": ("worst_pair", f"{worst['domain']} / {worst['class']}"),
+            "worst pair": ("worst_pair", worst_pair(accuracy, first.domains, first.classes)),
         }
         if len(share) > 1:
             views["average over domains"] = "average", f"{len(share):,} domains, equally weighted"
@@ -71,6 +71,7 @@ def headline_table(results: Sequence[RunResult]) -> pd.DataFrame:
         else:
             views["all samples"] = "average", next(iter(share))
         rows += [(name, getattr(accuracy, of), accuracy.interval(of), what) for name, (of, what) in views.items()]
+        rows.insert(2, ("10th percentile", accuracy.tenth_percentile, (np.nan, np.nan), tail_note(accuracy)))
     if first.spec.unseen is None:  # in an unseen domain every pair is zero-shot
         many, few = shot_thresholds(first.spec.dataset)
         sizes = {"many": f"over {many}", "medium": f"{few + 1} to {many}", "few": f"1 to {few}", "zero": "no"}
