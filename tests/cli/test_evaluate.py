@@ -71,7 +71,7 @@ def test_the_data_of_the_run_are_not_new(crosstail, options):
     done = crosstail("evaluate run v.npz")
     trained = np.sum(result.counts) + np.sum(result.validation.totals)
     assert done.code == 2
-    assert "0 of the 72" in done.err and f"{trained} samples" in done.err and f"{72 - trained} that" in done.err
+    assert "0 of the 72" in done.err and f"{trained} samples" in done.err and f"{72 - trained} samples" in done.err
     assert "--split test" in done.err
     for split in ("train", "val"):
         done = crosstail(f"evaluate run v.npz --split {split}")

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +38,14 @@ def _hashes_of_files(x: ImageFiles) -> NDArray[np.int64]:
     file = cache_folder() / "contents" / x.fingerprint()
     if file.exists() and file.stat().st_size == 8 * len(x):
         return np.frombuffer(file.read_bytes(), "<i8")
+    digests: list[bytes] = []
     with ThreadPoolExecutor(x.workers) as pool:
-        hashes = _numbers(pool.map(lambda i: _digest(x.content(i)[0]), range(len(x))))
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, hashes.tobytes())
+        for start in range(0, len(x), _ROWS):  # a future per file would take more memory than the hashes
+            digests += pool.map(lambda i: _digest(x.content(i)[0]), range(start, min(start + _ROWS, len(x))))
+    hashes = _numbers(digests)
+    with suppress(OSError):  # a full disk costs time, not the run
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, hashes.tobytes())
     return hashes
 
 

@@ -22,9 +22,8 @@ class LeftOut:
     held_out: int  # tested on, or unused
 
     def __str__(self) -> str:
-        trained = f"{self.trained:,} samples that the run was trained or selected on" if self.trained else ""
-        held_out = f"{self.held_out:,} that it held out (see --split test)" if self.held_out else ""
-        return " and ".join(filter(None, (trained, held_out)))
+        parts = {"was trained or selected on": self.trained, "held out": self.held_out}
+        return " and ".join(f"{number:,} samples that the run {did}" for did, number in parts.items() if number)
 
 
 def load_for(
@@ -69,9 +68,8 @@ def evaluate_on(
     left_out = LeftOut(int(trained.sum()), int(held_out.sum()))
     part = part.keep(~trained & ~held_out)
     if not len(part):
-        found = (
-            f"0 of the {len(rows):,} samples {f'in the split {split!r} ' if split != 'all' else ''}of {dataset.name}"
-        )
+        part_of = dataset.name if split == "all" else f"the split {split!r} of {dataset.name}"
+        found = f"0 of the {len(rows):,} samples in {part_of}"
         again = "For the test samples of the run's own data, add --split test"
         raise ValueError(f"{found} are new: they are {left_out}. {again}")
     inputs = predictor.inputs(part)
