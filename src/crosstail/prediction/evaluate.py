@@ -56,8 +56,8 @@ def evaluate_on(
     """
     unknown = [name for name in dataset.classes if name not in predictor.classes]
     if unknown:
-        trained = f"the model was trained on {', '.join(predictor.classes)}"
-        raise ValueError(f"{dataset.name} has the class {unknown[0]!r}, but {trained}")
+        expected = f"the model was trained on {', '.join(predictor.classes)}"
+        raise ValueError(f"{dataset.name} has the class {unknown[0]!r}, but {expected}")
     rows = np.arange(len(dataset)) if split == "all" else dataset.rows(split)
     if not len(rows):
         raise ValueError(f"{dataset.name} has no samples in the split {split!r}")
@@ -66,14 +66,15 @@ def evaluate_on(
     trained = np.isin(hashes, known.trained)
     held_out = np.isin(hashes, known.held_out) & ~trained & (split == "all")
     left_out = LeftOut(int(trained.sum()), int(held_out.sum()))
-    part = part.keep(~trained & ~held_out)
+    new = ~(trained | held_out)
+    part = part.keep(new)
     if not len(part):
         part_of = dataset.name if split == "all" else f"the split {split!r} of {dataset.name}"
         found = f"0 of the {len(rows):,} samples in {part_of}"
         again = "For the test samples of the run's own data, add --split test"
         raise ValueError(f"{found} are new: they are {left_out}. {again}")
     inputs = predictor.inputs(part)
-    names = inputs.paths() if isinstance(inputs, ImageFiles) else [str(row) for row in rows[~trained & ~held_out]]
+    names = inputs.paths() if isinstance(inputs, ImageFiles) else [str(row) for row in rows[new]]
     number = {name: c for c, name in enumerate(predictor.classes)}
     predictions = predict_inputs(predictor, names, inputs, progress=progress)
     predicted = np.array([number[prediction.label] for prediction in predictions])
