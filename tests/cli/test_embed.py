@@ -96,7 +96,7 @@ def test_a_frozen_model_predicts_where_its_weights_are_or_says_what_is_missing(c
     assert done.code == 2 and "w.pth: " in said and "timm:mobilenet" in said
     assert checksum in said and "--weights FILE" in said
     assert crosstail("predict run photos --weights moved.pth") == expected
-    assert crosstail("evaluate run photos --weights moved.pth").code == 0
+    assert crosstail("evaluate run photos --split test --weights moved.pth").code == 0
     torch.manual_seed(1)
     torch.save(timm.create_model("mobilenetv3_small_050").state_dict(), "w.pth")
     done = crosstail("predict run photos")

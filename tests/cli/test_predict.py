@@ -73,7 +73,8 @@ def test_classes_are_matched_by_name_and_an_unknown_one_is_named(crosstail, run,
         arrays = dict(file) | {"classes": np.array(RunFolder(Path(run)).finished_result().classes)}
     flipped = arrays["classes"][::-1]
     np.savez("flipped.npz", **arrays | {"classes": flipped, "y": len(flipped) - 1 - arrays["y"]})
-    first, second = (json.loads(crosstail(f"evaluate {run} {name} --json").out) for name in (vectors, "flipped.npz"))
+    done = [crosstail(f"evaluate {run} {name} --split test --json") for name in (vectors, "flipped.npz")]
+    first, second = (json.loads(one.out) for one in done)
     assert first["hits"] == second["hits"]
     np.savez("other.npz", **arrays | {"classes": np.array(["zebra", *arrays["classes"][1:]])})
     done = crosstail(f"evaluate {run} other.npz")

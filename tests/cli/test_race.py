@@ -66,6 +66,14 @@ def test_the_same_command_resumes_and_gives_the_same_answer(crosstail, inline, v
     assert crosstail(f"predict race/runs/{best['runs']['0']} {vectors}").code == 0
 
 
+def test_the_report_of_a_race_names_its_winner(crosstail, inline, vectors, tmp_path):
+    ended = crosstail(f"race {vectors} --algorithm erm --algorithm focal --trials 1 --seeds 1 --json {SHORT}")
+    recommended = json.loads(ended.out)["recommendation"]
+    done = crosstail("report race --page-only")
+    assert done.code == 0 and recommended in done.out
+    assert recommended in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.slow
 def test_workers_of_their_own_give_the_same_answer(crosstail, inline, vectors, monkeypatch):
     words = f"race {vectors} --algorithm erm --algorithm focal --trials 2 --seeds 1 --steps 4 --batch-size 8 --json"

@@ -122,6 +122,15 @@ def test_mistakes_get_a_sentence(runs, tmp_path, monkeypatch):
         export(runs / "vectors", tmp_path / "m", "onnx")
 
 
+@pytest.mark.parametrize(
+    ("name", "format"), [("m.tflite", "onnx"), ("m", "onnx"), ("m.onnx", "torch"), ("m.pt2", "onnx")]
+)
+def test_a_file_is_not_named_as_another_format(runs, tmp_path, name, format):
+    with pytest.raises(ValueError, match=rf"{name}: .*\.onnx.*\.pt2"):
+        export(runs / "vectors", tmp_path / name, format)
+    assert not list(tmp_path.glob("m*"))
+
+
 @pytest.mark.parametrize("name", ["model.pt", "result.json", "result", "model_card"])
 def test_a_file_of_the_run_is_not_overwritten(runs, name):
     run = runs / "vectors"

@@ -1,13 +1,14 @@
 """crosstail evaluate: test a trained model on any labelled data."""
 
 import json
+from dataclasses import asdict
 from typing import Literal
 
 from rich.console import Console
 
 from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Data, SkipBroken
+from crosstail.cli._run_options import Columns, Data, SkipBroken
 
 
 def evaluate(
@@ -16,32 +17,38 @@ def evaluate(
     /,
     *,
     split: Literal["all", "train", "val", "test"] = "all",
+    columns: Columns = {},  # noqa: B006 - only read
     weights: MovedWeights = None,
     skip_broken: SkipBroken = False,
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
-    """Test a run's model on labelled data, also from domains that it has not seen.
+    """Test a run's model on new labelled data, also from domains that it has not seen.
+
+    Samples that the run was trained or selected on are found by content and left out.
 
     Example: `crosstail evaluate run new_hospital/`
 
     Args:
-        split: Part of the data to test on.
+        split: Part of the data to test on; of the run's own data, its own split. By default all new samples.
     """
-    from crosstail import data
-    from crosstail.prediction.predictor import Predictor, evaluate_on
+    from crosstail.prediction.evaluate import evaluate_on, load_for
+    from crosstail.prediction.predictor import Predictor
     from crosstail.report.document import terminal
     from crosstail.report.run.summary import accuracy_summary
 
     predictor = Predictor(run, weights, trust)
-    dataset = data.load(source, labels=(), skip_broken=skip_broken)
+    dataset = load_for(predictor, source, split, columns=columns, skip_broken=skip_broken)
     with progress_bar(Console(stderr=True)) as progress:
-        accuracy = evaluate_on(predictor, dataset, split, progress)
+        accuracy, left_out = evaluate_on(predictor, dataset, split, progress)
     if as_json:
-        print(json.dumps({"domains": dataset.domains, "classes": predictor.classes, **accuracy.to_json()}))
+        names = {"domains": dataset.domains, "classes": predictor.classes}
+        print(json.dumps({**names, "left_out": asdict(left_out), **accuracy.to_json()}))
         return
     console = Console(markup=False)
     for note in dataset.notes:
         console.print(f"note: {note}")
+    if str(left_out):
+        console.print(f"left out {left_out}", soft_wrap=True)
     title = f"{run} on {source}, {split}"
     terminal.show([accuracy_summary(title, accuracy, dataset.domains, predictor.classes)], console)

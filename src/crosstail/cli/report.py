@@ -46,6 +46,8 @@ def report(
     console.print(f"{len(runs.table):,} finished runs, {len(runs.skipped):,} folders skipped", soft_wrap=True)
     for path, why in runs.skipped[:5]:
         console.print(f"skipped: {path}: {why}", soft_wrap=True)
+    for race in runs.races:
+        console.print(f"race on {race.dataset}: {race.recommendation}", soft_wrap=True)
     if baseline not in set(runs.chosen["method"]):
         known = ", ".join(dict.fromkeys(runs.chosen["method"]))
         console.print(f"note: no runs of the baseline {baseline!r}, so no gains; set --baseline to one of {known}")

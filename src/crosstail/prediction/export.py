@@ -22,6 +22,7 @@ from crosstail.storage import write_json
 from crosstail.training.progress import Progress
 
 TOLERANCE = 1e-4
+SUFFIXES = {"onnx": ".onnx", "torch": ".pt2"}
 Function = Callable[[NDArray[Any]], NDArray[np.float32]]
 """From inputs (N, ...) to probabilities (N, C)."""
 
@@ -73,6 +74,9 @@ def export(
     if format == "onnx" and not all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
         raise ValueError("--format onnx needs extra packages: pip install 'crosstail[export]'")
     _require_apart(run, out)
+    if out.suffix.lower() != SUFFIXES[format]:
+        known = ", ".join(f"{suffix} for --format {name}" for name, suffix in SUFFIXES.items())
+        raise ValueError(f"--out {out}: the suffix is {out.suffix or 'missing'!r}, expected {known}")
     predictor = Predictor(run, trust=trust)
     whole = _Whole(predictor).eval().to(memory_format=torch.contiguous_format)
     example = torch.from_numpy(_random_inputs(predictor, 2))

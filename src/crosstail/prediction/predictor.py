@@ -16,7 +16,6 @@ from crosstail.data.dataset import Samples
 from crosstail.data.images.broken import problem_of
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
 from crosstail.data.sources.arrays import read_x
-from crosstail.metrics import PairAccuracy
 from crosstail.training import own_code
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import frozen_backbone
@@ -38,7 +37,7 @@ class Predictor:
         result, state = folder.result(), folder.load("model.pt")
         if result is None or state is None:
             raise ValueError(f"{run} is not finished: run its `crosstail fit` command to the end first")
-        self.result = result
+        self.folder, self.result = folder, result
         self.classes = tuple(result.classes)
         self.input_shape = tuple(result.input_shape)
         frozen = self._frozen(str(weights) if weights else None)
@@ -162,24 +161,3 @@ def predict_inputs(
         if progress:
             progress("predicting", min(start + BATCH, len(names)), len(names))
     return predictions
-
-
-def evaluate_on(
-    predictor: Predictor, dataset: DomainDataset, split: str = "all", progress: Progress | None = None
-) -> PairAccuracy:
-    """Accuracy per pair of the data set's domains and the model's classes, which are matched by name."""
-    unknown = [name for name in dataset.classes if name not in predictor.classes]
-    if unknown:
-        trained = f"the model was trained on {', '.join(predictor.classes)}"
-        raise ValueError(f"{dataset.name} has the class {unknown[0]!r}, but {trained}")
-    rows = np.arange(len(dataset)) if split == "all" else dataset.rows(split)
-    if not len(rows):
-        raise ValueError(f"{dataset.name} has no samples in the split {split!r}")
-    inputs = predictor.inputs(dataset.keep(rows))
-    names = inputs.paths() if isinstance(inputs, ImageFiles) else [str(row) for row in rows]
-    number = {name: c for c, name in enumerate(predictor.classes)}
-    predictions = predict_inputs(predictor, names, inputs, progress=progress)
-    predicted = np.array([number[prediction.label] for prediction in predictions])
-    y = np.array([number[name] for name in dataset.classes])[dataset.y[rows]]
-    sizes = {"num_domains": dataset.num_domains, "num_classes": len(predictor.classes)}
-    return PairAccuracy.from_predictions(predicted, y, dataset.domain[rows], **sizes)

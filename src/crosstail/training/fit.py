@@ -14,6 +14,7 @@ from crosstail.training.devices import Devices, fabric_of
 from crosstail.training.evaluation import graph_of, traced, transferability
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
+from crosstail.training.known import KnownSamples
 from crosstail.training.loop import Limits, train
 from crosstail.training.memory import lower_if_short
 from crosstail.training.model import build_algorithm, build_second_stage
@@ -59,6 +60,7 @@ def fit(
             own_code.keep(spec, folder)
             finished = folder.result()
             if finished is not None:
+                KnownSamples.keep(inputs.raw, folder)
                 return Run(folder, finished, inputs, Predictions.load(folder))
         with _threads(None if inputs.seen(progress).is_image else 1):
             return _train_stages(spec, inputs, folder, progress, devices, limits)
@@ -79,6 +81,7 @@ def _train_stages(
     if fabric.is_global_zero:
         folder.open(spec, inputs.facts())  # only now: a mistake in the spec must not leave a folder behind
         own_code.keep(spec, folder)
+        KnownSamples.keep(inputs.raw, folder)
     fabric.barrier()
     common: dict[str, Any] = {"folder": folder, "fabric": fabric, "progress": progress, "limits": limits}
 

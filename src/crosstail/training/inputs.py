@@ -52,15 +52,18 @@ def folds(spec: RunSpec, source: DomainDataset) -> list[RunSpec]:
     return [replace(spec, unseen=domain) for domain in source.domains]
 
 
-def load_inputs(spec: RunSpec, source: DomainDataset | None = None) -> Inputs:
-    """Load and split the data of a resolved spec; `source` saves loading where `load_source` was called before."""
-    source = load_source(spec) if source is None else source
+def split_source(spec: RunSpec, source: DomainDataset) -> DomainDataset:
+    """The samples of a resolved spec, split by its protocol and thinned out by its label profiles."""
     labels, sheet = spec.labels, data.sheet_of(spec.dataset)
     if labels is None and sheet is not None and spec.protocol == "mdlt":
         labels = sheet.labels  # a benchmark's own profiles make its long tails; dg has only those that are named
     seeds = {"data_seed": spec.data_seed, "seed": spec.seed}
-    split = split_by_protocol(source, spec.protocol, unseen=spec.unseen, labels=labels, **seeds)
-    raw = _sized(spec, split)
+    return split_by_protocol(source, spec.protocol, unseen=spec.unseen, labels=labels, **seeds)
+
+
+def load_inputs(spec: RunSpec, source: DomainDataset | None = None) -> Inputs:
+    """Load and split the data of a resolved spec; `source` saves loading where `load_source` was called before."""
+    raw = _sized(spec, split_source(spec, load_source(spec) if source is None else source))
     return Inputs(raw, frozen_backbone(spec, input_shape(raw)), spec.views)
 
 

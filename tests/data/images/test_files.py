@@ -70,14 +70,35 @@ def test_animation_shows_its_first_frame(tmp_path):
         assert read.shape == (6, 8, 3) and abs(read - [255, 0, 0]).max() <= 2
 
 
+@pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.webp", "a.tif"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_sideways_photos_stand_upright(tmp_path, picture, orientation):
+def test_sideways_photos_stand_upright(tmp_path, picture, orientation, name):
     exif = Image.Exif()
     exif[0x0112] = orientation
-    path = saved(tmp_path / "a.jpg", picture(), exif=exif, quality=95)
+    path = saved(tmp_path / name, picture(), exif=exif)
     with Image.open(path) as image:
         expected = np.asarray(ImageOps.exif_transpose(image))
     assert (read_image(path) == expected).all()
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+@pytest.mark.parametrize("compression", ["raw", "tiff_lzw"])
+def test_a_tiff_is_turned_as_its_tag_says(tmp_path, turn, compression):
+    stored = Image.new("RGB", (3, 2))
+    stored.putdata([(10 * i, 0, 0) for i in range(6)])
+    path = saved(tmp_path / "a.tif", stored, tiffinfo={0x0112: turn}, compression=compression)
+    rows = np.arange(0, 60, 10).reshape(2, 3)  # where the tag says that row 0 and column 0 are:
+    upright = {
+        1: rows,  # top, left
+        2: rows[:, ::-1],  # top, right
+        3: rows[::-1, ::-1],  # bottom, right
+        4: rows[::-1],  # bottom, left
+        5: rows.T,  # left, top
+        6: rows[::-1].T,  # right, top
+        7: rows[::-1, ::-1].T,  # right, bottom
+        8: rows[:, ::-1].T,  # left, bottom
+    }[turn]
+    assert read_image(path)[..., 0].tolist() == upright.tolist()
 
 
 def test_a_photo_is_reduced_while_it_is_decoded(tmp_path, picture):

@@ -95,6 +95,17 @@ def test_file_without_names_and_split(save):
     assert (load(path, seed=1).split != dataset.split).any()
 
 
+def test_numbers_that_do_not_occur_are_no_classes(save):
+    made = arrays()
+    path = save(y=made["y"] + 1, domain=made["domain"] * 10**9, domains=None, classes=None)
+    dataset = load(path)
+    assert (dataset.domains, dataset.classes) == (("0", "1000000000"), ("1", "2"))
+    assert (dataset.y == made["y"]).all() and (dataset.domain == made["domain"]).all()
+    about_classes, about_domains = dataset.notes
+    assert "y 0" in about_classes and "2 numbers" in about_classes and "domain 1:" in about_domains
+    assert load(save(y=made["y"] * 0 + 1)).classes == ("cat", "dog")  # names are kept
+
+
 def test_other_floats_become_float32(save):
     for dtype in (np.float16, np.float64):
         assert load(save(x=np.ones((40, 3), dtype))).x.dtype == np.float32
@@ -125,7 +136,7 @@ WRONG = {
     "float y": ({"y": np.zeros(40)}, "y is float64, expected integers from 0"),
     "y above": (with_value("y", 12, 2), "y of row 12 is 2, expected 0 to 1"),
     "domain below": (with_value("domain", 5, -1), "domain of row 5 is -1, expected 0 to 1"),
-    "negative without names": (with_value("y", 5, -1) | {"classes": None}, "y of row 5 is -1, expected 0 to 1"),
+    "negative without names": (with_value("y", 5, -1) | {"classes": None}, "y of row 5 is -1, expected 0 or more"),
     "split": (with_value("split", 9, "dev"), "split of row 9 is 'dev', expected one of train, val, test"),
     "short split": ({"split": np.array(["train"])}, "split has the shape (1,), expected (40,) as x has 40 rows"),
     "names twice": ({"classes": np.array(["cat", "cat"])}, "classes has the name 'cat' twice"),

@@ -18,7 +18,7 @@ SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", 
 # Listed explicitly, so that no file can start a program: Pillow would hand PostScript to Ghostscript.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 MAX_PIXELS = 200_000_000
-VERSION = 1  # of the output of `read_image`; part of the key of every cache of pixels
+VERSION = 2  # of the output of `read_image`; part of the key of every cache of pixels
 
 _IN_MEMORY = 256 << 20  # bytes; smaller files are read before decoding, so that an I/O error is seen as one
 _TURNS = ("FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM", "TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90")
@@ -111,6 +111,7 @@ def _too_large(name: str, found: str = "is too large") -> BrokenImage:
 def _decode(image: Image.Image, at_least: int | None, name: str) -> Pixels:
     if at_least:
         image.draft("RGB", (at_least, at_least))  # decodes a JPEG at 1/2, 1/4 or 1/8, in a fraction of the time
+    image.load()  # first, as Pillow turns a TIFF upright when it loads it, and then clears the tag
     try:
         orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
     except Exception:  # broken metadata does not spoil the pixels
@@ -126,7 +127,6 @@ def _decode(image: Image.Image, at_least: int | None, name: str) -> Pixels:
 
 
 def _rgb(image: Image.Image, name: str) -> Image.Image:
-    image.load()
     if image.mode.startswith("I"):
         return _from_16_bits(image, name).convert("RGB")
     if image.mode == "F":

@@ -28,11 +28,11 @@ def load_arrays(path: Path, *, seed: int = 0) -> DomainDataset:
             raise ValueError(f"{path}: {key} has the shape {found}, expected ({len(x)},) as x has {len(x)} rows")
         if key in ("y", "domain") and arrays[key].dtype.kind not in "iu":
             raise ValueError(f"{path}: {key} is {arrays[key].dtype}, expected integers from 0")
-    y, domain = (arrays[key].astype(np.int64, copy=False) for key in ("y", "domain"))
-    classes = _names(path, "classes", arrays, y)
-    domains = _names(path, "domains", arrays, domain)
+    y, classes, *notes = _named(path, "y", "classes", arrays)
+    domain, domains, *more = _named(path, "domain", "domains", arrays)
+    named: dict[str, Any] = {"split": arrays.get("split"), "notes": (*notes, *more)}
     # Under the path at first, so that an error about its values names the file.
-    dataset = as_dataset(str(path), x, y, domain, classes, domains, split=arrays.get("split"), seed=seed)
+    dataset = as_dataset(str(path), x, y, domain, classes, domains, **named, seed=seed)
     return replace(dataset, name=path.stem, split=dataset.split.astype("<U5", copy=False))
 
 
@@ -97,11 +97,20 @@ def _odd(x: NDArray[Any]) -> NDArray[np.bool_]:
     return np.logical_not(finite.reshape(len(x), -1).all(axis=1))
 
 
-def _names(path: Path, key: str, arrays: dict[str, NDArray[Any]], used: NDArray[np.int64]) -> tuple[str, ...]:
-    if key not in arrays:
-        return tuple(str(i) for i in range(max(1, int(used.max()) + 1)))
-    names = tuple(str(name) for name in arrays[key].ravel())
-    twice = [name for i, name in enumerate(names) if name in names[:i]]
-    if twice:
-        raise ValueError(f"{path}: {key} has the name {twice[0]!r} twice")
-    return names
+def _named(path: Path, key: str, names_key: str, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:
+    """Indices into names, the names, and a note if unnamed numbers were left out because they do not occur."""
+    values = arrays[key].astype(np.int64, copy=False)
+    if names_key in arrays:
+        names = tuple(str(name) for name in arrays[names_key].ravel())
+        twice = [name for i, name in enumerate(names) if name in names[:i]]
+        if twice:
+            raise ValueError(f"{path}: {names_key} has the name {twice[0]!r} twice")
+        return values, names
+    used, index = np.unique(values, return_inverse=True)
+    names = tuple(map(str, used.tolist()))
+    if used[0] < 0:
+        raise ValueError(f"{path}: {key} of row {values.argmin()} is {used[0]}, expected 0 or more")
+    if len(used) > used[-1]:
+        return values, names
+    missing = int(np.argmax(used != np.arange(len(used))))  # the first
+    return index, names, f"no sample has the {key} {missing}: the {names_key} are the {len(used)} numbers that occur"

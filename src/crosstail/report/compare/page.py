@@ -52,6 +52,10 @@ def results(runs: Runs, baseline: str, models: Sequence[ModelFeatures] = ()) -> 
         + " With dg, accuracy and class mean are those on the unseen domains, mean ± standard error."
         * any(run.dg for run in found)
     )
+    for race in runs.races:
+        yield Text(
+            f"Race on {race.dataset}: {race.recommendation} A race ranks by validation; the tables are of the test set."
+        )
     if len(names) > 1:
         yield overall(summary)
     for data, name in names.items():

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosstail.storage import read_json
 from crosstail.sweep.index import Summary
 from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
@@ -58,12 +59,20 @@ class ComparedRun:
         return self.trials is not None and self.spec.protocol == "dg"
 
 
+class Race(msgspec.Struct, frozen=True):
+    """What a race recommends, by validation, on its data."""
+
+    dataset: str
+    recommendation: str
+
+
 @dataclass(frozen=True)
 class Runs:
     """`table` has the columns data, method, algorithm, hparams, seed, unseen, chosen, trials and run."""
 
     table: pd.DataFrame
     skipped: tuple[SkippedFolder, ...]
+    races: tuple[Race, ...] = ()
 
     @property
     def chosen(self) -> pd.DataFrame:
@@ -84,7 +93,9 @@ def read_runs(places: Sequence[Path]) -> Runs:
     if table.empty:
         reasons = "".join(f"; {path}: {why}" for path, why in skipped[:1])
         raise ValueError(f"{', '.join(map(str, places))}: no finished run in there{reasons}")
-    return Runs(table, (*skipped, *repeated))
+    answers = sorted({run.folder.parent.parent / "race.json" for run in found if run.folder.parent.name == "runs"})
+    races = (read_json(file, Race) for file in answers if file.exists())
+    return Runs(table, (*skipped, *repeated), tuple(race for race in races if race.recommendation))
 
 
 def read_result(folder: Path) -> ComparedRun | SkippedFolder:

@@ -40,7 +40,8 @@ def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
     title = f"{data}: there are no test samples"
     if len(ranked):
         best_row = ranked.iloc[0]
-        title = f"{data}: {best_row['method']} has the best {best_row['metric']}, {number(best_row['mean'])} %"
+        best_metric = f"the best {best_row['metric']} on the test set, {number(best_row['mean'])} %"
+        title = f"{data}: {best_row['method']} has {best_metric}"
     header = ["method", "seeds", *(metric for _, metric in columns)]
     note = ""
     few = of_data["barely_tested"].max()

@@ -1,0 +1,83 @@
+"""The accuracy of a finished run on labelled data, without the samples that it was trained on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crosstail.data import DomainDataset, ImageFiles
+from crosstail.data.contents import content_hashes
+from crosstail.metrics import PairAccuracy
+from crosstail.prediction.predictor import Predictor, predict_inputs
+from crosstail.training.inputs import load_source, split_source
+from crosstail.training.known import KnownSamples
+from crosstail.training.progress import Progress
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Numbers of samples that are not new to a run, by what it did with them."""
+
+    trained: int  # trained or selected on
+    held_out: int  # tested on, or unused
+
+    def __str__(self) -> str:
+        parts = {"was trained or selected on": self.trained, "held out": self.held_out}
+        return " and ".join(f"{number:,} samples that the run {did}" for did, number in parts.items() if number)
+
+
+def load_for(
+    predictor: Predictor,
+    source: str,
+    split: str = "all",
+    *,
+    columns: Mapping[str, str] | None = None,
+    skip_broken: bool = False,
+) -> DomainDataset:
+    """Load data to evaluate a run on; a split of the run's own data, wherever they are now, is the run's own."""
+    result = predictor.result
+    spec = replace(result.spec, dataset=source, columns=dict(columns or {}), skip_broken=skip_broken)
+    dataset = load_source(spec)
+    named = (list(dataset.domains), list(dataset.classes)) == (result.domains, result.classes)
+    if split == "all" or not named:
+        return dataset
+    own = split_source(spec, dataset)
+    own = own.with_x(predictor.inputs(own))
+    return own if own.checksum == result.data.checksum else dataset
+
+
+def evaluate_on(
+    predictor: Predictor, dataset: DomainDataset, split: str = "all", progress: Progress | None = None
+) -> tuple[PairAccuracy, LeftOut]:
+    """Accuracy per pair of the data set's domains and the model's classes, which are matched by name.
+
+    Samples whose content the run was trained or selected on never count; of `all` samples, only those count that are
+    not in the run's data at all.
+    """
+    unknown = [name for name in dataset.classes if name not in predictor.classes]
+    if unknown:
+        expected = f"the model was trained on {', '.join(predictor.classes)}"
+        raise ValueError(f"{dataset.name} has the class {unknown[0]!r}, but {expected}")
+    rows = np.arange(len(dataset)) if split == "all" else dataset.rows(split)
+    if not len(rows):
+        raise ValueError(f"{dataset.name} has no samples in the split {split!r}")
+    part, known = dataset.keep(rows), KnownSamples.load(predictor.folder)
+    hashes = content_hashes(part.x)
+    trained = np.isin(hashes, known.trained)
+    held_out = np.isin(hashes, known.held_out) & ~trained & (split == "all")
+    left_out = LeftOut(int(trained.sum()), int(held_out.sum()))
+    new = ~(trained | held_out)
+    part = part.keep(new)
+    if not len(part):
+        part_of = dataset.name if split == "all" else f"the split {split!r} of {dataset.name}"
+        found = f"0 of the {len(rows):,} samples in {part_of}"
+        again = "For the test samples of the run's own data, add --split test"
+        raise ValueError(f"{found} are new: they are {left_out}. {again}")
+    inputs = predictor.inputs(part)
+    names = inputs.paths() if isinstance(inputs, ImageFiles) else [str(row) for row in rows[new]]
+    number = {name: c for c, name in enumerate(predictor.classes)}
+    predictions = predict_inputs(predictor, names, inputs, progress=progress)
+    predicted = np.array([number[prediction.label] for prediction in predictions])
+    y = np.array([number[name] for name in dataset.classes])[part.y]
+    sizes = {"num_domains": dataset.num_domains, "num_classes": len(predictor.classes)}
+    return PairAccuracy.from_predictions(predicted, y, part.domain, **sizes), left_out

@@ -1,0 +1,39 @@
+"""The samples that a run knows, by content, so that they are found again when its model is evaluated elsewhere."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from crosstail.data import DomainDataset
+from crosstail.data.contents import content_hashes
+from crosstail.training.folder import RunFolder
+
+FILE = "known.pt"
+
+
+@dataclass(frozen=True)
+class KnownSamples:
+    """Content hashes of the samples that a run was trained or selected on, and of the others in its data."""
+
+    trained: NDArray[np.int64]
+    held_out: NDArray[np.int64]
+
+    @classmethod
+    def keep(cls, dataset: DomainDataset, folder: RunFolder) -> None:
+        """Store those of a run's data in its folder, once."""
+        if (folder.path / FILE).exists():
+            return
+        hashes, trained = content_hashes(dataset.x), np.isin(dataset.split, ("train", "val"))
+        known = cls(np.unique(hashes[trained]), np.unique(hashes[~trained]))
+        folder.save(FILE, {name: torch.from_numpy(values) for name, values in vars(known).items()})
+
+    @classmethod
+    def load(cls, folder: RunFolder) -> "KnownSamples":
+        """Those of a run."""
+        stored = folder.load(FILE)
+        if stored is None:
+            missing = f"{folder.path} has no {FILE}, so it is unknown which samples it was trained on"
+            raise ValueError(f"{missing}: run its `crosstail fit` command again, which adds the file without training")
+        return cls(**{name: values.numpy() for name, values in stored.items()})

@@ -1,0 +1,142 @@
+"""evaluate: what a run was trained on never counts, and its own test split is found again."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from crosstail.training.folder import RunFolder
+
+SHORT = "--algorithm erm --width 8 --steps 20 --batch-size 8 --evaluations 2"
+CNN = f"--backbone small_cnn --resolution 16 --finetune --no-augment {SHORT}"
+
+
+def save_unsplit(path, seed=0, per_pair=12):
+    """Noisy vectors of 2 domains and 3 classes without a split, so that the split depends on the data seed."""
+    rng = np.random.default_rng(seed)
+    domain, y = (values.ravel().repeat(per_pair) for values in np.mgrid[:2, :3])
+    x = rng.normal(size=(len(y), 6)).astype(np.float32)
+    x[np.arange(len(y)), y] += 1
+    np.savez(path, x=x, y=y, domain=domain)
+
+
+@pytest.fixture
+def photos(crosstail):
+    rng = np.random.default_rng(0)
+    for domain in ("day", "night"):
+        for name in ("plain", "striped"):
+            folder = Path("photos") / domain / name
+            folder.mkdir(parents=True)
+            for i in range(12):
+                Image.fromarray(rng.integers(0, 255, (20, 20, 3)).astype(np.uint8)).save(folder / f"{i}.png")
+    return "photos"
+
+
+def run_of(words, crosstail):
+    done = crosstail(f"fit {words} --out run")
+    assert done.code == 0, done.err
+    return RunFolder(Path("run")).finished_result()
+
+
+def evaluated(crosstail, words):
+    done = crosstail(f"evaluate run {words} --json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+@pytest.mark.parametrize("options", ["--data-seed 1", "--seed 2 --protocol dg --unseen 1", "--labels forward:4"])
+def test_the_test_split_is_that_of_the_run(crosstail, options):
+    save_unsplit("v.npz")
+    result = run_of(f"v.npz {SHORT} {options}", crosstail)
+    shutil.move("v.npz", "moved.npz")
+    found = evaluated(crosstail, "moved.npz --split test")
+    assert (found["hits"], found["totals"]) == (result.test.hits, result.test.totals)
+    assert found["left_out"] == {"trained": 0, "held_out": 0}
+
+
+def test_the_test_split_of_photos_is_that_of_the_run(crosstail, photos):
+    result = run_of(f"photos {CNN} --data-seed 3", crosstail)
+    shutil.move("photos", "moved")
+    found = evaluated(crosstail, "moved --split test")
+    assert (found["hits"], found["totals"]) == (result.test.hits, result.test.totals)
+
+
+@pytest.mark.parametrize("options", ["", "--protocol dg --unseen 0"])
+def test_the_data_of_the_run_are_not_new(crosstail, options):
+    save_unsplit("v.npz")
+    result = run_of(f"v.npz {SHORT} {options}", crosstail)
+    done = crosstail("evaluate run v.npz")
+    trained = np.sum(result.counts) + np.sum(result.validation.totals)
+    assert done.code == 2
+    assert "0 of the 72" in done.err and f"{trained} samples" in done.err and f"{72 - trained} samples" in done.err
+    assert "--split test" in done.err
+    for split in ("train", "val"):
+        done = crosstail(f"evaluate run v.npz --split {split}")
+        assert done.code == 2 and f"'{split}'" in done.err
+
+
+def test_known_vectors_are_left_out_wherever_they_are(crosstail):
+    save_unsplit("v.npz")
+    save_unsplit("new.npz", seed=1)
+    result = run_of(f"v.npz {SHORT}", crosstail)
+    with np.load("v.npz") as old, np.load("new.npz") as new:
+        order = np.random.default_rng(0).permutation(144)
+        both = {name: np.concatenate([old[name], new[name]])[order] for name in ("x", "y", "domain")}
+    np.savez("both.npz", **both | {"x": both["x"].astype(np.float64)})
+    np.savez("labelled.npz", **both, split=np.full(144, "test"))
+    shutil.move("v.npz", "elsewhere.npz")
+    alone, mixed = evaluated(crosstail, "new.npz"), evaluated(crosstail, "both.npz")
+    trained = int(np.sum(result.counts) + np.sum(result.validation.totals))
+    assert mixed["left_out"] == {"trained": trained, "held_out": 72 - trained}
+    assert (mixed["hits"], mixed["totals"]) == (alone["hits"], alone["totals"])
+    assert alone["left_out"] == {"trained": 0, "held_out": 0}
+    tested = evaluated(crosstail, "labelled.npz --split test")  # old test samples count where a test split is asked for
+    assert tested["left_out"]["trained"] == trained
+    assert tested["hits"] == (np.array(alone["hits"]) + result.test.hits).tolist()
+    assert f"left out {trained} samples" in crosstail("evaluate run both.npz").out
+
+
+def test_known_images_are_left_out_wherever_they_are(crosstail, photos):
+    result = run_of(f"photos {CNN}", crosstail)
+    trained = int(np.sum(result.counts) + np.sum(result.validation.totals))
+    rng = np.random.default_rng(1)
+    for path in sorted(Path("photos").rglob("*.png")):
+        path.rename(path.with_name(f"renamed {path.name}"))
+    Image.fromarray(rng.integers(0, 255, (20, 20, 3)).astype(np.uint8)).save("photos/day/plain/new.png")
+    found = evaluated(crosstail, "photos")
+    assert np.sum(found["totals"]) == 1 and found["left_out"] == {"trained": trained, "held_out": 48 - trained}
+
+
+def test_known_images_in_arrays_are_left_out(crosstail):
+    rng = np.random.default_rng(0)
+    domain, y = (values.ravel().repeat(12) for values in np.mgrid[:2, :2])
+    x = rng.integers(0, 255, (49, 16, 16, 3)).astype(np.uint8)
+    np.savez("old.npz", x=x[:48], y=y, domain=domain)
+    np.savez("both.npz", x=x, y=np.append(y, 1), domain=np.append(domain, 0))
+    run_of(f"old.npz --backbone small_cnn {SHORT}", crosstail)
+    found = evaluated(crosstail, "both.npz")
+    assert found["totals"] == [[0, 1], [0, 0]]
+
+
+def test_a_manifest_with_its_own_columns_is_evaluated(crosstail, photos):
+    lines = [f"{path.relative_to('photos')},{path.parts[1]},{path.parts[2]}" for path in Path("photos").rglob("*.png")]
+    Path("photos/m.csv").write_text("\n".join(["file,place,kind", *sorted(lines)]))
+    columns = "--column path=file --column domain=place --column label=kind"
+    result = run_of(f"photos/m.csv {columns} {CNN}", crosstail)
+    found = evaluated(crosstail, f"photos/m.csv {columns} --split test")
+    assert (found["hits"], found["totals"]) == (result.test.hits, result.test.totals)
+
+
+def test_a_run_without_the_record_gets_it_from_its_command(crosstail):
+    save_unsplit("v.npz")
+    run_of(f"v.npz {SHORT}", crosstail)
+    Path("run/known.pt").unlink()
+    done = crosstail("evaluate run v.npz --split test")
+    assert done.code == 2 and "known.pt" in done.err and "crosstail fit" in done.err
+    before = Path("run/model.pt").stat().st_mtime_ns
+    run_of(f"v.npz {SHORT}", crosstail)
+    assert crosstail("evaluate run v.npz --split test").code == 0
+    assert Path("run/model.pt").stat().st_mtime_ns == before
