@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 
@@ -50,28 +49,17 @@ def in_time(condition, seconds=120):
     return True
 
 
-def records(store):
-    """How many evaluations there are of runs that are not finished."""
-    return sum(file.read_bytes().count(b"\n") for file in (store.path / "work").glob("*/records.jsonl"))
-
-
 @pytest.mark.slow
 def test_workers_that_are_killed_or_hang(small, shared, own, store, undisturbed, outcome_of, monkeypatch):
-    killed = []
-
-    def kill_one():
-        if in_time(lambda: records(store) > 0):
-            time.sleep(random.Random().uniform(0, 0.05))  # all runs together take less than a second
-            victim = random.Random().choice(workers())
-            victim.kill()
-            killed.append(victim.pid)
-
+    killed, outcomes = [], {}
     before = set(psutil.Process().children(recursive=True))
     with launcher("ray", store, Resources(workers=2)) as crew:
-        killer = threading.Thread(target=kill_one)
-        killer.start()
-        outcomes = {outcome.key: outcome.how for _, outcome in drive.sweep(small, store, crew)}
-        killer.join()
+        for _, outcome in drive.sweep(small, store, crew):
+            if not outcomes:  # one worker has just finished a run, the other is amid one
+                victim = random.Random().choice(workers())
+                victim.kill()
+                killed.append(victim.pid)
+            outcomes[outcome.key] = outcome.how
         assert len(killed) == 1 and set(outcomes.values()) == {"done"} and len(outcomes) == 8
         assert outcome_of(store) == undisturbed
         assert in_time(lambda: len({worker.pid for worker in workers()} - set(killed)) == 2)
