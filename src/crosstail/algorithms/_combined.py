@@ -12,6 +12,7 @@ from typing import Any
 
 from crosstail import discovery
 from crosstail.algorithms._algorithm import Algorithm, Preset
+from crosstail.algorithms._alignment import Alignment
 from crosstail.algorithms.erm import ERM
 
 Parts = dict[str, type[Algorithm]]
@@ -72,7 +73,7 @@ def _check(name: str, parts: Parts) -> None:
         compares = [part for part in parts if parts[part].min_domains > 1 and part != single]
         if kind.one_domain_at_a_time and compares:
             raise ValueError(f"{name}: {single} trains on one domain at a time, and {compares[0]} compares domains")
-    aligned = [part for part, kind in parts.items() if kind.family == "ours"]
+    aligned = [part for part, kind in parts.items() if issubclass(kind, Alignment)]
     if len(aligned) > 1:
         raise ValueError(f"{name}: {' and '.join(aligned)} are forms of one alignment term")
 
