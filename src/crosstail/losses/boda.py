@@ -61,10 +61,11 @@ def boda_loss(
     if balanced:
         n_pair, largest = found.n_pair, found.n_pair.max()
         # Powers of counts are relative to the largest and in logarithms, so that none overflows on the way.
-        own = (nu * largest.log() - (1 + nu) * found.n_own.log()).exp().clamp_max(torch.finfo(n_pair.dtype).max)
+        own = (nu * largest.log() - (1 + nu) * found.n_own.log()).exp()
+        # Logits are kept within the range of floats, so that the difference of two is never inf − inf.
+        own = own.clamp_max(temperature * torch.finfo(own.dtype).max / 1e6 / found.distance.detach().amax(1))
         strength = own[:, None] * ((nu * (n_pair / largest).log()).exp() * strength)  # −λ / N_i = −N_pᵛ / N_iᵛ⁺¹
-    # Kept within the range of floats, so that the difference of two logits is never inf − inf.
-    logits = (found.distance * strength).clamp_min(torch.finfo(found.distance.dtype).min / 1e6)
+    logits = found.distance * strength
     positive = found.positive.to(logits.dtype)
     share = positive / positive.sum(1, keepdim=True).clamp_min(1)  # (B, D)
     return found.reduce(found.losses(logits, logits, share), torch.ones_like(found.n_own), reduction)
@@ -121,13 +122,17 @@ class _Contrast(NamedTuple):
     n_own: Tensor  # (B,), count of the sample's pair, at least 1
     columns: Tensor  # (B, D), place among the P pairs of the sample's class in each domain
     positive: Tensor  # (B, D), whether that pair is present and not the sample's own
-    own: Tensor  # (B, P), whether the pair is the sample's own
+    own: Tensor  # (B, 1), place of the sample's own pair
+    own_present: Tensor  # (B, 1), whether that pair is among the P
 
     def losses(self, pull: Tensor, push: Tensor, share: Tensor) -> Tensor:
         """log Σ_{p ≠ own} exp(push_p) − Σ_{positives} share · pull, and 0 without a positive (B,)."""
         has_positive = self.positive.any(1)
         attraction = (pull.gather(1, self.columns) * share).sum(1)
-        excluded = has_positive[:, None] & (self.own | ~self.pairs.present)
+        excluded = torch.zeros_like(push, dtype=torch.bool)
+        excluded.scatter_(1, self.own, has_positive[:, None] & self.own_present)
+        if not on_host(push):  # where absent pairs are still among the P
+            excluded |= has_positive[:, None] & ~self.pairs.present
         return torch.where(has_positive, push.masked_fill(excluded, -torch.inf).logsumexp(1) - attraction, 0.0)
 
     def reduce(self, losses: Tensor, weight: Tensor, reduction: Reduction) -> Tensor:
@@ -158,7 +163,6 @@ def _contrast(
     pairs = _pairs(centroids, precision, counts)
     distance = pair_distances(z, pairs.centroids, pairs.precision, validate=validate)
     present = counts > 0
-    places = torch.arange(distance.shape[1], device=z.device)
     return _Contrast(
         pairs,
         distance,
@@ -166,7 +170,8 @@ def _contrast(
         counts[domain, y].clamp_min(1).to(wide),
         pairs.column[:, y].T,
         present[:, y].T & (torch.arange(len(counts), device=z.device) != domain[:, None]),
-        present[domain, y][:, None] & (places == pairs.column[domain, y][:, None]),
+        pairs.column[domain, y][:, None],
+        present[domain, y][:, None],
     )
 
 

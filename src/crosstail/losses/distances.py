@@ -157,7 +157,7 @@ class _Root(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (root,) = ctx.saved_tensors
         if ctx.tiny is None:
-            return grad / (2 * root)
+            return (grad / root).mul_(0.5)
         return grad * (root > ctx.tiny) / (2 * root.clamp_min(ctx.tiny))
 
 
