@@ -18,12 +18,12 @@ import torch.nn.functional as F
 
 from crosstail import algorithms
 from crosstail.data import DomainBatches, DomainDataset, to_input
+from crosstail.progress import Progress
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape, load_inputs
 from crosstail.training.model import build_algorithm, load_model
-from crosstail.training.progress import Progress
 from crosstail.training.resolve import resolve
 
 STEPS = 40

@@ -29,6 +29,7 @@ SPECS = st.builds(
     unseen=st.none() | WORD,
     labels=st.none() | st.lists(WORD, min_size=1, max_size=3).map(tuple),
     columns=st.dictionaries(NAME, WORD, max_size=2),
+    group_by=st.none() | WORD,
     skip_broken=st.booleans(),
     data_seed=st.integers(),
     backbone=st.none() | WORD,

@@ -84,6 +84,7 @@ OTHER = {
     "evaluations": 7,
     "protocol": "dg",
     "unseen": "signs",
+    "group_by": "patient[0-9]+",
     "skip_broken": True,
     "columns": {"domain": "site"},
     "augment": True,

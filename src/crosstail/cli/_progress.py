@@ -12,9 +12,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
+    from crosstail.progress import Progress as Report
     from crosstail.sweep.plan import Plan
     from crosstail.sweep.worker import Job, Outcome
-    from crosstail.training.progress import Progress as Report
 
 
 def _bars(console: Console, width: int, *more: ProgressColumn) -> Progress:

@@ -26,7 +26,8 @@ class DomainDataset:
 
     `x` is images (N, H, W, 3) in uint8, embeddings (N, F) in floating point, or embeddings of several views of each
     sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` is "train",
-    "val" or "test", or "none" for samples that a protocol holds out. `notes` tell a user about the data, such as which
+    "val" or "test", or "none" for samples that a protocol holds out. `group` numbers what must stay together in a
+    split, such as the pictures of one patient. `notes` tell a user about the data, such as which
     files were left out; `gaps` are those of them that depend on the split (see `with_gaps_noted`).
     """
 
@@ -39,10 +40,13 @@ class DomainDataset:
     domains: tuple[str, ...]
     notes: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
+    group: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         allowed: dict[str, Any] = {"y": range(self.num_classes), "domain": range(self.num_domains)}
         allowed["split"] = (*SPLITS, UNUSED)
+        if self.group is not None:
+            allowed["group"] = range(self.group.max(initial=-1) + 1)
         for field, known in allowed.items():
             values = getattr(self, field)
             if len(values) != len(self.x):
@@ -89,7 +93,8 @@ class DomainDataset:
     def keep(self, rows: NDArray[Any]) -> "DomainDataset":
         """A subset, by row numbers or a mask."""
         x = self.x.take(rows) if isinstance(self.x, ImageFiles) else self.x[rows]
-        return replace(self, x=x, y=self.y[rows], domain=self.domain[rows], split=self.split[rows])
+        group = None if self.group is None else self.group[rows]
+        return replace(self, x=x, y=self.y[rows], domain=self.domain[rows], split=self.split[rows], group=group)
 
     def with_x(self, x: Samples) -> "DomainDataset":
         """The same samples with other inputs, for example their embeddings."""
@@ -104,10 +109,10 @@ class DomainDataset:
 
     @cached_property
     def checksum(self) -> str:
-        """SHA-256 of samples (for files: paths and sizes), labels and split; a copy elsewhere has the same."""
+        """SHA-256 of samples (for files: paths and sizes), labels, split and groups; a copy elsewhere has the same."""
         digest = hashlib.sha256(json.dumps([self.domains, self.classes, self.x.shape, str(self.x.dtype)]).encode())
         split = np.argmax([self.split == name for name in (*SPLITS, UNUSED)], axis=0)
-        for values in (self.y, self.domain, split):
+        for values in (self.y, self.domain, split, *(() if self.group is None else (self.group,))):
             digest.update(np.ascontiguousarray(values, "<i8").data)
         if isinstance(self.x, ImageFiles):
             digest.update(self.x.checksum.encode())

@@ -9,9 +9,9 @@ from crosstail.data import DomainDataset, ImageFiles
 from crosstail.data.contents import content_hashes
 from crosstail.metrics import PairAccuracy
 from crosstail.prediction.predictor import Predictor, predict_inputs
+from crosstail.progress import Progress
 from crosstail.training.inputs import load_source, split_source
 from crosstail.training.known import KnownSamples
-from crosstail.training.progress import Progress
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from crosstail import __version__
 from crosstail.data import DomainDataset
 from crosstail.data.dataset import Samples
 from crosstail.prediction.predictor import BATCH, Predictor
+from crosstail.progress import Progress
 from crosstail.storage import write_json
-from crosstail.training.progress import Progress
 
 TOLERANCE = 1e-4
 SUFFIXES = {"onnx": ".onnx", "torch": ".pt2"}

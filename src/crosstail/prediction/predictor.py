@@ -16,11 +16,11 @@ from crosstail.data.dataset import Samples
 from crosstail.data.images.broken import problem_of
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
 from crosstail.data.sources.arrays import read_x
+from crosstail.progress import Progress
 from crosstail.training import own_code
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import frozen_backbone
 from crosstail.training.model import build_final_model
-from crosstail.training.progress import Progress
 
 BATCH = 64  # inputs predicted at a time
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from crosstail.data import DomainDataset
+from crosstail.progress import Progress
 from crosstail.sweep import search
 from crosstail.sweep.launchers._launcher import Launcher
 from crosstail.sweep.plan import Plan, search_name
@@ -13,7 +14,6 @@ from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, data_key
 from crosstail.training.inputs import input_shape, load_inputs, load_source
 from crosstail.training.model import build_algorithm
-from crosstail.training.progress import Progress
 from crosstail.training.result import DataFacts
 
 POLL = 0.5  # seconds between two checks of runs that other processes work on

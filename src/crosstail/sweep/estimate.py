@@ -8,12 +8,12 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from crosstail.progress import Progress
 from crosstail.sweep.drive import check
 from crosstail.sweep.plan import Plan
 from crosstail.sweep.worker import inputs
 from crosstail.training.fit import fit
 from crosstail.training.inputs import load_source
-from crosstail.training.progress import Progress
 
 STEPS = 10  # measured per stage
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from crosstail.data import Augment
+from crosstail.progress import Progress
 from crosstail.training import own_code
 from crosstail.training.devices import Devices, fabric_of
 from crosstail.training.evaluation import graph_of, traced, transferability
@@ -19,7 +20,6 @@ from crosstail.training.loop import Limits, train
 from crosstail.training.memory import lower_if_short
 from crosstail.training.model import build_algorithm, build_second_stage
 from crosstail.training.predictions import Predictions
-from crosstail.training.progress import Progress
 from crosstail.training.resolve import resolve
 from crosstail.training.result import RunResult, make_result
 from crosstail.training.spec import RunSpec

@@ -6,8 +6,8 @@ from crosstail import backbones, data
 from crosstail.backbones import Backbone
 from crosstail.data import DomainDataset, ImageFiles
 from crosstail.data.splits.protocols import split_by_protocol
+from crosstail.progress import Progress
 from crosstail.training.embedding import embed
-from crosstail.training.progress import Progress
 from crosstail.training.result import DataFacts
 from crosstail.training.spec import RunSpec
 
@@ -38,10 +38,16 @@ class Inputs:
         return DataFacts.of(self.raw)
 
 
-def load_source(spec: RunSpec) -> DomainDataset:
+def load_source(spec: RunSpec, progress: Progress | None = None) -> DomainDataset:
     """All samples of the source with the split they came with, before any protocol or label profile."""
     return data.load(
-        spec.dataset, labels=(), seed=spec.data_seed, skip_broken=spec.skip_broken, columns=spec.columns or None
+        spec.dataset,
+        labels=(),
+        seed=spec.data_seed,
+        skip_broken=spec.skip_broken,
+        columns=spec.columns or None,
+        group_by=spec.group_by,
+        progress=progress,
     )
 
 

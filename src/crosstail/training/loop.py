@@ -16,10 +16,10 @@ from crosstail.algorithms._processes import backward_of, merged
 from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
 from crosstail.losses.distances import NotFinite
 from crosstail.metrics import PairAccuracy
+from crosstail.progress import Progress
 from crosstail.training.average import averaged_copy
 from crosstail.training.evaluation import pair_accuracy, stream_statistics
 from crosstail.training.folder import RunFolder
-from crosstail.training.progress import Progress
 from crosstail.training.result import Averaged, Evaluation, SplitAccuracy, Trace
 from crosstail.training.spec import RunSpec
 

@@ -50,6 +50,9 @@ class RunSpec:
     columns: dict[str, str] = field(default_factory=dict)
     """Column names of a manifest, such as domain=hospital."""
 
+    group_by: str | None = None
+    """Keep image files together in the split whose paths agree in this regular expression, such as 'patient\\d+'."""
+
     skip_broken: bool = False
     """Leave out images that cannot be read."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.benchmarks import _image_folders as folders
-from crosstail.data.benchmarks._check_result import SHOWN, CheckProgress, CheckResult
+from crosstail.data.benchmarks._check_result import SHOWN, CheckResult
 from crosstail.data.benchmarks._image_folders import Files, Place, place_name
 from crosstail.data.benchmarks._sheet import DataSheet, FolderKind
 from crosstail.data.dataset import pair_names
@@ -20,10 +20,11 @@ from crosstail.data.images.broken import check_images
 from crosstail.data.images.files import ImageFiles
 from crosstail.data.images.same_content import equal_files
 from crosstail.data.splits.paper import paper_split
+from crosstail.progress import Progress
 
 
 def check_folder(
-    sheet: DataSheet, root: Path, *, decode: bool = True, duplicates: bool = True, progress: CheckProgress | None = None
+    sheet: DataSheet, root: Path, *, decode: bool = True, duplicates: bool = True, progress: Progress | None = None
 ) -> CheckResult:
     """Compare the folders and images below a root with the data sheet.
 
@@ -178,7 +179,7 @@ def _check_split_file(
     return {} if extra else splits
 
 
-def _check_images(base: Path, files: Files, result: CheckResult, progress: CheckProgress | None) -> None:
+def _check_images(base: Path, files: Files, result: CheckResult, progress: Progress | None) -> None:
     paths = [path.relative_to(base).as_posix() for path in files.values()]
     broken = check_images(ImageFiles(base, paths), partial(progress, "reading images") if progress else None)
     if broken:
@@ -187,7 +188,7 @@ def _check_images(base: Path, files: Files, result: CheckResult, progress: Check
 
 
 def _note_duplicates(
-    sheet: DataSheet, files: Files, splits: dict[Place, str], result: CheckResult, progress: CheckProgress | None
+    sheet: DataSheet, files: Files, splits: dict[Place, str], result: CheckResult, progress: Progress | None
 ) -> None:
     """Note images that occur in two splits, two domains or two classes, or twice in one pair."""
     groups = equal_files(files, progress)

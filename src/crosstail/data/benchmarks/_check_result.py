@@ -1,10 +1,8 @@
 """The result of checking a folder against a data sheet."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-CheckProgress = Callable[[str, int, int], None]  # activity, done, total
 SHOWN = 8  # examples that are named; the others are counted
 
 

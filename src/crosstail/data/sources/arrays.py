@@ -4,20 +4,20 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.sources.as_dataset import as_dataset
+from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources.npz_members import read_member
 
 _ROWS = 4096  # checked at a time, so that a memory map is never read as a whole
 
 
-def load_arrays(path: Path, *, seed: int = 0) -> DomainDataset:
+def load_arrays(path: Path, **options: Unpack[SourceOptions]) -> DomainDataset:
     """Load an .npz file; without a `split` in it, the samples are split as in the paper (`paper_split`)."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
@@ -32,7 +32,7 @@ def load_arrays(path: Path, *, seed: int = 0) -> DomainDataset:
     domain, domains, *more = _named(path, "domain", "domains", arrays)
     named: dict[str, Any] = {"split": arrays.get("split"), "notes": (*notes, *more)}
     # Under the path at first, so that an error about its values names the file.
-    dataset = as_dataset(str(path), x, y, domain, classes, domains, **named, seed=seed)
+    dataset = as_dataset(str(path), x, y, domain, classes, domains, **named, **options)
     return replace(dataset, name=path.stem, split=dataset.split.astype("<U5", copy=False))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,16 @@ from crosstail.data.dataset import DomainDataset, Samples
 from crosstail.data.images.broken import check_images
 from crosstail.data.images.files import ImageFiles
 from crosstail.data.splits.paper import paper_split
+from crosstail.progress import Progress
+
+
+class SourceOptions(TypedDict, total=False):
+    """The options that all sources of own data share."""
+
+    seed: int
+    skip_broken: bool
+    group_by: str | None  # a regular expression that finds the group in a path
+    progress: Progress | None
 
 
 def as_dataset(
@@ -21,17 +32,19 @@ def as_dataset(
     domains: tuple[str, ...],
     *,
     split: NDArray[np.str_] | None = None,
+    group: NDArray[np.int64] | None = None,
     notes: Sequence[str] = (),
-    seed: int = 0,
-    skip_broken: bool = False,
+    **options: Unpack[SourceOptions],
 ) -> DomainDataset:
-    """Build a data set, without broken images if `skip_broken`; without a `split` it gets the paper's."""
+    """Build a data set; without a `split` it gets the one for own data."""
     train = np.full(len(x), "train", "<U5")
-    dataset = DomainDataset(name, x, y, domain, train if split is None else split, classes, domains, tuple(notes))
-    if skip_broken:
+    dataset = DomainDataset(
+        name, x, y, domain, train if split is None else split, classes, domains, tuple(notes), group=group
+    )
+    if options.get("skip_broken"):
         dataset = without_broken(dataset)
     if split is None:
-        dataset = replace(dataset, split=paper_split(dataset.y, dataset.domain, seed=seed))
+        dataset = replace(dataset, split=paper_split(dataset.y, dataset.domain, seed=options.get("seed", 0)))
     return dataset
 
 

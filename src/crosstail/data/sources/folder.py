@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from stat import S_ISREG
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
 from crosstail.data.images.decode import SUFFIXES
 from crosstail.data.images.files import AnyPath, ImageFiles
-from crosstail.data.sources.as_dataset import as_dataset
+from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources.folder_index import FolderIndex, read_index, write_index
 from crosstail.data.sources.natural_order import natural_key, natural_order
 
@@ -22,7 +22,7 @@ EXPECTED = "expected ROOT/<domain>/<class>/<image>"
 OR_MANIFEST = f"{EXPECTED}, or a manifest with the columns path, domain, label, split"
 
 
-def load_folder(path: AnyPath, *, seed: int = 0, skip_broken: bool = False) -> DomainDataset:
+def load_folder(path: AnyPath, **options: Unpack[SourceOptions]) -> DomainDataset:
     """Load the images below a folder, split as in the paper; domains and classes are in natural order.
 
     Hidden files and files without an image suffix are ignored. The listing is cached until a folder or a file changes,
@@ -40,7 +40,7 @@ def load_folder(path: AnyPath, *, seed: int = 0, skip_broken: bool = False) -> D
     y = np.repeat([classes.index(c) for _, c, _ in index.pairs], counts)
     files = ImageFiles(root, index.paths, sizes=index.sizes)
     name = Path(os.path.abspath(root)).name  # noqa: PTH100 - resolve() would follow a link to a folder of another name
-    return as_dataset(name, files, y, domain, classes, domains, notes=index.notes, seed=seed, skip_broken=skip_broken)
+    return as_dataset(name, files, y, domain, classes, domains, notes=index.notes, **options)
 
 
 def scan(root: Path) -> FolderIndex:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
 from crosstail.data.images.files import AnyPath, ImageFiles, file_state
-from crosstail.data.sources.as_dataset import as_dataset
+from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources.manifest_table import Columns
 from crosstail.data.sources.natural_order import natural_order
 
@@ -48,7 +48,7 @@ def is_saved_dataset(path: Path) -> bool:
     return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
 
 
-def load_hf(source: AnyPath, *, columns: Columns = None, seed: int = 0, skip_broken: bool = False) -> DomainDataset:
+def load_hf(source: AnyPath, *, columns: Columns = None, **options: Unpack[SourceOptions]) -> DomainDataset:
     """Load "hf:NAME" from the Hub, or a folder written by `save_to_disk`, with columns image, label and domain.
 
     `columns` maps these names to those of the data set, as in {"domain": "style"}. Splits train, validation and test
@@ -83,7 +83,7 @@ def load_hf(source: AnyPath, *, columns: Columns = None, seed: int = 0, skip_bro
     domain, domains = _codes(source, chosen["domain"], parts.values())
     images = HfImages(name, [part.column(chosen["image"]) for part in rows.values()])
     title = Path(name).name
-    return as_dataset(title, images, y, domain, classes, domains, split=split, seed=seed, skip_broken=skip_broken)
+    return as_dataset(title, images, y, domain, classes, domains, split=split, **options)
 
 
 def _as_plain_table(part: Any, image: str) -> Any:

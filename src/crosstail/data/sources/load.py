@@ -9,13 +9,14 @@ from crosstail.data.benchmarks._load import BENCHMARKS, load_benchmark, sheet_of
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import AnyPath
 from crosstail.data.sources.arrays import load_arrays
-from crosstail.data.sources.as_dataset import without_broken
+from crosstail.data.sources.as_dataset import SourceOptions, without_broken
 from crosstail.data.sources.folder import load_folder
 from crosstail.data.sources.hugging_face import PREFIX, is_saved_dataset, load_hf
 from crosstail.data.sources.manifest import load_manifest
 from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES, Columns
 from crosstail.data.splits.gaps import with_gaps_noted
 from crosstail.data.splits.label_profiles import apply_labels
+from crosstail.progress import Progress
 
 _OTHERS = "Other sources: a folder, a .csv or .parquet manifest, an .npz file, hf:NAME."
 
@@ -28,12 +29,15 @@ def load(
     skip_broken: bool = False,
     columns: Columns = None,
     root: AnyPath | None = None,
+    group_by: str | None = None,
+    progress: Progress | None = None,
 ) -> DomainDataset:
     """Load a benchmark (`NAME` or `NAME:FOLDER`), a folder, a manifest, an .npz file or "hf:NAME".
 
     `labels` are label profiles, one per domain or one for all. By default a benchmark has those of its data sheet, and
     other sources have none; `["uniform"]` keeps all samples. `skip_broken` leaves out images that cannot be decoded and
-    names them in the notes; `columns` and `root` are those of `load_manifest`. A benchmark takes precedence over a
+    names them in the notes; `columns` and `root` are those of `load_manifest`; `group_by` is a regular expression that
+    finds the group in a path, as in "(patient\\d+)". A benchmark takes precedence over a
     folder of the same name: write `./digits` for the folder.
 
     >>> load("digits", labels=["uniform"]).counts("train")[0].tolist()
@@ -43,18 +47,19 @@ def load(
     """
     name, path = str(source), Path(source)
     sheet = sheet_of(name) if isinstance(source, str) else None
+    options: SourceOptions = {"seed": seed, "skip_broken": skip_broken, "group_by": group_by, "progress": progress}
     if sheet is not None:
         dataset = load_benchmark(name, seed=seed)
         labels = sheet.labels if labels is None else labels
         dataset = without_broken(dataset) if skip_broken else dataset
     elif name.startswith(PREFIX) or is_saved_dataset(path):
-        dataset = load_hf(source, columns=columns, seed=seed, skip_broken=skip_broken)
+        dataset = load_hf(source, columns=columns, **options)
     elif path.suffix.lower() == ".npz":
-        dataset = load_arrays(path, seed=seed)
+        dataset = load_arrays(path, **options)
     elif path.suffix.lower() in MANIFEST_SUFFIXES:
-        dataset = load_manifest(path, columns=columns, root=root, seed=seed, skip_broken=skip_broken)
+        dataset = load_manifest(path, columns=columns, root=root, **options)
     elif path.is_dir():
-        dataset = load_folder(path, seed=seed, skip_broken=skip_broken)
+        dataset = load_folder(path, **options)
     elif path.exists():
         raise ValueError(f"{path}: is not a kind of file that can be loaded. {_OTHERS}")
     elif sep in name:

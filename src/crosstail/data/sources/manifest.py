@@ -4,7 +4,7 @@ import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,12 @@ from pyarrow import csv
 from crosstail.data.dataset import DomainDataset, Samples
 from crosstail.data.images.files import AnyPath, ImageFiles
 from crosstail.data.sources.arrays import check_inputs, read_x
-from crosstail.data.sources.as_dataset import as_dataset
+from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources.manifest_table import Columns, Manifest, checksum_file, read_manifest
 
 
 def load_manifest(
-    path: AnyPath, *, columns: Columns = None, root: AnyPath | None = None, seed: int = 0, skip_broken: bool = False
+    path: AnyPath, *, columns: Columns = None, root: AnyPath | None = None, **options: Unpack[SourceOptions]
 ) -> DomainDataset:
     """Load the samples that a table lists: `domain`, `label`, optionally `split`, and `path` of an image or `x`.
 
@@ -32,12 +32,12 @@ def load_manifest(
     if manifest.key == "x":
         x = _rows(manifest)
     else:
-        manifest, x = _files(manifest, Path(root or manifest.file.parent), skip_missing=skip_broken)
+        manifest, x = _files(
+            manifest, Path(root or manifest.file.parent), skip_missing=options.get("skip_broken", False)
+        )
     (domain, domains), (y, classes) = manifest.codes("domain"), manifest.codes("label")
     name, split, notes = manifest.file.stem, manifest.split, manifest.notes
-    return as_dataset(
-        name, x, y, domain, classes, domains, split=split, notes=notes, seed=seed, skip_broken=skip_broken
-    )
+    return as_dataset(name, x, y, domain, classes, domains, split=split, notes=notes, **options)
 
 
 def save_split(dataset: DomainDataset, path: AnyPath) -> str:

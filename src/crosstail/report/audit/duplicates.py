@@ -13,9 +13,9 @@ from scipy.sparse.csgraph import connected_components
 
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.same_content import equal, equal_files
+from crosstail.progress import Progress
 from crosstail.report.audit.inputs import chunks, digest, own_files, row_names
 from crosstail.report.document.model import Picture
-from crosstail.training.progress import Progress
 
 ALIKE = 0.995  # recoloured or re-encoded copies of product photos correlate above this, different objects below
 SLACK = 0.005  # tolerance of the coarse comparison

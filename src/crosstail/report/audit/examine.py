@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from crosstail.data.dataset import SPLITS, DomainDataset
 from crosstail.data.images.same_content import equal
+from crosstail.progress import Progress
 from crosstail.report.audit.advice import advice
 from crosstail.report.audit.divergence import label_divergence
 from crosstail.report.audit.duplicates import alike, describe, equal_inputs
 from crosstail.report.audit.inputs import EmbeddingInputs, ImageInputs, own_files, read_embeddings, read_images
 from crosstail.report.audit.result import Audit
-from crosstail.training.progress import Progress
 
 ALIKE_LIMIT = 40_000  # images; comparing all pairs takes most of a minute at this size and grows quadratically
 

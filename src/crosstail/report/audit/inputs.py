@@ -17,7 +17,7 @@ from PIL import Image, UnidentifiedImageError
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.decode import FORMATS, BrokenImage, read_image
 from crosstail.data.images.files import ImageFiles
-from crosstail.training.progress import Progress
+from crosstail.progress import Progress
 
 THUMBNAIL = 32  # pixels per side, grey
 CHUNK = 256

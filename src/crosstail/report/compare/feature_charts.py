@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from crosstail.data import shot_thresholds
 from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
+from crosstail.progress import Progress
 from crosstail.report.charts import INK, PALETTE, colours, tip
 from crosstail.report.compare.charts import LABELLED, angle, correlation
 from crosstail.report.document.model import Chart
@@ -21,7 +22,6 @@ from crosstail.training.evaluation import features, graph_of
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import load_inputs
 from crosstail.training.model import load_model
-from crosstail.training.progress import Progress
 from crosstail.transfer import PairStatistics, TransferabilityGraph, boda_lower_bound
 
 MATRIX = 150  # up to this many pairs, every edge has a cell

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from crosstail import discovery
+from crosstail.progress import Progress
 from crosstail.training.devices import is_main_process
 from crosstail.training.folder import RunFolder
-from crosstail.training.progress import Progress
 from crosstail.training.resolve import resolve
 from crosstail.training.result import Evaluation, RunResult
 from crosstail.training.spec import RunSpec
