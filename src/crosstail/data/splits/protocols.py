@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from crosstail.data.dataset import UNUSED, DomainDataset
+from crosstail.data.splits.folds import leave_one_fold_out
 from crosstail.data.splits.gaps import with_gaps_noted
 from crosstail.data.splits.label_profiles import apply_labels
 
@@ -14,16 +15,26 @@ def split_by_protocol(
     dataset: DomainDataset,
     protocol: str,
     *,
-    unseen: str | None,
+    unseen: str | None = None,
+    folds: int | None = None,
+    fold: int | None = None,
+    whole: bool = False,
     labels: Sequence[str] | None,
     data_seed: int,
     seed: int,
 ) -> DomainDataset:
-    """Split a data set by `mdlt` (its own split) or `dg`, then thin out its training part by label profiles."""
-    if protocol == "dg":
+    """Split a data set by `mdlt` (its own split, or folds) or `dg`, then thin out its training part by label profiles.
+
+    With `whole`, every sample is for training.
+    """
+    if whole:
+        dataset = replace(dataset, split=np.full(len(dataset), "train"))
+    elif protocol == "dg":
         dataset = leave_one_domain_out(dataset, unseen, (data_seed, seed))
     elif unseen is not None:
         raise ValueError(f"the protocol mdlt trains on all domains: leave --unseen {unseen} out, or use --protocol dg")
+    elif folds is not None:
+        dataset = leave_one_fold_out(dataset, folds, fold, data_seed)
     return with_gaps_noted(apply_labels(dataset, labels, data_seed), unseen)
 
 
