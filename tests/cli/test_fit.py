@@ -87,7 +87,7 @@ def test_each_fold_has_a_page_and_so_have_all_together(crosstail, vectors):
     done = crosstail(f"fit {vectors} --out dg --protocol dg --algorithm erm {SHORT}")
     assert done.code == 0 and done.out.splitlines()[-1] == "Next: open dg/report.html"
     titles = [re.search("<title>(.*?)</title>", Path(p).read_text(encoding="utf-8"))[1] for p in PAGES]
-    assert titles == ["erm on v.npz: each domain unseen in turn", "erm on v.npz: 0 unseen", "erm on v.npz: 1 unseen"]
+    assert titles == ["erm on v.npz: each domain unseen in turn", "erm on v.npz: unseen 0", "erm on v.npz: unseen 1"]
 
 
 PAGES = ["dg/report.html", "dg/0/report.html", "dg/1/report.html"]
@@ -98,7 +98,8 @@ def test_each_fold_has_a_log_and_the_runs_are_those_without(crosstail, vectors):
     logged = crosstail(f"fit {vectors} --out dg {words} --log csv")
     assert logged.code == 0 and logged.err == ""
     plain = crosstail(f"fit {vectors} --out plain {words}")
-    for fold, with_log, without in zip("01", json.loads(logged.out), json.loads(plain.out), strict=True):
+    runs = [json.loads(done.out)["runs"] for done in (logged, plain)]
+    for fold, with_log, without in zip("01", *runs, strict=True):
         assert with_log["test"] == without["test"] and with_log["spec"] == without["spec"]
         rows = Path(f"dg/{fold}/log.csv").read_text(encoding="utf-8").splitlines()
         assert f"unseen,,{fold}" in rows

@@ -101,7 +101,7 @@ def fit(
         console.print("note: this run was finished before without --trace; use another --out to train it with a trace")
     terminal.show([result_summary(results[0])] if len(results) == 1 else folds_summary(results), console)
     if final is not None:
-        console.print(f"\n{out / 'refit'}: {estimate_note(final)} {stopped(final)}", soft_wrap=True)
+        console.print(f"\n{out / 'refit'}: {estimate_note(final)} {stopped(final)}")
     run = shlex.quote(str(out / "refit" if final else out))
     then = f", crosstail predict {run} FILES, or crosstail graph {run}" if final or len(results) == 1 else ""
     console.print(f"Next: open {out / 'report.html'}{then}", soft_wrap=True)

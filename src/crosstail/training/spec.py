@@ -160,7 +160,7 @@ class RunSpec:
         ('fold 2 of 5', 'unseen photo')
         """
         if self.stop_at is not None:
-            return "every sample"
+            return "refit on every sample"
         if self.fold is not None:
             return f"fold {self.fold} of {self.folds}"
         return "" if self.unseen is None else f"unseen {self.unseen}"

@@ -67,7 +67,10 @@ def limits(run: ReportedRun) -> list[str]:
     if len(result.input_shape) == 3 and not _pretrained(result.spec):
         trained = int(np.sum(result.counts))
         found.append(f"The network was randomly initialised and trained on {trained:,} images only.")
-    found.append(f"This is a single run with seed {result.spec.seed}; the intervals do not cover the choice of seed.")
+    seed = (
+        f"All models had seed {result.spec.seed}" if result.estimate else f"A single run with seed {result.spec.seed}"
+    )
+    found.append(f"{seed}; the intervals do not cover the choice of seed.")
     return found + run.duplicates()
 
 
@@ -186,6 +189,8 @@ def _domain_limit(result: RunResult) -> str:
             f"The accuracies are for {unseen}, a domain it was not trained on. On the training domains ({others}) it "
             "was validated but not tested."
         )
+    if result.estimate and result.spec.protocol == "dg":
+        return "The accuracies are for domains that the tested models had not seen; this one has seen all of these."
     trained = [name for name, row in zip(result.domains, result.counts, strict=True) if np.sum(row)]
     return f"Trained on {listing(trained)} only. Accuracy on other domains was not measured; the protocol dg does that."
 

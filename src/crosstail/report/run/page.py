@@ -1,8 +1,9 @@
 """The page of a finished run, or of several that leave out each domain or fold in turn."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -90,14 +91,23 @@ def _folds(results: Sequence[RunResult]) -> Iterator[Block]:
         "curves."
     )
     rows = [
-        [str(row["fold"]), "" if row["tested"] != row["tested"] else f"{row['tested']:,.0f}"]
-        + [number(row["pair average"]), interval(row["low"], row["high"])]
-        + [number(row[name]) for name in ("average", "validation")]
-        + [number(row[symbol], 2) for symbol in DISTANCES]
+        [
+            str(row["fold"]),
+            number(row["tested"], 0, ",").strip("–"),
+            number(row["pair average"]),
+            interval(row["low"], row["high"]),
+            number(row["average"]),
+            *("" if row["fold"] == "pooled" else cell for cell in _of_run(row)),
+        ]
         for row in tables.cross_validation_table(results).to_dict("records")
     ]
     header = ["fold", "tested", "pair average", "95 % interval", "average over domains", "validation", *DISTANCES]
     yield Table(header=header, rows=rows, note=MEANING, emphasised={(len(results), j) for j in range(len(header))})
+
+
+def _of_run(row: Mapping[str, Any]) -> list[str]:
+    """What folds and unseen domains have in common: validation and distances."""
+    return [number(row["validation"]), *(number(row[symbol], 2) for symbol in DISTANCES)]
 
 
 def _unseen(results: Sequence[RunResult]) -> Iterator[Block]:
@@ -108,9 +118,13 @@ def _unseen(results: Sequence[RunResult]) -> Iterator[Block]:
         "the mean accuracy of the classes. A run's folder has a page with its learning curves."
     )
     rows = [
-        [row["unseen"], number(row["accuracy"]), interval(row["low"], row["high"])]
-        + [number(row[name]) for name in ("class mean", "validation")]
-        + [number(row[symbol], 2) for symbol in DISTANCES]
+        [
+            row["unseen"],
+            number(row["accuracy"]),
+            interval(row["low"], row["high"]),
+            number(row["class mean"]),
+            *_of_run(row),
+        ]
         for row in tables.fold_table(results).to_dict("records")
     ]
     header = ["unseen domain", "accuracy", "95 % interval", "class mean", "validation", *DISTANCES]

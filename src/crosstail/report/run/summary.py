@@ -60,7 +60,7 @@ def folds_summary(results: Sequence[RunResult]) -> list[Table]:
     title = f"{_subject(replace(first.spec, fold=None))}, {len(results)} folds pooled: test accuracy"
     pooled = accuracy_summary(title, accuracy.pairs(), first.domains, first.classes)
     rows = [
-        [str(row["fold"]), "" if row["tested"] != row["tested"] else f"{row['tested']:,.0f}"]
+        [str(row["fold"]), number(row["tested"], 0, ",").strip("–")]
         + [number(row[metric]) for metric in ("pair average", "average")]
         + ["" if row["fold"] == "pooled" else number(row["validation"])]
         for row in cross_validation_table(results).to_dict("records")
