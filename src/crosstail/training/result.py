@@ -170,8 +170,13 @@ def make_result(
 
 def pooled(results: Sequence[RunResult]) -> PairAccuracy:
     """Test hits and totals of every pair, summed over runs that were tested on different samples."""
-    parts = [(result.estimate or result.test).pairs() for result in results]
-    return PairAccuracy(np.sum([part.hits for part in parts], axis=0), np.sum([part.totals for part in parts], axis=0))
+    return summed([result.estimate or result.test for result in results])
+
+
+def summed(parts: Sequence[SplitAccuracy]) -> PairAccuracy:
+    """Hits and totals of every pair, summed over sets of samples."""
+    hits, totals = (np.sum([getattr(part, name) for part in parts], axis=0) for name in ("hits", "totals"))
+    return PairAccuracy(hits, totals)
 
 
 def pooled_accuracy(results: Sequence[RunResult], counts: NDArray[np.int64]) -> SplitAccuracy:

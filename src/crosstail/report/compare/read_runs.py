@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -160,7 +161,7 @@ def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
     trials: dict[str, int] = {}
     known = {key: Summary(0.0, {run.spec.selected_on: run.validation}, {}) for key, run in runs.items()}
     for choice in choices(store, known):
-        keys = choice.finals()
+        keys = list(chain.from_iterable(choice.finals()))
         trials |= dict.fromkeys(keys, choice.finished)
         for key in keys:
             if key not in runs and key not in store.unfinished():

@@ -105,7 +105,7 @@ def _folds(results: Sequence[RunResult]) -> Iterator[Block]:
     yield Table(header=header, rows=rows, note=MEANING, emphasised={(len(results), j) for j in range(len(header))})
 
 
-def _of_run(row: Mapping[str, Any]) -> list[str]:
+def _of_run(row: Mapping[Any, Any]) -> list[str]:
     """What folds and unseen domains have in common: validation and distances."""
     return [number(row["validation"]), *(number(row[symbol], 2) for symbol in DISTANCES)]
 
