@@ -27,7 +27,7 @@ from crosstail.sweep.race import (
 from crosstail.sweep.store import Store
 from crosstail.testing import save_separable
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import load_inputs
+from crosstail.training.inputs import folds, load_inputs, load_source
 from crosstail.training.resolve import resolve
 from crosstail.training.spec import RunSpec
 
@@ -293,3 +293,22 @@ def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_
     list(sweep(plan, store, Inline(store)))
     few = outcome(plan, {}, store, SharedTest.of([dataset]))
     assert few.leaderboard[0].trial == 0 and few.leaderboard[0].validation <= many.leaderboard[0].validation
+
+
+def test_a_race_over_folds_compares_methods_on_every_sample_once(shared, tmp_path) -> None:
+    shared = replace(shared, folds=3)
+    source = load_source(shared)
+    splits = [load_inputs(part, source).raw for part in folds(shared, source)]
+    store = Store(tmp_path / "race")
+    plan, _ = enter(shared, ["erm", "focal"], splits[0], trials=2, seeds=2)
+    list(sweep(plan, store, Inline(store)))
+    ended = outcome(plan, {}, store, SharedTest.of(splits))
+    assert ended.complete and ended.samples == len(source) and ended.folds == 3
+    for line in ended.leaderboard:
+        by_seed = []
+        for keys in line.runs.values():
+            runs = [RunFolder(store.path / "runs" / key).result() for key in keys]
+            assert [run.spec.fold for run in runs] == [1, 2, 3]
+            hits, totals = (np.sum([getattr(run.test, name) for run in runs], axis=0) for name in ("hits", "totals"))
+            by_seed.append(float(np.mean((hits / totals)[totals > 0])))
+        assert line.test == pytest.approx(mean(by_seed)) and len(by_seed) == 2

@@ -88,6 +88,6 @@ def race(
         console.print(f"failed: {failed.method}, {failed.run}: {failed.error}")
     if board:
         console.print(found.recommendation, style="bold")
-        console.print(f"More in {out / 'report.html'}. Next: {next_steps(found, out)[0]}", soft_wrap=True)
+        console.print(f"More in {out / 'report.html'}. Next: {next_steps(found, out)[0]}")
     if not found.complete:
         raise SystemExit(1)

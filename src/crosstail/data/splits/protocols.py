@@ -37,7 +37,7 @@ def split_by_protocol(
         raise ValueError(f"the protocol mdlt trains on all domains: leave --unseen {unseen} out, or use --protocol dg")
     elif folds is not None:
         dataset = leave_one_fold_out(dataset, folds, fold, data_seed)
-    return with_gaps_noted(apply_labels(dataset, labels, data_seed), unseen)
+    return with_gaps_noted(apply_labels(dataset, labels, data_seed), unseen, folds=folds is not None)
 
 
 def leave_one_domain_out(dataset: DomainDataset, unseen: str | None, seeds: Sequence[int]) -> DomainDataset:
