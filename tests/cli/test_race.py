@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -72,6 +73,18 @@ def test_the_report_of_a_race_names_its_winner(crosstail, inline, vectors, tmp_p
     done = crosstail("report race --page-only")
     assert done.code == 0 and recommended in done.out
     assert recommended in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_race_over_folds_is_on_every_sample_and_recommends_a_refit(crosstail, inline, vectors):
+    ended = crosstail(f"race {vectors} --algorithm erm --trials 1 --seeds 1 --folds 3 {SHORT}")
+    assert ended.code == 0 and "--folds 3 --refit" in " ".join(ended.out.split())
+    with np.load(vectors) as arrays:
+        assert json.loads(Path("race/race.json").read_text())["samples"] == len(arrays["y"])
+    assert "crosstail predict" not in Path("race/report.html").read_text(encoding="utf-8")
+    done = crosstail(
+        f"fit {vectors} --hparams race/selected.json --algorithm erm --folds 3 --steps 4 --refit --out run"
+    )
+    assert done.code == 0
 
 
 @pytest.mark.slow

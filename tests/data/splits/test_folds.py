@@ -60,6 +60,14 @@ def test_groups_stay_whole():
             assert len(set(found.split[found.group == group])) == 1
 
 
+def test_duplicates_are_in_one_fold_although_the_data_came_with_a_split():
+    dataset = samples([[30, 30, 30], [30, 30, 30]])
+    dataset = dataset.with_x(dataset.x // 2)  # every vector is there twice
+    for fold in range(1, FOLDS + 1):
+        found = split_of(dataset, fold)
+        assert not set(found.x[found.rows("test"), 0]) & set(found.x[found.split != "test", 0])
+
+
 def test_pairs_that_some_folds_do_not_test_are_counted():
     (note,) = split_of(samples(), 2).notes
     assert "2 of 6 pairs" in note and "samples" in note and "4 folds" in note  # those with 3 and 1
