@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from crosstail.metrics import PairAccuracy
 from crosstail.report.compare.read_runs import read_runs
@@ -143,6 +144,25 @@ def test_best_against_second_is_a_paired_bootstrap(chosen):
     assert (row["best"], row["second"]) == ("boda", "erm")
     assert row["difference"] == pytest.approx(70 - 45)
     assert row["low"] < 25 < row["high"] and row["p"] < 0.01
+
+
+def test_groups_widen_the_intervals_of_means_and_differences(make_run, tmp_path):
+    hits = {"erm": [[8, 6], [4, 2]], "boda": [[10, 8], [6, 4]]}
+    for place in ("plain", "grouped"):
+        for algorithm, own in hits.items():
+            squares = [[20, 20], [20, 20]] if place == "grouped" else None
+            make_run(f"{place}/{algorithm}", own, algorithm=algorithm, squares=squares)
+    for algorithm in hits:
+        file = tmp_path / "grouped" / algorithm / "predictions.pt"
+        torch.save({**torch.load(file), "group": torch.arange(40) // 2}, file)
+    plain, grouped = (read_runs([tmp_path / place]).chosen for place in ("plain", "grouped"))
+    of_pairs = PairAccuracy(*map(np.array, ([[8, 6], [4, 2]], np.full((2, 2), 10), np.full((2, 2), 20))))
+    for metric, view in (("pair average", "pair_average"), ("average", "average")):
+        row = cell(summary_table(grouped), "erm", metric)
+        assert (row["low"], row["high"]) == pytest.approx([100 * end for end in of_pairs.interval(view)])
+        assert row["low"] < cell(summary_table(plain), "erm", metric)["low"] - 1
+    narrow, wide = (significance_table(runs).iloc[0] for runs in (plain, grouped))
+    assert narrow["difference"] == wide["difference"] and wide["low"] < narrow["low"] and wide["high"] > narrow["high"]
 
 
 def test_without_predictions_there_is_no_test(chosen):
