@@ -19,7 +19,7 @@ from crosstail.report.compare.tables import (
     summary_table,
     transfer_table,
 )
-from crosstail.report.compare.text_tables import result_table
+from crosstail.report.compare.text_tables import domain_table, result_table
 from crosstail.report.document import latex, markdown
 from crosstail.report.document.files import save_table
 
@@ -181,6 +181,15 @@ def test_text_marks_the_best_and_boda_and_is_escaped(make_run, tmp_path):
     assert "**70.0**" in markdown.table(table) and r"\textbf{70.0}" in latex.table(table)
     save_table(table, tmp_path / "tables")
     assert {file.suffix for file in (tmp_path / "tables").iterdir()} == {".csv", ".md", ".tex"}
+
+
+def test_domains_have_a_table_of_their_own_in_the_same_order(chosen):
+    summary = summary_table(chosen)
+    results, domains = (make(summary, "photos", "x") for make in (result_table, domain_table))
+    assert domains.header == ["method", "seeds", "d0", "d1"] and not {"d0", "d1"} & set(results.header)
+    assert domains.rows == [["• boda", "1", "90.0", "50.0"], ["erm", "2", "75.0 ± 7.1", "15.0 ± 7.1"]]
+    assert domains.emphasised == {(0, 2), (0, 3)} and [row[0] for row in results.rows] == ["• boda", "erm"]
+    assert set(domains.numbers["kind"]) == {"domain"} and set(results.numbers["kind"]) == {"metric"}
 
 
 def test_with_dg_seeds_are_tested_on_different_samples_and_compared_one_by_one(make_run, tmp_path):
