@@ -1,4 +1,4 @@
-"""What a split cannot teach: classes and domains without training samples."""
+"""What a split lacks: training samples of classes and domains, or test samples that are apart from training."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from crosstail.data.dataset import DomainDataset
+from crosstail.data.splits.leaks import leaked
 
 
 def with_gaps_noted(dataset: DomainDataset, unseen: str | None = None) -> DomainDataset:
@@ -34,3 +35,6 @@ def _gaps(dataset: DomainDataset, unseen: str | None) -> Iterator[str]:
     ):
         if found := [names[i] for i in np.flatnonzero(lacking) if names[i] != unseen]:
             yield f"{message} {', '.join(found[:8])}" + (f" and {len(found) - 8} more" if len(found) > 8 else "")
+    if dataset.group is not None and (shared := len(leaked(dataset.group, dataset.split))):
+        tests = len(dataset.rows("test"))
+        yield f"{shared:,} of {tests:,} test samples share a group with a training sample: accuracy may be inflated"
