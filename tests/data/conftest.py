@@ -27,7 +27,7 @@ def photos(tmp_path, picture):
                 folder = tmp_path / root / domain / name
                 folder.mkdir(parents=True)
                 for i in range(n):
-                    picture(*size, seed=100 * d + 10 * c + i).save(folder / f"{i}.jpg", quality=90)
+                    picture(*size, seed=10_000 * d + 100 * c + i).save(folder / f"{i}.jpg", quality=90)
         return tmp_path / root
 
     return make

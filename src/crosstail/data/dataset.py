@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.data.images.files import ImageFiles
@@ -112,7 +113,7 @@ class DomainDataset:
         """SHA-256 of samples (for files: paths and sizes), labels, split and groups; a copy elsewhere has the same."""
         digest = hashlib.sha256(json.dumps([self.domains, self.classes, self.x.shape, str(self.x.dtype)]).encode())
         split = np.argmax([self.split == name for name in (*SPLITS, UNUSED)], axis=0)
-        for values in (self.y, self.domain, split, *(() if self.group is None else (self.group,))):
+        for values in (self.y, self.domain, split, *(() if self.group is None else pd.factorize(self.group)[:1])):
             digest.update(np.ascontiguousarray(values, "<i8").data)
         if isinstance(self.x, ImageFiles):
             digest.update(self.x.checksum.encode())

@@ -15,10 +15,11 @@ from crosstail import discovery
 from crosstail.data import with_gaps_noted
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import ImageFiles
+from crosstail.data.images.look_alike import alike
+from crosstail.data.images.same_content import equal
 from crosstail.report.audit import CAVEAT, audit, charts, findings, recommend
 from crosstail.report.audit.advice import regime
 from crosstail.report.audit.document import page, summary
-from crosstail.report.audit.duplicates import alike
 from crosstail.report.document import html, terminal
 from crosstail.report.document.model import Gallery, Table
 
@@ -262,7 +263,7 @@ def test_alike_is_correlation_and_goes_over_others():
     noise = [base[0] + rng.normal(0, 2, (32, 32)) for _ in range(2)]
     made = [*base, *noise, base[1] * 0.5 + 60, np.full((32, 32), 7), np.full((32, 32), 7)]
     thumbnails = np.clip(np.round(made), 0, 255).astype(np.uint8)
-    groups = alike(thumbnails, quiet)
+    groups = equal(enumerate(alike(thumbnails, quiet).tolist()))
     assert sorted(map(sorted, groups)) == [[0, 5, 6], [1, 7]]
     for i, j in combinations(range(8), 2):
         correlates = np.corrcoef(thumbnails[i].ravel(), thumbnails[j].ravel())[0, 1] >= 0.995
@@ -270,11 +271,11 @@ def test_alike_is_correlation_and_goes_over_others():
 
 
 def test_alike_crosses_blocks_and_takes_no_images(monkeypatch):
-    monkeypatch.setattr("crosstail.report.audit.duplicates.BLOCK", 4)
+    monkeypatch.setattr("crosstail.data.images.look_alike._BLOCK", 4)
     thumbnails = np.random.default_rng(0).integers(0, 256, (11, 32, 32), np.uint8)
     thumbnails[9] = thumbnails[2]
-    assert alike(thumbnails, quiet) == [[2, 9]]
-    assert alike(thumbnails[:0], quiet) == []
+    assert equal(enumerate(alike(thumbnails, quiet).tolist())) == [[2, 9]]
+    assert len(alike(thumbnails[:0], quiet)) == 0
 
 
 def test_progress_ends_at_the_total(folder):

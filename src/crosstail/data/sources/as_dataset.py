@@ -12,7 +12,8 @@ from crosstail.data.dataset import DomainDataset, Samples
 from crosstail.data.images.broken import check_images
 from crosstail.data.images.files import ImageFiles
 from crosstail.data.sources.groups import with_groups
-from crosstail.data.splits.paper import paper_split
+from crosstail.data.splits.duplicates import with_duplicates
+from crosstail.data.splits.own import own_split
 from crosstail.progress import Progress
 
 
@@ -45,7 +46,9 @@ def as_dataset(
     if options.get("skip_broken"):
         dataset = without_broken(dataset)
     if split is None:
-        dataset = replace(dataset, split=paper_split(dataset.y, dataset.domain, seed=options.get("seed", 0)))
+        group = with_duplicates(dataset.x, dataset.group, options.get("progress"))
+        parts = own_split(dataset.y, dataset.domain, group, seed=options.get("seed", 0))
+        dataset = replace(dataset, split=parts, group=group)
     return dataset
 
 

@@ -1,11 +1,12 @@
-"""What a split lacks: training samples of classes and domains, or test samples that are apart from training."""
+"""What a split cannot teach or test: classes and domains without training samples, pairs without test samples."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crosstail.data.dataset import DomainDataset
+from crosstail.data.dataset import DomainDataset, pair_names
 from crosstail.data.splits.leaks import leaked
 
 
@@ -34,7 +35,27 @@ def _gaps(dataset: DomainDataset, unseen: str | None) -> Iterator[str]:
         ((train > 0).sum(axis=1) == 1, dataset.domains, "training samples of one class only in the domain"),
     ):
         if found := [names[i] for i in np.flatnonzero(lacking) if names[i] != unseen]:
-            yield f"{message} {', '.join(found[:8])}" + (f" and {len(found) - 8} more" if len(found) > 8 else "")
-    if dataset.group is not None and (shared := len(leaked(dataset.group, dataset.split))):
+            yield f"{message} {_listed(found)}"
+    tests = dataset.counts("test")
+    untested = (train > 0) & (tests == 0) & tests.any(axis=1, keepdims=True)
+    if untested.any():
+        names = pair_names(dataset.domains, dataset.classes)
+        lacks = [names[p] for p in np.flatnonzero(untested)]
+        yield f"training samples but no test samples in {len(lacks)} of {(train > 0).sum()} pairs: {_listed(lacks)}"
+    if dataset.group is not None:
+        yield _groups(dataset, dataset.group)
+
+
+def _groups(dataset: DomainDataset, group: NDArray[np.int64]) -> str:
+    """How far the split keeps groups together."""
+    _, group, sizes = np.unique(group, return_inverse=True, return_counts=True)
+    if shared := len(leaked(group, dataset.split)):
         tests = len(dataset.rows("test"))
-        yield f"{shared:,} of {tests:,} test samples share a group with a training sample: accuracy may be inflated"
+        return f"{shared:,} of {tests:,} test samples share a group with a training sample: accuracy may be inflated"
+    shares = [f"{len(dataset.rows(split)) / len(dataset):.0%}" for split in ("test", "val")]
+    several = f"{int((sizes > 1).sum()):,} groups of two or more samples (of the source, or duplicates)"
+    return f"{several} stay together: {shares[0]} of all samples are for test, {shares[1]} for validation"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

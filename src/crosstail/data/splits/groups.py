@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -83,10 +84,9 @@ def joined(one: Codes, other: Codes) -> Codes:
     """
     size = int(one.max(initial=-1)) + 1
     nodes = size + int(other.max(initial=-1)) + 1
-    graph = coo_array((np.ones(len(one), np.bool_), (one, size + other)), shape=(nodes, nodes))
+    graph = coo_array((np.ones(len(one), np.int8), (one, size + other)), shape=(nodes, nodes))
     _, component = connected_components(graph, directed=False)
-    _, group = np.unique(component[one], return_inverse=True)
-    return group.astype(np.int64)
+    return pd.factorize(component[one])[0].astype(np.int64)
 
 
 class _GroupsByPair:

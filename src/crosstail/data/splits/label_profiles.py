@@ -99,7 +99,7 @@ class LabelProfile:
 def apply_labels(dataset: DomainDataset, profiles: Sequence[str] | None, seed: int) -> DomainDataset:
     """Subsample the training set by one profile per domain, or one for all; without profiles, keep everything.
 
-    With the same seed, a smaller count keeps a subset of a larger one.
+    With the same seed, a smaller count keeps a subset of a larger one. Whole groups are left out as far as possible.
     """
     if not profiles:
         return dataset
@@ -115,5 +115,8 @@ def apply_labels(dataset: DomainDataset, profiles: Sequence[str] | None, seed: i
     for d, c in np.argwhere(kept < available):
         pair = rows[(dataset.domain[rows] == d) & (dataset.y[rows] == c)]
         shuffled = np.random.default_rng([seed, d, c]).permutation(pair)
+        if dataset.group is not None:  # in the order of the first sample of each group
+            _, first, number = np.unique(dataset.group[shuffled], return_index=True, return_inverse=True)
+            shuffled = shuffled[np.argsort(first[number], kind="stable")]
         mask[shuffled[kept[d, c] :]] = False
     return dataset.keep(mask)

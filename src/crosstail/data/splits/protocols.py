@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crosstail.data.dataset import UNUSED, DomainDataset
 from crosstail.data.splits.gaps import with_gaps_noted
+from crosstail.data.splits.groups import deal
 from crosstail.data.splits.label_profiles import apply_labels
 
 
@@ -32,16 +34,30 @@ def leave_one_domain_out(dataset: DomainDataset, unseen: str | None, seeds: Sequ
 
     A fifth of every domain, rounded down, is drawn at random. It is the validation set in the other domains and unused
     in the unseen one; the rest is for training and for test. Which samples these are depends on the seeds and the
-    domain, not on which domain is unseen. The split that the data came with is pooled first.
+    domain, not on which domain is unseen. The split that the data came with is pooled first. Groups stay whole, and
+    those that are also in the unseen domain are unused elsewhere.
     """
     if unseen not in dataset.domains:
         names = ", ".join(dataset.domains)
         raise ValueError(f"--unseen is {unseen!r}, expected one of the domains of {dataset.name}: {names}")
     if dataset.num_domains < 2:
         raise ValueError(f"{dataset.name} has one domain: leaving it out would leave nothing to train on")
-    parts = np.empty(len(dataset), dtype="<U5")
-    for d, domain in enumerate(dataset.domains):
+    tested = dataset.domain == dataset.domains.index(unseen)
+    held_out = _fifth_of_domains(dataset, seeds)
+    split = np.where(tested, np.where(held_out, UNUSED, "test"), np.where(held_out, "val", "train"))
+    if dataset.group is not None:  # what is in the unseen domain, too, is not trained on
+        split[~tested & np.isin(dataset.group, dataset.group[tested])] = UNUSED
+    return replace(dataset, split=split)
+
+
+def _fifth_of_domains(dataset: DomainDataset, seeds: Sequence[int]) -> NDArray[np.bool_]:
+    """Mask (N,) of a random fifth of every domain, in whole groups."""
+    sizes = np.bincount(dataset.domain, minlength=dataset.num_domains)
+    if dataset.group is not None:
+        seed = int(np.random.SeedSequence(list(seeds)).generate_state(1)[0])
+        return deal(dataset.domain, dataset.group, sizes[None] // 5, least=0 * sizes, seed=seed) == 0
+    chosen = np.zeros(len(dataset), np.bool_)
+    for d, size in enumerate(sizes):
         rows = np.random.default_rng([*seeds, d]).permutation(np.flatnonzero(dataset.domain == d))
-        held_out, rest = np.split(rows, [len(rows) // 5])
-        parts[held_out], parts[rest] = (UNUSED, "test") if domain == unseen else ("val", "train")
-    return replace(dataset, split=parts)
+        chosen[rows[: size // 5]] = True
+    return chosen

@@ -160,7 +160,10 @@ def _groups(audit: Audit) -> list[Block]:
 
 
 def _leaking(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
-    if audit.groups is None or not audit.is_image or not audit.groups.leaking:
+    if audit.groups is None:
+        return
+    yield Text("A group stays together in our split: samples that the data name as a group, and duplicates.", dim=True)
+    if not audit.is_image or not audit.groups.leaking:
         return
     yield Text("The first groups in several splits, with the split of each image:")
     for group in audit.groups.leaking[:GROUPS]:

@@ -8,18 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.same_content import equal, equal_files
 from crosstail.progress import Progress
 from crosstail.report.audit.inputs import chunks, digest, own_files, row_names
 from crosstail.report.document.model import Picture
-
-ALIKE = 0.995  # recoloured or re-encoded copies of product photos correlate above this, different objects below
-SLACK = 0.005  # tolerance of the coarse comparison
-BLOCK = 1024
 
 
 @dataclass(frozen=True)
@@ -68,35 +62,6 @@ def equal_inputs(dataset: DomainDataset, progress: Progress | None = None, omit:
         if progress:
             progress("comparing", len(hashes), len(x))
     return equal(enumerate(hashes))
-
-
-def alike(thumbnails: NDArray[np.uint8], progress: Progress, threshold: float = ALIKE) -> list[list[int]]:
-    """Connected groups of images whose grey thumbnails (N, 32, 32) correlate by `threshold` or more.
-
-    All pairs are compared at a quarter of the pixels, candidates again at full size. Uniform images match nothing.
-    """
-    n, height, width = thumbnails.shape
-    fine = _standardised(thumbnails)
-    coarse = _standardised(thumbnails.reshape(n, height // 2, 2, width // 2, 2).mean(axis=(2, 4), dtype=np.float32))
-    found = [np.zeros((2, 0), np.int64)]
-    for start in range(0, n, BLOCK):
-        candidates = np.triu(coarse[start : start + BLOCK] @ coarse[start:].T >= threshold - SLACK, 1)
-        pairs = np.stack(np.nonzero(candidates)) + start
-        pieces = np.array_split(pairs, len(pairs[0]) // BLOCK + 1, axis=1)
-        found += (piece[:, np.einsum("ij,ij->i", *fine[piece]) >= threshold] for piece in pieces)
-        progress("searching for near-duplicate images", min(start + BLOCK, n), n)
-    one, other = np.concatenate(found, axis=1)
-    graph = coo_array((np.ones(len(one), np.bool_), (one, other)), shape=(n, n))
-    _, component = connected_components(graph, directed=False)
-    return equal(enumerate(component.tolist()))
-
-
-def _standardised(images: NDArray[Any]) -> NDArray[np.float32]:
-    """Each image (N, H, W) with zero mean and unit norm, (N, H * W); 0 if its contrast is below two grey levels."""
-    z = images.reshape(len(images), images.shape[1] * images.shape[2]).astype(np.float32)
-    z -= z.mean(axis=1, keepdims=True)
-    norm = np.linalg.norm(z, axis=1, keepdims=True)
-    return np.divide(z, norm, out=np.zeros_like(z), where=norm > 2 * np.sqrt(z.shape[1]))
 
 
 def describe(groups: Iterable[Sequence[int]], dataset: DomainDataset, *, exact: bool) -> list[Duplicate]:

@@ -3,16 +3,15 @@
 from dataclasses import replace
 
 from crosstail.data.dataset import SPLITS, DomainDataset
+from crosstail.data.images.look_alike import LIMIT, alike
 from crosstail.data.images.same_content import equal
 from crosstail.progress import Progress
 from crosstail.report.audit.advice import advice
 from crosstail.report.audit.divergence import label_divergence
-from crosstail.report.audit.duplicates import alike, describe, equal_inputs
+from crosstail.report.audit.duplicates import describe, equal_inputs
 from crosstail.report.audit.groups import group_facts
 from crosstail.report.audit.inputs import EmbeddingInputs, ImageInputs, own_files, read_embeddings, read_images
 from crosstail.report.audit.result import Audit
-
-ALIKE_LIMIT = 40_000  # images; comparing all pairs takes most of a minute at this size and grows quadratically
 
 
 def audit(
@@ -25,14 +24,14 @@ def audit(
     report = progress or (lambda what, done, total: None)
     inputs: ImageInputs | EmbeddingInputs
     thumbnails = None
-    look_alike = look_alike and dataset.is_image and len(dataset) <= ALIKE_LIMIT
+    look_alike = look_alike and dataset.is_image and len(dataset) <= LIMIT
     if dataset.is_image:
         inputs, thumbnails, hashes = read_images(dataset, thumbnails=look_alike, progress=report)
         broken = (name for name, _ in inputs.broken)  # two empty files are not the same image
         exact = equal_inputs(dataset, report, omit=broken) if own_files(dataset) else equal(hashes.items())
     else:
         inputs, exact = read_embeddings(dataset.x), equal_inputs(dataset, report)
-    near = [] if thumbnails is None else _not_all_equal(alike(thumbnails, report), exact)
+    near = [] if thumbnails is None else _not_all_equal(equal(enumerate(alike(thumbnails, report).tolist())), exact)
     counts = {split: dataset.counts(split) for split in SPLITS}
     found = Audit(
         name=dataset.name,

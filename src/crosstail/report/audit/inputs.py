@@ -17,9 +17,9 @@ from PIL import Image, UnidentifiedImageError
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.decode import FORMATS, BrokenImage, read_image
 from crosstail.data.images.files import ImageFiles
+from crosstail.data.images.look_alike import SIDE, thumbnail
 from crosstail.progress import Progress
 
-THUMBNAIL = 32  # pixels per side, grey
 CHUNK = 256
 
 
@@ -99,9 +99,9 @@ def read_images(
         broken=tuple((name, image.broken) for name, image in named if image.broken),
         blank=tuple(name for name, image in named if image.blank),
     )
-    black = np.zeros((THUMBNAIL, THUMBNAIL), np.uint8)
+    black = np.zeros((SIDE, SIDE), np.uint8)
     grey = [black if image.thumbnail is None else image.thumbnail for image in found] if thumbnails else None
-    return inputs, None if grey is None else np.array(grey, np.uint8).reshape(-1, THUMBNAIL, THUMBNAIL), hashes
+    return inputs, None if grey is None else np.array(grey, np.uint8).reshape(-1, SIDE, SIDE), hashes
 
 
 def _read_files(paths: Sequence[Path], thumbnails: bool, progress: Progress) -> list[_Read]:
@@ -116,12 +116,12 @@ def _read_files(paths: Sequence[Path], thumbnails: bool, progress: Progress) -> 
     return found
 
 
-def _file(path: Path, thumbnail: bool) -> _Read:
+def _file(path: Path, with_thumbnail: bool) -> _Read:
     try:
         # Decode as in training, so that both agree on what is broken.
-        pixels = read_image(path, at_least=THUMBNAIL) if thumbnail else None
+        pixels = read_image(path, at_least=SIDE) if with_thumbnail else None
         with Image.open(path, formats=FORMATS) as image:
-            grey = None if pixels is None else _grey(Image.fromarray(pixels))
+            grey = None if pixels is None else thumbnail(pixels)
             blank = grey is not None and _is_blank(grey)
             return _Read(image.size, image.mode, image.format or "", grey, blank)
     except BrokenImage as error:
@@ -142,7 +142,7 @@ def _read_array(x: Any, thumbnails: bool, progress: Progress, hashes: dict[int, 
                 found.append(_Read(broken=image.problem))
                 continue
             hashes[len(found)] = digest(image)
-            grey = _grey(Image.fromarray(image)) if thumbnails else None
+            grey = thumbnail(image) if thumbnails else None
             found.append(_Read(size, "RGB", kind, grey, _is_blank(image)))
         progress("images", len(found), len(x))
     return found
@@ -158,10 +158,6 @@ def _each(x: Any, rows: NDArray[np.int64]) -> Iterator[NDArray[np.uint8] | Broke
             return
         for row in rows:
             yield from _each(x, np.array([row]))
-
-
-def _grey(image: Image.Image) -> NDArray[np.uint8]:
-    return np.asarray(image.convert("L").resize((THUMBNAIL, THUMBNAIL), Image.Resampling.BOX))
 
 
 def _is_blank(image: NDArray[np.uint8]) -> bool:

@@ -1,0 +1,28 @@
+"""Duplicates as groups, so that no copy of a training image is in the test set."""
+
+import numpy as np
+import pandas as pd
+
+from crosstail.data.contents import NO_CONTENT, content_hashes, kept
+from crosstail.data.dataset import Samples
+from crosstail.data.images.look_alike import LIMIT, alike, thumbnails
+from crosstail.data.splits.groups import Codes, joined
+from crosstail.progress import Progress
+
+
+def with_duplicates(x: Samples, group: Codes | None, progress: Progress | None = None) -> Codes | None:
+    """Groups (N,) that also keep duplicates together; None if every sample is a group of its own.
+
+    Duplicates have the same content or, among up to 40,000 images, look alike.
+
+    >>> with_duplicates(np.array([[1.0], [2.0], [1.0]]), None)
+    array([0, 1, 0])
+    """
+    hashes = content_hashes(x)
+    empty = hashes == NO_CONTENT  # two broken files are not copies of each other
+    hashes = np.where(empty, np.arange(len(hashes)), hashes)
+    same, _ = pd.factorize(hashes)
+    if x.ndim == 4 and len(x) <= LIMIT:
+        same = joined(same, kept("alike", x, lambda: alike(thumbnails(x, progress), progress)))
+    group = same if group is None else joined(group, same)
+    return group if int(group.max(initial=-1)) + 1 < len(group) else None
