@@ -48,7 +48,7 @@ def evaluate(
         return
     console = Console(markup=False)
     for note in dataset.notes:
-        console.print(f"note: {note}")
+        console.print(f"note: {note}", soft_wrap=True)
     if str(left_out):
         console.print(f"left out {left_out}", soft_wrap=True)
     title = f"{run} on {source}, {split}"

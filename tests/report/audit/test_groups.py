@@ -47,7 +47,7 @@ def in_several(dataset, of):
 def test_facts_about_groups():
     dataset = made()
     groups = audit(dataset).groups
-    assert (groups.groups, groups.median, groups.largest) == (6, 1, 3)
+    assert (groups.groups, groups.with_several, groups.median, groups.largest) == (6, 3, 1, 3)
     assert groups.several_splits == in_several(dataset, dataset.split) == 2
     assert groups.several_domains == in_several(dataset, dataset.domain)
     assert groups.several_classes == in_several(dataset, dataset.y)

@@ -153,10 +153,11 @@ def _groups(audit: Audit) -> list[Block]:
     groups = audit.groups
     if groups is None:
         return []
+    number = f"{several(groups.groups, 'group')}, {groups.with_several:,} of two or more samples"
     sizes = f"the median group has {several(groups.median, 'sample')}, the largest {groups.largest:,}"
     numbers = {"splits": groups.several_splits, "domains": groups.several_domains, "classes": groups.several_classes}
     spread = ", ".join(f"{n:,} in several {what}" for what, n in numbers.items())
-    return [Heading("Groups"), Text(f"{several(groups.groups, 'group')}: {sizes}; {spread}.")]
+    return [Heading("Groups"), Text(f"{number}: {sizes}; {spread}.")]
 
 
 def _leaking(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:

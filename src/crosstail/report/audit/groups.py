@@ -17,6 +17,7 @@ class GroupFacts:
     """Facts about groups; `leaking` are the first in several splits, those in training and test before others."""
 
     groups: int
+    with_several: int  # groups of two or more samples
     median: int  # samples per group
     largest: int
     several_splits: int
@@ -42,6 +43,7 @@ def group_facts(dataset: DomainDataset) -> GroupFacts | None:
     first = list(dict.fromkeys([*np.unique(group[tests]).tolist(), *split.tolist()]))[:EXAMPLES]
     return GroupFacts(
         groups=len(sizes),
+        with_several=int((sizes > 1).sum()),
         median=int(np.sort(sizes)[(len(sizes) - 1) // 2]),
         largest=int(sizes.max()),
         several_splits=len(split),
