@@ -54,7 +54,7 @@ def load_hf(source: AnyPath, *, columns: Columns = None, **options: Unpack[Sourc
     """Load "hf:NAME" from the Hub, or a folder written by `save_to_disk`, with columns image, label and domain.
 
     `columns` maps these names, and the optional `group`, to those of the data set, as in {"domain": "style"}. Splits
-    train, validation and test are kept; a data set in one part is split.
+    train, validation and test are kept; a data set in one part gets the split of own data.
     """
     try:
         datasets: Any = import_module("datasets")

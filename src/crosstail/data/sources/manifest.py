@@ -24,9 +24,9 @@ def load_manifest(
 ) -> DomainDataset:
     """Load the samples that a table lists: `domain`, `label`, optionally `split` and `group`, and `path` or `x`.
 
-    `columns` maps these names to those in the file, as in {"domain": "site"}. Paths are relative to `root`, by
-    default the folder of the manifest. `x` is a row number of the array in the .npy or .npz file of the same name.
-    Without a split column, the samples are split.
+    `columns` maps these names to those in the file, as in {"domain": "site"}. Paths are relative to `root`, by default
+    the folder of the manifest. `x` is a row number of the array in the .npy or .npz file of the same name. Without a
+    split column, the samples get the split of own data.
     """
     manifest = read_manifest(Path(path), columns)
     x: Samples

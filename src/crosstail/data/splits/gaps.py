@@ -39,8 +39,8 @@ def _gaps(dataset: DomainDataset, unseen: str | None) -> Iterator[str]:
     tests = dataset.counts("test")
     untested = (train > 0) & (tests == 0) & tests.any(axis=1, keepdims=True)
     if untested.any():
-        names = pair_names(dataset.domains, dataset.classes)
-        lacks = [names[p] for p in np.flatnonzero(untested)]
+        every = pair_names(dataset.domains, dataset.classes)
+        lacks = [every[p] for p in np.flatnonzero(untested)]
         yield f"training samples but no test samples in {len(lacks)} of {(train > 0).sum()} pairs: {_listed(lacks)}"
     if dataset.group is not None:
         yield _groups(dataset, dataset.group)
