@@ -46,9 +46,9 @@ def as_dataset(
     if options.get("skip_broken"):
         dataset = without_broken(dataset)
     if split is None:
-        group = with_duplicates(dataset.x, dataset.group, options.get("progress"))
-        parts = own_split(dataset.y, dataset.domain, group, seed=options.get("seed", 0))
-        dataset = replace(dataset, split=parts, group=group)
+        together = with_duplicates(dataset.x, dataset.group, options.get("progress"))
+        parts = own_split(dataset.y, dataset.domain, together, seed=options.get("seed", 0))
+        dataset = replace(dataset, split=parts, group=together)
     return dataset
 
 
