@@ -2,12 +2,15 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from crosstail.prediction.evaluate import evaluate_on, load_for
+from crosstail.prediction.predictor import Predictor
 from crosstail.training.folder import RunFolder
 
 SHORT = "--algorithm erm --width 8 --steps 20 --batch-size 8 --evaluations 2"
@@ -109,6 +112,17 @@ def test_known_vectors_are_left_out_wherever_they_are(crosstail):
     assert tested["left_out"]["trained"] == trained
     assert tested["hits"] == (np.array(alone["hits"]) + result.test.hits).tolist()
     assert f"left out {trained} samples" in crosstail("evaluate run both.npz").out
+
+
+def test_samples_of_one_group_count_together(crosstail):
+    save_unsplit("v.npz")
+    save_unsplit("new.npz", seed=1)
+    run_of(f"v.npz {SHORT}", crosstail)
+    predictor = Predictor(Path("run"))
+    plain = load_for(predictor, "new.npz")
+    grouped, _ = evaluate_on(predictor, replace(plain, group=np.arange(len(plain)) // 4))
+    alone, _ = evaluate_on(predictor, plain)
+    assert grouped.squares.tolist() == (4 * alone.totals).tolist() and grouped.hits.tolist() == alone.hits.tolist()
 
 
 def test_known_images_are_left_out_wherever_they_are(crosstail, photos):

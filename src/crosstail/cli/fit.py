@@ -1,7 +1,6 @@
 """crosstail fit: train one model."""
 
 import shlex
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions
@@ -61,7 +61,7 @@ def fit(
     source = load_source(spec)
     specs = folds(spec, source)
     places = [out] if len(specs) == 1 else [out / str(fold.unseen) for fold in specs]
-    _require_own(out, places)
+    require_own(out, own=all((place / "spec.json").exists() for place in places))
     runs = []
     for fold, place in zip(specs, places, strict=True):
         with ExitStack() as stack:
@@ -89,13 +89,6 @@ def fit(
     run = shlex.quote(str(out))
     then = f", crosstail predict {run} FILES, or crosstail graph {run}" if len(results) == 1 else ""
     console.print(f"Next: open {out / 'report.html'}{then}", soft_wrap=True)
-
-
-def _require_own(out: Path, places: Sequence[Path]) -> None:
-    """Refuse a folder with a page or a run that is not of these runs: their page would replace it."""
-    found = [file for name in ("report.html", "spec.json") if (file := out / name).exists()]
-    if found and not all((place / "spec.json").exists() for place in places):
-        raise ValueError(f"{out} holds something else, which has written {found[0]}: choose another --out")
 
 
 def _selected(file: Path, options: RunOptions) -> dict[str, Any]:

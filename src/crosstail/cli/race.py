@@ -9,6 +9,7 @@ import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import HIDDEN, Data
@@ -60,6 +61,7 @@ def race(
 
     shared = options.spec(dataset=dataset, freeze=data.kind_of(dataset, options.columns) != "vectors")
     methods = algorithm or [entry.name for entry in algorithms.catalogue()]
+    require_own(out, own=(out / "race.json").exists() and not (out / "spec.json").exists())
     store = Store(out)
     with progress_bar(Console(stderr=True)) as progress:
         samples = load_inputs(resolve(shared)).seen(progress)

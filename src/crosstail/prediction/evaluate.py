@@ -82,4 +82,4 @@ def evaluate_on(
     predicted = np.array([number[prediction.label] for prediction in predictions])
     y = np.array([number[name] for name in dataset.classes])[part.y]
     sizes = {"num_domains": dataset.num_domains, "num_classes": len(predictor.classes)}
-    return PairAccuracy.from_predictions(predicted, y, part.domain, **sizes), left_out
+    return PairAccuracy.from_predictions(predicted, y, part.domain, **sizes, group=part.group), left_out

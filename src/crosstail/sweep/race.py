@@ -192,18 +192,19 @@ def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Standi
     ranked = sorted(found, key=lambda entrant: (-validation[entrant.method], entrant.cost))
     rows = dataset.rows("test")
     y, domain = dataset.y[rows], dataset.domain[rows]
-    sizes: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
+    about: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
+    about["group"] = None if dataset.group is None else dataset.group[rows]
     board = []
     for entrant in ranked:
         answers = [np.where(right, y, -1) for right in entrant.correct.values()]
-        tests = [PairAccuracy.from_predictions(answer, y, domain, **sizes) for answer in answers]
+        tests = [PairAccuracy.from_predictions(answer, y, domain, **about) for answer in answers]
         averages = [test.pair_average or 0.0 for test in tests]
         ends = [test.interval("pair_average") or (0.0, 1.0) for test in tests]
         lead = None
         if entrant is not ranked[0]:
             both = [seed for seed in ranked[0].correct if seed in entrant.correct]
             pairs = [(ranked[0].correct[seed], entrant.correct[seed]) for seed in both]
-            lead = over_seeds([paired_difference(*pair, y, domain, **sizes) for pair in pairs])
+            lead = over_seeds([paired_difference(*pair, y, domain, **about) for pair in pairs])
         kept: dict[str, Any] = {f.name: getattr(entrant, f.name) for f in fields(BestTrial)}
         standing = Standing(
             **kept,

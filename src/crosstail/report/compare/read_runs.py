@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosstail.metrics import PairAccuracy
 from crosstail.storage import read_json
 from crosstail.sweep.index import Summary
 from crosstail.sweep.select import choices
@@ -45,6 +46,7 @@ class ComparedRun:
     counts: NDArray[np.int32]  # (D, C)
     hits: NDArray[np.int32]  # (D, C), on the test set
     totals: NDArray[np.int32]
+    squares: NDArray[np.int64] | None
     shots: dict[str, float | None]
     validation: float | None  # what its evaluation and trial were selected by
     test: float | None  # pair average
@@ -52,6 +54,11 @@ class ComparedRun:
     data: DataFacts
     chosen: bool = True  # whether its hyperparameters are those of the best trial
     trials: int | None = None  # that it was chosen from
+
+    @property
+    def accuracy(self) -> PairAccuracy:
+        """Test accuracy per pair."""
+        return PairAccuracy(self.hits.astype(np.int64), self.totals.astype(np.int64), self.squares)
 
     @property
     def searched(self) -> bool:
@@ -119,6 +126,7 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         counts=counts,
         hits=test.hits.astype(np.int32),
         totals=test.totals.astype(np.int32),
+        squares=test.squares,
         shots=result.test.shots,
         validation=getattr(result.validation, result.spec.selected_on),
         test=result.test.pair_average,

@@ -13,13 +13,12 @@ from crosstail.data import sheet_of
 from crosstail.report.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.report.run.command import command
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import headline_table, pair_table, worst_table
+from crosstail.report.run.tables import headline_table, pair_table, tested, worst_table
 from crosstail.report.wording import SELECTED_ON, has, interval, listing, number, several
 from crosstail.training import RunSpec
 from crosstail.training.result import RunResult
 
 WEAK = 50  # accuracy in % below which a pair is named
-INTERVALS = "The intervals cover the choice of test samples."
 
 
 def title_of(spec: RunSpec, folds: bool = False) -> str:
@@ -38,7 +37,7 @@ def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Docu
         "Model and intended use": [bullets(_purpose(result))],
         "Data": [bullets(_data(result)), _counts(result)],
         "Training and selection": [bullets(_training(result))],
-        "Test accuracy in %": [bullets([INTERVALS]), accuracy_table([result])],
+        "Test accuracy in %": [bullets([intervals_note([result])]), accuracy_table([result])],
         "Limits": [bullets(limits(run))],
         "Versions and checksums": [bullets(versions(run))],
         "How to repeat it": [Code(command(result.spec, run.folder))],
@@ -52,6 +51,16 @@ def accuracy_table(results: Sequence[RunResult]) -> Table:
     records = headline_table(results).to_dict("records")
     rows = [[r["metric"], number(r["value"]), interval(r["low"], r["high"]), r["what"]] for r in records]
     return Table(header=["metric", "accuracy", "95 % interval", "of"], rows=rows, words_last=True)
+
+
+def intervals_note(results: Sequence[RunResult]) -> str:
+    """What the intervals cover, and by how much groups widen them."""
+    accuracy, note = tested(results), "The intervals cover the choice of test samples."
+    if accuracy.squares is None:
+        return note
+    independent = accuracy.independent[1].sum()
+    together = "Samples of one group are assumed to be classified correctly or incorrectly together"
+    return f"{note} {together}, so the {accuracy.totals.sum():,} test samples count as {independent:,.0f}."
 
 
 def limits(run: ReportedRun) -> list[str]:

@@ -68,7 +68,7 @@ def _headline(results: Sequence[RunResult]) -> Iterator[Block]:
     if not table.rows:
         yield Text("There are no test samples, so the accuracy is unknown.")
         return
-    yield Text(f"Test accuracy in %. {card.INTERVALS}")
+    yield Text(f"Test accuracy in %. {card.intervals_note(results)}")
     note = "Intervals of the worst pair and domain account for taking the lowest of several, so they are wide."
     yield replace(table, note=note)
 
