@@ -67,6 +67,18 @@ def test_the_test_split_of_photos_is_that_of_the_run(crosstail, photos):
     assert (found["hits"], found["totals"]) == (result.test.hits, result.test.totals)
 
 
+def test_groups_by_pattern_are_those_of_the_run(crosstail, photos):
+    by = "--group-by '[0-9]+'"  # the same number in all pairs
+    result = run_of(f"photos {CNN} {by}", crosstail)
+    assert result.spec.group_by is not None
+    found = evaluated(crosstail, f"photos {by} --split test")
+    assert (found["hits"], found["totals"]) == (result.test.hits, result.test.totals)
+    new = evaluated(crosstail, "photos --split test")  # another split, without the training samples in it
+    assert new["left_out"]["trained"] > 0
+    done = crosstail("evaluate run photos --group-by patient --split test")
+    assert done.code == 2 and "--group-by patient" in done.err and "photos" in done.err
+
+
 @pytest.mark.parametrize("options", ["", "--protocol dg --unseen 0"])
 def test_the_data_of_the_run_are_not_new(crosstail, options):
     save_unsplit("v.npz")

@@ -82,7 +82,7 @@ def fit(
         return
     console = Console(markup=False, highlight=False)
     for note in results[0].data.notes:
-        console.print(f"note: {note}")
+        console.print(f"note: {note}", soft_wrap=True)
     if spec.trace and not any(record.trace for record in runs[0].folder.records()):
         console.print("note: this run was finished before without --trace; use another --out to train it with a trace")
     terminal.show([result_summary(results[0]) if len(results) == 1 else folds_summary(results)], console)

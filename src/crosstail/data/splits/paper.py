@@ -4,9 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def paper_split(
-    y: NDArray[np.int64], domain: NDArray[np.int64], *, validation: int, seed: int = 0
-) -> NDArray[np.str_]:
+def paper_split(y: NDArray[np.int64], domain: NDArray[np.int64], *, validation: int, seed: int = 0) -> NDArray[np.str_]:
     """Assign "train", "val" or "test" to each sample, (N,).
 
     A pair with fewer than 3 · validation samples has none for training: a third of it, rounded down, is for validation
