@@ -87,7 +87,7 @@ def test_each_fold_has_a_page_and_so_have_all_together(crosstail, vectors):
     done = crosstail(f"fit {vectors} --out dg --protocol dg --algorithm erm {SHORT}")
     assert done.code == 0 and done.out.splitlines()[-1] == "Next: open dg/report.html"
     titles = [re.search("<title>(.*?)</title>", Path(p).read_text(encoding="utf-8"))[1] for p in PAGES]
-    assert titles == ["erm on v.npz: each domain unseen in turn", "erm on v.npz: 0 unseen", "erm on v.npz: 1 unseen"]
+    assert titles == ["erm on v.npz: each domain unseen in turn", "erm on v.npz: unseen 0", "erm on v.npz: unseen 1"]
 
 
 PAGES = ["dg/report.html", "dg/0/report.html", "dg/1/report.html"]
@@ -98,7 +98,8 @@ def test_each_fold_has_a_log_and_the_runs_are_those_without(crosstail, vectors):
     logged = crosstail(f"fit {vectors} --out dg {words} --log csv")
     assert logged.code == 0 and logged.err == ""
     plain = crosstail(f"fit {vectors} --out plain {words}")
-    for fold, with_log, without in zip("01", json.loads(logged.out), json.loads(plain.out), strict=True):
+    runs = [json.loads(done.out)["runs"] for done in (logged, plain)]
+    for fold, with_log, without in zip("01", *runs, strict=True):
         assert with_log["test"] == without["test"] and with_log["spec"] == without["spec"]
         rows = Path(f"dg/{fold}/log.csv").read_text(encoding="utf-8").splitlines()
         assert f"unseen,,{fold}" in rows
@@ -164,6 +165,14 @@ MISTAKES = {
     "fit v.npz --out run --unseen a": "the protocol mdlt trains on all domains: leave --unseen a out",
     "fit v.npz --out run --protocol gd": "--protocol",
     "fit v.npz --out run --protocol dg --unseen z": "--unseen is 'z', expected one of the domains of v:",
+    "fit v.npz --out run --fold 2": "--folds",
+    "fit v.npz --out run --folds 1": "folds is 1, expected 2 or more",
+    "fit v.npz --out run --folds 3 --fold 4": "fold is 4, expected 1 to 3",
+    "fit v.npz --out run --folds 3 --protocol dg": "leave --folds out",
+    "fit v.npz --out run --folds 9999": "--folds is 9999, but there are only",
+    "fit v.npz --out run --folds 3 --fold 1 --refit": "leave --unseen, --fold and --stop-at out",
+    "fit v.npz --out run --stop-at 3 --stop-at 3": "--stop-at has 2 values",
+    "fit v.npz --out run --stop-at 1001": "--stop-at is 1001, expected 0 to 1000",
     "fit v.npz --out run --column domain": "--column: expected name=value, got 'domain'",
     "fit v.npz --out run --freeze": "v.npz holds vectors already: leave --freeze out and use --backbone mlp",
     "fit i.npz --out run --freeze --backbone small_cnn": "backbone 'small_cnn' has no pretrained weights to freeze",

@@ -63,7 +63,7 @@ def test_the_same_command_resumes_and_gives_the_same_answer(crosstail, inline, v
     # The selected hyperparameters and models are ready to use.
     best = answer["leaderboard"][0]
     assert json.loads((tmp_path / "race" / "selected.json").read_text())[best["method"]] == best["hparams"]
-    assert crosstail(f"predict race/runs/{best['runs']['0']} {vectors}").code == 0
+    assert crosstail(f"predict race/runs/{best['runs']['0'][0]} {vectors}").code == 0
 
 
 def test_the_report_of_a_race_names_its_winner(crosstail, inline, vectors, tmp_path):

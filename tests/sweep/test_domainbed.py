@@ -151,7 +151,7 @@ def test_the_report_lists_what_was_selected_for_each(made):
     chosen = read_runs([made.store.path]).chosen
     listed = hparams_table(chosen)
     named = [name for runs in listed[listed["method"] == "erm"]["runs"] for name in runs.split(", ")]
-    assert sorted(named) == sorted(f"{domain} {seed}" for domain in DOMAINS for seed in range(SEEDS))
+    assert sorted(named) == sorted(f"unseen {domain} seed {seed}" for domain in DOMAINS for seed in range(SEEDS))
     assert nu_table(chosen).empty  # ν was selected, not varied
 
 

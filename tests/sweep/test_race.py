@@ -15,6 +15,7 @@ from crosstail.sweep.race import (
     Entrant,
     MethodCost,
     RaceResult,
+    SharedTest,
     Standing,
     cost,
     enter,
@@ -26,7 +27,7 @@ from crosstail.sweep.race import (
 from crosstail.sweep.store import Store
 from crosstail.testing import save_separable
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import load_inputs
+from crosstail.training.inputs import folds, load_inputs, load_source
 from crosstail.training.resolve import resolve
 from crosstail.training.spec import RunSpec
 
@@ -35,11 +36,13 @@ DOMAIN = np.repeat([0, 1], [50, 30])
 Y = np.concatenate([np.repeat([0, 1], [40, 10]), np.repeat([0, 1], [10, 20])])
 
 
-def hand_made() -> DomainDataset:
+def hand_made() -> SharedTest:
     """Four pairs of 40, 10, 10 and 20 test samples, and one validation sample."""
     split = np.array(["test"] * len(Y) + ["val"])
     x = np.zeros((len(Y) + 1, 2), np.float32)
-    return DomainDataset("hand", x, np.append(Y, 0), np.append(DOMAIN, 0), split, ("p", "q"), ("a", "b"))
+    return SharedTest.of(
+        [DomainDataset("hand", x, np.append(Y, 0), np.append(DOMAIN, 0), split, ("p", "q"), ("a", "b"))]
+    )
 
 
 def answers(*shares: float, seed: int = 0) -> np.ndarray:
@@ -50,7 +53,7 @@ def answers(*shares: float, seed: int = 0) -> np.ndarray:
 
 def entrant(name: str, validation: list[float], correct: list[np.ndarray], cost: MethodCost = CHEAP) -> Entrant:
     by_seed = {"validation": dict(enumerate(validation)), "correct": dict(enumerate(correct))}
-    keys = {seed: f"{name}-{seed}" for seed in range(len(correct))}
+    keys = {seed: [f"{name}-{seed}"] for seed in range(len(correct))}
     return Entrant(method=name, family="own", cost=cost, trial=1, hparams={}, runs=keys, seconds=1.0, **by_seed)
 
 
@@ -250,7 +253,7 @@ def race(shared: RunSpec, path, methods: list[str], seeds: int = 2) -> tuple[Rac
     store, dataset = Store(path), load_inputs(shared).seen()
     plan, left_out = enter(shared, methods, dataset, trials=3, seeds=seeds)
     assert len(list(sweep(plan, store, Inline(store)))) <= len(methods) * plan.runs_per_method
-    return outcome(plan, left_out, store, dataset), store
+    return outcome(plan, left_out, store, SharedTest.of([dataset])), store
 
 
 def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen_models(shared, tmp_path) -> None:
@@ -258,17 +261,17 @@ def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen
     assert ended.complete and not ended.failed and len(ended.leaderboard) == 3
     results = {path.name: RunFolder(path).result() for path in store.path.glob("runs/*")}
     (plan,) = store.plans()
-    found, _ = entrants(plan, store, load_inputs(shared).seen())
+    found, _ = entrants(plan, store, SharedTest.of([load_inputs(shared).raw]))
     for one in found:
         trials = [results[plan.runs(one.method, h)[0].key] for h in plan.drawn[one.method]]
         validation = [result.validation.pair_average for result in trials]
         assert one.trial == validation.index(max(validation))
-        assert [results[key].spec.seed for key in one.runs.values()] == [0, 1]
-        for seed, key in one.runs.items():
+        assert [results[key].spec.seed for (key,) in one.runs.values()] == [0, 1]
+        for seed, (key,) in one.runs.items():
             assert one.correct[seed].sum() == np.sum(results[key].test.hits)
             assert one.validation[seed] == results[key].validation.pair_average
     for line in ended.leaderboard:
-        averages = [results[key].test.pair_average for key in line.runs.values()]
+        averages = [results[key].test.pair_average for (key,) in line.runs.values()]
         assert line.test == pytest.approx(mean(averages))
     write_json(tmp_path / "race.json", ended)
     again = read_json(tmp_path / "race.json", RaceResult)
@@ -288,11 +291,11 @@ def test_failed_runs_are_listed_with_the_last_line_of_their_error(shared, tmp_pa
     assert [line.method for line in ended.leaderboard] == ["erm"] and len(ended.failed) == 3 and not ended.complete
 
 
-def test_a_model_that_was_removed_is_named(shared, tmp_path) -> None:
+def test_predictions_that_were_removed_are_named(shared, tmp_path) -> None:
     ended, store = race(shared, tmp_path / "race", ["erm"], seeds=1)
-    (store.path / "runs" / ended.leaderboard[0].runs[0] / "model.pt").unlink()
-    with pytest.raises(ValueError, match=r"model\.pt"):
-        outcome(store.plans()[0], {}, store, load_inputs(shared).seen())
+    (store.path / "runs" / ended.leaderboard[0].runs[0][0] / "predictions.pt").unlink()
+    with pytest.raises(ValueError, match=r"predictions\.pt"):
+        outcome(store.plans()[0], {}, store, SharedTest.of([load_inputs(shared).raw]))
 
 
 def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_path) -> None:
@@ -300,5 +303,24 @@ def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_
     dataset = load_inputs(shared).seen()
     plan, _ = enter(shared, ["erm"], dataset, trials=1, seeds=2)
     list(sweep(plan, store, Inline(store)))
-    few = outcome(plan, {}, store, dataset)
+    few = outcome(plan, {}, store, SharedTest.of([dataset]))
     assert few.leaderboard[0].trial == 0 and few.leaderboard[0].validation <= many.leaderboard[0].validation
+
+
+def test_a_race_over_folds_compares_methods_on_every_sample_once(shared, tmp_path) -> None:
+    shared = replace(shared, folds=3)
+    source = load_source(shared)
+    splits = [load_inputs(part, source).raw for part in folds(shared, source)]
+    store = Store(tmp_path / "race")
+    plan, _ = enter(shared, ["erm", "focal"], splits[0], trials=2, seeds=2)
+    list(sweep(plan, store, Inline(store)))
+    ended = outcome(plan, {}, store, SharedTest.of(splits))
+    assert ended.complete and ended.samples == len(source) and ended.folds == 3
+    for line in ended.leaderboard:
+        by_seed = []
+        for keys in line.runs.values():
+            runs = [RunFolder(store.path / "runs" / key).result() for key in keys]
+            assert [run.spec.fold for run in runs] == [1, 2, 3]
+            hits, totals = (np.sum([getattr(run.test, name) for run in runs], axis=0) for name in ("hits", "totals"))
+            by_seed.append(float(np.mean((hits / totals)[totals > 0])))
+        assert line.test == pytest.approx(mean(by_seed)) and len(by_seed) == 2

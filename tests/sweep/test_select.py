@@ -169,3 +169,32 @@ def test_status_of_a_whole_sweep(small, tmp_path, run):
     run(small, store)
     for row in status(store):
         assert (row.done, row.planned, row.running, row.failed, row.remaining) == (4, 4, 0, 0, 0.0)
+
+
+def test_with_folds_a_trial_is_selected_by_their_mean_and_tested_on_all_of_them(shared, store, fake_result):
+    plan = make(replace(shared, folds=2), ["erm"], trials=3, seeds=2)
+    store.add(plan)
+    assert plan.runs_per_method == 2 * (3 + 1)
+
+    def finish(specs, validation, tables):
+        for spec, accuracy, (hits, totals) in zip(specs, validation, tables, strict=True):
+            result = fake_result(spec, accuracy)
+            test = msgspec.structs.replace(result.test, hits=[hits], totals=[totals])
+            (store.path / "runs" / spec.key).mkdir(parents=True)
+            write_json(store.path / "runs" / spec.key / "result.json", msgspec.structs.replace(result, test=test))
+
+    trials = [plan.runs("erm", hparams) for hparams in plan.drawn["erm"]]
+    assert [[spec.fold for spec in specs] for specs in trials] == [[1, 2]] * 3
+    tables = [([3, 0], [4, 1]), ([1, 0], [4, 0])]
+    finish(trials[0], (0.9, 0.1), tables)
+    finish(trials[1], (0.5, 0.7), tables)
+    finish(trials[2][:1], (1.0,), tables[:1])  # its other fold is missing
+    (choice,) = choices(store, store.results())
+    assert (choice.trial, choice.validation, choice.finished, choice.missing) == (1, pytest.approx(0.6), 2, 1)
+    finish(plan.finals("erm", choice.hparams)[1], (0.5, 0.5), [([4, 1], [4, 1]), ([4, 0], [4, 0])])
+    (row,) = table([choice], store.results())
+    assert row.seeds == 2  # (4 of 8, 0 of 1), then all
+    assert row.accuracy["pair_average"] == (pytest.approx(mean([0.25, 1.0])), pytest.approx(stdev([0.25, 1.0])))
+    fail(store, trials[2][1])
+    (choice,) = choices(store, store.results())
+    assert set(choice.failed) == {2} and choice.missing == 0

@@ -84,6 +84,9 @@ OTHER = {
     "evaluations": 7,
     "protocol": "dg",
     "unseen": "signs",
+    "folds": 5,
+    "fold": 2,
+    "stop_at": (3,),
     "group_by": "patient[0-9]+",
     "skip_broken": True,
     "columns": {"domain": "site"},
@@ -93,7 +96,7 @@ OTHER = {
 
 @pytest.mark.parametrize("name", [field.name for field in fields(RunSpec) if field.name != "trace"])
 def test_everything_that_decides_the_result_is_in_the_key(name):
-    spec = RunSpec(dataset="digits")
+    spec = RunSpec(dataset="digits", folds=5 if name == "fold" else None)
     changed = replace(spec, **{name: OTHER[name]})
     assert changed.key != spec.key and changed != spec
 
@@ -131,8 +134,25 @@ def test_numbers_below_one_are_refused(name, value):
         ("resolution", 0, "resolution is 0, expected 1 or more"),
         ("views", -1, "views is -1, expected 0 or more"),
         ("hparams", {"lr": float("inf")}, "hyperparameter lr is inf"),
+        ("folds", 1, "folds is 1, expected 2 or more"),
+        ("fold", 2, "--folds"),
     ],
 )
 def test_what_makes_no_sense_is_refused(name, value, message):
     with pytest.raises(ValueError, match=message):
         RunSpec(dataset="digits", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"folds": 5, "fold": 0}, "fold is 0, expected 1 to 5"),
+        ({"folds": 5, "fold": 6}, "fold is 6, expected 1 to 5"),
+        ({"folds": 5, "protocol": "dg"}, "dg .* --folds"),
+        ({"folds": 5, "fold": 1, "stop_at": (3,)}, "--stop-at .* --fold"),
+        ({"protocol": "dg", "unseen": "a", "stop_at": (3,)}, "--stop-at .* --unseen"),
+    ],
+)
+def test_fields_that_exclude_each_other_are_refused(fields, named):
+    with pytest.raises(ValueError, match=named):
+        RunSpec(dataset="digits", **fields)

@@ -60,7 +60,8 @@ def sweep_progress(console: Console, plan: "Plan") -> "Iterator[Callable[[Job, O
                 bars.update(tasks[method], failed=f"{failed[method]} failed")
             bars.advance(tasks[method])
             if not console.is_terminal and outcome.how != "kept":
-                fold = f", unseen {job.spec.unseen}, seed {job.spec.seed}" if job.spec.unseen else ""
+                fold = f", {job.spec.part}" if job.spec.part else ""
+                fold += f", seed {job.spec.seed}" if job.spec.unseen else ""
                 why = f": {outcome.error[-1]}" if outcome.how == "failed" and outcome.error else ""
                 line = f"{number}/{total * len(tasks)} {method}, {job.name}{fold}: {outcome.how}{why}"
                 console.print(line, markup=False, highlight=False, soft_wrap=True)

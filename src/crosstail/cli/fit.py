@@ -1,6 +1,7 @@
 """crosstail fit: train one model."""
 
 import shlex
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,6 +29,7 @@ def fit(
     accumulate: int = 1,
     compiled: Annotated[bool, Parameter(name="--compile")] = False,
     log: str | None = None,
+    refit: bool = False,
     as_json: Json = False,
 ) -> None:
     """Train a model that works for every (domain, class) pair.
@@ -43,51 +45,66 @@ def fit(
         accumulate: Split each batch into this many parts to save memory.
         compiled: Compile the network with torch.compile.
         log: Also write a log: csv (RUN/log.csv), tensorboard (RUN/tensorboard) or mlflow.
+        refit: Afterwards, train the final model on every sample, in OUT/refit, for the median of the selected steps.
     """
     from crosstail.report.document import terminal
+    from crosstail.report.run.model_card import stopped
     from crosstail.report.run.page import write_folds_page, write_page
     from crosstail.report.run.reported import reported
     from crosstail.report.run.summary import folds_summary, result_summary
+    from crosstail.report.wording import estimate_note
     from crosstail.training.devices import Devices, is_main_process
-    from crosstail.training.fit import fit as train
+    from crosstail.training.fit import fit as fit_run
+    from crosstail.training.folder import RunFolder
     from crosstail.training.inputs import folds, load_inputs, load_source
     from crosstail.training.logs import logged
+    from crosstail.training.refit import refit_spec, with_estimate
     from crosstail.training.resolve import resolve
+    from crosstail.training.result import RunResult, mean_counts, pooled_accuracy
+    from crosstail.training.spec import RunSpec
 
-    console = Console(stderr=True)
     hparams = (_selected(selected, options) if selected else {}) | options.hparams
     spec = resolve(options.spec(dataset=dataset, hparams=hparams))
+    if refit and spec.part:
+        raise ValueError("--refit follows all runs of a protocol: leave --unseen, --fold and --stop-at out")
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
     source = load_source(spec)
     specs = folds(spec, source)
-    places = [out] if len(specs) == 1 else [out / str(fold.unseen) for fold in specs]
+    places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
     require_own(out, own=all((place / "spec.json").exists() for place in places))
-    runs = []
-    for fold, place in zip(specs, places, strict=True):
+
+    def train(one: RunSpec, place: Path, after: Sequence[RunResult] = ()) -> RunResult:
         with ExitStack() as stack:
-            progress = stack.enter_context(progress_bar(console, f"unseen {fold.unseen}:" if fold.unseen else ""))
+            progress = stack.enter_context(progress_bar(Console(stderr=True), f"{one.part}:" if one.part else ""))
             if log and is_main_process():
-                progress = stack.enter_context(logged(log, fold, place, progress))
+                progress = stack.enter_context(logged(log, one, place, progress))
             shown = progress if is_main_process() else None
-            runs.append(train(fold, place, progress=shown, inputs=load_inputs(fold, source), devices=machine))
+            run = fit_run(one, place, progress=shown, inputs=load_inputs(one, source), devices=machine)
+        run = with_estimate(run, after) if after else run
         if is_main_process():
-            write_page(reported(runs[-1]))
+            write_page(reported(run))
+        return run.result
+
+    results = [train(one, place) for one, place in zip(specs, places, strict=True)]
+    final = train(refit_spec(results), out / "refit", results) if refit else None
     if not is_main_process():
         return
-    results = [run.result for run in runs]
-    if len(runs) > 1:
+    if len(results) > 1:
         write_folds_page(out, results)
     if as_json:
-        print(msgspec.json.encode(results[0] if len(results) == 1 else results).decode())
+        several = {"test": pooled_accuracy(results, mean_counts(results)), "runs": results, "refit": final}
+        print(msgspec.json.encode(results[0] if len(results) == 1 and final is None else several).decode())
         return
     console = Console(markup=False, highlight=False)
-    for note in results[0].data.notes:
+    for note in dict.fromkeys(note for result in results for note in result.data.notes):
         console.print(f"note: {note}", soft_wrap=True)
-    if spec.trace and not any(record.trace for record in runs[0].folder.records()):
+    if spec.trace and not any(record.trace for record in RunFolder(places[0]).records()):
         console.print("note: this run was finished before without --trace; use another --out to train it with a trace")
-    terminal.show([result_summary(results[0]) if len(results) == 1 else folds_summary(results)], console)
-    run = shlex.quote(str(out))
-    then = f", crosstail predict {run} FILES, or crosstail graph {run}" if len(results) == 1 else ""
+    terminal.show([result_summary(results[0])] if len(results) == 1 else folds_summary(results), console)
+    if final is not None:
+        console.print(f"\n{out / 'refit'}: {estimate_note(final)} {stopped(final)}")
+    run = shlex.quote(str(out / "refit" if final else out))
+    then = f", crosstail predict {run} FILES, or crosstail graph {run}" if final or len(results) == 1 else ""
     console.print(f"Next: open {out / 'report.html'}{then}", soft_wrap=True)
 
 

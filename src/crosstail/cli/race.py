@@ -1,6 +1,5 @@
 """crosstail race: find out which method to use for your data."""
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,6 +21,7 @@ class RaceOptions(SweepOptions):
 
     protocol: Annotated[Literal["mdlt", "dg"], HIDDEN] = "mdlt"
     unseen: Annotated[str | None, HIDDEN] = None
+    fold: Annotated[int | None, HIDDEN] = None
     freeze: Annotated[bool | None, HIDDEN] = None
     augment: Annotated[bool | None, HIDDEN] = False
     evaluations: Annotated[int, HIDDEN] = 3
@@ -49,14 +49,14 @@ def race(
         out: Folder of the race and its report.html; the same command again resumes it.
     """
     from crosstail import algorithms, data
-    from crosstail.report.compare.race_page import leaderboard, write_page
+    from crosstail.report.compare.race_page import leaderboard, next_steps, write_page
     from crosstail.report.document import terminal
     from crosstail.storage import write_json
     from crosstail.sweep.drive import sweep
     from crosstail.sweep.launchers._launcher import Resources, launcher
-    from crosstail.sweep.race import enter, outcome
+    from crosstail.sweep.race import SharedTest, enter, outcome
     from crosstail.sweep.store import Store
-    from crosstail.training.inputs import load_inputs
+    from crosstail.training.inputs import folds, load_inputs, load_source, split_source
     from crosstail.training.resolve import resolve
 
     shared = options.spec(dataset=dataset, freeze=data.kind_of(dataset, options.columns) != "vectors")
@@ -64,13 +64,16 @@ def race(
     require_own(out, own=(out / "race.json").exists() and not (out / "spec.json").exists())
     store = Store(out)
     with progress_bar(Console(stderr=True)) as progress:
-        samples = load_inputs(resolve(shared)).seen(progress)
+        resolved = resolve(shared)
+        source = load_source(resolved)
+        parts = folds(resolved, source)
+        samples = load_inputs(parts[0], source).seen(progress)
         plan, left_out = enter(shared, methods, samples, trials=trials, seeds=seeds)
         with launcher("local", store, Resources(workers)) as crew:
             total = len(plan.methods) * plan.runs_per_method
             for done, _ in enumerate(sweep(plan, store, crew), 1):
                 progress("racing", done, total)
-    found = outcome(plan, left_out, store, samples)
+    found = outcome(plan, left_out, store, SharedTest.of([split_source(part, source) for part in parts]))
     board = found.leaderboard
     write_json(out / "race.json", found)
     write_json(out / "selected.json", {row.method: row.hparams for row in board})
@@ -86,8 +89,7 @@ def race(
     for failed in found.failed:
         console.print(f"failed: {failed.method}, {failed.run}: {failed.error}")
     if board:
-        run = shlex.quote(str(out / "runs" / board[0].runs[0]))
         console.print(found.recommendation, style="bold")
-        console.print(f"More in {out / 'report.html'}. Next: crosstail predict {run} FILES")
+        console.print(f"More in {out / 'report.html'}. Next: {next_steps(found, out)[0]}")
     if not found.complete:
         raise SystemExit(1)

@@ -27,6 +27,7 @@ class SweepOptions(RunOptions):
     algorithm: Annotated[str, HIDDEN] = "erm"
     second_stage: Annotated[str | None, HIDDEN] = None
     hparams: Annotated[dict[str, Any], HIDDEN] = field(default_factory=dict)
+    stop_at: Annotated[tuple[int, ...] | None, HIDDEN] = None
     seed: Annotated[int, HIDDEN] = 0
 
 
@@ -84,7 +85,8 @@ def sweep(
 ) -> None:
     """Search each method's hyperparameters, select on validation, and repeat the best trial under several seeds.
 
-    With dg, as in DomainBed, every seed repeats the search, and each unseen domain has its own best trial.
+    With dg, as in DomainBed, every seed repeats the search, and each unseen domain has its own best trial. With
+    --folds, a trial is trained on every fold and selected by its mean validation accuracy.
 
     Example: `crosstail sweep photos/ --algorithm erm --algorithm boda:retrain --out sweep`
 
@@ -158,7 +160,8 @@ def _show(store: "Store", planned: "Plan", as_json: bool) -> None:
         for note in selection_notes(chosen):
             console.print(note)
         place = shlex.quote(str(store.path / "selected.json"))
-        fold = " --protocol dg --unseen DOMAIN --seed SEED" if planned.shared.protocol == "dg" else ""
+        folds, dg = planned.shared.folds, planned.shared.protocol == "dg"
+        fold = " --protocol dg --unseen DOMAIN --seed SEED" if dg else f" --folds {folds} --refit" if folds else ""
         console.print(f"Next: crosstail fit DATA --hparams {place} --algorithm NAME{fold} --out run")
     if any(row.seeds < row.planned for row in rows):
         raise SystemExit(1)

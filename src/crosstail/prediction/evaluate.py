@@ -73,8 +73,8 @@ def evaluate_on(
     if not len(part):
         part_of = dataset.name if split == "all" else f"the split {split!r} of {dataset.name}"
         found = f"0 of the {len(rows):,} samples in {part_of}"
-        again = "For the test samples of the run's own data, add --split test"
-        raise ValueError(f"{found} are new: they are {left_out}. {again}")
+        again = ". For the test samples of the run's own data, add --split test" if left_out.held_out else ""
+        raise ValueError(f"{found} are new: they are {left_out}{again}")
     inputs = predictor.inputs(part)
     names = inputs.paths() if isinstance(inputs, ImageFiles) else [str(row) for row in rows[new]]
     number = {name: c for c, name in enumerate(predictor.classes)}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from crosstail.metrics import FEW_TESTS, PairAccuracy
+from crosstail.training.result import RunResult
 
 
 def several(n: int, one: str, many: str = "") -> str:
@@ -78,6 +79,25 @@ def tail_note(accuracy: PairAccuracy) -> str:
     """How many pairs a percentile over pairs is of, and how many of them say little."""
     pairs = int((accuracy.totals > 0).sum())
     return f"of {several(pairs, 'pair')}, {accuracy.barely_tested:,} with fewer than {FEW_TESTS} test samples"
+
+
+def estimate_note(result: RunResult) -> str:
+    """What the accuracy of a model that was trained on every sample is that of; empty for other models."""
+    spec = result.spec
+    if spec.stop_at is None:
+        return ""
+    trained = "This model was trained on every sample, so none is left to test it on"
+    if result.estimate is None:
+        return f"{trained}, and its accuracy is unknown: crosstail fit --refit estimates it."
+    measured = "one model, trained and tested on parts of the data"
+    if spec.folds is not None:
+        measured = (
+            f"{spec.folds} models trained on parts of the data (cross-validation): every sample was tested once, by "
+            "the model that had not seen it"
+        )
+    elif spec.protocol == "dg":
+        measured = f"{len(result.domains)} models, each tested on the domain that it was not trained on"
+    return f"{trained}. The accuracy is that of {measured}."
 
 
 def listing(names: Sequence[str], most: int = 10, joint: str = ", ") -> str:

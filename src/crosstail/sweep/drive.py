@@ -42,8 +42,8 @@ def _unfinished(plan: Plan, store: Store) -> bool:
     chosen = choices(store, store.results(), plan)
     if any(len(choice.keys) < plan.trials for choice in chosen):
         return True
-    keys = {key for choice in chosen for key in (*choice.keys, *choice.finals())}
-    return not all(store.has(key) for key in keys - pruned)
+    runs = [own for choice in chosen for own in (*choice.keys, *choice.finals())]
+    return not all(store.has(key) for own in runs if pruned.isdisjoint(own) for key in own)
 
 
 def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
@@ -73,7 +73,8 @@ def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
             trials = store.trials(part, method)
             for trial in range(begun[name], len(trials)):
                 limits = search.limits(part, method, store, trial)
-                jobs += [Job(spec, f"trial {trial}", limits=limits) for spec in part.runs(method, trials[trial])]
+                runs = part.runs(method, trials[trial])
+                jobs += [Job(spec, f"trial {trial}", limits=limits.get(spec.fold, {})) for spec in runs]
             begun[name] = len(trials)
         yield from complete(store, launcher, jobs)
         if all(count == plan.trials for count in begun.values()):

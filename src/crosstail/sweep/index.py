@@ -1,23 +1,38 @@
 """The accuracies of all finished runs, cached so that not every result is read again."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from crosstail.metrics import PairAccuracy
 from crosstail.storage import write_whole
 from crosstail.sweep.files import names
-from crosstail.training.result import RunResult
+from crosstail.training.result import RunResult, SplitAccuracy
 
 METRICS = ("pair_average", "average", "worst_domain", "worst_pair")
+
+
+Accuracies = dict[str, float | None]
+"""By metric."""
 
 
 class Summary(msgspec.Struct, frozen=True):
     """The part of a result that a sweep needs: seconds, and METRICS on validation and test."""
 
     seconds: float
-    validation: dict[str, float | None]
-    test: dict[str, float | None]
+    validation: Accuracies
+    test: Accuracies
+    pairs: SplitAccuracy | None = None  # of a fold, whose test samples are pooled with those of the others
+
+
+def pooled_test(folds: Sequence[Summary]) -> Accuracies:
+    """The test accuracies of a run, or of all folds of one on their test samples together."""
+    if len(folds) == 1:
+        return folds[0].test
+    accuracy = PairAccuracy.pooled([fold.pairs.pairs() for fold in folds if fold.pairs is not None])
+    return {metric: getattr(accuracy, metric) for metric in METRICS}
 
 
 class IndexLine(msgspec.Struct, frozen=True, array_like=True):
@@ -80,4 +95,4 @@ def read_summary(path: Path, key: str) -> Summary | None:
     if result.spec.key != key:
         return None
     validation, test = ({m: getattr(split, m) for m in METRICS} for split in (result.validation, result.test))
-    return Summary(result.seconds, validation, test)
+    return Summary(result.seconds, validation, test, result.test if result.spec.fold else None)

@@ -22,7 +22,7 @@ class Plan:
     algorithms. A method is an algorithm with or without a second stage, such as `boda` or `boda:retrain`.
     """
 
-    shared: RunSpec  # resolved; each run replaces its algorithm, second stage, hparams, seed and unseen domain
+    shared: RunSpec  # resolved; each run replaces its algorithm, second stage, hparams, seed, unseen domain and fold
     methods: tuple[str, ...]
     unseen: tuple[str | None, ...] = (None,)  # with dg, the domains that are left out in turn
     trials: int = 20
@@ -48,12 +48,18 @@ class Plan:
                 found.append(replace(self, shared=shared, unseen=(unseen,), seeds=1, drawn=drawn, redrawn=()))
         return tuple(found)
 
+    @property
+    def folds(self) -> tuple[int | None, ...]:
+        """The folds that every trial is trained on in turn; None stands for a run without folds."""
+        shared = self.shared
+        return (shared.fold,) if shared.folds is None or shared.fold else tuple(range(1, shared.folds + 1))
+
     def runs(self, method: str, hparams: Hparams, seed: int | None = None) -> list[RunSpec]:
-        """One run of a method, or one for each domain that is left out."""
+        """One run of a method, or one for each domain or fold that is left out."""
         algorithm, stage = split_method(method)
         own: dict[str, Any] = {"algorithm": algorithm, "second_stage": stage, "hparams": hparams}
         own["seed"] = self.shared.seed if seed is None else seed
-        return [replace(self.shared, **own, unseen=unseen) for unseen in self.unseen]
+        return [replace(self.shared, **own, unseen=unseen, fold=fold) for unseen in self.unseen for fold in self.folds]
 
     def finals(self, method: str, hparams: Hparams) -> list[list[RunSpec]]:
         """The runs of a search with the selected hyperparameters, by seed; the first is the trial itself."""
@@ -63,7 +69,7 @@ class Plan:
     @property
     def runs_per_method(self) -> int:
         """Number of trials and further seeds; the selected trial is the first seed."""
-        return sum(search.trials + search.seeds - 1 for search in self.searches)
+        return len(self.folds) * sum(search.trials + search.seeds - 1 for search in self.searches)
 
     @property
     def key(self) -> str:

@@ -17,10 +17,10 @@ from crosstail.sweep import plan as planning
 from crosstail.sweep.plan import Hparams, Plan
 from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
-from crosstail.training.evaluation import predicted
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape
-from crosstail.training.model import build_algorithm, load_model
+from crosstail.training.model import build_algorithm
+from crosstail.training.predictions import Predictions
 from crosstail.training.spec import RunSpec, split_method
 
 BASELINE = "erm"
@@ -52,7 +52,7 @@ class BestTrial:
     cost: MethodCost
     trial: int
     hparams: Hparams
-    runs: dict[int, str]  # keys of the runs, by seed
+    runs: dict[int, list[str]]  # keys of the runs, by seed: one, or one for each fold
     seconds: float  # mean over the method's runs
 
 
@@ -81,6 +81,28 @@ class Standing(BestTrial):
         object.__setattr__(self, "level", self.lead is None or self.lead.low <= 0)
 
 
+@dataclass(frozen=True)
+class SharedTest:
+    """Class and domain of the test samples, with folds those of all of them in turn."""
+
+    y: NDArray[np.int64]
+    domain: NDArray[np.int64]
+    about: dict[str, Any]  # num_domains, num_classes, and the group of each sample
+
+    @classmethod
+    def of(cls, splits: Sequence[DomainDataset]) -> "SharedTest":
+        """From a data set as it is split, once for each fold."""
+        y, domain, group = (
+            np.concatenate([getattr(split, name)[split.rows("test")] for split in splits])
+            if getattr(splits[0], name) is not None
+            else None
+            for name in ("y", "domain", "group")
+        )
+        assert y is not None and domain is not None
+        sizes = {"num_domains": splits[0].num_domains, "num_classes": splits[0].num_classes}
+        return cls(y, domain, {**sizes, "group": group})
+
+
 class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
     """A race that has ended: the content of race.json."""
 
@@ -92,7 +114,8 @@ class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
     batch_size: int
     trials: int
     seeds: int
-    samples: int  # of the test set
+    folds: int | None = None
+    samples: int  # of the test set, with folds of all of them
     complete: bool  # every method has its selected trial with every seed
     leaderboard: list[Standing]
     left_out: dict[str, str]  # the reason, by method
@@ -119,11 +142,11 @@ def enter(
     return replace(plan, methods=racing, drawn={method: plan.drawn[method] for method in racing}), left_out
 
 
-def outcome(plan: Plan, left_out: dict[str, str], store: Store, dataset: DomainDataset) -> RaceResult:
+def outcome(plan: Plan, left_out: dict[str, str], store: Store, tested: SharedTest) -> RaceResult:
     """Compare the runs of a race."""
-    found, failed = entrants(plan, store, dataset)
-    board, samples = leaderboard(found, dataset), len(dataset.rows("test"))
-    shared = ("dataset", "backbone", "freeze", "steps", "batch_size")
+    found, failed = entrants(plan, store, tested)
+    board, samples = leaderboard(found, tested), len(tested.y)
+    shared = ("dataset", "backbone", "freeze", "steps", "batch_size", "folds")
     settings: dict[str, Any] = {name: getattr(plan.shared, name) for name in shared}
     return RaceResult(
         recommendation=recommendation(board, samples) if board else "",
@@ -138,25 +161,21 @@ def outcome(plan: Plan, left_out: dict[str, str], store: Store, dataset: DomainD
     )
 
 
-def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Entrant], list[FailedRun]]:
+def entrants(plan: Plan, store: Store, tested: SharedTest) -> tuple[list[Entrant], list[FailedRun]]:
     """The best trial of each method with the test predictions of its models, and the runs that failed."""
     results, failures = store.results(), store.failures()
-    rows = dataset.rows("test")
     found, failed = [], []
     for choice in choices(store, results, plan):
-        names = {key: f"trial {trial}" for trial, key in enumerate(choice.keys)}
-        for seed, key in enumerate(choice.finals()):
-            names.setdefault(key, f"seed {seed}")
+        names = {key: f"trial {trial}" for trial, keys in enumerate(choice.keys) for key in keys}
+        for seed, keys in enumerate(choice.finals()):
+            names |= {key: f"seed {seed}" for key in keys if key not in names}
         for key, name in names.items():
             if key in failures and key not in results:
                 failed.append(FailedRun(choice.method, name, (failures[key].error or [failures[key].kind])[-1]))
         if choice.trial is None:
             continue
-        runs = {seed: key for seed, key in enumerate(choice.finals()) if key in results}
-        correct = {}
-        for seed, key in runs.items():
-            model = load_model(RunFolder(store.path / "runs" / key), dataset, trust=True)
-            correct[seed] = predicted(model, dataset, rows) == dataset.y[rows]
+        runs = {seed: keys for seed, keys in enumerate(choice.finals()) if all(key in results for key in keys)}
+        on = plan.shared.selected_on
         entrant = Entrant(
             method=choice.method,
             family=algorithms.find(split_method(choice.method)[0]).family,
@@ -165,11 +184,25 @@ def entrants(plan: Plan, store: Store, dataset: DomainDataset) -> tuple[list[Ent
             hparams=choice.hparams,
             runs=runs,
             seconds=mean(results[key].seconds for key in names if key in results),
-            validation={seed: results[key].validation[plan.shared.selected_on] or 0.0 for seed, key in runs.items()},
-            correct=correct,
+            validation={s: mean(results[key].validation[on] or 0.0 for key in keys) for s, keys in runs.items()},
+            correct={seed: _correct(store, keys, tested) for seed, keys in runs.items()},
         )
         found.append(entrant)
     return found, failed
+
+
+def _correct(store: Store, keys: Sequence[str], tested: SharedTest) -> NDArray[np.bool_]:
+    """Whether each test sample was classified correctly by the run, or by the one that tested its fold."""
+    parts = []
+    for folder in (RunFolder(store.path / "runs" / key) for key in keys):
+        part = Predictions.load(folder)
+        if part is None:
+            raise ValueError(f"{folder.path} has no predictions.pt: remove the folder and repeat the command")
+        parts.append(part)
+    y = np.concatenate([part.y for part in parts])
+    if not np.array_equal(y, tested.y):
+        raise ValueError(f"{store.path}: the runs were tested on other samples: choose another --out")
+    return np.asarray(np.concatenate([part.predicted for part in parts]) == y)
 
 
 def cost(method: str) -> MethodCost:
@@ -185,15 +218,12 @@ def cost(method: str) -> MethodCost:
     return MethodCost(algorithm.passes, 2 if second_stage else 1, len(searched))
 
 
-def leaderboard(found: Sequence[Entrant], dataset: DomainDataset) -> list[Standing]:
+def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
     """Rank by validation accuracy, ties by cost; the test set only tells how certain the differences are."""
     # Rounded, so that equal accuracies in another order of seeds have equal means.
     validation = {entrant.method: round(mean(entrant.validation.values()), 9) for entrant in found}
     ranked = sorted(found, key=lambda entrant: (-validation[entrant.method], entrant.cost))
-    rows = dataset.rows("test")
-    y, domain = dataset.y[rows], dataset.domain[rows]
-    about: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
-    about["group"] = None if dataset.group is None else dataset.group[rows]
+    y, domain, about = tested.y, tested.domain, tested.about
     board = []
     for entrant in ranked:
         answers = [np.where(right, y, -1) for right in entrant.correct.values()]

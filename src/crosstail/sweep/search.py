@@ -1,12 +1,13 @@
 """Hyperparameter search with Optuna's TPE: proposals from the trials so far, and pruning of poor trials."""
 
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from crosstail import algorithms
 from crosstail.sweep.plan import Plan, complete, search_name
 from crosstail.sweep.store import Proposal, Store
 from crosstail.training.folder import RunFolder
+from crosstail.training.loop import Limits
 from crosstail.training.resolve import finetunes
 from crosstail.training.spec import RunSpec, split_method
 
@@ -38,12 +39,13 @@ def propose(plan: Plan, method: str, store: Store, known: int) -> list[Proposal]
     study = optuna.create_study(direction="maximize", sampler=sampler)
     results, failures = store.results(), store.failures()
     for proposal in store.proposals(search_name(method, plan.shared))[:known]:
-        (spec,) = plan.runs(method, proposal.hparams)
+        specs = plan.runs(method, proposal.hparams)
         told: dict[str, Any] = {"state": optuna.trial.TrialState.FAIL}
-        if spec.key in results:
-            told = {"value": results[spec.key].validation[spec.selected_on] or 0.0}
-        elif spec.key in failures and failures[spec.key].kind == "pruned":
-            curve = dict(enumerate(_curve(store, spec).values()))
+        pruned = [spec for spec in specs if spec.key in failures and failures[spec.key].kind == "pruned"]
+        if all(spec.key in results for spec in specs):
+            told = {"value": fmean(results[spec.key].validation[spec.selected_on] or 0.0 for spec in specs)}
+        elif pruned:
+            curve = dict(enumerate(_curve(store, pruned[0]).values()))
             told = {"state": optuna.trial.TrialState.PRUNED, "intermediate_values": curve}
         study.add_trial(optuna.trial.create_trial(params=proposal.unit, distributions=space, **told))
     batch = []
@@ -54,16 +56,18 @@ def propose(plan: Plan, method: str, store: Store, known: int) -> list[Proposal]
     return batch
 
 
-def limits(plan: Plan, method: str, store: Store, trial: int) -> dict[tuple[int, int], float]:
-    """The accuracy a trial must reach to continue, by stage and step: the median of the trials finished before it."""
+def limits(plan: Plan, method: str, store: Store, trial: int) -> dict[int | None, Limits]:
+    """The accuracy that each fold of a trial must reach to continue: the median of the trials finished before it."""
     if plan.search == "random":
         return {}
     before = max(0, trial - (trial - 1) % BATCH)  # without its own batch, which finishes in any order
-    specs = [plan.runs(method, hparams)[0] for hparams in store.trials(plan, method)[:before]]
-    curves = [_curve(store, spec) for spec in specs if store.has(spec.key)]
-    if len(curves) < BATCH:
-        return {}
-    return {point: median(curve[point] for curve in curves) for point in curves[0] if point[1] > 0}
+    trials = [plan.runs(method, hparams) for hparams in store.trials(plan, method)[:before]]
+    found: dict[int | None, Limits] = {}
+    for i, fold in enumerate(plan.folds):
+        curves = [_curve(store, runs[i]) for runs in trials if store.has(runs[i].key)]
+        if len(curves) >= BATCH:
+            found[fold] = {point: median(curve[point] for curve in curves) for point in curves[0] if point[1] > 0}
+    return found
 
 
 def _curve(store: Store, spec: RunSpec) -> dict[tuple[int, int], float]:

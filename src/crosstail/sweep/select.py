@@ -6,7 +6,7 @@ from itertools import groupby
 from math import sqrt
 from statistics import fmean, pstdev, stdev
 
-from crosstail.sweep.index import METRICS, Summary
+from crosstail.sweep.index import METRICS, Accuracies, Summary, pooled_test
 from crosstail.sweep.plan import Hparams, Plan, by_method, search_name
 from crosstail.sweep.store import Failure, Store
 
@@ -30,18 +30,18 @@ class SelectedTrial:
     pruned: int
     failed: dict[int, Failure]  # by trial
     missing: int
-    keys: list[str]  # of the run of every known trial
+    keys: list[list[str]]  # of the runs of every known trial: one, or one for each fold
 
     @property
     def name(self) -> str:
         """The method, and with dg the unseen domain and the seed."""
         return search_name(self.method, self.plan.shared)
 
-    def finals(self) -> list[str]:
+    def finals(self) -> list[list[str]]:
         """The keys of the runs with the selected hyperparameters, by seed."""
         if self.trial is None:
             return []
-        return [spec.key for (spec,) in self.plan.finals(self.method, self.hparams)]
+        return [[spec.key for spec in specs] for specs in self.plan.finals(self.method, self.hparams)]
 
 
 @dataclass(frozen=True)
@@ -75,22 +75,24 @@ def choose(
 ) -> SelectedTrial:
     """Select the trial of a search with the highest validation accuracy, the first of ties; with dg the last.
 
-    Only the validation accuracies of the finished runs are passed in, by key, never those on the test set.
+    With folds, the validation accuracy is the mean over them, and a trial is finished when all of them are. Only the
+    validation accuracies of the finished runs are passed in, by key, never those on the test set.
     """
     accuracies: dict[int, float] = {}
     failed: dict[int, Failure] = {}
     pruned = 0
-    keys = [spec.key for hparams in trials for spec in plan.runs(method, hparams)]
-    for trial, key in enumerate(keys):
-        if key in validation:
-            accuracy = validation[key]
-            if accuracy is None:
+    keys = [[spec.key for spec in plan.runs(method, hparams)] for hparams in trials]
+    for trial, own in enumerate(keys):
+        ended = [failures[key] for key in own if key in failures and key not in validation]
+        if all(key in validation for key in own):
+            known = [accuracy for key in own if (accuracy := validation[key]) is not None]
+            if len(known) < len(own):
                 raise ValueError("the data have no validation samples: there is nothing to select on")
-            accuracies[trial] = accuracy
-        elif key in failures and failures[key].kind == "pruned":
+            accuracies[trial] = fmean(known)
+        elif any(failure.kind == "pruned" for failure in ended):
             pruned += 1
-        elif key in failures:
-            failed[trial] = failures[key]
+        elif ended:
+            failed[trial] = ended[0]
     order = 1 if plan.shared.protocol == "dg" else -1  # of ties, as DomainBed resolves them
     best = max(accuracies, key=lambda trial: (accuracies[trial], order * trial), default=None)
     return SelectedTrial(
@@ -114,16 +116,17 @@ def table(chosen: Sequence[SelectedTrial], results: Mapping[str, Summary]) -> li
 
 def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Summary]) -> SeedSummary:
     plan, dg = own[0].plan, own[0].plan.shared.protocol == "dg"
-    found: dict[int, dict[str, Summary]] = {}  # by seed and unseen domain
+    found: dict[int, dict[str, Accuracies]] = {}  # by seed and unseen domain
     for choice in own:
-        for seed, key in enumerate(choice.finals(), choice.plan.shared.seed):
-            if key in results:
-                found.setdefault(seed, {})[choice.plan.shared.unseen or ""] = results[key]
+        for seed, keys in enumerate(choice.finals(), choice.plan.shared.seed):
+            if all(key in results for key in keys):
+                tested = pooled_test([results[key] for key in keys])
+                found.setdefault(seed, {})[choice.plan.shared.unseen or ""] = tested
     domains = dict.fromkeys(choice.plan.shared.unseen or "" for choice in own)
     seeds = [runs for runs in found.values() if len(runs) == len(domains)]
     accuracy = {}
     for name, metric in (UNSEEN_METRICS if dg else dict(zip(METRICS, METRICS, strict=True))).items():
-        values = [[run.test[metric] for run in runs.values()] for runs in seeds]
+        values = [[tested[metric] for tested in runs.values()] for runs in seeds]
         accuracy[name] = _spread([fmean(v for v in over if v is not None) for over in values if None not in over], dg)
     validation = [choice.validation for choice in own if choice.validation is not None]
     return SeedSummary(
@@ -133,7 +136,7 @@ def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Su
         seeds=len(seeds),
         planned=len({choice.plan.shared.seed for choice in own}) if dg else plan.seeds,
         accuracy=accuracy,
-        unseen={name: _spread([runs[name].test["average"] or 0.0 for runs in seeds], dg) for name in domains if dg},
+        unseen={name: _spread([runs[name]["average"] or 0.0 for runs in seeds], dg) for name in domains if dg},
     )
 
 

@@ -1,7 +1,7 @@
 """The progress of a sweep: runs done, running and failed per method, and the estimated time left."""
 
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from statistics import fmean
 
 from crosstail.sweep.select import choices
@@ -29,9 +29,9 @@ def status(store: Store) -> list[MethodStatus]:
     for method, searches in groupby(choices(store, results), key=lambda choice: choice.method):
         keys, planned = set[str](), 0
         for choice in searches:
-            own = set(choice.keys)
+            own = set(chain.from_iterable(choice.keys))
             if not choice.missing:
-                own.update(choice.finals())
+                own.update(*choice.finals())
             planned += choice.plan.runs_per_method if choice.missing else len(own)  # fewer if no trial has finished
             keys |= own
         done, active = keys & results.keys(), keys & running - results.keys()

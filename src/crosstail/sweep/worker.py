@@ -101,12 +101,12 @@ def data_key(spec: RunSpec) -> bytes:
 @lru_cache(maxsize=2)
 def _load(key: bytes) -> Inputs:
     spec = msgspec.json.decode(key, type=RunSpec)
-    return load_inputs(spec, _source(msgspec.json.encode(replace(spec, seed=0, unseen=None))))
+    return load_inputs(spec, _source(msgspec.json.encode(replace(spec, seed=0, unseen=None, folds=None, fold=None))))
 
 
 @lru_cache(maxsize=1)
 def _source(key: bytes) -> DomainDataset:
-    """The samples before any split, which with dg all unseen domains and seeds share."""
+    """The samples before any split, which all unseen domains, seeds and folds share."""
     return load_source(msgspec.json.decode(key, type=RunSpec))
 
 

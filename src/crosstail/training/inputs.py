@@ -52,10 +52,12 @@ def load_source(spec: RunSpec, progress: Progress | None = None) -> DomainDatase
 
 
 def folds(spec: RunSpec, source: DomainDataset) -> list[RunSpec]:
-    """The runs that a spec stands for: itself, or with `dg` one for each domain that is left out in turn."""
-    if spec.protocol == "mdlt" or spec.unseen is not None:
+    """The runs that a spec stands for: itself, one for each fold, or with `dg` one for each unseen domain."""
+    if spec.part:
         return [spec]
-    return [replace(spec, unseen=domain) for domain in source.domains]
+    if spec.folds is not None:
+        return [replace(spec, fold=fold) for fold in range(1, spec.folds + 1)]
+    return [spec] if spec.protocol == "mdlt" else [replace(spec, unseen=domain) for domain in source.domains]
 
 
 def split_source(spec: RunSpec, source: DomainDataset) -> DomainDataset:
@@ -63,8 +65,17 @@ def split_source(spec: RunSpec, source: DomainDataset) -> DomainDataset:
     labels, sheet = spec.labels, data.sheet_of(spec.dataset)
     if labels is None and sheet is not None and spec.protocol == "mdlt":
         labels = sheet.labels  # a benchmark's own profiles make its long tails; dg has only those that are named
-    seeds = {"data_seed": spec.data_seed, "seed": spec.seed}
-    return split_by_protocol(source, spec.protocol, unseen=spec.unseen, labels=labels, **seeds)
+    return split_by_protocol(
+        source,
+        spec.protocol,
+        unseen=spec.unseen,
+        folds=spec.folds,
+        fold=spec.fold,
+        whole=spec.stop_at is not None,
+        labels=labels,
+        data_seed=spec.data_seed,
+        seed=spec.seed,
+    )
 
 
 def load_inputs(spec: RunSpec, source: DomainDataset | None = None) -> Inputs:

@@ -67,7 +67,7 @@ def train(
     """Train one stage of a spec and return the evaluation that is best on validation (the first of ties).
 
     With averaged weights, those are evaluated too, and it is they that are selected and traced. A run below one of the
-    `limits` raises Pruned.
+    `limits` raises Pruned. `spec.stop_at` ends a stage early; all that depends on the number of steps stays as it is.
 
     Batches are a function of the seed and the step, and all other state is in the checkpoint, so a resumed run ends
     with the same result as one that was never stopped.
@@ -79,21 +79,22 @@ def train(
     )
     loop = _Loop(algorithm, dataset, spec, folder, fabric, stage)
     start = loop.resume()
+    last = spec.stop_at[stage - 1] if spec.stop_at else spec.steps
     # Evaluated before the first step and after the last one, and evenly in between.
-    due = {round(spec.steps * k / spec.evaluations) for k in range(spec.evaluations + 1)}
+    due = {round(spec.steps * k / spec.evaluations) for k in range(spec.evaluations + 1)} | {last}
     algorithm.train()
-    stream = batches.stream(start, spec.steps)
-    for step in range(start, spec.steps + 1):
+    stream = batches.stream(start, last)
+    for step in range(start, last + 1):
         if step in due and not (loop.resumed and step == start):
             loop.evaluate(step, trace)
-        if step == spec.steps:
+        if step == last:
             break
         if limits and step in due:
             _prune(limits, folder.records(), spec.selected_on, stage, step)
         algorithm.step, algorithm.steps = step, spec.steps
         loop.update(step, stream)
         if progress:
-            progress(f"stage {stage}", step + 1, spec.steps)
+            progress(f"stage {stage}", step + 1, last)
     return loop.selected
 
 

@@ -20,6 +20,7 @@ def resolve(spec: RunSpec) -> RunSpec:
     ('erm:retrain', 'small_cnn', False, 1000, {'lr': 0.001, 'weight_decay': 0.0, 'dropout': 0.0})
     """
     spec = _with_data_defaults(_without_alias(spec))
+    _check_stop(spec)
     return replace(spec, hparams=all_hparams(spec.algorithm, spec.hparams, finetune=finetunes(spec)))
 
 
@@ -33,6 +34,18 @@ def all_hparams(algorithm: str, given: dict[str, Any], *, finetune: bool) -> dic
 def finetunes(spec: RunSpec) -> bool:
     """Whether a whole pretrained network is trained."""
     return not spec.freeze and _network(spec) is not None
+
+
+def _check_stop(spec: RunSpec) -> None:
+    assert spec.steps is not None
+    stages = 2 if spec.second_stage else 1
+    if spec.stop_at is not None and len(spec.stop_at) != stages:
+        raise ValueError(
+            f"--stop-at has {len(spec.stop_at)} values, but {spec.method} has {stages} stages: one for each"
+        )
+    for step in spec.stop_at or ():
+        if not 0 <= step <= spec.steps:
+            raise ValueError(f"--stop-at is {step}, expected 0 to {spec.steps}, the number of steps")
 
 
 def _network(spec: RunSpec) -> backbones.Pretrained | None:

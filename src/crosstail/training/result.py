@@ -130,6 +130,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Checksum of the frozen backbone's weights."""
     data: DataFacts
     raw: RawWeights | None = None
+    estimate: SplitAccuracy | None = None
+    """After --refit: the pooled test accuracy of the runs before it, because no sample is left to test the model on."""
 
 
 def make_result(
@@ -173,6 +175,25 @@ def make_result(
         raw=raw,
         **facts,
     )
+
+
+def pooled(results: Sequence[RunResult]) -> PairAccuracy:
+    """Test hits and totals of every pair, summed over runs that were tested on different samples."""
+    return PairAccuracy.pooled([(result.estimate or result.test).pairs() for result in results])
+
+
+def pooled_accuracy(results: Sequence[RunResult], counts: NDArray[np.int64]) -> SplitAccuracy:
+    """The same with all metrics, and with shots by these training counts unless every tested domain was unseen."""
+    from crosstail.data import shot_thresholds
+
+    spec = results[0].spec
+    many, few = shot_thresholds(spec.dataset)
+    return SplitAccuracy.of(pooled(results), None if spec.protocol == "dg" else counts, many=many, few=few)
+
+
+def mean_counts(results: Sequence[RunResult]) -> NDArray[np.int64]:
+    """Training samples per pair, averaged over runs and rounded."""
+    return np.rint(np.mean([result.counts for result in results], axis=0)).astype(np.int64)
 
 
 def best_on_validation(records: Sequence[Evaluation], on: str) -> Evaluation:

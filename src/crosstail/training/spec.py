@@ -44,6 +44,15 @@ class RunSpec:
     unseen: str | None = None
     """With dg: leave out this domain only."""
 
+    folds: int | None = None
+    """Cross-validation: train this many times, so that every sample is tested once."""
+
+    fold: int | None = None
+    """With --folds: train this one only, from 1."""
+
+    stop_at: tuple[int, ...] | None = None
+    """Train on every sample and keep the weights after this step of each stage, as --refit does."""
+
     labels: tuple[str, ...] | None = None
     """Label profile, one for all domains or one each: uniform, forward:50, backward:50, step:10, step:9!7,8."""
 
@@ -115,6 +124,19 @@ class RunSpec:
         for name, value in self.hparams.items():
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError(f"hyperparameter {name} is {value}, expected a finite number")
+        self._check_folds()
+
+    def _check_folds(self) -> None:
+        if self.folds is not None and self.folds < 2:
+            raise ValueError(f"folds is {self.folds}, expected 2 or more")
+        if self.folds is not None and self.protocol == "dg":
+            raise ValueError("the protocol dg already leaves out each domain in turn: leave --folds out, or --protocol")
+        if self.fold is not None and self.folds is None:
+            raise ValueError(f"fold is {self.fold}, but the number of folds is missing: add --folds")
+        if self.fold is not None and self.folds is not None and not 1 <= self.fold <= self.folds:
+            raise ValueError(f"fold is {self.fold}, expected 1 to {self.folds}, the number of folds")
+        if self.stop_at is not None and (self.unseen is not None or self.fold is not None):
+            raise ValueError("--stop-at trains on every sample: leave --unseen and --fold out")
 
     @property
     def method(self) -> str:
@@ -129,6 +151,19 @@ class RunSpec:
     def selected_on(self) -> Literal["pair_average", "average"]:
         """The validation metric that evaluations and trials are selected by; with dg, the mean accuracy of domains."""
         return "average" if self.protocol == "dg" else "pair_average"
+
+    @property
+    def part(self) -> str:
+        """Which part of the data the run leaves out, if it is one of several, or that it leaves out none.
+
+        >>> RunSpec(dataset="a", folds=5, fold=2).part, RunSpec(dataset="a", protocol="dg", unseen="photo").part
+        ('fold 2 of 5', 'unseen photo')
+        """
+        if self.stop_at is not None:
+            return "refit on every sample"
+        if self.fold is not None:
+            return f"fold {self.fold} of {self.folds}"
+        return "" if self.unseen is None else f"unseen {self.unseen}"
 
     def identity(self) -> dict[str, Any]:
         """The identifying fields and their values."""

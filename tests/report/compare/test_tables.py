@@ -99,7 +99,7 @@ def test_folds_of_a_seed_belong_together_and_an_incomplete_seed_is_named(make_ru
             make_run(f"{seed}{d}", hits, totals=totals, protocol="dg", unseen=f"d{d}", seed=seed)
     chosen = read_runs([tmp_path]).chosen
     found, missing = method_runs(chosen)
-    assert len(found) == 1 and missing == ["erm on photos, dg, seed 1: no run without d1"]
+    assert len(found) == 1 and missing == ["erm on photos, dg, seed 1: no run for unseen d1"]
     summary = summary_table(chosen)
     assert cell(summary, "erm", "accuracy")["mean"] == pytest.approx((40 + 70) / 2)
     assert cell(summary, "erm", "d1", "domain")["mean"] == pytest.approx(70)

@@ -15,6 +15,7 @@ from crosstail.report.run.charts import NUMBERED, PANEL, pair_chart
 from crosstail.report.run.page import DRAWN, folds_document, run_document, write_page
 from crosstail.report.run.tables import (
     accuracy_curve,
+    cross_validation_table,
     fold_table,
     headline_table,
     loss_curve,
@@ -342,3 +343,23 @@ def test_the_script_is_cached_and_rebuilt_if_damaged(tmp_path, monkeypatch):
     (kept,) = tmp_path.iterdir()
     kept.write_bytes(kept.read_bytes()[:-3])
     assert build() == "draw(); <\\/script>" and len(made) == 2
+
+
+def test_folds_are_pooled_with_their_mean_counts_and_shots(make_result, tmp_path):
+    counts = [[[140, 20], [6, 0]], [[141, 22], [8, 0]]]
+    tables = [([[9, 1], [2, 0]], [[10, 4], [2, 1]]), ([[8, 0], [1, 0]], [[10, 5], [3, 0]])]
+    results = [
+        make_result(hits, totals=totals, counts=of, folds=2, fold=k + 1)
+        for k, ((hits, totals), of) in enumerate(zip(tables, counts, strict=True))
+    ]
+    pairs = pair_table(results).set_index(["domain", "class"])
+    assert pairs["count"].tolist() == [140, 21, 7, 0] and pairs["shot"].tolist() == ["many", "medium", "few", "zero"]
+    assert pairs["hits"].tolist() == [17, 1, 3, 0] and pairs["tested"].tolist() == [20, 9, 5, 1]
+    table = cross_validation_table(results).set_index("fold")
+    assert table["tested"].tolist()[:3] == [17, 18, 35]
+    assert table.loc["pooled", "pair average"] == pytest.approx(100 * (17 / 20 + 1 / 9 + 3 / 5 + 0) / 4)
+    each = [100 * (0.9 + 0.25 + 1 + 0) / 4, 100 * (0.8 + 0 + 1 / 3) / 3]
+    assert table.loc[[1, 2], "pair average"].tolist() == pytest.approx(each)
+    assert table.loc["± over folds", "pair average"] == pytest.approx(abs(each[0] - each[1]) / 2**0.5)
+    document = folds_document(tmp_path, results)
+    assert document.title == "erm on photos: 2 folds" and "few-shot pairs" in page_of(document)

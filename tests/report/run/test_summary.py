@@ -66,6 +66,6 @@ def test_folds_have_a_row_each_and_their_mean(make_result):
         make_result([[0, 0], hits], totals=[[0, 0], [10, 10]], counts=counts, protocol="dg", unseen=unseen)
         for unseen, hits in (("d1", [3, 4]), ("d0", [5, 6]))
     ]
-    table = folds_summary(folds)
+    (table,) = folds_summary(folds)
     assert [row[:3] for row in table.rows] == [["d1", "35.0", "35.0"], ["d0", "55.0", "55.0"], ["mean", "45.0", "45.0"]]
     assert table.emphasised == {(2, j) for j in range(4)}

@@ -10,18 +10,19 @@ from crosstail.data.dataset import DomainDataset, pair_names
 from crosstail.data.splits.leaks import leaked
 
 
-def with_gaps_noted(dataset: DomainDataset, unseen: str | None = None) -> DomainDataset:
+def with_gaps_noted(dataset: DomainDataset, unseen: str | None = None, *, folds: bool = False) -> DomainDataset:
     """The data set with notes about what its split lacks, in place of those about an earlier split.
 
-    A domain that is left `unseen` on purpose is no gap. A data set with a single class is refused.
+    A domain that is left `unseen` on purpose is no gap, nor are pairs that only other `folds` test. A data set with a
+    single class is refused.
     """
     if dataset.num_classes < 2:
         raise ValueError(f"{dataset.name}: has one class ({dataset.classes[0]}), expected two or more to tell apart")
-    gaps = tuple(_gaps(dataset, unseen))
+    gaps = tuple(_gaps(dataset, unseen, folds))
     return replace(dataset, notes=(*dataset.source_notes, *gaps), gaps=gaps)
 
 
-def _gaps(dataset: DomainDataset, unseen: str | None) -> Iterator[str]:
+def _gaps(dataset: DomainDataset, unseen: str | None, folds: bool) -> Iterator[str]:
     if dataset.num_domains == 1:
         only = dataset.domains[0]
         yield f"there is one domain ({only}): nothing is learned across domains, and BoDA's term is zero"
@@ -38,15 +39,15 @@ def _gaps(dataset: DomainDataset, unseen: str | None) -> Iterator[str]:
             yield f"{message} {_listed(found)}"
     tests = dataset.counts("test")
     untested = (train > 0) & (tests == 0) & tests.any(axis=1, keepdims=True)
-    if untested.any():
+    if untested.any() and not folds:
         every = pair_names(dataset.domains, dataset.classes)
         lacks = [every[p] for p in np.flatnonzero(untested)]
         yield f"training samples but no test samples in {len(lacks)} of {(train > 0).sum()} pairs: {_listed(lacks)}"
-    if dataset.group is not None:
-        yield _groups(dataset, dataset.group)
+    if dataset.group is not None and tests.any():
+        yield _groups(dataset, dataset.group, folds)
 
 
-def _groups(dataset: DomainDataset, group: NDArray[np.int64]) -> str:
+def _groups(dataset: DomainDataset, group: NDArray[np.int64], folds: bool) -> str:
     """How far the split keeps groups together."""
     _, group, sizes = np.unique(group, return_inverse=True, return_counts=True)
     if shared := len(leaked(group, dataset.split)):
@@ -54,7 +55,8 @@ def _groups(dataset: DomainDataset, group: NDArray[np.int64]) -> str:
         return f"{shared:,} of {tests:,} test samples share a group with a training sample: accuracy may be inflated"
     shares = [f"{len(dataset.rows(split)) / len(dataset):.0%}" for split in ("test", "val")]
     several = f"{int((sizes > 1).sum()):,} groups of two or more samples (of the source, or duplicates)"
-    return f"{several} stay together: {shares[0]} of all samples are for test, {shares[1]} for validation"
+    parts = f": {shares[0]} of all samples are for test, {shares[1]} for validation"
+    return f"{several} stay together" + ("" if folds else parts)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import UNUSED, DomainDataset
+from crosstail.data.splits.folds import leave_one_fold_out
 from crosstail.data.splits.gaps import with_gaps_noted
 from crosstail.data.splits.groups import deal
 from crosstail.data.splits.label_profiles import apply_labels
@@ -16,17 +17,27 @@ def split_by_protocol(
     dataset: DomainDataset,
     protocol: str,
     *,
-    unseen: str | None,
+    unseen: str | None = None,
+    folds: int | None = None,
+    fold: int | None = None,
+    whole: bool = False,
     labels: Sequence[str] | None,
     data_seed: int,
     seed: int,
 ) -> DomainDataset:
-    """Split a data set by `mdlt` (its own split) or `dg`, then thin out its training part by label profiles."""
-    if protocol == "dg":
+    """Split a data set by `mdlt` (its own split, or folds) or `dg`, then thin out its training part by label profiles.
+
+    With `whole`, every sample is for training.
+    """
+    if whole:
+        dataset = replace(dataset, split=np.full(len(dataset), "train"))
+    elif protocol == "dg":
         dataset = leave_one_domain_out(dataset, unseen, (data_seed, seed))
     elif unseen is not None:
         raise ValueError(f"the protocol mdlt trains on all domains: leave --unseen {unseen} out, or use --protocol dg")
-    return with_gaps_noted(apply_labels(dataset, labels, data_seed), unseen)
+    elif folds is not None:
+        dataset = leave_one_fold_out(dataset, folds, fold, data_seed)
+    return with_gaps_noted(apply_labels(dataset, labels, data_seed), unseen, folds=folds is not None)
 
 
 def leave_one_domain_out(dataset: DomainDataset, unseen: str | None, seeds: Sequence[int]) -> DomainDataset:

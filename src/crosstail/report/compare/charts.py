@@ -29,9 +29,9 @@ def shortlist(summary: pd.DataFrame, data: str, baseline: str, number: int = 6) 
 
 
 def counts_table(run: MethodRun) -> pd.DataFrame:
-    """Training samples and shot group of each pair; under dg, those of the first fold."""
+    """Training samples and shot group of each pair."""
     first = run.folds[0]
-    table = label_table(first.counts, first.domains, first.classes)
+    table = label_table(run.counts, first.domains, first.classes)
     table["shot"] = shot_group(table["count"], *shot_thresholds(first.spec.dataset))
     return table
 

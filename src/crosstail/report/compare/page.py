@@ -42,7 +42,7 @@ def results(runs: Runs, baseline: str, models: Sequence[ModelFeatures] = ()) -> 
     chosen = runs.chosen
     found, missing = method_runs(chosen)
     if not found:
-        raise ValueError(f"no method has a run for every unseen domain: {missing[0]}")
+        raise ValueError(f"no method has all its runs: {missing[0]}")
     summary, tests = summary_table(chosen), significance_table(chosen)
     names = _file_names(list(dict.fromkeys(summary["data"])))
     yield Text(

@@ -132,21 +132,30 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     yield Heading("Method")
     yield from _method(race)
     yield Heading("Next steps")
-    yield Text("Use the model of the first method, or train any of them again with the chosen hyperparameters:")
-    predict = shlex.join(["crosstail", "predict", str(out / "runs" / race.leaderboard[0].runs[0])])
+    use = "Use the model of the first method, or train" if race.folds is None else "Train"
+    yield Text(f"{use} any of them again with the chosen hyperparameters:")
+    yield Code("\n".join(next_steps(race, out)))
+
+
+def next_steps(race: RaceResult, out: Path) -> list[str]:
+    """Commands that predict with the model of the first method, if it is a single one, and that train any method."""
     fit = shlex.join(["crosstail", "fit", race.dataset, "--hparams", str(out / "selected.json")])
-    yield Code(f"{predict} FILES\n{fit} --algorithm NAME --out run")
+    if race.folds is not None:
+        return [f"{fit} --algorithm {race.leaderboard[0].method} --folds {race.folds} --refit --out run"]
+    predict = shlex.join(["crosstail", "predict", str(out / "runs" / race.leaderboard[0].runs[0][0])])
+    return [f"{predict} FILES", f"{fit} --algorithm NAME --out run"]
 
 
 def _method(race: RaceResult) -> Iterator[Text]:
     embedded = f"Each image was embedded once by {race.backbone}. " if race.freeze else ""
+    folds = f" on each of {race.folds} folds, which together test every sample once" if race.folds else ""
     seeds = f" and run with {race.seeds} seeds, whose accuracies are averaged" if race.seeds > 1 else ""
     yield Text(
         f"{embedded}Each method trained the same two-layer network on the vectors, {race.trials} times for "
-        f"{race.steps:,} steps with {race.batch_size} samples per domain: once with its default hyperparameters, "
-        f"then with random ones. The trial that is best on validation was chosen{seeds}. Methods are ranked by "
-        "validation accuracy; ties go to the cheapest: fewest passes over a batch per step, then fewest stages, then "
-        "fewest hyperparameters to search. The test set has no influence on the ranking."
+        f"{race.steps:,} steps with {race.batch_size} samples per domain{folds}: once with its default "
+        f"hyperparameters, then with random ones. The trial that is best on validation was chosen{seeds}. Methods are "
+        "ranked by validation accuracy; ties go to the cheapest: fewest passes over a batch per step, then fewest "
+        "stages, then fewest hyperparameters to search. The test set has no influence on the ranking."
     )
     yield Text(
         "Intervals reflect the sampling of test samples"

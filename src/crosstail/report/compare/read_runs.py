@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.result import DataFacts, Transferability
 from crosstail.training.spec import RunSpec, key_of
 
-OF_METHOD = ("algorithm", "second_stage", "average", "hparams", "seed", "unseen")
+OF_METHOD = ("algorithm", "second_stage", "average", "hparams", "seed", "unseen", "fold")
 """Fields that vary within a setting. All other identifying fields must be equal for runs to share a table."""
 
 UNFINISHED = "not finished"
@@ -47,7 +48,6 @@ class ComparedRun:
     hits: NDArray[np.int32]  # (D, C), on the test set
     totals: NDArray[np.int32]
     squares: NDArray[np.int64] | None
-    shots: dict[str, float | None]
     validation: float | None  # what its evaluation and trial were selected by
     test: float | None  # pair average
     transferability: Transferability
@@ -75,7 +75,7 @@ class Race(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Runs:
-    """`table` has the columns data, method, algorithm, hparams, seed, unseen, chosen, trials and run."""
+    """`table` has the columns data, method, algorithm, hparams, seed, part, chosen, trials and run."""
 
     table: pd.DataFrame
     skipped: tuple[SkippedFolder, ...]
@@ -111,6 +111,8 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         result = RunFolder(folder).result()
         if result is None:
             return SkippedFolder(folder, UNFINISHED)
+        if result.spec.stop_at is not None:
+            return SkippedFolder(folder, "trained on every sample, so it has no test accuracy of its own")
         counts, shape = np.asarray(result.counts, np.int32), (len(result.domains), len(result.classes))
         validation, test = result.validation.pairs(), result.test.pairs()
         if {counts.shape, validation.totals.shape, test.totals.shape} != {shape}:
@@ -127,7 +129,6 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         hits=test.hits.astype(np.int32),
         totals=test.totals.astype(np.int32),
         squares=test.squares,
-        shots=result.test.shots,
         validation=getattr(result.validation, result.spec.selected_on),
         test=result.test.pair_average,
         transferability=result.transferability,
@@ -168,7 +169,7 @@ def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
     trials: dict[str, int] = {}
     known = {key: Summary(0.0, {run.spec.selected_on: run.validation}, {}) for key, run in runs.items()}
     for choice in choices(store, known):
-        keys = choice.finals()
+        keys = list(chain.from_iterable(choice.finals()))
         trials |= dict.fromkeys(keys, choice.finished)
         for key in keys:
             if key not in runs and key not in store.unfinished():
@@ -200,7 +201,7 @@ def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFold
         "algorithm": [run.spec.algorithm for run in runs],
         "hparams": [msgspec.json.encode(run.spec.hparams, order="sorted").decode() for run in runs],
         "seed": [run.spec.seed for run in runs],
-        "unseen": [run.spec.unseen for run in runs],
+        "part": [run.spec.part or None for run in runs],
         "chosen": [run.chosen for run in runs],
         "trials": [run.trials for run in runs],
         "run": runs,
@@ -209,11 +210,11 @@ def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFold
 
 
 def _content(run: ComparedRun) -> str:
-    """What tells apart data of the same name; with dg, the checksum depends on the unseen domain and the seed.
+    """What tells apart data of the same name; the checksum depends on the fold, with dg on unseen domain and seed.
 
     So does the number of samples that a label profile keeps.
     """
-    if run.spec.unseen is None:
+    if not run.spec.part:
         return run.data.checksum[:8]
     return "" if run.spec.labels else str(run.data.samples)
 
@@ -228,16 +229,17 @@ def _text(value: Any) -> str:
         return " ".join(f"{key}={value[key]}" for key in sorted(value)) or "default"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return "default" if value is None else " ".join(value) if isinstance(value, list | tuple) else str(value)
+    return "default" if value is None else " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:
-    """Data set, label profile and protocol of each setting, and the fields that tell it from its namesakes."""
+    """Data set, label profile, protocol and folds of each setting, and what tells it from its namesakes."""
     shown = {}
     for setting in settings:
         fields = dict(setting)
-        labels, protocol = fields["labels"], fields["protocol"]
+        labels, protocol, folds = fields["labels"], fields["protocol"], fields["folds"]
         shown[setting] = [fields["dataset"], *[labels] * (labels != "default"), *[protocol] * (protocol != "mdlt")]
+        shown[setting] += [f"{folds} folds"] * (folds != "default")
     names = {}
     for setting in settings:
         same = [other for other in settings if shown[other] == shown[setting]]

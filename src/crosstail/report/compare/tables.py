@@ -1,13 +1,14 @@
 """The data behind a report over many runs, as tables."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, Difference, PairAccuracy, View, average_interval, paired_difference
 from crosstail.metrics.views import pair_weights
 from crosstail.report.compare.read_runs import ComparedRun
@@ -25,7 +26,7 @@ BODA = {"boda", "boda_m"}
 
 @dataclass(frozen=True)
 class MethodRun:
-    """A method on one data set with one seed: one run, or one for each unseen domain."""
+    """A method on one data set with one seed: one run, or one for each unseen domain or fold."""
 
     data: str
     method: str
@@ -36,6 +37,12 @@ class MethodRun:
     def accuracy(self) -> PairAccuracy:
         """Test hits and totals of every pair, summed over the folds."""
         return PairAccuracy.pooled([fold.accuracy for fold in self.folds])
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Training samples of every pair, with folds their rounded mean, with dg those of the first unseen domain."""
+        counted = self.folds[:1] if self.dg else self.folds
+        return np.rint(np.mean([fold.counts for fold in counted], axis=0)).astype(np.int64)
 
     @property
     def dg(self) -> bool:
@@ -56,7 +63,9 @@ class MethodRun:
             tested = [fold.test for fold in self.folds if fold.test is not None]
             class_mean = float(np.mean(tested)) if tested else None
             return {"accuracy": accuracy.average, "class mean": class_mean, **worst}
-        return {"pair average": accuracy.pair_average, "average": accuracy.average, **self.folds[0].shots, **worst}
+        many, few = shot_thresholds(self.folds[0].spec.dataset)
+        shots = accuracy.shots(self.counts, many, few)
+        return {"pair average": accuracy.pair_average, "average": accuracy.average, **shots, **worst}
 
     @property
     def ranked_by(self) -> float:
@@ -65,15 +74,17 @@ class MethodRun:
 
 
 def method_runs(chosen: pd.DataFrame) -> tuple[list[MethodRun], list[str]]:
-    """The runs by data set, method and seed, and sentences on those left out because an unseen domain is missing."""
-    needed: dict[Any, set[str]] = {data: set(runs["unseen"].dropna()) for data, runs in chosen.groupby("data")}
+    """The runs by data set, method and seed, and sentences on those left out for lack of an unseen domain or fold."""
+    needed: dict[Any, set[str]] = {data: set(runs["part"].dropna()) for data, runs in chosen.groupby("data")}
+    for data, run in zip(chosen["data"], chosen["run"], strict=True):
+        needed[data] |= {replace(run.spec, fold=fold).part for fold in range(1, 1 + (run.spec.folds or 0))}
     found, missing = [], []
     for (data, method, seed), runs in chosen.groupby(["data", "method", "seed"], sort=False):
-        lacking = needed[data] - set(runs["unseen"])
+        lacking = needed[data] - set(runs["part"])
         if lacking:
-            missing.append(f"{method} on {data}, seed {seed}: no run without {', '.join(sorted(lacking))}")
+            missing.append(f"{method} on {data}, seed {seed}: no run for {', '.join(sorted(lacking))}")
         else:
-            found.append(MethodRun(str(data), str(method), int(str(seed)), list(runs.sort_values("unseen")["run"])))
+            found.append(MethodRun(str(data), str(method), int(str(seed)), list(runs.sort_values("part")["run"])))
     return found, missing
 
 
@@ -216,7 +227,7 @@ def nu_table(chosen: pd.DataFrame) -> pd.DataFrame:
 def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:
     """One row per data set, method and choice: runs, hyperparameters, number of trials, validation accuracy in %."""
     validation = 100 * chosen["run"].map(lambda run: run.validation).astype(float)
-    runs = chosen["run"].map(lambda run: f"{run.spec.unseen or 'seed'} {run.spec.seed}")
+    runs = chosen["run"].map(lambda run: f"{run.spec.part} seed {run.spec.seed}".strip())
     table = chosen.assign(validation=validation, runs=runs)
     grouped = table.groupby(["data", "method", "hparams"], sort=False)
     return grouped.agg({"runs": ", ".join, "trials": "max", "validation": "mean"}).reset_index()

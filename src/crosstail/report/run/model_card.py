@@ -13,10 +13,10 @@ from crosstail.data import sheet_of
 from crosstail.report.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.report.run.command import command
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import headline_table, pair_table, tested, worst_table
-from crosstail.report.wording import SELECTED_ON, has, interval, listing, number, several
+from crosstail.report.run.tables import headline_table, pair_table, worst_table
+from crosstail.report.wording import SELECTED_ON, estimate_note, has, interval, listing, number, several
 from crosstail.training import RunSpec
-from crosstail.training.result import RunResult
+from crosstail.training.result import RunResult, pooled
 
 WEAK = 50  # accuracy in % below which a pair is named
 
@@ -24,9 +24,10 @@ WEAK = 50  # accuracy in % below which a pair is named
 def title_of(spec: RunSpec, folds: bool = False) -> str:
     """The method and the data."""
     what = f"{spec.method} on {spec.dataset.rstrip('/').split('/')[-1]}"
-    if spec.unseen is None:
-        return what
-    return f"{what}: each domain unseen in turn" if folds else f"{what}: {spec.unseen} unseen"
+    part = spec.part
+    if folds:
+        part = f"{spec.folds} folds" if spec.folds else "each domain unseen in turn"
+    return f"{what}: {part}" if part else what
 
 
 def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Document:
@@ -37,7 +38,10 @@ def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Docu
         "Model and intended use": [bullets(_purpose(result))],
         "Data": [bullets(_data(result)), _counts(result)],
         "Training and selection": [bullets(_training(result))],
-        "Test accuracy in %": [bullets([intervals_note([result])]), accuracy_table([result])],
+        f"{'Estimated' if result.estimate else 'Test'} accuracy in %": [
+            bullets(filter(None, (estimate_note(result), intervals_note([result])))),
+            accuracy_table([result]),
+        ],
         "Limits": [bullets(limits(run))],
         "Versions and checksums": [bullets(versions(run))],
         "How to repeat it": [Code(command(result.spec, run.folder))],
@@ -55,7 +59,7 @@ def accuracy_table(results: Sequence[RunResult]) -> Table:
 
 def intervals_note(results: Sequence[RunResult]) -> str:
     """What the intervals cover, and by how much groups widen them."""
-    accuracy, note = tested(results), "The intervals cover the choice of test samples."
+    accuracy, note = pooled(results), "The intervals cover the choice of test samples."
     if accuracy.squares is None:
         return note
     independent = accuracy.independent[1].sum()
@@ -67,12 +71,15 @@ def limits(run: ReportedRun) -> list[str]:
     """Where the accuracy is low, unknown or unreliable, as far as the run shows."""
     result = run.result
     found = [_domain_limit(result), *_pair_limits(pair_table([result]))]
-    if not np.any(result.validation.totals):
+    if not np.any(result.validation.totals) and result.spec.stop_at is None:
         found.append("There were no validation samples, so the last evaluation was selected, not the best one.")
     if len(result.input_shape) == 3 and not _pretrained(result.spec):
         trained = int(np.sum(result.counts))
         found.append(f"The network was randomly initialised and trained on {trained:,} images only.")
-    found.append(f"This is a single run with seed {result.spec.seed}; the intervals do not cover the choice of seed.")
+    seed = (
+        f"All models had seed {result.spec.seed}" if result.estimate else f"A single run with seed {result.spec.seed}"
+    )
+    found.append(f"{seed}; the intervals do not cover the choice of seed.")
     return found + run.duplicates()
 
 
@@ -151,18 +158,36 @@ def _training(result: RunResult) -> Iterator[str]:
     how = f"frozen, with a trained head ({spec.head}) on its features" if spec.freeze else "trained"
     yield f"Backbone: {spec.backbone}, {how}; initial weights: {weights}."
     yield hyperparameters(result)
-    yield (
-        f"{spec.steps:,} steps with {spec.batch_size} samples per domain, seed {spec.seed}, {result.seconds:.0f} s. "
+    kept = (
         f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {SELECTED_ON[spec.selected_on]} on "
         f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
     )
-    if spec.unseen is None:
+    yield (
+        f"{spec.steps:,} steps with {spec.batch_size} samples per domain, seed {spec.seed}, {result.seconds:.0f} s. "
+        f"{kept if spec.stop_at is None else stopped(result)}"
+    )
+    if spec.stop_at is not None:
+        yield "Trained on every sample of all domains, after selection; nothing is held out."
+    elif spec.fold is not None:
+        yield (
+            f"Cross-validation, {spec.part}: trained on the other folds, selected on a tenth of every pair in them, "
+            "tested on this one."
+        )
+    elif spec.unseen is None:
         yield f"Protocol {spec.protocol}: trained on all domains, selected on validation, tested on every pair."
     else:
         yield (
             f"Protocol {spec.protocol}: trained on 80 % of the other domains, selected on the rest, tested on 80 % "
             f"of {spec.unseen}."
         )
+
+
+def stopped(result: RunResult) -> str:
+    """Where the training of a model on every sample ended, and why there."""
+    at = " and ".join(f"{step:,}" for step in result.selected_steps)
+    stages = " of the two stages" if len(result.selected_steps) == 2 else ""
+    chosen = ", the median of what the runs before it selected on validation" if result.estimate else ""
+    return f"Training was stopped after step {at}{stages}{chosen}."
 
 
 def _domain_limit(result: RunResult) -> str:
@@ -173,6 +198,8 @@ def _domain_limit(result: RunResult) -> str:
             f"The accuracies are for {unseen}, a domain it was not trained on. On the training domains ({others}) it "
             "was validated but not tested."
         )
+    if result.estimate and result.spec.protocol == "dg":
+        return "The accuracies are for domains that the tested models had not seen; this one has seen all of these."
     trained = [name for name, row in zip(result.domains, result.counts, strict=True) if np.sum(row)]
     return f"Trained on {listing(trained)} only. Accuracy on other domains was not measured; the protocol dg does that."
 

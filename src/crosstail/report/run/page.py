@@ -1,8 +1,9 @@
-"""The page of a finished run, or of the folds that leave out each domain in turn."""
+"""The page of a finished run, or of several that leave out each domain or fold in turn."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import DISTANCES, STATISTICS, pair_table, worst_table
 from crosstail.report.run.trace import trace_charts
-from crosstail.report.wording import SELECTED_ON, interval, number
+from crosstail.report.wording import SELECTED_ON, estimate_note, interval, number
 from crosstail.storage import write_whole
 from crosstail.training.result import Evaluation, RunResult
 
+MEANING = "Mean distances between pairs: " + "; ".join(f"{k}: {v}" for k, v in DISTANCES.items()) + "."
 DRAWN = 5000  # pairs up to which there is a heat map
 
 
@@ -31,7 +33,7 @@ def write_page(run: ReportedRun) -> None:
 
 
 def write_folds_page(out: Path, results: Sequence[RunResult]) -> None:
-    """Write OUT/report.html over the folds of a protocol."""
+    """Write OUT/report.html over the runs that leave out each domain or fold."""
     html.save(folds_document(out, results), out / "report.html")
 
 
@@ -58,22 +60,56 @@ def run_document(run: ReportedRun) -> Document:
 def folds_document(out: Path, results: Sequence[RunResult]) -> Document:
     """The page over all folds."""
     spec = results[0].spec
-    repeat = _repeat(command(replace(spec, unseen=None), out), results[0])
-    blocks = [*_headline(results), *_folds(results), *_pairs(results), *_data(results), *repeat]
+    repeat = _repeat(command(replace(spec, unseen=None, fold=None), out), results[0])
+    each = _unseen(results) if spec.protocol == "dg" else _folds(results)
+    blocks = [*_headline(results), *each, *_pairs(results), *_data(results), *repeat]
     return Document(card.title_of(spec, folds=True), blocks)
 
 
 def _headline(results: Sequence[RunResult]) -> Iterator[Block]:
     table = card.accuracy_table(results)
     if not table.rows:
-        yield Text("There are no test samples, so the accuracy is unknown.")
+        yield Text(estimate_note(results[0]) or "There are no test samples, so the accuracy is unknown.")
         return
-    yield Text(f"Test accuracy in %. {card.intervals_note(results)}")
+    if refit := estimate_note(results[0]):
+        yield Text(refit)
+    pooled = f" of {len(results)} folds together: every sample was tested once" if results[0].spec.fold else ""
+    title = f"{'Estimated' if refit else 'Test'} accuracy{pooled if len(results) > 1 else ''}, in %."
+    yield Text(f"{title} {card.intervals_note(results)}")
     note = "Intervals of the worst pair and domain account for taking the lowest of several, so they are wide."
     yield replace(table, note=note)
 
 
 def _folds(results: Sequence[RunResult]) -> Iterator[Block]:
+    yield Heading("Each fold")
+    yield Text(
+        "Each row is a separate run: one fold is its test set, a tenth of every pair in the others its validation set, "
+        "and it is trained on the rest. Pooled is the accuracy on the test samples of all folds together, not the mean "
+        "of the rows: rare pairs are tested in some folds only. The standard deviation over folds shows how much the "
+        "accuracy depends on the samples that were trained and tested on. A run's folder has a page with its learning "
+        "curves."
+    )
+    rows = [
+        [
+            str(row["fold"]),
+            number(row["tested"], 0, ",").strip("–"),
+            number(row["pair average"]),
+            interval(row["low"], row["high"]),
+            number(row["average"]),
+            *("" if row["fold"] == "pooled" else cell for cell in _of_run(row)),
+        ]
+        for row in tables.cross_validation_table(results).to_dict("records")
+    ]
+    header = ["fold", "tested", "pair average", "95 % interval", "average over domains", "validation", *DISTANCES]
+    yield Table(header=header, rows=rows, note=MEANING, emphasised={(len(results), j) for j in range(len(header))})
+
+
+def _of_run(row: Mapping[Any, Any]) -> list[str]:
+    """What folds and unseen domains have in common: validation and distances."""
+    return [number(row["validation"]), *(number(row[symbol], 2) for symbol in DISTANCES)]
+
+
+def _unseen(results: Sequence[RunResult]) -> Iterator[Block]:
     yield Heading("Each domain unseen in turn")
     yield Text(
         "Each row is a separate run: trained on 80 % of the other domains, selected by its accuracy on the other 20 %, "
@@ -81,15 +117,18 @@ def _folds(results: Sequence[RunResult]) -> Iterator[Block]:
         "the mean accuracy of the classes. A run's folder has a page with its learning curves."
     )
     rows = [
-        [row["unseen"], number(row["accuracy"]), interval(row["low"], row["high"])]
-        + [number(row[name]) for name in ("class mean", "validation")]
-        + [number(row[symbol], 2) for symbol in DISTANCES]
+        [
+            row["unseen"],
+            number(row["accuracy"]),
+            interval(row["low"], row["high"]),
+            number(row["class mean"]),
+            *_of_run(row),
+        ]
         for row in tables.fold_table(results).to_dict("records")
     ]
     header = ["unseen domain", "accuracy", "95 % interval", "class mean", "validation", *DISTANCES]
-    note = "Mean distances between pairs: " + "; ".join(f"{k}: {v}" for k, v in DISTANCES.items()) + "."
     mean = {(len(results), column) for column in range(len(header))}
-    yield Table(header=header, rows=rows, note=note, emphasised=mean)
+    yield Table(header=header, rows=rows, note=MEANING, emphasised=mean)
 
 
 def _pairs(results: Sequence[RunResult]) -> Iterator[Block]:
@@ -129,13 +168,17 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
     yield Heading("Training")
     weights, metric = " of the averaged weights" if spec.average else "", SELECTED_ON[spec.selected_on]
     second = " The second stage fits a new classifier on the features of stage one." if records[-1].stage == 2 else ""
+    kept = f"The evaluation{weights} with the highest {metric} on validation is reported (ring)."
+    if spec.stop_at is not None:
+        kept = card.stopped(result)
     yield Text(
         f"{spec.steps:,} steps with {spec.batch_size} samples per domain, seed {spec.seed}, in {result.seconds:.0f} s. "
-        f"The evaluation{weights} with the highest {metric} on validation is reported (ring).{second}"
+        f"{kept}{second}"
     )
     curve, losses = tables.accuracy_curve(result, records), tables.loss_curve(result, records)
-    alternative = f"Lines: {metric}{weights} on validation and test over the training steps"
-    yield Chart("accuracy", "", accuracy_chart(curve, spec.steps, metric), alternative)
+    if len(curve):
+        alternative = f"Lines: {metric}{weights} on validation and test over the training steps"
+        yield Chart("accuracy", "", accuracy_chart(curve, spec.steps, metric), alternative)
     yield Text("Loss terms, each averaged over the steps since the previous evaluation.")
     yield Chart("losses", "", loss_chart(losses, spec.steps), "Lines: loss terms over the training steps")
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from crosstail.metrics import PairAccuracy
 from crosstail.report.document.model import Table
-from crosstail.report.run.tables import DISTANCES, STATISTICS, fold_table
-from crosstail.report.wording import number, percent, tail_note, worst_pair
-from crosstail.training.result import RunResult
+from crosstail.report.run.tables import DISTANCES, STATISTICS, cross_validation_table, fold_table
+from crosstail.report.wording import estimate_note, number, percent, tail_note, worst_pair
+from crosstail.training import RunSpec
+from crosstail.training.result import RunResult, SplitAccuracy, mean_counts, pooled_accuracy
 
 
 def accuracy_summary(title: str, accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str]) -> Table:
@@ -28,21 +29,49 @@ def accuracy_summary(title: str, accuracy: PairAccuracy, domains: Sequence[str],
 
 def result_summary(result: RunResult) -> Table:
     """The test accuracy and the transferability statistics of one run."""
-    spec, test = result.spec, result.test
-    unseen = f", unseen {spec.unseen}" if spec.unseen else ""
-    title = f"{spec.method} on {spec.dataset}{unseen}: test accuracy"
+    spec, test = result.spec, result.estimate or result.test
+    title = f"{_subject(spec)}: {'estimated' if result.estimate else 'test'} accuracy"
     table = accuracy_summary(title, test.pairs(), result.domains, result.classes)
     rows = [*table.rows]
-    if result.raw:
+    if result.raw and not result.estimate:
         rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
-    rows += [[f"{shot}-shot pairs", percent(value), ""] for shot, value in test.shots.items() if value is not None]
+    rows += _shots(test)
     for name, symbol in STATISTICS.items():
         value = number(getattr(result.transferability, name), 2)
         rows.append([f"transferability {symbol}", value, DISTANCES[symbol]])
-    return replace(table, rows=rows)
+    return replace(table, rows=rows, note=estimate_note(result))
 
 
-def folds_summary(results: Sequence[RunResult]) -> Table:
+def _subject(spec: RunSpec) -> str:
+    what = f"{spec.method} on {spec.dataset}"
+    return f"{what}, {spec.part}" if spec.part else what
+
+
+def _shots(accuracy: SplitAccuracy) -> list[list[str]]:
+    return [[f"{shot}-shot pairs", percent(value), ""] for shot, value in accuracy.shots.items() if value is not None]
+
+
+def folds_summary(results: Sequence[RunResult]) -> list[Table]:
+    """With dg the unseen domains and their mean; with folds the accuracy on all test samples, and each fold."""
+    first = results[0]
+    if first.spec.protocol == "dg":
+        return [_unseen_summary(results)]
+    accuracy = pooled_accuracy(results, mean_counts(results))
+    title = f"{_subject(replace(first.spec, fold=None))}, {len(results)} folds pooled: test accuracy"
+    pooled = accuracy_summary(title, accuracy.pairs(), first.domains, first.classes)
+    rows = [
+        [str(row["fold"]), number(row["tested"], 0, ",").strip("–")]
+        + [number(row[metric]) for metric in ("pair average", "average")]
+        + ["" if row["fold"] == "pooled" else number(row["validation"])]
+        for row in cross_validation_table(results).to_dict("records")
+    ]
+    header = ["fold", "tested", "pair average", "average", "selected on"]
+    emphasised = {(len(results), j) for j in range(len(header))}
+    folds = Table(title="each fold, %", header=header, rows=rows, emphasised=emphasised)
+    return [replace(pooled, rows=[*pooled.rows, *_shots(accuracy)]), folds]
+
+
+def _unseen_summary(results: Sequence[RunResult]) -> Table:
     """One row per unseen domain, and their mean."""
     metrics = "accuracy", "class mean", "validation"
     table = fold_table(results).to_dict("records")

@@ -1,7 +1,7 @@
 """The data behind the page of a run, as tables.
 
-A page covers one run, or the folds of a protocol that leaves out each domain in turn. Each fold is tested on the domain
-it leaves out, so that together the folds test every pair once, as one run over all domains does.
+A page covers one run, or several that leave out a domain or a fold each and are tested on it, so that together they
+test every pair once, as one run over all domains does.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from crosstail.data import shot_thresholds
-from crosstail.metrics import SHOTS, PairAccuracy, shot_group, wilson
+from crosstail.metrics import SHOTS, shot_group, wilson
 from crosstail.metrics.views import View
 from crosstail.report.tables import label_table
 from crosstail.report.wording import tail_note, worst_pair
-from crosstail.training.result import Evaluation, RunResult
+from crosstail.training.result import Evaluation, RunResult, mean_counts, pooled
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
 DISTANCES = {
@@ -25,18 +25,13 @@ DISTANCES = {
 }
 
 
-def tested(results: Sequence[RunResult]) -> PairAccuracy:
-    """Test hits and totals of every pair, summed over the folds."""
-    return PairAccuracy.pooled([result.test.pairs() for result in results])
-
-
 def pair_table(results: Sequence[RunResult]) -> pd.DataFrame:
     """One row per pair: training count, shots, hits, test samples, accuracy in % with Wilson's interval.
 
-    With unseen domains, only these have rows, and the count is that of the class in the other domains.
+    With folds, the count is the mean over them. With unseen domains, only these have rows, and the count is that of the
+    class in the other domains.
     """
-    first, accuracy = results[0], tested(results)
-    counts = np.array(first.counts)
+    first, accuracy, counts = results[0], pooled(results), mean_counts(results)
     unseen = {r.spec.unseen: np.sum(r.counts, axis=0) for r in results if r.spec.unseen is not None}
     for domain, of_class in unseen.items():
         counts[first.domains.index(domain)] = of_class
@@ -56,7 +51,7 @@ def worst_table(pairs: pd.DataFrame, number: int = 10) -> pd.DataFrame:
 
 def headline_table(results: Sequence[RunResult]) -> pd.DataFrame:
     """One row per metric: its value in % with a 95 % interval, and what it covers; empty without test samples."""
-    first, accuracy, every = results[0], tested(results), pair_table(results)
+    first, accuracy, every = results[0], pooled(results), pair_table(results)
     pairs = every[every["tested"] > 0]
     rows: list[tuple[str, Any, Any, str]] = []
     if len(pairs):
@@ -72,7 +67,7 @@ def headline_table(results: Sequence[RunResult]) -> pd.DataFrame:
             views["all samples"] = "average", next(iter(share))
         rows += [(name, getattr(accuracy, of), accuracy.interval(of), what) for name, (of, what) in views.items()]
         rows.insert(2, ("10th percentile", accuracy.tenth_percentile, (np.nan, np.nan), tail_note(accuracy)))
-    if first.spec.unseen is None:  # in an unseen domain every pair is zero-shot
+    if first.spec.protocol != "dg":  # in an unseen domain every pair is zero-shot
         many, few = shot_thresholds(first.spec.dataset)
         sizes = {"many": f"over {many}", "medium": f"{few + 1} to {many}", "few": f"1 to {few}", "zero": "no"}
         for shot in SHOTS:
@@ -92,7 +87,7 @@ def fold_table(results: Sequence[RunResult]) -> pd.DataFrame:
     """
     rows = []
     for result in results:
-        accuracy, unseen = tested([result]), result.spec.unseen
+        accuracy, unseen = pooled([result]), result.spec.unseen
         assert unseen is not None
         ends = accuracy.interval(result.domains.index(unseen)) or (None, None)
         parts = [accuracy.average, *ends, accuracy.pair_average, result.validation.average]
@@ -101,8 +96,32 @@ def fold_table(results: Sequence[RunResult]) -> pd.DataFrame:
     metrics = ["accuracy", "low", "high", "class mean", "validation", *STATISTICS.values()]
     table = pd.DataFrame(rows, columns=["unseen", *metrics]).astype(dict.fromkeys(metrics, float))
     mean = table[metrics].mean()
-    mean["low"], mean["high"] = (100 * end for end in tested(results).interval("average") or (np.nan, np.nan))
+    mean["low"], mean["high"] = (100 * end for end in pooled(results).interval("average") or (np.nan, np.nan))
     return pd.concat([table, pd.DataFrame([{"unseen": "mean", **mean}])], ignore_index=True)
+
+
+def cross_validation_table(results: Sequence[RunResult]) -> pd.DataFrame:
+    """One row per fold, all folds pooled, and the standard deviation over the folds: accuracies in %, and α, β, γ.
+
+    The pooled accuracy is that of all test samples together. It is not the mean of the folds: a rare pair is tested in
+    some of them only.
+    """
+    rows = []
+    for result in results:
+        accuracy, validation = pooled([result]), result.validation.pair_average
+        parts = [accuracy.pair_average, *(accuracy.interval() or (None, None)), accuracy.average, validation]
+        shares = [np.nan if part is None else 100 * part for part in parts]
+        transfer = [getattr(result.transferability, name) for name in STATISTICS]
+        rows.append([result.spec.fold, accuracy.totals.sum(), *shares, *transfer])
+    metrics = ["pair average", "low", "high", "average", "validation", *STATISTICS.values()]
+    table = pd.DataFrame(rows, columns=["fold", "tested", *metrics]).astype(dict.fromkeys(metrics, float))
+    spread, whole = table[metrics].std(), pooled(results)
+    spread["low"] = spread["high"] = np.nan
+    ends = whole.interval() or (np.nan, np.nan)
+    values = [np.nan if v is None else 100 * v for v in (whole.pair_average, *ends, whole.average)]
+    together = dict(zip(["pair average", "low", "high", "average"], values, strict=True))
+    added = [{"fold": "pooled", "tested": whole.totals.sum(), **together}, {"fold": "± over folds", **spread}]
+    return pd.concat([table, pd.DataFrame(added)], ignore_index=True)
 
 
 def accuracy_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataFrame:

@@ -1,0 +1,32 @@
+"""Cross-validation: every sample is in the test set of one fold."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from crosstail.data.dataset import DomainDataset
+from crosstail.data.splits.groups import deal, fold_of
+
+
+def leave_one_fold_out(dataset: DomainDataset, folds: int, fold: int | None, seed: int) -> DomainDataset:
+    """Test on one of the folds, 1 to K; of the rest, a tenth of every pair is for validation.
+
+    A pair with at least four samples in the rest has one for validation, and half of it or more is for training. Groups
+    stay whole. Which fold a sample is in depends on the seed alone. The split that the data came with is pooled first.
+    """
+    if fold is None:
+        raise ValueError(f"--folds {folds} stands for {folds} runs: name the one to load with --fold, from 1")
+    pair = dataset.domain * dataset.num_classes + dataset.y
+    own = fold_of(pair, dataset.group, folds, seed)
+    rest = np.flatnonzero(own != fold - 1)
+    n = np.bincount(pair[rest], minlength=dataset.num_domains * dataset.num_classes)
+    wanted = np.where(n >= 4, np.maximum(1, np.rint(n / 10)), 0).astype(np.int64)
+    group = None if dataset.group is None else dataset.group[rest]
+    split = np.full(len(dataset), "test", "<U5")
+    split[rest] = np.array(["val", "train"])[deal(pair[rest], group, wanted[None], least=(n + 1) // 2, seed=seed)]
+    cells = np.unique(pair * folds + own) // folds  # a pair, once for every fold that tests it
+    tested = np.bincount(cells, minlength=len(n))
+    small = int(((tested > 0) & (tested < folds)).sum())
+    noun = "samples" if dataset.group is None else "groups"
+    note = f"{small:,} of {(tested > 0).sum():,} pairs have too few {noun} to be tested in each of {folds} folds"
+    return replace(dataset, split=split).with_notes(*[note] * (small > 0))

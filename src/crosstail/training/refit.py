@@ -1,0 +1,31 @@
+"""The final model: trained on every sample for as long as earlier runs, on parts of them, found best."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median_high
+
+import msgspec
+import numpy as np
+
+from crosstail.training.devices import is_main_process
+from crosstail.training.fit import Run
+from crosstail.training.result import RunResult, pooled_accuracy
+from crosstail.training.spec import RunSpec
+
+
+def refit_spec(results: Sequence[RunResult]) -> RunSpec:
+    """The run on every sample that follows from these: each stage ends at the median of the steps that they selected.
+
+    Of an even number, it is the upper one of the two in the middle, because the final model has more samples to learn.
+    """
+    stages = zip(*(result.selected_steps for result in results), strict=True)
+    return replace(results[0].spec, unseen=None, fold=None, stop_at=tuple(median_high(stage) for stage in stages))
+
+
+def with_estimate(run: Run, after: Sequence[RunResult]) -> Run:
+    """The run on every sample with the pooled test accuracy of those before it, also in its folder."""
+    estimate = pooled_accuracy(after, np.array(run.result.counts))
+    result = msgspec.structs.replace(run.result, estimate=estimate)
+    if result != run.result and is_main_process():
+        run.folder.finish(result)
+    return replace(run, result=result)

@@ -1,0 +1,129 @@
+"""crosstail fit --folds and --refit: runs, pages, what is pooled, and what the final model says of itself."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosstail.training import loop
+from crosstail.training.folder import RunFolder
+
+SHORT = "--algorithm erm --width 8 --steps 6 --batch-size 4 --evaluations 3"
+
+
+def results(out, number):
+    return [RunFolder(Path(out) / f"fold-{k}").result() for k in range(1, number + 1)]
+
+
+def test_every_sample_is_tested_once_and_the_accuracy_is_pooled(crosstail, vectors):
+    done = crosstail(f"fit {vectors} {SHORT} --folds 3 --out cv --json")
+    assert done.code == 0 and done.err == ""
+    answer, runs = json.loads(done.out), results("cv", 3)
+    assert len(answer["runs"]) == 3 and answer["refit"] is None
+    with np.load(vectors) as arrays:
+        table = np.zeros((2, 3), int)
+        np.add.at(table, (arrays["domain"], arrays["y"]), 1)
+    assert answer["test"]["totals"] == table.tolist()
+    hits = np.sum([run.test.hits for run in runs], axis=0)
+    assert answer["test"]["hits"] == hits.tolist()
+    assert answer["test"]["pair_average"] == pytest.approx(np.mean(hits / table))
+    again = crosstail(f"fit {vectors} {SHORT} --folds 3 --out cv --json")
+    assert json.loads(again.out) == answer
+
+
+def test_the_terminal_and_the_page_show_the_pooled_accuracy_and_each_fold(crosstail, vectors):
+    done = crosstail(f"fit {vectors} {SHORT} --folds 3 --out cv")
+    assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
+    runs = results("cv", 3)
+    hits, totals = (np.sum([getattr(run.test, name) for run in runs], axis=0) for name in ("hits", "totals"))
+    pooled = f"{100 * np.mean(hits / totals):.1f}"
+    lines = {line.split()[0]: line.split() for line in done.out.splitlines() if line.strip()}
+    assert lines["pair"][3] == pooled and lines["pooled"][1:3] == [str(totals.sum()), pooled]
+    for k, run in enumerate(runs, 1):
+        tested = str(np.sum(run.test.totals))
+        assert lines[str(k)][1:3] == [tested, f"{100 * run.test.pair_average:.1f}"]
+    spread = np.std([100 * run.test.pair_average for run in runs], ddof=1)
+    assert lines["±"][3] == f"{spread:.1f}"
+    assert done.out.splitlines()[-1] == "Next: open cv/report.html"
+    page = Path("cv/report.html").read_text(encoding="utf-8")
+    assert re.search(rf">pooled<.*>{totals.sum()}<.*>{pooled}<", page)
+    assert "--folds 3" in page and "--fold " not in page
+    assert all(Path(f"cv/fold-{k}/report.html").exists() for k in (1, 2, 3))
+
+
+def test_one_fold_alone_is_the_same_run(crosstail, vectors):
+    assert crosstail(f"fit {vectors} {SHORT} --folds 3 --fold 2 --out cv/fold-2").code == 0
+    before = Path("cv/fold-2/result.json").read_bytes()
+    assert crosstail(f"fit {vectors} {SHORT} --folds 3 --out cv").code == 0
+    assert Path("cv/fold-2/result.json").read_bytes() == before
+
+
+def test_an_interrupted_cross_validation_goes_on_where_it_stopped(crosstail, vectors, monkeypatch):
+    words = f"fit {vectors} {SHORT} --folds 3 --refit"
+    assert crosstail(f"{words} --out whole").code == 0
+    trained = loop.train
+
+    def stop(algorithm, dataset, spec, **options):
+        if spec.fold == 2:
+            raise KeyboardInterrupt
+        return trained(algorithm, dataset, spec, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("crosstail.training.fit.train", stop)
+        assert crosstail(f"{words} --out parts").code != 0
+    assert Path("parts/fold-1/result.json").exists() and not Path("parts/fold-2/result.json").exists()
+    first = Path("parts/fold-1/result.json").stat().st_mtime_ns
+    assert crosstail(f"{words} --out parts").code == 0
+    assert Path("parts/fold-1/result.json").stat().st_mtime_ns == first
+    one, other = (RunFolder(Path(place)).weights() for place in ("whole/refit", "parts/refit"))
+    assert all((one[name] == other[name]).all() for name in one)
+
+
+def test_folds_and_other_runs_do_not_share_a_folder(crosstail, vectors):
+    assert crosstail(f"fit {vectors} {SHORT} --folds 3 --out cv").code == 0
+    for other in ("--folds 4", ""):
+        done = crosstail(f"fit {vectors} {SHORT} {other} --out cv")
+        assert done.code == 2 and "--out" in done.err
+
+
+@pytest.mark.parametrize(
+    ("protocol", "models"), [("--folds 3", "3 models"), ("", "one model"), ("--protocol dg", "2 models")]
+)
+def test_the_final_model_says_that_it_was_trained_on_everything(crosstail, vectors, protocol, models):
+    done = crosstail(f"fit {vectors} {SHORT} {protocol} --second-stage retrain --refit --out cv")
+    assert done.code == 0 and max(map(len, done.out.splitlines()[:-1])) <= 80
+    said = " ".join(done.out.split())
+    assert "every sample" in said and models in said and "crosstail predict cv/refit FILES" in said
+    final = RunFolder(Path("cv/refit")).result()
+    assert final.estimate is not None and len(final.spec.stop_at) == 2
+    for file in ("model_card.md", "report.html"):
+        text = Path("cv/refit", file).read_text(encoding="utf-8")
+        assert "every sample" in text and models in text and f"{100 * final.estimate.pair_average:.1f}" in text
+    again = crosstail(f"fit {vectors} {SHORT} {protocol} --second-stage retrain --refit --out cv --json")
+    assert json.loads(again.out)["refit"]["estimate"]["hits"] == final.estimate.hits
+
+
+def test_the_final_model_predicts_and_is_exported_but_has_nothing_to_be_tested_on(crosstail, vectors):
+    assert crosstail(f"fit {vectors} {SHORT} --folds 3 --refit --out cv").code == 0
+    assert crosstail(f"predict cv/refit {vectors}").code == 0
+    assert crosstail("graph cv/refit").code == 0
+    assert crosstail("export cv/refit --out m.pt2 --format torch").code == 0
+    assert json.loads(Path("m.pt2.json").read_text())["estimate"]["totals"]
+    assert "training samples" in json.loads(Path("m.pt2.json").read_text())["compared"]["inputs"]
+    done = crosstail(f"evaluate cv/refit {vectors}")
+    assert done.code == 2 and done.err.startswith("error: 0 of the") and "--split" not in done.err
+    test = crosstail(f"evaluate cv/fold-2 {vectors} --split test --json")
+    assert json.loads(test.out)["hits"] == RunFolder(Path("cv/fold-2")).result().test.hits
+    done = crosstail("report cv --page-only --out report")
+    assert done.code == 0 and "skipped: cv/refit" in done.out
+
+
+def test_the_repeat_command_of_the_final_model_trains_the_same_weights(crosstail, vectors):
+    assert crosstail(f"fit {vectors} {SHORT} --folds 3 --refit --out cv").code == 0
+    stop = RunFolder(Path("cv/refit")).spec().stop_at[0]
+    done = crosstail(f"fit {vectors} {SHORT} --folds 3 --stop-at {stop} --out again")
+    assert done.code == 0 and "unknown" in " ".join(done.out.split())
+    one, other = (RunFolder(Path(place)).weights() for place in ("cv/refit", "again"))
+    assert all((one[name] == other[name]).all() for name in one)

@@ -1,0 +1,82 @@
+"""The final model: where its training stops, what it is trained on, and which accuracy it is given."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crosstail.testing import save_separable
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
+from crosstail.training.folder import RunFolder
+from crosstail.training.inputs import folds, load_inputs, load_source
+from crosstail.training.refit import refit_spec, with_estimate
+from crosstail.training.resolve import resolve
+
+
+@pytest.fixture
+def spec(tmp_path):
+    save_separable(tmp_path / "easy.npz", [[12, 9, 2], [0, 9, 12]])
+    size = {"backbone": "mlp", "width": 8, "steps": 12, "batch_size": 4, "evaluations": 4}
+    return resolve(RunSpec(dataset=str(tmp_path / "easy.npz"), algorithm="boda", second_stage="retrain", **size))
+
+
+def every_result(spec, out):
+    return [fit(one, out / f"{i}").result for i, one in enumerate(folds(spec, load_source(spec)))]
+
+
+@pytest.mark.parametrize("changes", [{}, {"folds": 4}, {"protocol": "dg"}])
+def test_the_final_model_is_trained_on_every_sample_for_the_median_of_the_selected_steps(spec, tmp_path, changes):
+    results = every_result(replace(spec, **changes), tmp_path / "runs")
+    assert len(results) == {"folds": 4, "protocol": 2}.get(next(iter(changes), ""), 1)
+    found = refit_spec(results)
+    assert found.part and found.unseen is None and found.fold is None
+    for stage, step in enumerate(found.stop_at):
+        chosen = sorted(result.selected_steps[stage] for result in results)
+        assert step == chosen[len(chosen) // 2]  # the upper one of two in the middle
+    run = fit(found, tmp_path / "final")
+    assert run.result.selected_steps == list(found.stop_at)
+    assert np.sum(run.result.counts) == len(load_source(found)) and not np.any(run.result.test.totals)
+    assert run.result.estimate is None
+    done = with_estimate(run, results)
+    assert RunFolder(tmp_path / "final").result() == done.result
+    for name in ("hits", "totals"):
+        pooled = np.sum([getattr(result.test, name) for result in results], axis=0)
+        assert (np.array(getattr(done.result.estimate, name)) == pooled).all()
+    assert bool(done.result.estimate.shots) == ("protocol" not in changes)
+
+
+def test_stopping_changes_nothing_before(spec, tmp_path):
+    """The warm-up is a share of the steps, which stay as they are."""
+    long, short = (replace(spec, second_stage=None, stop_at=(step,)) for step in (12, 7))
+    runs = [fit(one, tmp_path / str(one.stop_at[0])) for one in (long, short)]
+    records = [{record.step: record.losses for record in run.folder.records()} for run in runs]
+    assert list(records[0]) == [0, 3, 6, 9, 12] and list(records[1]) == [0, 3, 6, 7]
+    assert all(records[0][step] == records[1][step] for step in (0, 3, 6))
+
+
+def test_a_stopped_refit_resumes_to_the_same_weights(spec, tmp_path):
+    spec = replace(spec, stop_at=(6, 9))
+    whole = fit(spec, tmp_path / "whole")
+
+    def stop(what, done, total):
+        if (what, done) in interruptions:
+            interruptions.remove((what, done))
+            raise KeyboardInterrupt
+
+    interruptions = {("stage 1", 5), ("stage 2", 7)}
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            fit(spec, tmp_path / "stopped", progress=stop)
+    again = fit(spec, tmp_path / "stopped", progress=stop)
+    states = [run.folder.weights() for run in (whole, again)]
+    assert all((states[0][name] == states[1][name]).all() for name in states[0])
+
+
+def test_folds_are_runs_of_their_own_on_the_same_samples(spec):
+    source = load_source(spec)
+    expanded = folds(replace(spec, folds=3), source)
+    assert [one.fold for one in expanded] == [1, 2, 3] and len({one.key for one in expanded}) == 3
+    tested = [load_inputs(one, source).raw.rows("test") for one in expanded]
+    assert sorted(np.concatenate(tested)) == list(range(len(source)))
+    assert folds(expanded[1], source) == [expanded[1]]
