@@ -61,7 +61,8 @@ def measure(spec: RunSpec, out: Path) -> Measured:
 def interval(values: NDArray[np.float64]) -> str:
     """Mean and Student's 95 % interval over the seeds."""
     half = 2.776 * values.std(ddof=1) / len(values) ** 0.5  # t with 4 degrees of freedom
-    return f"{values.mean():+.1f} ({values.mean() - half:+.1f} to {values.mean() + half:+.1f})"
+    shown = f"{values.mean():+.1f} ({values.mean() - half:+.1f} to {values.mean() + half:+.1f})"
+    return shown.replace("-", "−")
 
 
 def main() -> None:

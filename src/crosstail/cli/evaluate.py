@@ -39,8 +39,10 @@ def evaluate(
     from crosstail.report.run.summary import accuracy_summary
 
     predictor = Predictor(run, weights, trust)
-    dataset = load_for(predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken)
     with progress_bar(Console(stderr=True)) as progress:
+        dataset = load_for(
+            predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken, progress=progress
+        )
         accuracy, left_out = evaluate_on(predictor, dataset, split, progress)
     if as_json:
         names = {"domains": dataset.domains, "classes": predictor.classes}

@@ -68,7 +68,8 @@ def fit(
     if refit and spec.part:
         raise ValueError("--refit follows all runs of a protocol: leave --unseen, --fold and --stop-at out")
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
-    source = load_source(spec)
+    with progress_bar(Console(stderr=True)) as progress:
+        source = load_source(spec, progress)
     specs = folds(spec, source)
     places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
     require_own(out, own=all((place / "spec.json").exists() for place in places))

@@ -65,7 +65,7 @@ def race(
     store = Store(out)
     with progress_bar(Console(stderr=True)) as progress:
         resolved = resolve(shared)
-        source = load_source(resolved)
+        source = load_source(resolved, progress)
         parts = folds(resolved, source)
         samples = load_inputs(parts[0], source).seen(progress)
         plan, left_out = enter(shared, methods, samples, trials=trials, seeds=seeds)

@@ -34,12 +34,13 @@ def load_for(
     columns: Mapping[str, str] | None = None,
     group_by: str | None = None,
     skip_broken: bool = False,
+    progress: Progress | None = None,
 ) -> DomainDataset:
     """Load data to evaluate a run on; a split of the run's own data, wherever they are now, is the run's own."""
     result = predictor.result
     spec = replace(result.spec, dataset=source, columns=dict(columns or {}))
     spec = replace(spec, group_by=group_by, skip_broken=skip_broken)
-    dataset = load_source(spec)
+    dataset = load_source(spec, progress)
     named = (list(dataset.domains), list(dataset.classes)) == (result.domains, result.classes)
     if split == "all" or not named:
         return dataset
