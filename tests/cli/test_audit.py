@@ -100,3 +100,21 @@ def test_the_next_command_repeats_what_was_asked_for(audit, folder):
     assert "--labels uniform --column domain=site --data-seed 3 --skip-broken --out run" in result.out
     done = audit(folder / "list.csv", "--column", "site")
     assert done.code == 2 and "--column" in done.err and "'site'" in done.err
+
+
+def test_groups_by_column_and_by_pattern(audit, folder):
+    names = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*/*"))
+    rows = [f"{name},{','.join(name.split('/')[:2])},p{int(name[-5]) // 2}" for name in names]
+    (folder / "list.csv").write_text("\n".join(["path,domain,label,patient id", *rows]), encoding="utf-8")
+    warned = audit(folder / "list.csv")
+    assert "--column 'group=patient id'" in warned.out.replace("\n  ", " ")
+    named = audit(folder / "list.csv", "--column", "group=patient id")
+    assert "looks like a group" not in named.out and "--column 'group=patient id'" in named.out  # to fit with
+    by_column = json.loads(audit(folder / "list.csv", "--column", "group=patient id", "--json").out)["groups"]
+    by_pattern = json.loads(audit(folder, "--group-by", "[01]\\.png|[23]\\.png|[45]\\.png|[67]\\.png", "--json").out)
+    assert by_column["several_splits"] == 0 and by_column["groups"] == 4 and by_column["largest"] == 8
+    assert by_pattern["groups"]["several_splits"] == 0
+    command = shlex.split(audit(folder, "--group-by", "[0-3]\\.png|[4-7]").out.partition("Next: ")[2].splitlines()[0])
+    assert "--group-by=[0-3]\\.png|[4-7]" in command
+    done = audit(folder, "--group-by", "(")
+    assert done.code == 2 and "--group-by '('" in done.err

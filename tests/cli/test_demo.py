@@ -34,6 +34,14 @@ def test_demo_trains_every_method_and_writes_its_page(crosstail, tmp_path: Path,
     assert [len(re.findall("data-chart=", text)) for text in (own, page)] == [5, 5 + 1 + 2 * 3]
 
 
+def test_the_demo_replaces_no_page_of_another_command(crosstail, tmp_path: Path) -> None:
+    (tmp_path / "race").mkdir()
+    (tmp_path / "race" / "report.html").write_text("a race", encoding="utf-8")
+    done = crosstail("demo --out race")
+    assert done.code == 2 and "race/report.html" in done.err
+    assert [file.name for file in (tmp_path / "race").iterdir()] == ["report.html"]
+
+
 def test_every_method_of_the_demo_has_searched_hyperparameters() -> None:
     for method in demo.METHODS:
         spec = demo.spec(method, seed=0)

@@ -54,6 +54,14 @@ def test_from_photos_to_vectors_to_a_model(crosstail, photos, weights):
     assert same[0] == same[1]
 
 
+def test_groups_are_kept(crosstail, photos, weights):
+    assert crosstail(f"embed {photos} {TINY} --weights {weights} --group-by '[0-7]' --out v.npz").code == 0
+    vectors, images = data.load("v.npz"), data.load(photos, group_by="[0-7]")
+    np.testing.assert_array_equal(vectors.group, images.group)
+    np.testing.assert_array_equal(vectors.split, images.split)
+    assert len(set(vectors.group.tolist())) <= 8
+
+
 def test_views_are_more_inputs_and_not_more_samples(crosstail, photos, weights):
     assert crosstail(f"embed {photos} {TINY} --weights {weights} --views 2 --out v.npz").code == 0
     vectors = data.load("v.npz")

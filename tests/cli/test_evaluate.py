@@ -2,12 +2,15 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from crosstail.prediction.evaluate import evaluate_on, load_for
+from crosstail.prediction.predictor import Predictor
 from crosstail.training.folder import RunFolder
 
 SHORT = "--algorithm erm --width 8 --steps 20 --batch-size 8 --evaluations 2"
@@ -64,6 +67,18 @@ def test_the_test_split_of_photos_is_that_of_the_run(crosstail, photos):
     assert (found["hits"], found["totals"]) == (result.test.hits, result.test.totals)
 
 
+def test_groups_by_pattern_are_those_of_the_run(crosstail, photos):
+    by = "--group-by '[0-9]+'"  # the same number in all pairs
+    result = run_of(f"photos {CNN} {by}", crosstail)
+    assert result.spec.group_by is not None
+    found = evaluated(crosstail, f"photos {by} --split test")
+    assert (found["hits"], found["totals"]) == (result.test.hits, result.test.totals)
+    new = evaluated(crosstail, "photos --split test")  # another split, without the training samples in it
+    assert new["left_out"]["trained"] > 0
+    done = crosstail("evaluate run photos --group-by patient --split test")
+    assert done.code == 2 and "--group-by patient" in done.err and "photos" in done.err
+
+
 @pytest.mark.parametrize("options", ["", "--protocol dg --unseen 0"])
 def test_the_data_of_the_run_are_not_new(crosstail, options):
     save_unsplit("v.npz")
@@ -97,6 +112,17 @@ def test_known_vectors_are_left_out_wherever_they_are(crosstail):
     assert tested["left_out"]["trained"] == trained
     assert tested["hits"] == (np.array(alone["hits"]) + result.test.hits).tolist()
     assert f"left out {trained} samples" in crosstail("evaluate run both.npz").out
+
+
+def test_samples_of_one_group_count_together(crosstail):
+    save_unsplit("v.npz")
+    save_unsplit("new.npz", seed=1)
+    run_of(f"v.npz {SHORT}", crosstail)
+    predictor = Predictor(Path("run"))
+    plain = load_for(predictor, "new.npz")
+    grouped, _ = evaluate_on(predictor, replace(plain, group=np.arange(len(plain)) // 4))
+    alone, _ = evaluate_on(predictor, plain)
+    assert grouped.squares.tolist() == (4 * alone.totals).tolist() and grouped.hits.tolist() == alone.hits.tolist()
 
 
 def test_known_images_are_left_out_wherever_they_are(crosstail, photos):

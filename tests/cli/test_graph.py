@@ -112,7 +112,7 @@ def test_features_of_another_model(crosstail):
     expected = TransferabilityGraph.from_features(x, y, domain, num_domains=2, num_classes=3)
     found = json.loads(crosstail("graph --features mine.npz --json").out)
     assert found == pytest.approx(expected.statistics._asdict())
-    assert "mine.npz" in Path("mine.html").read_text(encoding="utf-8")
+    assert "mine.npz" in Path("mine.graph.html").read_text(encoding="utf-8")
     train = np.arange(60) % 2 == 0
     np.savez("split.npz", x=x, y=y, domain=domain, split=np.where(train, "train", "test"))
     expected = TransferabilityGraph.from_features(x[train], y[train], domain[train], num_domains=2, num_classes=3)

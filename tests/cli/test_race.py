@@ -137,6 +137,17 @@ def test_a_race_that_no_method_finishes_says_why(crosstail, inline, vectors, tmp
     assert ended.code == 1 and "failed: ./broken.py, trial 0: RuntimeError" in ended.out
 
 
+@pytest.mark.parametrize("also", ["", "race.json"])
+def test_a_race_does_not_replace_the_page_of_a_run(crosstail, vectors, tmp_path, also):
+    assert crosstail("fit v.npz --algorithm erm --steps 4 --batch-size 8 --evaluations 1 --out race").code == 0
+    if also:
+        (tmp_path / "race" / also).touch()
+    before = {file: file.read_bytes() for file in (tmp_path / "race").rglob("*") if file.is_file()}
+    ended = crosstail(f"race v.npz --algorithm erm --trials 1 --seeds 1 {SHORT}")
+    assert ended.code == 2 and "race/report.html" in ended.err and "--out" in ended.err
+    assert {file: file.read_bytes() for file in (tmp_path / "race").rglob("*") if file.is_file()} == before
+
+
 def test_mistakes_are_reported_before_anything_runs(crosstail, vectors, tmp_path):
     ended = crosstail(f"race {vectors} --algorithm bodda {SHORT}")
     assert ended.code == 2 and "did you mean 'boda'?" in ended.err

@@ -29,7 +29,7 @@ def test_the_page_and_the_files_of_every_table_and_chart(crosstail, runs):
     assert done.code == 0, done.err
     assert "4 finished runs, 1 folders skipped" in done.out and "runs/half: not finished" in done.out
     page = Path("out/index.html").read_text(encoding="utf-8")
-    for name in ("results-v-npz", "hyperparameters", "significance"):
+    for name in ("results-v-npz", "domains-v-npz", "hyperparameters", "significance"):
         for suffix in ("csv", "md", "tex"):
             assert Path(f"out/tables/{name}.{suffix}").stat().st_size > 20
     for name in ("labels", "gain", "curves", "separation", "transferability"):

@@ -244,7 +244,7 @@ AGAIN = "line 4 has the path 'a.png' of line 2 again, with another "
 
 REFUSED = {
     "no label": ("domain,path\np,a.png\n", "has no column 'label' but domain, path; expected path (or x), domain"),
-    "no domain": ("site,label,path\np,x,a.png\n", "has no column 'domain' but site, label, path", "--columns domain="),
+    "no domain": ("site,label,path\np,x,a.png\n", "has no column 'domain' but site, label, path", "--column domain="),
     "no path": ("domain,label\np,x\n", "has no column 'path' but domain, label"),
     "a column twice": ("domain,label,path,label\np,x,a.png,y\n", "has the column 'label' twice"),
     "an empty label": (HEADER + GOOD + "p,,c.png,train\n", "line 4 has no label (1 such rows)"),

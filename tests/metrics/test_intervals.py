@@ -229,6 +229,7 @@ def test_the_seed_decides():
         ({"correct_b": np.array([True])}, r"correct_b is bool of shape \(1,\)"),
         ({"y": np.array([0, 2])}, "y of sample 1 is 2"),
         ({"of": "best"}, "unknown view 'best'"),
+        ({"group": np.array([0])}, "group is"),
         ({"confidence": 1.5}, "confidence is 1.5"),
         (
             dict.fromkeys(("correct_a", "correct_b"), np.zeros(0, bool)) | {"y": [], "domain": []},
@@ -254,3 +255,58 @@ def test_several_runs_count_by_their_mean_and_are_resampled_together():
     drawn = [np.mean([rng.choice(part, len(part)).mean() for part in parts]) for _ in range(2000)]
     assert found.low == pytest.approx(np.quantile(drawn, 0.025), abs=0.015)
     assert found.high == pytest.approx(np.quantile(drawn, 0.975), abs=0.015)
+
+
+@given(samples(), st.sampled_from(VIEWS), st.randoms(use_true_random=False))
+def test_groups_of_one_are_samples(case: tuple, of: str, random):
+    group = np.array(random.sample(range(100), len(case[1])))
+    assert compare(*case, of=of, resamples=50, group=group) == compare(*case, of=of, resamples=50)
+
+
+def test_the_bootstrap_resamples_whole_groups_within_pairs():
+    generator = np.random.default_rng(3)
+    sizes = generator.integers(1, 5, size=24)
+    group = np.repeat(np.arange(24), sizes)
+    pair = group % 3
+    outcome = np.where(
+        generator.random(len(group)) < 0.7, generator.choice(4, 24)[group], generator.choice(4, len(group))
+    )
+    units = [(outcome[group == g], g % 3) for g in range(24)]
+    corners = [np.full(1, kind) for kind in range(4)]
+    drawn = []
+    for _ in range(4000):
+        gaps = []
+        for p in range(3):
+            own = [answers for answers, of in units if of == p]
+            again = []
+            for _ in own:
+                # Of 8 + 2 groups, two are from all pairs, and of the 24 + 2 there, two are any of the four outcomes.
+                from_all = generator.random() < 2 / 10
+                pool = (
+                    corners if from_all and generator.random() < 2 / 26 else [u for u, _ in units] if from_all else own
+                )
+                answers = pool[generator.integers(len(pool))]
+                weight = sizes.mean() if pool is corners else len(answers)
+                again.append((weight * (A[answers].mean() - B[answers].mean()), weight))
+            gaps.append(sum(gap for gap, _ in again) / sum(weight for _, weight in again))
+        drawn.append(np.mean(gaps))
+    fast = compare(outcome, pair, np.zeros_like(pair), (1, 3), group=group, resamples=4000, confidence=0.8)
+    truth = np.mean([A[outcome[pair == p]].mean() - B[outcome[pair == p]].mean() for p in range(3)])
+    assert fast.estimate == pytest.approx(truth)
+    slow = np.array(drawn) - np.mean(drawn) + truth
+    assert (fast.low, fast.high) == pytest.approx(np.quantile(slow, [0.1, 0.9]), abs=0.02)
+
+
+@pytest.mark.parametrize("correlation", [1.0, 0.5])
+@pytest.mark.parametrize(("pairs", "number"), [(1, 5), (6, 3), (40, 4)])
+def test_the_interval_covers_the_truth_of_groups(pairs: int, number: int, correlation: float):
+    generator, chance, covered = np.random.default_rng(0), [0.1, 0.08, 0.12, 0.7], []
+    for seed in range(150):
+        group = np.repeat(np.arange(pairs * number), generator.integers(2, 6, size=pairs * number))
+        of_group, own = generator.choice(4, pairs * number, p=chance)[group], generator.choice(4, len(group), p=chance)
+        outcome = np.where(generator.random(len(group)) < correlation**0.5, of_group, own)
+        y = group // number
+        both = [compare(outcome, y, 0 * y, (1, pairs), seed=seed, group=of) for of in (None, group)]
+        covered.append([found.low <= 0.04 <= found.high for found in both])
+    naive, by_group = np.mean(covered, axis=0)
+    assert naive < 0.84 and by_group > 0.87

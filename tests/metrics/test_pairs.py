@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosstail.metrics import SHOTS, PairAccuracy, average_interval, shot_group, wilson
+from crosstail.metrics import SHOTS, PairAccuracy, average_interval, group_squares, shot_group, wilson
 
 VIEWS = ("average", "worst_domain", "pair_average", "worst_pair")
 
@@ -424,9 +424,149 @@ def test_of_equally_bad_pairs_the_worst_has_most_test_samples():
 
 
 @pytest.mark.parametrize(
+    ("squares", "message"),
+    [
+        ([[1]], "squares must be between"),  # two samples have at least as many squares
+        ([[5]], "squares must be between"),
+        ([[2, 2]], r"squares has shape \(1, 2\)"),
+        ([[2.5]], "squares is float64"),
+    ],
+)
+def test_impossible_squares_are_refused(squares: list, message: str):
+    with pytest.raises(ValueError, match=message):
+        PairAccuracy(np.array([[1]]), np.array([[2]]), np.array(squares))
+
+
+@pytest.mark.parametrize("group", [[0], [0.5, 1.0]])
+def test_groups_that_are_no_numbers_of_samples_are_refused(group: list):
+    with pytest.raises(ValueError, match="group is"):
+        PairAccuracy.from_predictions([0, 0], [0, 0], [0, 0], num_domains=1, num_classes=1, group=group)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [({"of": "best_pair"}, "unknown view 'best_pair'"), ({"confidence": 95}, "confidence is 95")],
 )
 def test_interval_refuses_what_it_does_not_know(options: dict, message: str):
     with pytest.raises(ValueError, match=message):
         PairAccuracy(np.array([[1]]), np.array([[2]])).interval(**options)
+
+
+@st.composite
+def grouped(draw: st.DrawFn) -> tuple[Predictions, list[int]]:
+    p = draw(predictions())
+    return p, [draw(st.integers(-3, 8)) for _ in p.samples]
+
+
+def accuracy_of(p: Predictions, group: list[int] | None) -> PairAccuracy:
+    columns = np.array(p.samples, dtype=np.int64).reshape(-1, 3).T
+    sizes = {"num_domains": p.num_domains, "num_classes": p.num_classes}
+    return PairAccuracy.from_predictions(*columns, **sizes, group=None if group is None else np.array(group, int))
+
+
+@given(grouped())
+def test_samples_in_groups_are_worth_as_many_as_kish_says(case: tuple[Predictions, list[int]]):
+    p, group = case
+    accuracy = accuracy_of(p, group)
+    for d, c in np.ndindex(accuracy.totals.shape):
+        members = [g for g, (_, y, domain) in zip(group, p.samples, strict=True) if (domain, y) == (d, c)]
+        squares = sum(members.count(g) ** 2 for g in set(members))
+        effective = len(members) ** 2 / squares if members else 0
+        assert accuracy.independent[1][d, c] == pytest.approx(effective)
+        assert accuracy.independent[0][d, c] == pytest.approx(
+            0 if not members else effective * accuracy.hits[d, c] / len(members)
+        )
+        if members:
+            own = wilson(accuracy.hits[d, c] / len(members) * effective, effective)
+            assert accuracy.interval((d, c)) == pytest.approx(own)
+
+
+@given(predictions(), st.randoms(use_true_random=False))
+def test_groups_of_one_change_nothing(p: Predictions, random):
+    alone = accuracy_of(p, random.sample(range(len(p.samples) + 5), len(p.samples)))
+    assert alone.squares is None and alone.to_json() == p.accuracy().to_json()
+    for of in (*VIEWS, 0, (0, 0)):
+        assert alone.interval(of) == p.accuracy().interval(of)
+
+
+@given(grouped())
+def test_groups_change_no_accuracy_and_never_narrow_an_interval(case: tuple[Predictions, list[int]]):
+    accuracy, plain = accuracy_of(*case), case[0].accuracy()
+    assert {**accuracy.to_json(), "squares": None} == {**plain.to_json(), "squares": None}
+    if accuracy.totals.any():
+        for of in ("worst_domain", "worst_pair"):
+            wide, narrow = accuracy.interval(of), plain.interval(of)
+            assert 0 <= wide[0] <= narrow[0] + 1e-9 and narrow[1] <= wide[1] + 1e-9 <= 1 + 2e-9
+        for of in ("average", "pair_average"):
+            low, high = accuracy.interval(of)
+            assert 0 <= low <= getattr(accuracy, of) + 1e-9 and getattr(accuracy, of) <= high + 1e-9 and high <= 1
+
+
+def test_a_domain_has_the_groups_of_its_pairs():
+    # Groups of 4 and 2 samples of the one class, of 3 of the other: 9² / (16 + 4 + 9).
+    y, group = [0] * 6 + [1] * 3, [5] * 4 + [6] * 2 + [5] * 3
+    accuracy = PairAccuracy.from_predictions([0] * 9, y, [0] * 9, num_domains=1, num_classes=2, group=group)
+    effective = 9**2 / (4**2 + 2**2 + 3**2)
+    assert accuracy.interval(0) == pytest.approx(wilson(6 / 9 * effective, effective))
+    assert accuracy.interval("worst_domain") == pytest.approx(accuracy.interval(0))
+
+
+@given(grouped(), st.integers(1, 4))
+def test_pooled_folds_are_one_test_set(case: tuple[Predictions, list[int]], folds: int):
+    p, group = case
+    parts = []
+    for fold in range(folds):
+        rows = [i for i, g in enumerate(group) if g % folds == fold]
+        samples = [p.samples[i] for i in rows]
+        parts.append(accuracy_of(Predictions(p.num_domains, p.num_classes, samples), [group[i] for i in rows]))
+    assert PairAccuracy.pooled(parts).to_json() == accuracy_of(p, group).to_json()
+
+
+@given(grouped(), st.data())
+def test_some_of_the_pairs(case: tuple[Predictions, list[int]], data: st.DataObject):
+    p, group = case
+    shape = p.num_domains, p.num_classes
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1])))
+    mask = mask.reshape(shape)
+    rows = [i for i, (_, y, d) in enumerate(p.samples) if mask[d, y]]
+    kept = Predictions(*shape, [p.samples[i] for i in rows])
+    assert accuracy_of(p, group).only(mask).to_json() == accuracy_of(kept, [group[i] for i in rows]).to_json()
+
+
+@given(grouped())
+def test_groups_survive_json(case: tuple[Predictions, list[int]]):
+    accuracy = accuracy_of(*case)
+    back = PairAccuracy.from_json(json.loads(json.dumps(accuracy.to_json())))
+    assert back.to_json() == accuracy.to_json() and back.interval() == accuracy.interval()
+
+
+def draw_groups(
+    generator: np.random.Generator, chance: float, correlation: float, sizes: np.ndarray, draws: int
+) -> np.ndarray:
+    """Hits (draws, P) of groups of these sizes (P, G); answers in one group have this correlation."""
+    group = np.repeat(np.arange(sizes.size), sizes.ravel())
+    shape = draws, len(group)
+    of_group, own = generator.random((draws, sizes.size)) < chance, generator.random(shape) < chance
+    right = np.where(generator.random(shape) < correlation**0.5, of_group[:, group], own)
+    return np.add.reduceat(right, np.searchsorted(group, np.arange(0, sizes.size, sizes.shape[1])), axis=1)
+
+
+@pytest.mark.parametrize("correlation", [1.0, 0.5])
+@pytest.mark.parametrize("size", [(2, 2), (5, 5), (1, 5)])
+@pytest.mark.parametrize(("pairs", "number"), [(1, 1), (1, 10), (12, 3), (12, 20), (100, 5)])
+def test_intervals_cover_the_truth_of_groups(pairs: int, number: int, size: tuple[int, int], correlation: float):
+    generator = np.random.default_rng(0)
+    sizes = generator.integers(*size, size=(pairs, number), endpoint=True)
+    domain, y = np.zeros(sizes.sum(), int), np.repeat(np.arange(pairs), sizes.sum(axis=1))
+    squares = group_squares(y, domain, np.repeat(np.arange(sizes.size), sizes.ravel()), (1, pairs))[0]
+    totals, weights, covered = sizes.sum(axis=1), np.full(pairs, 1 / pairs), []
+    accuracies = (0.5, 0.7, 0.9, 0.95, 0.99)
+    for chance in accuracies:
+        hits = draw_groups(generator, chance, correlation, sizes, 800)
+        for scale in (1, totals / squares):
+            low, high = average_interval(hits * scale, totals * scale, weights)
+            covered.append(np.mean((low <= chance) & (chance <= high)))
+    naive, by_group = np.reshape(covered, (len(accuracies), 2)).T
+    assert by_group.min() > 0.82 and by_group.mean() > 0.92
+    if size == (5, 5):
+        assert naive.mean() < 0.85

@@ -27,10 +27,17 @@ def make_result() -> Callable[..., RunResult]:
     """A result with these hits of the tested samples per pair; other words go to the spec."""
 
     def make(
-        hits: Any, *, totals: Any = TOTALS, counts: Any = COUNTS, alpha: float | None = 2.0, **spec: Any
+        hits: Any,
+        *,
+        totals: Any = TOTALS,
+        squares: Any = None,
+        counts: Any = COUNTS,
+        alpha: float | None = 2.0,
+        **spec: Any,
     ) -> RunResult:
         counts = np.asarray(counts)
-        accuracy = SplitAccuracy.of(PairAccuracy(np.asarray(hits), np.asarray(totals)), counts)
+        tables = hits, totals, *[squares] * (squares is not None)
+        accuracy = SplitAccuracy.of(PairAccuracy(*map(np.asarray, tables)), counts)
         return RunResult(
             spec=RunSpec(**{"dataset": "photos", **SPEC, **spec}),
             versions={"crosstail": "0.0.7", "torch": "2.0"},

@@ -5,6 +5,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ pytestmark = [
 ]
 EVIL = "<script>photos<!--"
 METHODS = ("erm", "boda", "coral", "irm", "mmd", "mixup", "dann", "ldam", "fish")
-WAYS = {"phone": (390, 844, "dark", "rgb(23, 23, 26)"), "desktop": (1440, 900, "light", "rgb(255, 255, 255)")}
+WAYS = {"phone": (390, 844, "dark", "rgb(23, 23, 26)"), "desktop": (1100, 900, "light", "rgb(255, 255, 255)")}
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +74,10 @@ def pages(make_run_in: Callable[..., Path], tmp_path_factory: pytest.TempPathFac
     add_traces(run)
     write_page(read_run(run))
     for algorithm in ("erm", "boda"):
-        for stage in (None, "retrain"):
-            hits = [[9, 5], [3, 0]]
-            make_run_in(few, f"{algorithm}{stage}", hits, algorithm=algorithm, second_stage=stage, dataset="digits")
+        for stage, seed in product((None, "retrain"), (0, 1)):
+            hits, spec = [[9, 5], [3 + 2 * seed, 0]], {"algorithm": algorithm, "second_stage": stage, "seed": seed}
+            totals = [[10, 10], [10, 2]]
+            make_run_in(few, f"{algorithm}{stage}{seed}", hits, totals=totals, dataset="digits", **spec)
     demo.write_page(root / "demo.html", read_runs([few]), [])
     report = write_report(root / "out", read_runs([many]), "erm", [features()], files=False)
     return {"report": report, "run": run / "report.html", "demo": root / "demo.html"}
@@ -121,6 +123,14 @@ def test_everything_is_drawn_without_errors_requests_or_sideways_scrolling(brows
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == paper
     assert name == "demo" or EVIL in browser.execute_script("return document.body.innerText")
+
+
+def test_tables_fit_without_scrolling(browser, pages):
+    opened(browser, pages["demo"], "desktop")
+    places = "[...document.querySelectorAll('.wide:has(table)')]"
+    widths = browser.execute_script(f"return {places}.map(place => [place.scrollWidth, place.clientWidth])")
+    assert len(widths) > 3 and all(table <= room for table, room in widths), widths
+    assert "(n = 2)" in browser.execute_script(f"return {places}[0].innerText")
 
 
 def test_fields_menus_and_buttons_work_by_keyboard(browser, pages):

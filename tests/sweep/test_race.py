@@ -112,6 +112,18 @@ def test_the_lead_is_the_first_minus_the_other_seed_by_seed() -> None:
     assert lead.estimate > 0.1
 
 
+def test_the_test_samples_of_one_group_count_together() -> None:
+    first, other = answers(0.9, 0.9, 0.9, 0.9), answers(0.8, 0.8, 0.8, 0.8, seed=7)
+    group = np.arange(len(Y)) // 4
+    found = [entrant("first", [0.2], [first]), entrant("other", [0.1], [other])]
+    plain = leaderboard(found, hand_made())
+    board = leaderboard(found, replace(hand_made(), group=np.append(group, 0)))
+    assert board[1].lead == paired_difference(first, other, Y, DOMAIN, num_domains=2, num_classes=2, group=group)
+    assert [row.test for row in board] == [row.test for row in plain]
+    for grouped, single in zip(board, plain, strict=True):
+        assert grouped.low < single.low - 0.02 and grouped.high > single.high
+
+
 def test_a_seed_that_one_of_them_lacks_is_left_out_of_their_comparison() -> None:
     first, other = [answers(0.9, 0.9, 0.9, 0.9, seed=seed) for seed in range(2)], answers(0.7, 0.7, 0.7, 0.7, seed=9)
     board = leaderboard([entrant("first", [0.2, 0.2], first), entrant("other", [0.1], [other])], hand_made())

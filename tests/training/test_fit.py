@@ -20,8 +20,9 @@ from crosstail.training import RunSpec, loop
 from crosstail.training.evaluation import graph_of, pair_accuracy
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import input_shape, load_inputs
+from crosstail.training.inputs import Inputs, input_shape, load_inputs
 from crosstail.training.model import build_algorithm, build_second_stage, load_model
+from crosstail.training.predictions import Predictions
 from crosstail.training.resolve import resolve
 from crosstail.training.result import SplitAccuracy
 from crosstail.transfer import TransferabilityGraph
@@ -61,6 +62,27 @@ def test_the_accuracies_are_those_of_the_model(dataset, tmp_path, stage):
     said = {name: values.numpy() for name, values in RunFolder(tmp_path).load("predictions.pt").items()}
     by_sample = PairAccuracy.from_predictions(**said, num_domains=2, num_classes=3)
     assert by_sample.hits.tolist() == result.test.hits and by_sample.totals.tolist() == result.test.totals
+
+
+def test_groups_are_counted_in_the_result_and_stored_with_the_predictions(dataset, tmp_path):
+    spec = make(dataset, steps=2)
+    plain = load_inputs(resolve(spec)).raw
+    grouped = replace(plain, group=np.arange(len(plain)) // 3)
+    result = fit(spec, tmp_path / "run", inputs=Inputs(grouped)).result
+    for split, found in (("val", result.validation), ("test", result.test)):
+        rows = grouped.rows(split)
+        squares = np.zeros((2, 3), int)
+        for d, c in np.ndindex(2, 3):
+            members = [int(grouped.group[i]) for i in rows if (grouped.domain[i], grouped.y[i]) == (d, c)]
+            squares[d, c] = sum(members.count(g) ** 2 for g in set(members))
+        assert found.squares == squares.tolist() != found.totals
+    read = RunFolder(tmp_path / "run")
+    assert read.result() == result and read.result().test.pairs().squares.tolist() == squares.tolist()
+    stored = Predictions.load(read)
+    assert stored.group.tolist() == grouped.group[rows].tolist() and stored.y.tolist() == plain.y[rows].tolist()
+    fit(spec, tmp_path / "plain")
+    plain = RunFolder(tmp_path / "plain")
+    assert "squares" not in (plain.path / "result.json").read_text() and Predictions.load(plain).group is None
 
 
 def test_the_graph_is_that_of_the_training_features(dataset, tmp_path):

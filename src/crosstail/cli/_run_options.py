@@ -38,6 +38,7 @@ def option(field_name: str, **kwargs: Any) -> Parameter:
 
 Data = Annotated[str, option("dataset", name="DATA")]
 Columns = Annotated[dict[str, str], NAMED_VALUES, option("columns", name="--column")]
+GroupBy = Annotated[str | None, option("group_by")]
 Labels = Annotated[tuple[str, ...] | None, option("labels")]
 SkipBroken = Annotated[bool, option("skip_broken")]
 DataSeed = Annotated[int, option("data_seed")]

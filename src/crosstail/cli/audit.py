@@ -8,7 +8,7 @@ from rich.console import Console
 
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Columns, Data, DataSeed, Labels
+from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels
 
 
 def audit(
@@ -17,6 +17,7 @@ def audit(
     *,
     labels: Labels = None,
     columns: Columns = {},  # noqa: B006 - only read
+    group_by: GroupBy = None,
     data_seed: DataSeed = 0,
     out: Path | None = None,
     as_json: Json = False,
@@ -38,7 +39,7 @@ def audit(
     from crosstail.report.audit.inputs import ImageInputs
     from crosstail.report.document import html, terminal
 
-    dataset = data.load(source, labels=labels, seed=data_seed, columns=columns)
+    dataset = data.load(source, labels=labels, seed=data_seed, columns=columns, group_by=group_by)
     many, few = data.shot_thresholds(source)
     with progress_bar(Console(stderr=True)) as progress:
         found = examine(dataset.plain(), many=many, few=few, progress=progress)
@@ -54,6 +55,7 @@ def audit(
         command = ["crosstail", "fit", source, *chosen.options.split()]
         command += [word for profile in labels or () for word in ("--labels", profile)]
         command += [word for name, column in columns.items() for word in ("--column", f"{name}={column}")]
+        command += [] if group_by is None else [f"--group-by={group_by}"]
         command += ["--data-seed", str(data_seed)] if data_seed else []
         command += ["--skip-broken"] if isinstance(found.inputs, ImageInputs) and found.inputs.broken else []
         console.print(f"Next: {shlex.join([*command, '--out', 'run'])}", markup=False, soft_wrap=True)

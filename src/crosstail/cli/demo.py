@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
 
+from crosstail.cli._own_folder import require_own
 from crosstail.cli._progress import progress_bar
 
 if TYPE_CHECKING:
@@ -34,11 +35,12 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
     from crosstail.report.document import terminal
     from crosstail.training.fit import fit
 
+    specs = {(method, seed): spec(method, seed) for method in METHODS for seed in range(seeds)}
+    folders = {key: out / "runs" / run.key for key, run in specs.items()}
+    require_own(out, own=any(folder.exists() for folder in folders.values()))
     began = time.monotonic()
     console = Console(highlight=False, markup=False)
     console.print("Digits from three domains with long tails in opposite directions; frozen ImageNet features.")
-    specs = {(method, seed): spec(method, seed) for method in METHODS for seed in range(seeds)}
-    folders = {key: out / "runs" / run.key for key, run in specs.items()}
     for (method, seed), run in specs.items():
         with progress_bar(console, f"{method}, seed {seed}:") as progress:
             fit(run, folders[method, seed], progress=progress)

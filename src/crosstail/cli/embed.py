@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from rich.console import Console
 
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Columns, Data, DataSeed, Labels, SkipBroken, option
+from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels, SkipBroken, option
 
 
 def embed(
@@ -22,6 +22,7 @@ def embed(
     views: int = 0,
     labels: Labels = None,
     columns: Columns = {},  # noqa: B006 - only read
+    group_by: GroupBy = None,
     skip_broken: SkipBroken = False,
     data_seed: DataSeed = 0,
     batch_size: int = 32,
@@ -31,7 +32,7 @@ def embed(
     Example: `crosstail embed photos/ --backbone resnet50 --out photos.npz`, then `crosstail fit photos.npz --out run`
 
     Args:
-        out: The .npz file to write, with x, y, domain, split, domains and classes.
+        out: The .npz file to write, with x, y, domain, split, groups if there are any, domains and classes.
         backbone: A name from `crosstail list backbones`.
         views: Number of augmented views embedded beside each image.
         batch_size: Images per forward pass.
@@ -45,7 +46,8 @@ def embed(
     from crosstail.training.memory import lower_if_short
     from crosstail.training.resolve import resolve
 
-    source: dict[str, Any] = {"labels": labels, "columns": columns, "skip_broken": skip_broken, "data_seed": data_seed}
+    source: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by}
+    source |= {"skip_broken": skip_broken, "data_seed": data_seed}
     network: dict[str, Any] = {"backbone": backbone, "weights": weights, "resolution": resolution, "views": views}
     inputs = load_inputs(resolve(RunSpec(dataset=dataset, **source, **network, freeze=True)))
     images, frozen = inputs.raw, inputs.frozen

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Columns, Data, SkipBroken
+from crosstail.cli._run_options import Columns, Data, GroupBy, SkipBroken
 
 
 def evaluate(
@@ -18,6 +18,7 @@ def evaluate(
     *,
     split: Literal["all", "train", "val", "test"] = "all",
     columns: Columns = {},  # noqa: B006 - only read
+    group_by: GroupBy = None,
     weights: MovedWeights = None,
     skip_broken: SkipBroken = False,
     trust: Trust = False,
@@ -38,8 +39,10 @@ def evaluate(
     from crosstail.report.run.summary import accuracy_summary
 
     predictor = Predictor(run, weights, trust)
-    dataset = load_for(predictor, source, split, columns=columns, skip_broken=skip_broken)
     with progress_bar(Console(stderr=True)) as progress:
+        dataset = load_for(
+            predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken, progress=progress
+        )
         accuracy, left_out = evaluate_on(predictor, dataset, split, progress)
     if as_json:
         names = {"domains": dataset.domains, "classes": predictor.classes}
@@ -47,7 +50,7 @@ def evaluate(
         return
     console = Console(markup=False)
     for note in dataset.notes:
-        console.print(f"note: {note}")
+        console.print(f"note: {note}", soft_wrap=True)
     if str(left_out):
         console.print(f"left out {left_out}", soft_wrap=True)
     title = f"{run} on {source}, {split}"

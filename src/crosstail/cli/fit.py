@@ -10,6 +10,7 @@ import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions
@@ -67,10 +68,11 @@ def fit(
     if refit and spec.part:
         raise ValueError("--refit follows all runs of a protocol: leave --unseen, --fold and --stop-at out")
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
-    source = load_source(spec)
+    with progress_bar(Console(stderr=True)) as progress:
+        source = load_source(spec, progress)
     specs = folds(spec, source)
     places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
-    _require_own(out, places)
+    require_own(out, own=all((place / "spec.json").exists() for place in places))
 
     def train(one: RunSpec, place: Path, after: Sequence[RunResult] = ()) -> RunResult:
         with ExitStack() as stack:
@@ -96,7 +98,7 @@ def fit(
         return
     console = Console(markup=False, highlight=False)
     for note in dict.fromkeys(note for result in results for note in result.data.notes):
-        console.print(f"note: {note}")
+        console.print(f"note: {note}", soft_wrap=True)
     if spec.trace and not any(record.trace for record in RunFolder(places[0]).records()):
         console.print("note: this run was finished before without --trace; use another --out to train it with a trace")
     terminal.show([result_summary(results[0])] if len(results) == 1 else folds_summary(results), console)
@@ -105,13 +107,6 @@ def fit(
     run = shlex.quote(str(out / "refit" if final else out))
     then = f", crosstail predict {run} FILES, or crosstail graph {run}" if final or len(results) == 1 else ""
     console.print(f"Next: open {out / 'report.html'}{then}", soft_wrap=True)
-
-
-def _require_own(out: Path, places: Sequence[Path]) -> None:
-    """Refuse a folder with a page or a run that is not of these runs: their page would replace it."""
-    found = [file for name in ("report.html", "spec.json") if (file := out / name).exists()]
-    if found and not all((place / "spec.json").exists() for place in places):
-        raise ValueError(f"{out} holds something else, which has written {found[0]}: choose another --out")
 
 
 def _selected(file: Path, options: RunOptions) -> dict[str, Any]:

@@ -40,13 +40,14 @@ def graph(
     Args:
         runs: Folder of a finished run, or of two.
         features: Features of your own model instead of a run: an .npz file with x (N, F), y and domain.
-        out: An .html, .png, .svg, .pdf or .csv file; default: RUN/graph.html, or graphs.html for two runs.
+        out: An .html, .png, .svg, .pdf or .csv file; default: RUN/graph.html, RUN/graphs.html for two
+            runs, or FILE.graph.html.
         metric: Distance between pairs.
     """
     if (len(runs) not in (1, 2)) if features is None else runs:
         raise ValueError("expected one of: the folder of a run, the folders of two runs, or --features FILE.npz")
     if features:
-        found, path = [_of_features(features, metric)], features.with_suffix(".html")
+        found, path = [_of_features(features, metric)], features.with_suffix(".graph.html")
     else:
         found = [_of_run(run, metric, trust) for run in runs]
         path = runs[0] / ("graphs.html" if len(runs) == 2 else "graph.html")

@@ -8,6 +8,7 @@ import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import HIDDEN, Data
@@ -60,10 +61,11 @@ def race(
 
     shared = options.spec(dataset=dataset, freeze=data.kind_of(dataset, options.columns) != "vectors")
     methods = algorithm or [entry.name for entry in algorithms.catalogue()]
+    require_own(out, own=(out / "race.json").exists() and not (out / "spec.json").exists())
     store = Store(out)
     with progress_bar(Console(stderr=True)) as progress:
         resolved = resolve(shared)
-        source = load_source(resolved)
+        source = load_source(resolved, progress)
         parts = folds(resolved, source)
         samples = load_inputs(parts[0], source).seen(progress)
         plan, left_out = enter(shared, methods, samples, trials=trials, seeds=seeds)

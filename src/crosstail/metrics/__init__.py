@@ -1,7 +1,7 @@
 """Accuracy per (domain, class) pair: averages, worst cases, shot groups, and confidence intervals."""
 
 from crosstail.metrics.intervals import Difference, average_interval, paired_difference, wilson
-from crosstail.metrics.pairs import FEW_TESTS, SHOTS, PairAccuracy, shot_group
+from crosstail.metrics.pairs import FEW_TESTS, SHOTS, PairAccuracy, group_squares, shot_group
 from crosstail.metrics.views import View
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "PairAccuracy",
     "View",
     "average_interval",
+    "group_squares",
     "paired_difference",
     "shot_group",
     "wilson",

@@ -7,11 +7,11 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crosstail.metrics.views import View, pair_index, view
+from crosstail.metrics.views import View, cells, pair_index, view
 
 
 @overload
-def wilson(hits: int, total: int, confidence: float = 0.95) -> tuple[float, float]: ...
+def wilson(hits: float, total: float, confidence: float = 0.95) -> tuple[float, float]: ...
 @overload
 def wilson(
     hits: NDArray[Any], total: NDArray[Any] | int, confidence: float = 0.95
@@ -89,6 +89,7 @@ def paired_difference(
     *,
     num_domains: int,
     num_classes: int,
+    group: ArrayLike | None = None,
     of: View = "pair_average",
     confidence: float = 0.95,
     resamples: int = 2000,
@@ -101,9 +102,12 @@ def paired_difference(
     interval of the draws; the p-value is twice the share of draws on the rarer side of 0. For a worst-case view the
     interval is approximate, because resampling biases a minimum downwards, although for both models.
 
-    The bootstrap is smoothed: a pair's samples are joined by two pseudo-samples, distributed as the outcomes in all
-    pairs plus half a sample of each of right/right, right/wrong, wrong/right, wrong/wrong. Otherwise, a pair with a
-    single sample would have no variance. The draws are then shifted back, so that smoothing does not bias them.
+    Samples with the same number in `group` depend on each other: what is resampled is the groups of a pair, each
+    with all its samples there, and without groups the samples. A group with samples in two pairs counts as two.
+
+    The bootstrap is smoothed: a pair's groups are joined by two pseudo-groups, distributed as those of all pairs plus
+    half a group of mean size of each of right/right, right/wrong, wrong/right, wrong/wrong. Otherwise, a pair with a
+    single group would have no variance. The draws are then shifted back, so that smoothing does not bias them.
 
     >>> y, domain = np.repeat([0, 1], 50), np.zeros(100, int)
     >>> right, wrong = np.ones(100, bool), np.arange(100) % 5 > 0
@@ -120,22 +124,28 @@ def paired_difference(
     if not len(pair):
         raise ValueError("no test samples to compare the models on")
 
-    # A sample's outcome is the number of runs in which a and b are right. Resampling a pair with replacement is
+    # A group's outcome is its size, and how often a and b are right in all runs. Resampling a pair with replacement is
     # therefore a multinomial draw over outcomes, which avoids a (resamples, N) table of indices.
     a, b = np.atleast_2d(a), np.atleast_2d(b)
-    corners = [[0, 0, len(a), len(a)], [0, len(b), 0, len(b)]]
-    both = np.concatenate([np.stack([a.sum(axis=0), b.sum(axis=0)]), corners], axis=1)
-    outcomes, which = np.unique(both, axis=1, return_inverse=True)  # (2, K), (N + 4,)
-    pairs, size = num_domains * num_classes, outcomes.shape[1]
-    numbers = np.bincount(pair * size + which[:-4], minlength=pairs * size).reshape(pairs, size)
-    totals = numbers.sum(axis=1)
-    pooled = numbers.sum(axis=0) + np.bincount(which[-4:], minlength=size) / 2
-    expected = totals[:, None] * (numbers + 2 * pooled / pooled.sum()) / (totals[:, None] + 2)  # (P, K)
+    cell, pair_of = cells(pair, group)  # (N,), (G,)
+    mean_size = len(pair) / len(pair_of)
+    seen = [np.bincount(cell, values) for values in (a.sum(axis=0), b.sum(axis=0), np.ones(len(pair)))]
+    corners = mean_size * np.array([[0, 0, len(a), len(a)], [0, len(b), 0, len(b)], [1, 1, 1, 1]])
+    every = np.concatenate([seen, corners], axis=1)
+    outcomes, which = np.unique(every, axis=1, return_inverse=True)  # (3, K), (G + 4,)
+    pairs, kinds = num_domains * num_classes, outcomes.shape[1]
+    numbers = np.bincount(pair_of * kinds + which[:-4], minlength=pairs * kinds).reshape(pairs, kinds)
+    groups, totals = numbers.sum(axis=1), np.bincount(pair, minlength=pairs)
+    pooled = numbers.sum(axis=0) + np.bincount(which[-4:], minlength=kinds) / 2
+    expected = groups[:, None] * (numbers + 2 * pooled / pooled.sum()) / (groups[:, None] + 2)  # (P, K)
     drawn_a, drawn_b = np.zeros((2, resamples + 2, pairs))
     generator = np.random.default_rng(seed)
     for p in np.flatnonzero(totals):
-        drawn = generator.multinomial(totals[p], expected[p] / totals[p], size=resamples)  # (resamples, K)
-        drawn_a[:, p], drawn_b[:, p] = outcomes @ np.vstack([numbers[p], expected[p], drawn]).T
+        drawn = generator.multinomial(groups[p], expected[p] / groups[p], size=resamples)  # (resamples, K)
+        hits_a, hits_b, sizes = outcomes @ np.vstack([numbers[p], expected[p], drawn]).T
+        # A pair keeps its weight, whatever the size of the groups drawn. Rounded, as a sum may miss by an ulp.
+        scale = totals[p] / np.round(sizes, 9)
+        drawn_a[:, p], drawn_b[:, p] = hits_a * scale, hits_b * scale
     shape = num_domains, num_classes
     accuracy_a = view(drawn_a.reshape(-1, *shape), totals.reshape(shape) * len(a), of)
     accuracy_b = view(drawn_b.reshape(-1, *shape), totals.reshape(shape) * len(b), of)

@@ -1,6 +1,6 @@
 """Accuracy of a classifier on each (domain, class) pair."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crosstail.metrics.intervals import average_interval, wilson
-from crosstail.metrics.views import View, groups, pair_index, pair_weights, view
+from crosstail.metrics.views import View, cells, groups, pair_index, pair_weights, view
 
 SHOTS = ("many", "medium", "few", "zero")
 FEW_TESTS = 10
@@ -30,12 +30,23 @@ def shot_group(counts: ArrayLike, many: int = 100, few: int = 20) -> NDArray[np.
     return np.select([n == 0, n > many, n > few], ["zero", "many", "medium"], "few")
 
 
+def group_squares(y: ArrayLike, domain: ArrayLike, group: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Σ n_g² of each pair (D, C), where n_g of its samples are of group g; in groups of one, its number of samples.
+
+    >>> group_squares([0, 0, 0, 1], [0, 0, 0, 0], [7, 7, 8, 7], (1, 2)).tolist()
+    [[5, 1]]
+    """
+    cell, pair = cells(pair_index(y, domain, num_domains=shape[0], num_classes=shape[1]), group)
+    squares = np.bincount(pair, np.bincount(cell) ** 2, minlength=shape[0] * shape[1])
+    return squares.astype(np.int64).reshape(shape)
+
+
 @dataclass(frozen=True, eq=False)
 class PairAccuracy:
     """Test samples per (domain, class) pair, and how many of them are classified correctly.
 
     Accuracies are between 0 and 1, or None where there is nothing to average. Pairs without test samples are
-    excluded from every mean and minimum.
+    excluded from every mean and minimum. `squares` is given where samples come in groups (see `independent`).
 
     >>> accuracy = PairAccuracy(np.array([[9, 0], [1, 0]]), np.array([[10, 10], [1, 0]]))
     >>> accuracy.domains, accuracy.average, accuracy.worst_pair, accuracy.worst_pair_index
@@ -44,9 +55,10 @@ class PairAccuracy:
 
     hits: NDArray[np.int64]  # (D, C)
     totals: NDArray[np.int64]  # (D, C)
+    squares: NDArray[np.int64] | None = None  # (D, C), as `group_squares` counts them; None if they equal the totals
 
     def __post_init__(self) -> None:
-        for name in ("hits", "totals"):
+        for name in ("hits", "totals", *["squares"] * (self.squares is not None)):
             table = np.asarray(getattr(self, name))
             if table.ndim != 2 or table.dtype.kind not in "iu":
                 raise ValueError(f"{name} is {table.dtype} of shape {table.shape}, expected integers (D, C)")
@@ -60,12 +72,26 @@ class PairAccuracy:
             d, c = wrong[0]
             found = f"{self.hits[d, c]} hits of {self.totals[d, c]} samples"
             raise ValueError(f"pair [{d}, {c}] has {found}, expected 0 <= hits <= totals")
+        if self.squares is not None:
+            if self.squares.shape != self.totals.shape:
+                raise ValueError(f"squares has shape {self.squares.shape} but totals has {self.totals.shape}")
+            if np.any((self.squares < self.totals) | (self.squares > self.totals**2)):
+                raise ValueError("squares must be between the totals and their squares")
+            if np.array_equal(self.squares, self.totals):
+                object.__setattr__(self, "squares", None)
 
     @classmethod
     def from_predictions(
-        cls, predicted: ArrayLike, y: ArrayLike, domain: ArrayLike, *, num_domains: int, num_classes: int
+        cls,
+        predicted: ArrayLike,
+        y: ArrayLike,
+        domain: ArrayLike,
+        *,
+        num_domains: int,
+        num_classes: int,
+        group: ArrayLike | None = None,
     ) -> "PairAccuracy":
-        """Count hits from predicted classes (N,)."""
+        """Count hits from predicted classes (N,); samples with the same number in `group` depend on each other."""
         pair = pair_index(y, domain, num_domains=num_domains, num_classes=num_classes)
         predicted = np.asarray(predicted)
         if predicted.shape != pair.shape:
@@ -73,7 +99,35 @@ class PairAccuracy:
         shape = num_domains, num_classes
         hits = np.bincount(pair[predicted == np.asarray(y)], minlength=num_domains * num_classes)
         totals = np.bincount(pair, minlength=num_domains * num_classes)
-        return cls(hits.reshape(shape), totals.reshape(shape))
+        squares = None if group is None else group_squares(y, domain, group, shape)
+        return cls(hits.reshape(shape), totals.reshape(shape), squares)
+
+    @classmethod
+    def pooled(cls, parts: Sequence["PairAccuracy"]) -> "PairAccuracy":
+        """The accuracy on several test sets together, such as those of folds; no group is in two of them."""
+        tables = zip(*((part.hits, part.totals, part._squares) for part in parts), strict=True)
+        return cls(*(np.sum(of_parts, axis=0) for of_parts in tables))
+
+    def only(self, pairs: NDArray[np.bool_]) -> "PairAccuracy":
+        """The accuracy on some of the pairs, by a mask (D, C)."""
+        return PairAccuracy(*(np.where(pairs, table, 0) for table in (self.hits, self.totals, self._squares)))
+
+    @property
+    def independent(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Hits and totals (D, C), reduced to as many independent samples as the test samples are worth.
+
+        Samples of one group, such as the pictures of one patient, count as right or wrong together. The accuracy of n
+        samples in groups of n_g then varies like that of n² / Σ n_g² independent ones (Kish, 1965). If they depend on
+        each other less than that, intervals are wider than necessary. Samples of one group in two pairs count as
+        independent.
+
+        >>> accuracy = PairAccuracy.from_predictions([1] * 6, [1] * 6, [0] * 6, num_domains=1, num_classes=2,
+        ...                                          group=[0, 0, 0, 1, 1, 1])
+        >>> accuracy.independent[1].tolist()
+        [[0.0, 2.0]]
+        """
+        worth = self.totals / np.maximum(self._squares, 1)
+        return self.hits * worth, self.totals * worth
 
     @property
     def matrix(self) -> NDArray[np.float64]:
@@ -150,7 +204,7 @@ class PairAccuracy:
 
         It reflects the sampling of test samples, given their number per pair. The method depends on `of`:
 
-        - a pair or a domain is a single proportion: Wilson's interval;
+        - a pair or a domain is a single proportion: Wilson's interval for `independent` samples;
         - an average: Wilson's interval with an effective number of samples (`average_interval`). A bootstrap has no
           width where every answer is right, and is too narrow with few test samples per pair;
         - a worst view: the minimum of the groups' Wilson bounds, each at confidence^(1 / groups), so that all
@@ -162,16 +216,17 @@ class PairAccuracy:
         """
         if not isinstance(of, str):
             index = tuple(np.atleast_1d(of))  # (d,) or (d, c)
-            total = int(self.totals[index].sum())
-            return wilson(int(self.hits[index].sum()), total, confidence) if total else None
-        hits, totals = groups(self.hits, self.totals, of)
+            hits, total, squares = (int(table[index].sum()) for table in (self.hits, self.totals, self._squares))
+            return wilson(hits * total / squares, total * total / squares, confidence) if total else None
+        (hits, squares), totals = groups(np.stack([self.hits, self._squares]), self.totals, of)
         if not len(totals):
             return None
         if of.startswith("worst"):
-            low, high = wilson(hits, totals, confidence ** (1 / len(totals)))
+            low, high = wilson(hits * totals / squares, totals * totals / squares, confidence ** (1 / len(totals)))
             return float(low.min()), float(high.min())
         weights = pair_weights(self.totals, "average" if of == "average" else "pair_average")
-        ends = average_interval(self.hits.ravel(), self.totals.ravel(), weights.ravel(), confidence)
+        right, tests = self.independent
+        ends = average_interval(right.ravel(), tests.ravel(), weights.ravel(), confidence)
         return float(ends[0]), float(ends[1])
 
     def to_json(self, counts: ArrayLike | None = None, many: int = 100, few: int = 20) -> dict[str, Any]:
@@ -179,12 +234,18 @@ class PairAccuracy:
         shots = {} if counts is None else {"shots": self.shots(counts, many, few)}
         views = {name: self._view(name) for name in get_args(View)}
         tables = {"hits": self.hits.tolist(), "totals": self.totals.tolist()}
+        if self.squares is not None:
+            tables["squares"] = self.squares.tolist()
         return {**views, "tenth_percentile": self.tenth_percentile, **shots, **tables}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "PairAccuracy":
-        """Restore from `to_json`; only hits and totals are needed."""
-        return cls(np.asarray(record["hits"]), np.asarray(record["totals"]))
+        """Restore from `to_json`; only hits, totals and, if any, squares are needed."""
+        return cls(*(np.asarray(record[name]) for name in ("hits", "totals", "squares") if name in record))
+
+    @property
+    def _squares(self) -> NDArray[np.int64]:
+        return self.totals if self.squares is None else self.squares
 
     def _view(self, of: View) -> float | None:
         return float(view(self.hits, self.totals, of)) if self.totals.any() else None

@@ -59,3 +59,17 @@ def pair_index(y: ArrayLike, domain: ArrayLike, *, num_domains: int, num_classes
             raise ValueError(f"{name} of sample {wrong[0]} is {values[wrong[0]]}, expected 0 to {size - 1}")
     # Cast first: labels are often uint8, where the product overflows.
     return domain.astype(np.int64) * num_classes + y.astype(np.int64)
+
+
+def cells(pair: NDArray[np.int64], group: ArrayLike | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number the cells, the samples that a group has in a pair: of each sample (N,), and the pair of each cell.
+
+    >>> cells(np.array([3, 3, 3, 1]), [7, 7, 8, 7])
+    (array([1, 1, 2, 0]), array([1, 3, 3]))
+    """
+    group = np.arange(len(pair)) if group is None else np.asarray(group)
+    if group.shape != pair.shape or group.dtype.kind not in "iu":
+        raise ValueError(f"group is {group.dtype} of shape {group.shape}, expected integers of shape {pair.shape}")
+    names, number = np.unique(group, return_inverse=True)
+    found, cell = np.unique(pair * len(names) + number, return_inverse=True)
+    return cell, found // max(len(names), 1)

@@ -32,12 +32,15 @@ def load_for(
     split: str = "all",
     *,
     columns: Mapping[str, str] | None = None,
+    group_by: str | None = None,
     skip_broken: bool = False,
+    progress: Progress | None = None,
 ) -> DomainDataset:
     """Load data to evaluate a run on; a split of the run's own data, wherever they are now, is the run's own."""
     result = predictor.result
-    spec = replace(result.spec, dataset=source, columns=dict(columns or {}), skip_broken=skip_broken)
-    dataset = load_source(spec)
+    spec = replace(result.spec, dataset=source, columns=dict(columns or {}))
+    spec = replace(spec, group_by=group_by, skip_broken=skip_broken)
+    dataset = load_source(spec, progress)
     named = (list(dataset.domains), list(dataset.classes)) == (result.domains, result.classes)
     if split == "all" or not named:
         return dataset
@@ -80,4 +83,4 @@ def evaluate_on(
     predicted = np.array([number[prediction.label] for prediction in predictions])
     y = np.array([number[name] for name in dataset.classes])[part.y]
     sizes = {"num_domains": dataset.num_domains, "num_classes": len(predictor.classes)}
-    return PairAccuracy.from_predictions(predicted, y, part.domain, **sizes), left_out
+    return PairAccuracy.from_predictions(predicted, y, part.domain, **sizes, group=part.group), left_out

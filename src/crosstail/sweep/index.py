@@ -6,9 +6,10 @@ from pathlib import Path
 
 import msgspec
 
+from crosstail.metrics import PairAccuracy
 from crosstail.storage import write_whole
 from crosstail.sweep.files import names
-from crosstail.training.result import RunResult, SplitAccuracy, summed
+from crosstail.training.result import RunResult, SplitAccuracy
 
 METRICS = ("pair_average", "average", "worst_domain", "worst_pair")
 
@@ -30,7 +31,7 @@ def pooled_test(folds: Sequence[Summary]) -> Accuracies:
     """The test accuracies of a run, or of all folds of one on their test samples together."""
     if len(folds) == 1:
         return folds[0].test
-    accuracy = summed([fold.pairs for fold in folds if fold.pairs is not None])
+    accuracy = PairAccuracy.pooled([fold.pairs.pairs() for fold in folds if fold.pairs is not None])
     return {metric: getattr(accuracy, metric) for metric in METRICS}
 
 

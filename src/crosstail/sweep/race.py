@@ -87,15 +87,20 @@ class SharedTest:
 
     y: NDArray[np.int64]
     domain: NDArray[np.int64]
-    sizes: dict[str, Any]  # num_domains and num_classes
+    about: dict[str, Any]  # num_domains, num_classes, and the group of each sample
 
     @classmethod
     def of(cls, splits: Sequence[DomainDataset]) -> "SharedTest":
         """From a data set as it is split, once for each fold."""
-        y, domain = (
-            np.concatenate([getattr(split, name)[split.rows("test")] for split in splits]) for name in ("y", "domain")
+        y, domain, group = (
+            np.concatenate([getattr(split, name)[split.rows("test")] for split in splits])
+            if getattr(splits[0], name) is not None
+            else None
+            for name in ("y", "domain", "group")
         )
-        return cls(y, domain, {"num_domains": splits[0].num_domains, "num_classes": splits[0].num_classes})
+        assert y is not None and domain is not None
+        sizes = {"num_domains": splits[0].num_domains, "num_classes": splits[0].num_classes}
+        return cls(y, domain, {**sizes, "group": group})
 
 
 class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,18 +223,18 @@ def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
     # Rounded, so that equal accuracies in another order of seeds have equal means.
     validation = {entrant.method: round(mean(entrant.validation.values()), 9) for entrant in found}
     ranked = sorted(found, key=lambda entrant: (-validation[entrant.method], entrant.cost))
-    y, domain, sizes = tested.y, tested.domain, tested.sizes
+    y, domain, about = tested.y, tested.domain, tested.about
     board = []
     for entrant in ranked:
         answers = [np.where(right, y, -1) for right in entrant.correct.values()]
-        tests = [PairAccuracy.from_predictions(answer, y, domain, **sizes) for answer in answers]
+        tests = [PairAccuracy.from_predictions(answer, y, domain, **about) for answer in answers]
         averages = [test.pair_average or 0.0 for test in tests]
         ends = [test.interval("pair_average") or (0.0, 1.0) for test in tests]
         lead = None
         if entrant is not ranked[0]:
             both = [seed for seed in ranked[0].correct if seed in entrant.correct]
             pairs = [(ranked[0].correct[seed], entrant.correct[seed]) for seed in both]
-            lead = over_seeds([paired_difference(*pair, y, domain, **sizes) for pair in pairs])
+            lead = over_seeds([paired_difference(*pair, y, domain, **about) for pair in pairs])
         kept: dict[str, Any] = {f.name: getattr(entrant, f.name) for f in fields(BestTrial)}
         standing = Standing(
             **kept,

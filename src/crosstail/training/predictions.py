@@ -16,23 +16,25 @@ FILE = "predictions.pt"
 
 @dataclass(frozen=True)
 class Predictions:
-    """The predicted class of every test sample beside its true class and its domain, in the order of the data."""
+    """The predicted class of every test sample beside its true class, domain and group, in the order of the data."""
 
     predicted: NDArray[np.int64]
     y: NDArray[np.int64]
     domain: NDArray[np.int64]
+    group: NDArray[np.int64] | None = None  # where the data have groups
 
     @classmethod
     def of(cls, algorithm: Algorithm, dataset: DomainDataset) -> "Predictions":
         """Predict the test samples of a data set."""
         rows = dataset.rows("test")
-        return cls(predicted(algorithm, dataset, rows), dataset.y[rows], dataset.domain[rows])
+        group = None if dataset.group is None else dataset.group[rows]
+        return cls(predicted(algorithm, dataset, rows), dataset.y[rows], dataset.domain[rows], group)
 
     def save(self, folder: RunFolder) -> None:
-        """Store them in the smallest integer type."""
-        largest = max(int(values.max(initial=0)) for values in vars(self).values())
-        kind = np.uint8 if largest < 256 else np.int32
-        folder.save(FILE, {name: torch.from_numpy(values.astype(kind)) for name, values in vars(self).items()})
+        """Store each in the smallest integer type."""
+        known = {name: values for name, values in vars(self).items() if values is not None}
+        kinds = {name: np.uint8 if values.max(initial=0) < 256 else np.int32 for name, values in known.items()}
+        folder.save(FILE, {name: torch.from_numpy(values.astype(kinds[name])) for name, values in known.items()})
 
     @classmethod
     def load(cls, folder: RunFolder) -> "Predictions | None":

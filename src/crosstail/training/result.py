@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail import __version__
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics import PairAccuracy, group_squares
 from crosstail.training.spec import RunSpec
 
 if TYPE_CHECKING:  # importing torch takes seconds, and reading results needs none of it
@@ -30,6 +30,8 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     shots: dict[str, float | None] = {}
     hits: list[list[int]]
     totals: list[list[int]]
+    squares: list[list[int]] | msgspec.UnsetType = msgspec.UNSET
+    """Σ n_g² over the groups of a pair, where samples come in groups: intervals count n² / Σ n_g² samples."""
 
     @classmethod
     def of(cls, accuracy: PairAccuracy, counts: NDArray[np.int64] | None = None, **shots: int) -> "SplitAccuracy":
@@ -37,8 +39,9 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
         return cls(**accuracy.to_json(counts, **shots))
 
     def pairs(self) -> PairAccuracy:
-        """Hits and totals (D, C) with the metrics on them."""
-        return PairAccuracy(np.asarray(self.hits), np.asarray(self.totals))
+        """Hits, totals and squares (D, C) with the metrics on them."""
+        squares = None if self.squares is msgspec.UNSET else np.asarray(self.squares)
+        return PairAccuracy(np.asarray(self.hits), np.asarray(self.totals), squares)
 
 
 class Transferability(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,9 +148,15 @@ def make_result(
     counts = dataset.counts("train")
     many, few = shot_thresholds(spec.dataset)
 
+    def accuracy(recorded: SplitAccuracy, split: str) -> SplitAccuracy:
+        pairs, rows = recorded.pairs(), dataset.rows(split)
+        if dataset.group is not None:  # records lack squares, which are the same at every evaluation
+            squares = group_squares(dataset.y[rows], dataset.domain[rows], dataset.group[rows], counts.shape)
+            pairs = PairAccuracy(pairs.hits, pairs.totals, squares)
+        return SplitAccuracy.of(pairs, counts, many=many, few=few)
+
     def accuracies(record: Evaluation | Averaged) -> dict[str, Any]:
-        splits = {"validation": record.validation, "test": record.test}
-        return {split: SplitAccuracy.of(a.pairs(), counts, many=many, few=few) for split, a in splits.items()}
+        return {"validation": accuracy(record.validation, "val"), "test": accuracy(record.test, "test")}
 
     raw = None
     if spec.average:
@@ -170,13 +179,7 @@ def make_result(
 
 def pooled(results: Sequence[RunResult]) -> PairAccuracy:
     """Test hits and totals of every pair, summed over runs that were tested on different samples."""
-    return summed([result.estimate or result.test for result in results])
-
-
-def summed(parts: Sequence[SplitAccuracy]) -> PairAccuracy:
-    """Hits and totals of every pair, summed over sets of samples."""
-    hits, totals = (np.sum([getattr(part, name) for part in parts], axis=0) for name in ("hits", "totals"))
-    return PairAccuracy(hits, totals)
+    return PairAccuracy.pooled([(result.estimate or result.test).pairs() for result in results])
 
 
 def pooled_accuracy(results: Sequence[RunResult], counts: NDArray[np.int64]) -> SplitAccuracy:

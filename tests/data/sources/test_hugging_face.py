@@ -99,12 +99,29 @@ def test_in_one_part_and_another_order(made, tmp_path):
 
 def test_columns_of_other_names(made, tmp_path):
     made().rename_columns({"domain": "style", "label": "kind"}).save_to_disk(tmp_path / "saved")
-    with pytest.raises(
-        ValueError, match=r"has no column 'label' but image, kind, style; expected image, label and domain"
-    ):
+    with pytest.raises(ValueError, match=r"has no column 'label' but image, kind, style; .* --column label="):
         load(tmp_path / "saved")
     dataset = load(tmp_path / "saved", columns={"domain": "style", "label": "kind"})
-    assert dataset.domains == ("site2", "site10")
+    assert dataset.domains == ("site2", "site10") and dataset.group is None
+    with pytest.raises(ValueError, match=r"'style'.* image, label, domain, group"):
+        load(tmp_path / "saved", columns={"style": "domain"})
+
+
+def test_groups(datasets, made, tmp_path):
+    parts = {"train": made().add_column("group", [f"p{i // 3}" for i in range(12)])}
+    parts["test"] = made(6).add_column("group", ["p0", "p9", None, "", "p9", "p1"])
+    datasets.DatasetDict(parts).save_to_disk(tmp_path / "saved")
+    dataset = load(tmp_path / "saved")
+    assert dataset.group.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 0, 4, 5, 6, 4, 1]
+    assert any("2 of 18" in note and "image 14" in note for note in dataset.notes)
+    parts["train"].rename_column("group", "visit").save_to_disk(tmp_path / "one")
+    assert load(tmp_path / "one").group is None
+    dataset = load(tmp_path / "one", columns={"group": "visit"})
+    assert dataset.group.tolist() == [i // 3 for i in range(12)]
+    with pytest.raises(ValueError, match="has no column 'patient'"):
+        load(tmp_path / "one", columns={"group": "patient"})
+    with pytest.raises(ValueError, match=r"one: .*no paths.*--group-by image"):
+        load(tmp_path / "one", group_by="image")
 
 
 def test_a_broken_image_is_named_by_its_row(datasets, made, tmp_path):

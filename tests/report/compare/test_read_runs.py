@@ -57,6 +57,7 @@ def test_a_run_that_is_there_twice_counts_once(make_run, tmp_path):
 OTHER = {"algorithm": "coral", "second_stage": "retrain", "protocol": "dg", "unseen": "d0", "labels": ("uniform",)}
 OTHER |= {
     "columns": {"domain": "site"},
+    "group_by": r"(\d+)_",
     "backbone": "mlp",
     "weights": "random",
     "hparams": {"lr": 0.1},

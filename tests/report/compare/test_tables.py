@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from crosstail.metrics import PairAccuracy
 from crosstail.report.compare.read_runs import read_runs
@@ -18,7 +19,7 @@ from crosstail.report.compare.tables import (
     summary_table,
     transfer_table,
 )
-from crosstail.report.compare.text_tables import result_table
+from crosstail.report.compare.text_tables import domain_table, result_table
 from crosstail.report.document import latex, markdown
 from crosstail.report.document.files import save_table
 
@@ -145,6 +146,25 @@ def test_best_against_second_is_a_paired_bootstrap(chosen):
     assert row["low"] < 25 < row["high"] and row["p"] < 0.01
 
 
+def test_groups_widen_the_intervals_of_means_and_differences(make_run, tmp_path):
+    hits = {"erm": [[8, 6], [4, 2]], "boda": [[10, 8], [6, 4]]}
+    for place in ("plain", "grouped"):
+        for algorithm, own in hits.items():
+            squares = [[20, 20], [20, 20]] if place == "grouped" else None
+            make_run(f"{place}/{algorithm}", own, algorithm=algorithm, squares=squares)
+    for algorithm in hits:
+        file = tmp_path / "grouped" / algorithm / "predictions.pt"
+        torch.save({**torch.load(file), "group": torch.arange(40) // 2}, file)
+    plain, grouped = (read_runs([tmp_path / place]).chosen for place in ("plain", "grouped"))
+    of_pairs = PairAccuracy(*map(np.array, ([[8, 6], [4, 2]], np.full((2, 2), 10), np.full((2, 2), 20))))
+    for metric, view in (("pair average", "pair_average"), ("average", "average")):
+        row = cell(summary_table(grouped), "erm", metric)
+        assert (row["low"], row["high"]) == pytest.approx([100 * end for end in of_pairs.interval(view)])
+        assert row["low"] < cell(summary_table(plain), "erm", metric)["low"] - 1
+    narrow, wide = (significance_table(runs).iloc[0] for runs in (plain, grouped))
+    assert narrow["difference"] == wide["difference"] and wide["low"] < narrow["low"] and wide["high"] > narrow["high"]
+
+
 def test_without_predictions_there_is_no_test(chosen):
     (chosen["run"].iloc[0].folder / "predictions.pt").unlink()
     row = significance_table(chosen).iloc[0]
@@ -161,6 +181,15 @@ def test_text_marks_the_best_and_boda_and_is_escaped(make_run, tmp_path):
     assert "**70.0**" in markdown.table(table) and r"\textbf{70.0}" in latex.table(table)
     save_table(table, tmp_path / "tables")
     assert {file.suffix for file in (tmp_path / "tables").iterdir()} == {".csv", ".md", ".tex"}
+
+
+def test_domains_have_a_table_of_their_own_in_the_same_order(chosen):
+    summary = summary_table(chosen)
+    results, domains = (make(summary, "photos", "x") for make in (result_table, domain_table))
+    assert domains.header == ["method", "seeds", "d0", "d1"] and not {"d0", "d1"} & set(results.header)
+    assert domains.rows == [["• boda", "1", "90.0", "50.0"], ["erm", "2", "75.0 ± 7.1", "15.0 ± 7.1"]]
+    assert domains.emphasised == {(0, 2), (0, 3)} and [row[0] for row in results.rows] == ["• boda", "erm"]
+    assert set(domains.numbers["kind"]) == {"domain"} and set(results.numbers["kind"]) == {"metric"}
 
 
 def test_with_dg_seeds_are_tested_on_different_samples_and_compared_one_by_one(make_run, tmp_path):

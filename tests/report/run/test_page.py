@@ -97,6 +97,21 @@ def test_pairs_have_counts_shots_accuracy_and_wilson_interval(result):
         assert (table["low"][row], table["high"][row]) == pytest.approx((100 * low, 100 * high))
 
 
+def test_groups_widen_intervals_and_the_page_says_so(result, finished):
+    run = result(squares=[[20, 4], [18, 0]])  # worth 10²/20, 4²/4 and 6²/18 samples
+    low, high = wilson(0.9 * 5, 5)
+    assert pair_table([run]).loc[0, ["low", "high"]].tolist() == pytest.approx([100 * low, 100 * high])
+    plain, wide = (headline_table([one]).set_index("metric") for one in (result(), run))
+    assert plain["value"].equals(wide["value"])
+    for metric in ("pair average", "average over domains", "many-shot pairs", "few-shot pairs"):
+        assert wide.loc[metric, "low"] < plain.loc[metric, "low"] - 1, metric
+    assert wide.loc["medium-shot pairs", "low"] == plain.loc["medium-shot pairs", "low"]  # in groups of one
+    assert wide.loc["few-shot pairs", "low"] == pytest.approx(100 * wilson(1, 2)[0])
+    text = page_of(run_document(finished(HITS, totals=TOTALS, squares=[[20, 4], [18, 0]])))
+    assert "the 20 test samples count as 11" in text
+    assert "count as" not in page_of(run_document(finished(HITS, totals=TOTALS)))
+
+
 def test_shots_are_those_of_the_data_sheet(result):
     counts = [[31, 30, 9, 8]]
     assert pair_table([result([[1] * 4], [[2] * 4], counts=counts, dataset="digits")])["shot"].tolist() == [

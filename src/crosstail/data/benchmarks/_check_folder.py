@@ -51,6 +51,7 @@ def check_folder(
     if duplicates and files:
         if not splits:  # the split that `load` makes with seed 0
             domain, y = folders.pairs_of(files).T
+            assert sheet.validation is not None, "images in folders have no split of their own"
             splits = dict(zip(files, paper_split(y, domain, validation=sheet.validation).tolist(), strict=True))
         _note_duplicates(sheet, files, splits, result, progress)
     return result

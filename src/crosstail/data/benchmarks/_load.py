@@ -76,6 +76,7 @@ def load_images(
     if path:
         split, note = np.array([splits[place] for place in files], "<U5"), f"split read from {path}"
     else:
+        assert sheet.validation is not None, "images in folders have no split of their own"
         split = paper_split(y, domain, validation=sheet.validation, seed=seed)
         note = f"split made as in the paper, with seed {seed}"
     x = ImageFiles(base, [file.relative_to(base).as_posix() for file in files.values()])

@@ -1,4 +1,4 @@
-"""The source "arrays": an .npz file with x, y and domain, and optionally split, domains and classes."""
+"""The source "arrays": an .npz file with x, y and domain, and optionally split, groups, domains and classes."""
 
 import os
 from collections.abc import Sequence
@@ -8,29 +8,34 @@ from typing import Any, Unpack
 from zipfile import BadZipFile
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
+from crosstail.data.sources.manifest_table import as_text
 from crosstail.data.sources.npz_members import read_member
 
 _ROWS = 4096  # checked at a time, so that a memory map is never read as a whole
 
 
 def load_arrays(path: Path, **options: Unpack[SourceOptions]) -> DomainDataset:
-    """Load an .npz file; without a `split` in it, the samples are split as in the paper (`paper_split`)."""
+    """Load an .npz file; without a `split` in it, the samples get the split of own data (`own_split`)."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
-    arrays = read_arrays(path, ("x", "y", "domain"), ("split", "domains", "classes"))
+    arrays = read_arrays(path, ("x", "y", "domain"), ("split", "groups", "domains", "classes"))
     x = check_inputs(path, arrays["x"])
-    for key in ("y", "domain", "split"):
+    for key in ("y", "domain", "split", "groups"):
         if key in arrays and (found := arrays[key].shape) != x.shape[:1]:
             raise ValueError(f"{path}: {key} has the shape {found}, expected ({len(x)},) as x has {len(x)} rows")
         if key in ("y", "domain") and arrays[key].dtype.kind not in "iu":
             raise ValueError(f"{path}: {key} is {arrays[key].dtype}, expected integers from 0")
+        if key == "groups" and key in arrays and arrays[key].dtype.kind not in "iuU":
+            raise ValueError(f"{path}: {key} is {arrays[key].dtype}, expected integers or strings")
     y, classes, *notes = _named(path, "y", "classes", arrays)
     domain, domains, *more = _named(path, "domain", "domains", arrays)
-    named: dict[str, Any] = {"split": arrays.get("split"), "notes": (*notes, *more)}
+    group = as_text(path, "groups", pa.array(arrays["groups"])) if "groups" in arrays else None
+    named: dict[str, Any] = {"split": arrays.get("split"), "group": group, "notes": (*notes, *more)}
     # Under the path at first, so that an error about its values names the file.
     dataset = as_dataset(str(path), x, y, domain, classes, domains, **named, **options)
     return replace(dataset, name=path.stem, split=dataset.split.astype("<U5", copy=False))
@@ -39,10 +44,12 @@ def load_arrays(path: Path, **options: Unpack[SourceOptions]) -> DomainDataset:
 def save_arrays(dataset: DomainDataset, path: Path) -> None:
     """Write a data set atomically as an .npz file for `load_arrays`."""
     assert isinstance(dataset.x, np.ndarray)
-    names: dict[str, Any] = {"domains": np.array(dataset.domains), "classes": np.array(dataset.classes)}
+    more: dict[str, Any] = {"domains": np.array(dataset.domains), "classes": np.array(dataset.classes)}
+    if dataset.group is not None:
+        more["groups"] = dataset.group
     partial = path.with_name(f".{path.stem}.{os.getpid()}.npz")
     try:
-        np.savez(partial, x=dataset.x, y=dataset.y, domain=dataset.domain, split=dataset.split, **names)
+        np.savez(partial, x=dataset.x, y=dataset.y, domain=dataset.domain, split=dataset.split, **more)
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)

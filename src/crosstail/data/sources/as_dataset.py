@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset, Samples
 from crosstail.data.images.broken import check_images
 from crosstail.data.images.files import ImageFiles
+from crosstail.data.sources.groups import with_groups
 from crosstail.data.splits.duplicates import with_duplicates
 from crosstail.data.splits.own import own_split
 from crosstail.progress import Progress
@@ -33,21 +35,20 @@ def as_dataset(
     domains: tuple[str, ...],
     *,
     split: NDArray[np.str_] | None = None,
-    group: NDArray[np.int64] | None = None,
+    group: "pd.Series[Any] | None" = None,  # names, null where there is none
     notes: Sequence[str] = (),
     **options: Unpack[SourceOptions],
 ) -> DomainDataset:
     """Build a data set; without a `split` it gets the one for own data."""
     train = np.full(len(x), "train", "<U5")
-    dataset = DomainDataset(
-        name, x, y, domain, train if split is None else split, classes, domains, tuple(notes), group=group
-    )
+    dataset = DomainDataset(name, x, y, domain, train if split is None else split, classes, domains, tuple(notes))
+    dataset = with_groups(dataset, group, options.get("group_by"), to_split=split is None)
     if options.get("skip_broken"):
         dataset = without_broken(dataset)
     if split is None:
-        group = with_duplicates(dataset.x, dataset.group, options.get("progress"))
-        parts = own_split(dataset.y, dataset.domain, group, seed=options.get("seed", 0))
-        dataset = replace(dataset, split=parts, group=group)
+        together = with_duplicates(dataset.x, dataset.group, options.get("progress"))
+        parts = own_split(dataset.y, dataset.domain, together, seed=options.get("seed", 0))
+        dataset = replace(dataset, split=parts, group=together)
     return dataset
 
 

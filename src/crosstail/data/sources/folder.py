@@ -23,7 +23,7 @@ OR_MANIFEST = f"{EXPECTED}, or a manifest with the columns path, domain, label, 
 
 
 def load_folder(path: AnyPath, **options: Unpack[SourceOptions]) -> DomainDataset:
-    """Load the images below a folder, split as in the paper; domains and classes are in natural order.
+    """Load the images below a folder with the split of own data; domains and classes are in natural order.
 
     Hidden files and files without an image suffix are ignored. The listing is cached until a folder or a file changes,
     so that the next start does not list half a million files again.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -14,10 +15,11 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
 from crosstail.data.images.files import AnyPath, ImageFiles, file_state
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
-from crosstail.data.sources.manifest_table import Columns
+from crosstail.data.sources.manifest_table import Columns, as_text
 from crosstail.data.sources.natural_order import natural_order
 
 PREFIX = "hf:"
+COLUMNS = ("image", "label", "domain", "group")  # the last is optional
 
 
 class HfImages(ImageFiles):
@@ -51,8 +53,8 @@ def is_saved_dataset(path: Path) -> bool:
 def load_hf(source: AnyPath, *, columns: Columns = None, **options: Unpack[SourceOptions]) -> DomainDataset:
     """Load "hf:NAME" from the Hub, or a folder written by `save_to_disk`, with columns image, label and domain.
 
-    `columns` maps these names to those of the data set, as in {"domain": "style"}. Splits train, validation and test
-    are kept; a data set in one part is split as in the paper.
+    `columns` maps these names, and the optional `group`, to those of the data set, as in {"domain": "style"}. Splits
+    train, validation and test are kept; a data set in one part gets the split of own data.
     """
     try:
         datasets: Any = import_module("datasets")
@@ -65,13 +67,18 @@ def load_hf(source: AnyPath, *, columns: Columns = None, **options: Unpack[Sourc
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"{source}: cannot be loaded by `datasets` ({type(error).__name__}: {reason})") from error
     parts: dict[str, Any] = dict(found) if isinstance(found, datasets.DatasetDict) else {"train": found}
-    chosen = {ours: (columns or {}).get(ours, ours) for ours in ("image", "label", "domain")}
+    wrong = [ours for ours in columns or {} if ours not in COLUMNS]
+    if wrong:
+        raise ValueError(f"columns has {wrong[0]!r}, expected some of {', '.join(COLUMNS)}")
+    chosen = {ours: ours for ours in COLUMNS[:3]} | dict(columns or {})
+    if all("group" in part.column_names for part in parts.values()):
+        chosen.setdefault("group", "group")
     for part in parts.values():
         for ours, theirs in chosen.items():
             if theirs not in part.column_names:
                 raise ValueError(
-                    f"{source}: has no column {theirs!r} but {', '.join(part.column_names)}; expected image, label and "
-                    f"domain, or their names as --columns {ours}=..."
+                    f"{source}: has no column {theirs!r} but {', '.join(part.column_names)}; expected image, label, "
+                    f"domain and optionally group, or their names as --column {ours}=..."
                 )
     unknown = [part for part in parts if part.lower() not in SPLIT_NAMES]
     if unknown and len(parts) > 1:
@@ -82,8 +89,12 @@ def load_hf(source: AnyPath, *, columns: Columns = None, **options: Unpack[Sourc
     y, classes = _codes(source, chosen["label"], parts.values())
     domain, domains = _codes(source, chosen["domain"], parts.values())
     images = HfImages(name, [part.column(chosen["image"]) for part in rows.values()])
+    group = None
+    if column := chosen.get("group"):
+        texts = [as_text(source, column, part.column(column)) for part in rows.values()]
+        group = pd.concat(texts, ignore_index=True)
     title = Path(name).name
-    return as_dataset(title, images, y, domain, classes, domains, split=split, **options)
+    return as_dataset(title, images, y, domain, classes, domains, split=split, group=group, **options)
 
 
 def _as_plain_table(part: Any, image: str) -> Any:

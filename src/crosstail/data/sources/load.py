@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from os import sep
 from pathlib import Path
+from shlex import quote
 
 from crosstail import discovery
 from crosstail.data.benchmarks._load import BENCHMARKS, load_benchmark, sheet_of
@@ -37,8 +38,8 @@ def load(
     `labels` are label profiles, one per domain or one for all. By default a benchmark has those of its data sheet, and
     other sources have none; `["uniform"]` keeps all samples. `skip_broken` leaves out images that cannot be decoded and
     names them in the notes; `columns` and `root` are those of `load_manifest`; `group_by` is a regular expression that
-    finds the group in a path, as in "(patient\\d+)". A benchmark takes precedence over a
-    folder of the same name: write `./digits` for the folder.
+    finds the group in the path of an image, as in "patient\\d+". A benchmark takes precedence over a folder of the same
+    name: write `./digits` for the folder.
 
     >>> load("digits", labels=["uniform"]).counts("train")[0].tolist()
     [57, 57, 57, 57, 57, 57, 57, 57, 57, 57]
@@ -49,6 +50,8 @@ def load(
     sheet = sheet_of(name) if isinstance(source, str) else None
     options: SourceOptions = {"seed": seed, "skip_broken": skip_broken, "group_by": group_by, "progress": progress}
     if sheet is not None:
+        if group_by is not None:
+            raise ValueError(f"{name}: a benchmark has a split of its own, so leave --group-by {quote(group_by)} out")
         dataset = load_benchmark(name, seed=seed)
         labels = sheet.labels if labels is None else labels
         dataset = without_broken(dataset) if skip_broken else dataset

@@ -15,17 +15,18 @@ from crosstail.data.dataset import DomainDataset, Samples
 from crosstail.data.images.files import AnyPath, ImageFiles
 from crosstail.data.sources.arrays import check_inputs, read_x
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
+from crosstail.data.sources.group_like import group_like_notes
 from crosstail.data.sources.manifest_table import Columns, Manifest, checksum_file, read_manifest
 
 
 def load_manifest(
     path: AnyPath, *, columns: Columns = None, root: AnyPath | None = None, **options: Unpack[SourceOptions]
 ) -> DomainDataset:
-    """Load the samples that a table lists: `domain`, `label`, optionally `split`, and `path` of an image or `x`.
+    """Load the samples that a table lists: `domain`, `label`, optionally `split` and `group`, and `path` or `x`.
 
     `columns` maps these names to those in the file, as in {"domain": "site"}. Paths are relative to `root`, by default
     the folder of the manifest. `x` is a row number of the array in the .npy or .npz file of the same name. Without a
-    split column, the samples are split as in the paper.
+    split column, the samples get the split of own data.
     """
     manifest = read_manifest(Path(path), columns)
     x: Samples
@@ -37,7 +38,15 @@ def load_manifest(
         )
     (domain, domains), (y, classes) = manifest.codes("domain"), manifest.codes("label")
     name, split, notes = manifest.file.stem, manifest.split, manifest.notes
-    return as_dataset(name, x, y, domain, classes, domains, split=split, notes=notes, **options)
+    named: dict[str, Any] = {"split": split, "group": manifest.group, "notes": notes}
+    dataset = as_dataset(name, x, y, domain, classes, domains, **named, **options)
+    if options.get("group_by") is not None:
+        return dataset
+    table = manifest.table
+    if len(dataset) < len(table):  # broken images were left out
+        assert isinstance(dataset.x, ImageFiles)
+        table = table[table["path"].isin(dataset.x.paths())]
+    return dataset.with_notes(*group_like_notes(dataset, replace(manifest, table=table).group_like))
 
 
 def save_split(dataset: DomainDataset, path: AnyPath) -> str:
@@ -52,7 +61,8 @@ def save_split(dataset: DomainDataset, path: AnyPath) -> str:
         raise ValueError(f"{file}: a split is saved as .csv")
     where = {"path": dataset.x.paths()} if isinstance(dataset.x, ImageFiles) else {"x": np.arange(len(dataset))}
     names = {"domain": np.array(dataset.domains)[dataset.domain], "label": np.array(dataset.classes)[dataset.y]}
-    table = pa.table(names | where | {"split": dataset.split})
+    group = {} if dataset.group is None else {"group": dataset.group}
+    table = pa.table(names | where | {"split": dataset.split} | group)
     csv.write_csv(table, file, csv.WriteOptions(quoting_style="needed"))
     checksum = hashlib.sha256(file.read_bytes()).hexdigest()
     checksum_file(file).write_text(f"{checksum}  {file.name}\n", encoding="utf-8")

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from csv import reader
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,21 +16,22 @@ from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 from crosstail.data.dataset import SPLIT_NAMES
+from crosstail.data.sources.group_like import looks_like_group
 from crosstail.data.sources.natural_order import natural_order
 
 Columns = Mapping[str, str] | None  # our names of columns → those in a file
 
 MANIFEST_SUFFIXES = (".csv", ".parquet")
 # Our columns, and other names for them; `env` is that of the reference's split files.
-COLUMNS = {"path": (), "x": (), "domain": ("env",), "label": (), "split": ()}
+COLUMNS = {"path": (), "x": (), "domain": ("env",), "label": (), "split": (), "group": ()}
 
 
 @dataclass(frozen=True, eq=False)
 class Manifest:
     """A table with a row per sample, whose index is the row in the file.
 
-    Its columns are `path` or `x` (a row number), `domain` and `label` as categories in natural order, and `split` if
-    the file has one.
+    Its columns are `path` or `x` (a row number), `domain` and `label` as categories in natural order, `split` and
+    `group` if the file has them, and without a `group` the columns that look like one, under the file's names.
     """
 
     file: Path
@@ -51,6 +52,15 @@ class Manifest:
     def split(self) -> NDArray[np.str_] | None:
         return self.table["split"].to_numpy().astype("<U5") if "split" in self.table else None
 
+    @property
+    def group(self) -> "pd.Series[Any] | None":
+        return self.table.get("group")
+
+    @property
+    def group_like(self) -> pd.DataFrame:
+        """The columns that look like a group."""
+        return self.table.drop(columns=list(COLUMNS), errors="ignore")
+
     def at(self, row: int) -> str:
         """Where a row of the table is in the file, for messages."""
         return _at(self.file, int(self.table.index[row]))
@@ -62,8 +72,9 @@ class Manifest:
             return self
         same = self.table[self.table.duplicated(self.key, keep=False)]
         first = same.index.to_series().groupby(same[self.key]).transform("first")
-        for name in same.columns[1:]:
-            differs = np.flatnonzero(same[name].astype(str).to_numpy() != same.loc[first, name].astype(str).to_numpy())
+        for name in same.columns[1:].intersection(list(COLUMNS)):
+            text = same[name].astype(str).fillna("")
+            differs = np.flatnonzero(text.to_numpy() != text.loc[first].to_numpy())
             if len(differs):
                 row = same.index[differs[0]]
                 sample = f"the {self.key} {str(same.loc[row, self.key])!r} of {_at(self.file, first[row])}"
@@ -77,7 +88,7 @@ class Manifest:
 
 def read_manifest(file: Path, columns: Columns = None) -> Manifest:
     """Read and check a manifest; the samples themselves are not looked at."""
-    table = _read(file, columns)
+    table = _read(file, columns, group_like=True)
     if not len(table):
         raise ValueError(f"{file}: has no rows")
     notes: list[str] = []
@@ -86,6 +97,12 @@ def read_manifest(file: Path, columns: Columns = None) -> Manifest:
     found |= {name: _names(file, name, table[name], notes) for name in ("domain", "label")}
     if "split" in table.column_names:
         found["split"] = _splits(file, "split", table["split"])
+    if "group" in table.column_names:
+        found["group"] = as_text(file, "group", table["group"])
+        _numbers(file, "group", found["group"], found["group"].dropna().unique())
+    for name in table.column_names:
+        if name not in COLUMNS and _is_text(table[name].type, numbers=True):
+            found[name] = as_text(file, name, table[name])
     return Manifest(file, pd.DataFrame(found), tuple(notes)).without_duplicates()
 
 
@@ -120,7 +137,7 @@ def columns_of(file: Path, columns: Columns = None, required: tuple[str, ...] = 
     if missing:
         raise ValueError(
             f"{file}: has no column {missing[0]!r} but {', '.join(found)}; expected path (or x), domain, label and "
-            f"optionally split, or their names as --columns {missing[0]}=..."
+            f"optionally split and group, or their names as --column {missing[0]}=..."
         )
     return chosen
 
@@ -130,14 +147,18 @@ def checksum_file(path: Path) -> Path:
     return path.with_name(path.name + ".sha256")
 
 
-def _read(file: Path, columns: Columns, required: tuple[str, ...] = ("domain", "label")) -> Any:
-    """The Arrow table of the columns that are used, under our names."""
+def _read(
+    file: Path, columns: Columns, required: tuple[str, ...] = ("domain", "label"), *, group_like: bool = False
+) -> Any:
+    """The Arrow table of the columns that are used, under our names, and of those that look like a group if wanted."""
     if file.suffix.lower() not in MANIFEST_SUFFIXES:
         raise ValueError(f"{file}: expected a .csv or .parquet file")
     if not file.is_file():
         raise FileNotFoundError(f"{file}: there is no such file")
     _verify(file)
     chosen = columns_of(file, columns, required)
+    if group_like and "group" not in chosen:
+        chosen |= {n: n for n in _header(file) if looks_like_group(n) and n not in chosen.values()}
     names = list(chosen.values())
     if file.suffix.lower() == ".parquet":
         table = _table_of(file, lambda: parquet.read_table(file, columns=names))
@@ -183,41 +204,57 @@ def _at(file: Path, row: int) -> str:
     return f"line {row + 2}" if file.suffix.lower() == ".csv" else f"row {row}"
 
 
-def _text(file: Path, name: str, column: Any) -> "pd.Series[Any]":
-    """A column as stripped text, with no row empty; whole numbers stored as floats become integers."""
-    types = pa.types
-    if types.is_dictionary(column.type):
+def as_text(source: object, name: str, column: Any) -> "pd.Series[Any]":
+    """An Arrow column as stripped text, null where it is empty; whole numbers stored as floats become integers."""
+    if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
-    numbers = () if name == "path" else (types.is_floating, types.is_integer, types.is_boolean)
-    if not any(is_kind(column.type) for is_kind in (types.is_string, types.is_large_string, *numbers)):
-        expected = "text or numbers" if numbers else "text"
-        raise ValueError(f"{file}: the column {name!r} is {column.type}, expected {expected}")
-    if types.is_floating(column.type):
+    if not _is_text(column.type, numbers=name != "path"):
+        expected = "text" if name == "path" else "text or numbers"
+        raise ValueError(f"{source}: the column {name!r} is {column.type}, expected {expected}")
+    if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_finite(column), column, None)
     text = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    empty = np.flatnonzero(pc.fill_null(pc.equal(text, ""), True).to_numpy())
+    return pd.Series(pd.arrays.ArrowExtensionArray(pc.if_else(pc.equal(text, ""), None, text)))
+
+
+def _is_text(kind: Any, *, numbers: bool) -> bool:
+    types, kind = pa.types, kind.value_type if pa.types.is_dictionary(kind) else kind
+    of_numbers = (types.is_floating, types.is_integer, types.is_boolean) if numbers else ()
+    return any(is_kind(kind) for is_kind in (types.is_string, types.is_large_string, *of_numbers))
+
+
+def _text(file: Path, name: str, column: Any) -> "pd.Series[Any]":
+    """A column as text, with no row empty."""
+    text = as_text(file, name, column)
+    empty = np.flatnonzero(text.isna())
     if len(empty):
         raise ValueError(f"{file}: {_at(file, int(empty[0]))} has no {name} ({len(empty)} such rows)")
-    return pd.Series(pd.arrays.ArrowExtensionArray(text))
+    return text
 
 
 def _names(file: Path, name: str, column: Any, notes: list[str]) -> pd.Categorical:
     text = _text(file, name, column)
     names = natural_order(map(str, text.unique()))
-    numbers: dict[float, str] = {}
-    for one in names:
-        value = _number(one)
-        if value is not None and numbers.setdefault(value, one) != one:
-            found = f"{_at(file, int((text == one).to_numpy().argmax()))} has the {name} {one!r}"
-            raise ValueError(f"{file}: {found}, elsewhere it is {numbers[value]!r}: write a number in one way")
+    numbers = _numbers(file, name, text, names)
     if numbers and len(numbers) < len(names):
-        number, word = next(iter(numbers.values())), next(one for one in names if _number(one) is None)
+        number, word = numbers[0], next(one for one in names if _number(one) is None)
         notes.append(f"the column {name!r} mixes numbers and words ({number}, {word}); all are used as names")
     return pd.Categorical(text, categories=list(names))
 
 
+def _numbers(file: Path, name: str, text: "pd.Series[Any]", names: Iterable[str]) -> list[str]:
+    """The numbers among the names in a column; one that is written in two ways is refused."""
+    numbers: dict[float, str] = {}
+    for one in names:
+        value = _number(one)
+        if value is not None and numbers.setdefault(value, one) != one:
+            found = f"{_at(file, int((text == one).fillna(False).to_numpy().argmax()))} has the {name} {one!r}"
+            raise ValueError(f"{file}: {found}, elsewhere it is {numbers[value]!r}: write a number in one way")
+    return list(numbers.values())
+
+
 def _number(text: str) -> float | None:
-    return float(text) if re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]*)?", text) else None
+    return float(text) if re.fullmatch(r"[+-]?[0-9]{1,15}(\.[0-9]*)?", text) else None
 
 
 def _splits(file: Path, name: str, column: Any) -> "pd.Series[Any]":

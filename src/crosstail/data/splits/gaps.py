@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset, pair_names
+from crosstail.data.splits.leaks import leaked
 
 
 def with_gaps_noted(dataset: DomainDataset, unseen: str | None = None, *, folds: bool = False) -> DomainDataset:
@@ -49,10 +50,9 @@ def _gaps(dataset: DomainDataset, unseen: str | None, folds: bool) -> Iterator[s
 def _groups(dataset: DomainDataset, group: NDArray[np.int64], folds: bool) -> str:
     """How far the split keeps groups together."""
     _, group, sizes = np.unique(group, return_inverse=True, return_counts=True)
-    test = dataset.rows("test")
-    leaked = int(np.isin(group[test], group[dataset.rows("train")]).sum())
-    if leaked:
-        return f"{leaked:,} of {len(test):,} test samples are in a group that training samples are in, too"
+    if shared := len(leaked(group, dataset.split)):
+        tests = len(dataset.rows("test"))
+        return f"{shared:,} of {tests:,} test samples share a group with a training sample: accuracy may be inflated"
     shares = [f"{len(dataset.rows(split)) / len(dataset):.0%}" for split in ("test", "val")]
     several = f"{int((sizes > 1).sum()):,} groups of two or more samples (of the source, or duplicates)"
     parts = f": {shares[0]} of all samples are for test, {shares[1]} for validation"

@@ -4,14 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def paper_split(
-    y: NDArray[np.int64], domain: NDArray[np.int64], *, validation: int | None = None, seed: int = 0
-) -> NDArray[np.str_]:
+def paper_split(y: NDArray[np.int64], domain: NDArray[np.int64], *, validation: int, seed: int = 0) -> NDArray[np.str_]:
     """Assign "train", "val" or "test" to each sample, (N,).
 
-    `validation` defaults to a twentieth of the median size of non-empty pairs, rounded, at least 1. A pair with fewer
-    than 3 · validation samples has none for training: a third of it, rounded down, is for validation and the rest for
-    test, as in the paper's split files.
+    A pair with fewer than 3 · validation samples has none for training: a third of it, rounded down, is for validation
+    and the rest for test, as in the paper's split files.
 
     >>> split = paper_split(np.zeros(50, int), np.zeros(50, int), validation=10)
     >>> [int((split == part).sum()) for part in ("train", "val", "test")]
@@ -20,8 +17,6 @@ def paper_split(
     num_classes = y.max(initial=0) + 1
     pair = domain * num_classes + y
     pairs, sizes = np.unique(pair, return_counts=True)
-    if validation is None:
-        validation = max(1, round(float(np.median(sizes)) / 20)) if len(sizes) else 1
     if validation < 1:
         raise ValueError(f"validation is {validation} samples per pair, expected 1 or more")
     split = np.full(len(y), "train", "<U5")

@@ -17,7 +17,7 @@ from crosstail.report.document.model import Block, Document, Gallery, Heading, I
 from crosstail.report.document.terminal import cut
 from crosstail.report.wording import number, several
 
-GROUPS = 12  # groups of duplicates shown with images
+GROUPS = 12  # groups shown with images
 SIDE = 96  # pixels of an image
 CLASSES, DOMAINS = 12, 8  # the largest tables of pairs and of domains that fit the terminal
 ROWS = 20  # domains listed in the terminal
@@ -41,6 +41,8 @@ def page(audit: Audit, dataset: DomainDataset) -> Document:
         _domains(audit),
         Text(shots, dim=True),
         *_divergence(audit),
+        *_groups(audit),
+        *_leaking(audit, dataset),
         *_duplicates(audit, dataset),
         *_inputs(audit),
     ]
@@ -54,6 +56,7 @@ def summary(audit: Audit) -> list[Block]:
         _cropped(_domains(audit, f"{audit.name}: {_size(audit)}")),
         *[_counts(audit)] * small,
         _cropped(_distances(audit)),
+        *_groups(audit),
         *(_cropped(block) if isinstance(block, Table) else block for block in _inputs(audit)),
         *_findings(audit, examples=3),
         *_advice(audit),
@@ -72,7 +75,7 @@ def _advice(audit: Audit) -> list[Block]:
 def _findings(audit: Audit, examples: int) -> list[Block]:
     items = []
     for finding in findings(audit):
-        rest = len(finding.examples) - examples
+        rest = len(finding.examples) + finding.unlisted - examples
         shown = [*finding.examples[:examples], *[f"and {rest:,} more"] * (rest > 0)]
         items.append(Item(finding.text, "; ".join(shown), finding.problem))
     nothing = "Nothing stands out: no duplicates, no broken inputs, no rare or untested pairs."
@@ -146,6 +149,29 @@ def _divergence(audit: Audit) -> Iterator[Block | None]:
     )
 
 
+def _groups(audit: Audit) -> list[Block]:
+    groups = audit.groups
+    if groups is None:
+        return []
+    number = f"{several(groups.groups, 'group')}, {groups.with_several:,} of two or more samples"
+    sizes = f"the median group has {several(groups.median, 'sample')}, the largest {groups.largest:,}"
+    numbers = {"splits": groups.several_splits, "domains": groups.several_domains, "classes": groups.several_classes}
+    spread = ", ".join(f"{n:,} in several {what}" for what, n in numbers.items())
+    return [Heading("Groups"), Text(f"{number}: {sizes}; {spread}.")]
+
+
+def _leaking(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
+    if audit.groups is None:
+        return
+    yield Text("A group stays together in our split: samples that the data name as a group, and duplicates.", dim=True)
+    if not audit.is_image or not audit.groups.leaking:
+        return
+    yield Text("The first groups in several splits, with the split of each image:")
+    for group in audit.groups.leaking[:GROUPS]:
+        yield Gallery(members(group), pictures(dataset, group), SIDE)
+    yield from _rest(audit.groups.several_splits - GROUPS)
+
+
 def _duplicates(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
     suspicious = [duplicate for duplicate in audit.duplicates if duplicate.across]
     if not audit.is_image or not suspicious:
@@ -157,9 +183,12 @@ def _duplicates(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
     )
     for duplicate in suspicious[:GROUPS]:
         yield Gallery(members(duplicate), pictures(dataset, duplicate), SIDE)
-    rest = len(suspicious) - GROUPS
-    if rest > 0:
-        yield Text(f"and {several(rest, 'more group')}; `crosstail audit --json` lists all.", dim=True)
+    yield from _rest(len(suspicious) - GROUPS, "; `crosstail audit --json` lists all")
+
+
+def _rest(groups: int, where: str = "") -> Iterator[Block]:
+    if groups > 0:
+        yield Text(f"and {several(groups, 'more group')}{where}.", dim=True)
 
 
 def _inputs(audit: Audit) -> list[Block]:

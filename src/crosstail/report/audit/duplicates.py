@@ -26,11 +26,10 @@ class AuditedSample:
 
 
 @dataclass(frozen=True)
-class Duplicate:
-    """Samples with identical content (`exact`), or images that look alike."""
+class SampleGroup:
+    """Samples that belong together."""
 
     samples: tuple[AuditedSample, ...]
-    exact: bool
 
     @property
     def across(self) -> tuple[str, ...]:
@@ -39,7 +38,17 @@ class Duplicate:
 
     def to_json(self) -> dict[str, Any]:
         samples = [{"row": sample.row, "name": sample.name, **sample.place} for sample in self.samples]
-        return {"exact": self.exact, "across": list(self.across), "samples": samples}
+        return {"across": list(self.across), "samples": samples}
+
+
+@dataclass(frozen=True)
+class Duplicate(SampleGroup):
+    """Samples with identical content (`exact`), or images that look alike."""
+
+    exact: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {"exact": self.exact, **super().to_json()}
 
 
 def equal_inputs(dataset: DomainDataset, progress: Progress | None = None, omit: Iterable[str] = ()) -> list[list[int]]:
@@ -57,13 +66,14 @@ def equal_inputs(dataset: DomainDataset, progress: Progress | None = None, omit:
 
 def describe(groups: Iterable[Sequence[int]], dataset: DomainDataset, *, exact: bool) -> list[Duplicate]:
     """Look up the rows of each group; groups across classes come first, then those across splits."""
-    found = [Duplicate(_one_of_each_first([_sample(dataset, row) for row in group]), exact) for group in groups]
+    found = [Duplicate(look_up(group, dataset), exact) for group in groups]
     return sorted(found, key=lambda duplicate: ["class" not in duplicate.across, "split" not in duplicate.across])
 
 
-def _one_of_each_first(samples: Sequence[AuditedSample]) -> tuple[AuditedSample, ...]:
+def look_up(rows: Iterable[int], dataset: DomainDataset) -> tuple[AuditedSample, ...]:
     """One sample of each (domain, class, split) before the second of any, so that the first few show the problem."""
     seen: dict[Hashable, Iterator[int]] = defaultdict(count)
+    samples = (_sample(dataset, row) for row in rows)
     return tuple(sorted(samples, key=lambda sample: next(seen[tuple(sample.place.values())])))
 
 
@@ -73,9 +83,9 @@ def _sample(dataset: DomainDataset, row: int) -> AuditedSample:
     return AuditedSample(row, row_names(dataset, np.array([row]))[0], place)
 
 
-def pictures(dataset: DomainDataset, duplicate: Duplicate) -> list[Picture]:
+def pictures(dataset: DomainDataset, group: SampleGroup) -> list[Picture]:
     """The first images of a group; none if one cannot be decoded."""
-    samples = duplicate.samples[:4]
+    samples = group.samples[:4]
     try:
         images: NDArray[Any] = np.asarray(dataset.x[np.array([sample.row for sample in samples])])
     except (OSError, ValueError):

@@ -9,6 +9,7 @@ from crosstail.progress import Progress
 from crosstail.report.audit.advice import advice
 from crosstail.report.audit.divergence import label_divergence
 from crosstail.report.audit.duplicates import describe, equal_inputs
+from crosstail.report.audit.groups import group_facts
 from crosstail.report.audit.inputs import EmbeddingInputs, ImageInputs, own_files, read_embeddings, read_images
 from crosstail.report.audit.result import Audit
 
@@ -41,6 +42,7 @@ def audit(
         inputs=inputs,
         duplicates=(*describe(exact, dataset, exact=True), *describe(near, dataset, exact=False)),
         alike_searched=look_alike,
+        groups=group_facts(dataset),
         many=many,
         few=few,
         notes=dataset.source_notes,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crosstail.report.audit.duplicates import Duplicate
+from crosstail.report.audit.duplicates import Duplicate, SampleGroup
 from crosstail.report.audit.inputs import EmbeddingInputs
 from crosstail.report.audit.result import Audit, Pair
 from crosstail.report.wording import has, listing, sentence, several
@@ -17,17 +17,19 @@ MEMBERS = 4  # samples shown per group of duplicates
 
 @dataclass(frozen=True)
 class AuditFinding:
-    """A sentence with every example behind it; a problem should be solved before training."""
+    """A sentence with the examples behind it; a problem should be solved before training."""
 
     text: str
     examples: tuple[str, ...] = ()
     problem: bool = False
+    unlisted: int = 0
+    """Number of further examples."""
 
 
 def findings(audit: Audit) -> list[AuditFinding]:
     """Everything worth attention, problems first."""
     notes = [AuditFinding(sentence(note)) for note in audit.notes]
-    found = [*_labels(audit), *_tests(audit), *_inputs(audit), *_duplicates(audit), *notes]
+    found = [*_labels(audit), *_tests(audit), *_inputs(audit), *_groups(audit), *_duplicates(audit), *notes]
     return sorted(found, key=lambda finding: not finding.problem)
 
 
@@ -94,6 +96,20 @@ def _inputs(audit: Audit) -> Iterable[AuditFinding]:
     yield from _count(inputs.blank, "image", "images", "a single colour.")
 
 
+def _groups(audit: Audit) -> Iterable[AuditFinding]:
+    groups = audit.groups
+    if groups is None or not groups.several_splits:
+        return
+    n, examples = groups.several_splits, tuple(members(group) for group in groups.leaking)
+    text = (
+        f"{several(n, 'group')} {has(n)} samples in several splits: accuracy on validation or test would be inflated."
+    )
+    if groups.leaked_tests:
+        tests = f"{groups.leaked_tests:,} of {groups.tests:,} test samples"
+        text += f" {tests} share a group with a training sample."
+    yield AuditFinding(text, examples, problem=True, unlisted=n - len(examples))
+
+
 def exact_findings(duplicates: Iterable[Duplicate], noun: str) -> Iterable[AuditFinding]:
     """Exact duplicates, the most harmful kind first; `noun` is "image" or "row"."""
     kinds = (
@@ -130,10 +146,11 @@ def _is(duplicate: Duplicate, what: str) -> bool:
     return duplicate.across == ((what,) if what else ())  # duplicates across classes or splits are listed there
 
 
-def members(duplicate: Duplicate) -> str:
-    """The samples of a duplicate and how they differ, joined by = (exact) or ~ (near)."""
+def members(group: SampleGroup) -> str:
+    """The samples of a group and how they differ, joined by +, or duplicates by = (exact) or ~ (near)."""
     names = []
-    for sample in duplicate.samples:
-        differs = ", ".join(sample.place[what] for what in duplicate.across)
+    for sample in group.samples:
+        differs = ", ".join(sample.place[what] for what in group.across)
         names.append(f"{sample.name} ({differs})" if differs else sample.name)
-    return listing(names, MEMBERS, " = " if duplicate.exact else " ~ ")
+    joint = (" = " if group.exact else " ~ ") if isinstance(group, Duplicate) else " + "
+    return listing(names, MEMBERS, joint)

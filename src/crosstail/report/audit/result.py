@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from crosstail.metrics import SHOTS, shot_group
 from crosstail.report.audit.divergence import LabelDivergence
 from crosstail.report.audit.duplicates import Duplicate
+from crosstail.report.audit.groups import GroupFacts
 from crosstail.report.audit.inputs import EmbeddingInputs, ImageInputs
 
 Pair = tuple[int, int]
@@ -31,6 +32,7 @@ class Audit:
     inputs: ImageInputs | EmbeddingInputs
     duplicates: tuple[Duplicate, ...]
     alike_searched: bool  # whether near-duplicate images were searched for
+    groups: GroupFacts | None = None  # None: the samples have no groups
     many: int = 100
     few: int = 20
     notes: tuple[str, ...] = ()  # from the source
@@ -112,6 +114,7 @@ class Audit:
             "inputs": {"kind": "images" if self.is_image else "embeddings", **asdict(self.inputs)},
             "alike_searched": self.alike_searched,
             "duplicates": [duplicate.to_json() for duplicate in self.duplicates],
+            "groups": None if self.groups is None else self.groups.to_json(),
             "notes": list(self.notes),
             "advice": list(self.advice),
         }

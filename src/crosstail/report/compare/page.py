@@ -11,7 +11,7 @@ from crosstail.report.compare import charts
 from crosstail.report.compare.feature_charts import ModelFeatures, bound_table, feature_charts
 from crosstail.report.compare.read_runs import Runs
 from crosstail.report.compare.tables import MethodRun, method_runs, significance_table, summary_table, transfer_table
-from crosstail.report.compare.text_tables import other_tables, overall, plain_table, result_table
+from crosstail.report.compare.text_tables import domain_table, other_tables, overall, plain_table, result_table
 from crosstail.report.document import html
 from crosstail.report.document.files import FORMATS, save_chart, save_table
 from crosstail.report.document.model import Block, Chart, Document, Heading, Table, Text, bullets
@@ -61,6 +61,9 @@ def results(runs: Runs, baseline: str, models: Sequence[ModelFeatures] = ()) -> 
     for data, name in names.items():
         yield result_table(summary, data, f"results-{name}")
         yield from (Text(_significance(test)) for test in tests[tests["data"] == data].to_dict("records"))
+        by_domain = domain_table(summary, data, f"domains-{name}")
+        if len(by_domain.header) > 3:
+            yield by_domain
         yield from _charts(name, data, runs.table, [run for run in found if run.data == data], summary, baseline)
     yield from other_tables(chosen, summary, tests)
     if models:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosstail.metrics import PairAccuracy
 from crosstail.storage import read_json
 from crosstail.sweep.index import Summary
 from crosstail.sweep.select import choices
@@ -46,12 +47,18 @@ class ComparedRun:
     counts: NDArray[np.int32]  # (D, C)
     hits: NDArray[np.int32]  # (D, C), on the test set
     totals: NDArray[np.int32]
+    squares: NDArray[np.int64] | None
     validation: float | None  # what its evaluation and trial were selected by
     test: float | None  # pair average
     transferability: Transferability
     data: DataFacts
     chosen: bool = True  # whether its hyperparameters are those of the best trial
     trials: int | None = None  # that it was chosen from
+
+    @property
+    def accuracy(self) -> PairAccuracy:
+        """Test accuracy per pair."""
+        return PairAccuracy(self.hits.astype(np.int64), self.totals.astype(np.int64), self.squares)
 
     @property
     def searched(self) -> bool:
@@ -121,6 +128,7 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         counts=counts,
         hits=test.hits.astype(np.int32),
         totals=test.totals.astype(np.int32),
+        squares=test.squares,
         validation=getattr(result.validation, result.spec.selected_on),
         test=result.test.pair_average,
         transferability=result.transferability,

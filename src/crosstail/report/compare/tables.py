@@ -36,8 +36,7 @@ class MethodRun:
     @property
     def accuracy(self) -> PairAccuracy:
         """Test hits and totals of every pair, summed over the folds."""
-        hits, totals = (np.sum([getattr(fold, name) for fold in self.folds], axis=0) for name in ("hits", "totals"))
-        return PairAccuracy(hits, totals)
+        return PairAccuracy.pooled([fold.accuracy for fold in self.folds])
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -143,14 +142,15 @@ def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, str, str], tuple[f
         parts.setdefault((one.data, one.method), []).append(one)
     intervals = {}
     for key, own in parts.items():
-        hits, totals = (np.mean([getattr(one.accuracy, name) for one in own], axis=0) for name in ("hits", "totals"))
+        totals = np.mean([one.accuracy.totals for one in own], axis=0)
+        hits, tests = np.mean([one.accuracy.independent for one in own], axis=0)
         if not totals.any():
             continue
         by_sample = pair_weights(totals, "average")
         dg = {"accuracy": by_sample, "class mean": pair_weights(np.sign(totals), "average")}
         mdlt = {"average": by_sample, "pair average": pair_weights(totals, "pair_average")}
         for name, weights in (dg if own[0].dg else mdlt).items():
-            low, high = average_interval(hits.ravel(), totals.ravel(), weights.ravel())
+            low, high = average_interval(hits.ravel(), tests.ravel(), weights.ravel())
             intervals[*key, name] = 100 * float(low), 100 * float(high)
     return intervals
 
@@ -277,15 +277,19 @@ def _difference(first: Sequence[MethodRun], second: Sequence[MethodRun]) -> Diff
         known = [answer for own in answers for answer in own if answer is not None]
         if len(known) < sum(map(len, pair)) or any(not np.array_equal(truth, known[0][1]) for _, truth in known):
             return None
-        correct = (np.stack([answer[0] for answer in own if answer]) for own in answers)
+        a, b = (np.stack([answer[0] for answer in own if answer]) for own in answers)
+        y, domain, group = known[0][1]
         sizes: dict[str, Any] = dict(zip(("num_domains", "num_classes"), shape, strict=True))
         of: View = "average" if dg else "pair_average"
-        found.append(paired_difference(*correct, *known[0][1], **sizes, of=of, resamples=1000))
+        found.append(paired_difference(a, b, y, domain, **sizes, group=group, of=of, resamples=1000))
     return over_seeds(found) if found else None
 
 
 def _answers(one: MethodRun) -> tuple[NDArray[np.bool_], NDArray[np.int64]] | None:
-    """Which test samples are classified correctly (N,), their class and domain (2, N); None without predictions."""
+    """Which test samples are classified correctly (N,), their class, domain and group (3, N), if these are stored.
+
+    Without groups every sample is one of its own.
+    """
     stored = [RunFolder(fold.folder).load("predictions.pt") for fold in one.folds]
     if any(part is None for part in stored):
         return None
@@ -293,4 +297,5 @@ def _answers(one: MethodRun) -> tuple[NDArray[np.bool_], NDArray[np.int64]] | No
         np.concatenate([np.asarray(part[name], np.int64) for part in stored if part])
         for name in ("predicted", "y", "domain")
     )
-    return predicted == y, np.stack([y, domain])
+    group = [np.asarray(part["group"], np.int64) for part in stored if part and "group" in part]
+    return predicted == y, np.stack([y, domain, np.concatenate(group) if group else np.arange(len(y))])

@@ -1,6 +1,7 @@
 """The tables of a report as text: rounded, with the best values emphasised and the unrounded numbers attached."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -19,36 +20,45 @@ def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
 
     A worst pair with few test samples has their number beside it.
     """
-    of_data = summary[summary["data"] == data]
-    ranked = of_metric(summary, RANKED, data)
-    rank = ranked.set_index("method")["mean"]
+    title, ranked = f"{data}: there are no test samples", of_metric(summary, RANKED, data)
+    if len(ranked):
+        best_row = ranked.iloc[0]
+        best_metric = f"the best {best_row['metric']} on the test set, {number(best_row['mean'])} %"
+        title = f"{data}: {best_row['method']} has {best_metric}"
+    table = _of_kind("metric", summary, data, name, title)
+    assert table.numbers is not None
+    few = table.numbers["barely_tested"].max()
+    if not few > 0:
+        return table
+    pairs = several(int(few), "pair")
+    note = f"{pairs} {has(int(few))} n < {FEW_TESTS} test samples; as the worst pair, such a pair is mostly chance."
+    return replace(table, note=note)
+
+
+def domain_table(summary: pd.DataFrame, data: str, name: str) -> Table:
+    """The accuracy on each domain, like `result_table`."""
+    return _of_kind("domain", summary, data, name, f"{data}: accuracy on each domain")
+
+
+def _of_kind(kind: str, summary: pd.DataFrame, data: str, name: str, title: str) -> Table:
+    of_data = summary[(summary["data"] == data) & (summary["kind"] == kind)]
+    rank = of_metric(summary, RANKED, data).set_index("method")["mean"]
     of_data = of_data.sort_values("method", key=lambda names: -names.map(rank), kind="stable")
-    cells = {(row["method"], row["kind"], row["metric"]): row for row in of_data.to_dict("records")}
-    present = dict.fromkeys(zip(of_data["kind"], of_data["metric"], strict=True))
-    columns = [("metric", metric) for metric in METRICS if ("metric", metric) in present]
-    columns += [key for key in present if key[0] == "domain"]
+    cells = {(row["method"], row["metric"]): row for row in of_data.to_dict("records")}
+    present = dict.fromkeys(of_data["metric"])
+    columns = [metric for metric in METRICS if metric in present] if kind == "metric" else list(present)
     rows, best = [], set()
     for i, (method, own) in enumerate(of_data.groupby("method", sort=False)):
         rows.append(["• " * bool(own["boda"].any()) + str(method), str(own["n"].max())])
-        for j, key in enumerate(columns):
-            cell = cells.get((method, *key), {"mean": None, "error": np.nan, "best": False, "tests": np.nan})
+        for j, metric in enumerate(columns):
+            cell = cells.get((method, metric), {"mean": None, "error": np.nan, "best": False, "tests": np.nan})
             spread = "" if np.isnan(cell["error"]) else f" ± {number(cell['error'])}"
             chance = f" (n = {cell['tests']:.0f})" if cell["tests"] < FEW_TESTS else ""
             rows[i].append(number(cell["mean"]) + spread + chance)
             if cell["best"]:
                 best.add((i, j + 2))
-    title = f"{data}: there are no test samples"
-    if len(ranked):
-        best_row = ranked.iloc[0]
-        best_metric = f"the best {best_row['metric']} on the test set, {number(best_row['mean'])} %"
-        title = f"{data}: {best_row['method']} has {best_metric}"
-    header = ["method", "seeds", *(metric for _, metric in columns)]
-    note = ""
-    few = of_data["barely_tested"].max()
-    if few > 0:
-        pairs = several(int(few), "pair")
-        note = f"{pairs} {has(int(few))} n < {FEW_TESTS} test samples; as the worst pair, such a pair is mostly chance."
-    return Table(name=name, title=title, header=header, rows=rows, numbers=of_data, emphasised=best, note=note)
+    header = ["method", "seeds", *columns]
+    return Table(name=name, title=title, header=header, rows=rows, numbers=of_data, emphasised=best)
 
 
 def overall(summary: pd.DataFrame) -> Table:

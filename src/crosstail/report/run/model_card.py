@@ -16,10 +16,9 @@ from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import headline_table, pair_table, worst_table
 from crosstail.report.wording import SELECTED_ON, estimate_note, has, interval, listing, number, several
 from crosstail.training import RunSpec
-from crosstail.training.result import RunResult
+from crosstail.training.result import RunResult, pooled
 
 WEAK = 50  # accuracy in % below which a pair is named
-INTERVALS = "The intervals cover the choice of test samples."
 
 
 def title_of(spec: RunSpec, folds: bool = False) -> str:
@@ -40,7 +39,7 @@ def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Docu
         "Data": [bullets(_data(result)), _counts(result)],
         "Training and selection": [bullets(_training(result))],
         f"{'Estimated' if result.estimate else 'Test'} accuracy in %": [
-            bullets(filter(None, (estimate_note(result), INTERVALS))),
+            bullets(filter(None, (estimate_note(result), intervals_note([result])))),
             accuracy_table([result]),
         ],
         "Limits": [bullets(limits(run))],
@@ -56,6 +55,16 @@ def accuracy_table(results: Sequence[RunResult]) -> Table:
     records = headline_table(results).to_dict("records")
     rows = [[r["metric"], number(r["value"]), interval(r["low"], r["high"]), r["what"]] for r in records]
     return Table(header=["metric", "accuracy", "95 % interval", "of"], rows=rows, words_last=True)
+
+
+def intervals_note(results: Sequence[RunResult]) -> str:
+    """What the intervals cover, and by how much groups widen them."""
+    accuracy, note = pooled(results), "The intervals cover the choice of test samples."
+    if accuracy.squares is None:
+        return note
+    independent = accuracy.independent[1].sum()
+    together = "Samples of one group are assumed to be classified correctly or incorrectly together"
+    return f"{note} {together}, so the {accuracy.totals.sum():,} test samples count as {independent:,.0f}."
 
 
 def limits(run: ReportedRun) -> list[str]:

@@ -74,9 +74,8 @@ def _headline(results: Sequence[RunResult]) -> Iterator[Block]:
     if refit := estimate_note(results[0]):
         yield Text(refit)
     pooled = f" of {len(results)} folds together: every sample was tested once" if results[0].spec.fold else ""
-    yield Text(
-        f"{'Estimated' if refit else 'Test'} accuracy{pooled if len(results) > 1 else ''}, in %. {card.INTERVALS}"
-    )
+    title = f"{'Estimated' if refit else 'Test'} accuracy{pooled if len(results) > 1 else ''}, in %."
+    yield Text(f"{title} {card.intervals_note(results)}")
     note = "Intervals of the worst pair and domain account for taking the lowest of several, so they are wide."
     yield replace(table, note=note)
 

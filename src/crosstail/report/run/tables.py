@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from crosstail.data import shot_thresholds
-from crosstail.metrics import SHOTS, PairAccuracy, shot_group, wilson
+from crosstail.metrics import SHOTS, shot_group, wilson
 from crosstail.metrics.views import View
 from crosstail.report.tables import label_table
 from crosstail.report.wording import tail_note, worst_pair
@@ -38,7 +38,8 @@ def pair_table(results: Sequence[RunResult]) -> pd.DataFrame:
     table = label_table(counts, first.domains, first.classes)
     table["shot"] = shot_group(table["count"], *shot_thresholds(first.spec.dataset))
     table["hits"], table["tested"] = accuracy.hits.ravel(), accuracy.totals.ravel()
-    low, high = wilson(accuracy.hits.ravel(), accuracy.totals.ravel())
+    hits, tests = accuracy.independent
+    low, high = wilson(hits.ravel(), tests.ravel())
     table["accuracy"], table["low"], table["high"] = 100 * accuracy.matrix.ravel(), 100 * low, 100 * high
     return table[table["domain"].isin(list(unseen))].reset_index(drop=True) if unseen else table
 
@@ -50,8 +51,8 @@ def worst_table(pairs: pd.DataFrame, number: int = 10) -> pd.DataFrame:
 
 def headline_table(results: Sequence[RunResult]) -> pd.DataFrame:
     """One row per metric: its value in % with a 95 % interval, and what it covers; empty without test samples."""
-    first, accuracy, pairs = results[0], pooled(results), pair_table(results)
-    pairs = pairs[pairs["tested"] > 0]
+    first, accuracy, every = results[0], pooled(results), pair_table(results)
+    pairs = every[every["tested"] > 0]
     rows: list[tuple[str, Any, Any, str]] = []
     if len(pairs):
         share = {n: value for n, value in zip(first.domains, accuracy.domains, strict=True) if value is not None}
@@ -73,7 +74,7 @@ def headline_table(results: Sequence[RunResult]) -> pd.DataFrame:
             group = pairs[pairs["shot"] == shot]
             if len(group):
                 what = f"{len(group):,} with {sizes[shot]} training samples"
-                own = PairAccuracy(group[["hits"]].to_numpy(), group[["tested"]].to_numpy())
+                own = accuracy.only((every["shot"] == shot).to_numpy().reshape(accuracy.totals.shape))
                 rows.append((f"{shot}-shot pairs", own.pair_average, own.interval("pair_average"), what))
     scaled = [(name, *(100 * value for value in (of, *ends)), what) for name, of, ends, what in rows]
     return pd.DataFrame(scaled, columns=["metric", "value", "low", "high", "what"])

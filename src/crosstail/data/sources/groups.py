@@ -1,0 +1,83 @@
+"""Where groups come from: a column or array of names, or a regular expression that is searched for in paths."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from shlex import quote
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from crosstail.data.dataset import DomainDataset, Samples
+from crosstail.data.images.files import ImageFiles
+from crosstail.data.splits.leaks import in_several
+
+
+def with_groups(
+    dataset: DomainDataset, names: "pd.Series[Any] | None", pattern: str | None, *, to_split: bool
+) -> DomainDataset:
+    """The data set with groups that its source names (null: none), or that a pattern finds in its paths."""
+    if pattern is not None:
+        if names is not None:
+            raise ValueError(f"{dataset.name}: names groups itself, so leave --group-by {quote(pattern)} out")
+        names = names_in_paths(dataset.name, dataset.x, pattern)
+    if names is None:
+        return dataset
+    group = numbered(names)
+    if to_split and len(dataset) > 1 and not group.any():
+        found = f"all {len(dataset):,} samples are in the group {names.iloc[0]!r}"
+        raise ValueError(f"{dataset.name}: {found}, which cannot be split: name other groups, or a split of your own")
+    return replace(dataset, group=group).with_notes(*_notes(dataset, names, group))
+
+
+def numbered(names: "pd.Series[Any]") -> NDArray[np.int64]:
+    """Groups (N,) in order of appearance; every null is a group of its own.
+
+    >>> numbered(pd.Series(["b", "a", None, "b", None])).tolist()
+    [0, 1, 2, 0, 3]
+    """
+    group, known = pd.factorize(names)
+    alone = group < 0
+    group[alone] = len(known) + np.arange(alone.sum())
+    return pd.factorize(group)[0].astype(np.int64)
+
+
+def names_in_paths(source: str, x: Samples, pattern: str) -> "pd.Series[Any]":
+    """The first capture group of a pattern's first match in each path, or the whole match; null where there is none.
+
+    Paths are relative to the root of the files, with the folders of domain and class.
+    """
+    option = f"--group-by {quote(pattern)}"
+    if type(x) is not ImageFiles:  # subclasses have images without a path
+        raise ValueError(f"{source}: its samples have no paths, which {option} needs")
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{option}: is not a regular expression ({error})") from None
+    capture, paths = min(1, compiled.groups), x.paths()
+    found = [match[capture] or None if (match := compiled.search(path)) else None for path in paths]
+    if not any(found):
+        raise ValueError(f"{source}: {option} finds a group in none of {len(paths):,} paths; the first is {paths[0]}")
+    return pd.Series(pd.arrays.ArrowExtensionArray(pa.array(found, pa.string())))
+
+
+def _notes(dataset: DomainDataset, names: "pd.Series[Any]", group: NDArray[np.int64]) -> Iterator[str]:
+    alone, number = np.flatnonzero(names.isna()), int(group.max()) + 1
+    if len(alone):
+        first = dataset.x.paths(alone[:1])[0] if isinstance(dataset.x, ImageFiles) else f"row {alone[0]}"
+        have = "has" if len(alone) == 1 else "have"
+        yield f"{len(alone):,} of {len(group):,} samples {have} no group (first {first}): each is a group of its own"
+    if number == len(group):
+        yield f"each of the {number:,} groups has one sample, so groups do not affect the split"
+    for many, of, known in (("domains", dataset.domain, dataset.domains), ("classes", dataset.y, dataset.classes)):
+        spread = in_several(group, of)
+        if len(spread):
+            members = np.flatnonzero(group == spread[0])
+            values = np.unique(of[members])
+            where = ", ".join(known[i] for i in values[:4]) + (", …" if len(values) > 4 else "")
+            example = f"such as {names.iloc[members[0]]!r} ({where})"
+            are = "is" if len(spread) == 1 else "are"
+            yield f"{len(spread):,} of {number:,} groups {are} in several {many}, {example}"
