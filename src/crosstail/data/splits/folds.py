@@ -13,12 +13,12 @@ def leave_one_fold_out(dataset: DomainDataset, folds: int, fold: int | None, see
     """Test on one of the folds, 1 to K; of the rest, a tenth of every pair is for validation.
 
     A pair with at least four samples in the rest has one for validation, and half of it or more is for training. Groups
-    stay whole, and so do duplicates. Which fold a sample is in depends on the seed alone. The split that the data came
-    with is pooled first.
+    and duplicates stay whole. Which fold a sample is in depends on the seed alone. The split that the data came with
+    is pooled first.
     """
     if fold is None:
         raise ValueError(f"--folds {folds} stands for {folds} runs: name the one to load with --fold, from 1")
-    dataset = replace(dataset, group=with_duplicates(dataset.x, dataset.group))  # not looked for where there is a split
+    dataset = replace(dataset, group=with_duplicates(dataset.x, dataset.group))
     pair = dataset.domain * dataset.num_classes + dataset.y
     own = fold_of(pair, dataset.group, folds, seed)
     rest = np.flatnonzero(own != fold - 1)
