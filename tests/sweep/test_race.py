@@ -36,13 +36,12 @@ DOMAIN = np.repeat([0, 1], [50, 30])
 Y = np.concatenate([np.repeat([0, 1], [40, 10]), np.repeat([0, 1], [10, 20])])
 
 
-def hand_made() -> SharedTest:
+def hand_made(group: np.ndarray | None = None) -> SharedTest:
     """Four pairs of 40, 10, 10 and 20 test samples, and one validation sample."""
     split = np.array(["test"] * len(Y) + ["val"])
     x = np.zeros((len(Y) + 1, 2), np.float32)
-    return SharedTest.of(
-        [DomainDataset("hand", x, np.append(Y, 0), np.append(DOMAIN, 0), split, ("p", "q"), ("a", "b"))]
-    )
+    y, domain = np.append(Y, 0), np.append(DOMAIN, 0)
+    return SharedTest.of([DomainDataset("hand", x, y, domain, split, ("p", "q"), ("a", "b"), group=group)])
 
 
 def answers(*shares: float, seed: int = 0) -> np.ndarray:
@@ -117,7 +116,7 @@ def test_the_test_samples_of_one_group_count_together() -> None:
     group = np.arange(len(Y)) // 4
     found = [entrant("first", [0.2], [first]), entrant("other", [0.1], [other])]
     plain = leaderboard(found, hand_made())
-    board = leaderboard(found, replace(hand_made(), group=np.append(group, 0)))
+    board = leaderboard(found, hand_made(np.append(group, 0)))
     assert board[1].lead == paired_difference(first, other, Y, DOMAIN, num_domains=2, num_classes=2, group=group)
     assert [row.test for row in board] == [row.test for row in plain]
     for grouped, single in zip(board, plain, strict=True):

@@ -63,8 +63,7 @@ class MethodRun:
             tested = [fold.test for fold in self.folds if fold.test is not None]
             class_mean = float(np.mean(tested)) if tested else None
             return {"accuracy": accuracy.average, "class mean": class_mean, **worst}
-        many, few = shot_thresholds(self.folds[0].spec.dataset)
-        shots = accuracy.shots(self.counts, many, few)
+        shots = accuracy.shots(self.counts, *shot_thresholds(self.folds[0].spec.dataset))
         return {"pair average": accuracy.pair_average, "average": accuracy.average, **shots, **worst}
 
     @property
