@@ -143,6 +143,11 @@ def test_copies_and_look_alikes_stay_together(photos, tmp_path):
     assert len(set(group)) == len(dataset) - 2 and "2 groups" in dataset.notes[0]
 
 
+def test_one_sample_per_pair_is_trained_on_and_said_so(photos):
+    dataset = load(photos(n=1))
+    assert dataset.counts("train").sum() == len(dataset) == 6 and "hold one out" in dataset.notes[0]
+
+
 def test_data_without_duplicates_have_no_groups():
     assert with_duplicates(np.arange(6.0)[:, None], None) is None
     assert with_duplicates(np.arange(6.0)[:, None], np.array([0, 0, 1, 1, 2, 3])).tolist() == [0, 0, 1, 1, 2, 3]

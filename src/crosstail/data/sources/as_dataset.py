@@ -49,6 +49,8 @@ def as_dataset(
         together = with_duplicates(dataset.x, dataset.group, options.get("progress"))
         parts = own_split(dataset.y, dataset.domain, together, seed=options.get("seed", 0))
         dataset = replace(dataset, split=parts, group=together)
+        if not len(dataset.rows("test")):
+            dataset = dataset.with_notes("no pair has two samples or groups to hold one out: all are for training")
     return dataset
 
 
