@@ -44,7 +44,7 @@ def measure(spec: RunSpec, out: Path) -> Measured:
     run = fit(spec, out / spec.key, inputs=inputs)
     dataset, found = inputs.raw, run.predictions
     assert found is not None and isinstance(dataset.x, ImageFiles)
-    lesion = pd.read_csv(spec.dataset, index_col="path")["lesion_id"].loc[dataset.x.paths()].to_numpy()
+    lesion = lesions_of(spec, dataset.x).to_numpy()
     known = np.isin(lesion[dataset.rows("test")], lesion[dataset.rows("train")])
 
     def accuracy(mask: NDArray[np.bool_]) -> PairAccuracy:
@@ -56,6 +56,20 @@ def measure(spec: RunSpec, out: Path) -> Measured:
     mean = [100 * part.matrix[both].mean() if both.any() else np.nan for part in (seen, unseen)]
     right = 100 * everything.hits.sum() / everything.totals.sum()
     return Measured(100 * (everything.pair_average or 0), right, *mean, 100 * known.mean())
+
+
+def duplicates(spec: RunSpec) -> tuple[int, int]:
+    """Sets of pictures that the split keeps together without being told, and how many of them show one lesion."""
+    dataset = load_inputs(resolve(spec)).raw
+    assert dataset.group is not None and isinstance(dataset.x, ImageFiles)
+    lesions = lesions_of(spec, dataset.x).groupby(dataset.group)
+    several = lesions.size() > 1
+    return int(several.sum()), int((lesions.nunique()[several] == 1).sum())
+
+
+def lesions_of(spec: RunSpec, pictures: ImageFiles) -> "pd.Series[str]":
+    """The lesion that each picture shows."""
+    return pd.read_csv(spec.dataset, index_col="path")["lesion_id"].loc[pictures.paths()]
 
 
 def interval(values: NDArray[np.float64]) -> str:
@@ -92,7 +106,11 @@ def main() -> None:
         gap = (leaky["known"] - leaky["new"]).to_numpy()
         details.append(f"| `{method}` | {cells[0]} | {cells[1]} | {interval(gap)} | {leaky['shared'].mean():.0f} % |")
         assert not table["lesion"]["shared"].any()
-    PAGE.write_text(TEXT.format(rows="\n".join(rows), details="\n".join(details), seeds=SEEDS), encoding="utf-8")
+    sets, same = duplicates(replace(shared, columns=named))
+    PAGE.write_text(
+        TEXT.format(rows="\n".join(rows), details="\n".join(details), seeds=SEEDS, sets=sets, same=same),
+        encoding="utf-8",
+    )
 
 
 TEXT = """# What leaking lesions are worth
@@ -114,6 +132,8 @@ that have both:
 | method | lesion in training | new lesion | difference | test pictures of known lesions |
 |---|---|---|---|---|
 {details}
+
+Without `--column group`, {sets} sets of duplicates and look-alikes are kept together; {same} of them show one lesion.
 
 Known lesions have several pictures, so they may also differ from the others in kind. The data are for research only
 and not part of this project.

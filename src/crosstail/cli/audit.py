@@ -39,9 +39,11 @@ def audit(
     from crosstail.report.audit.inputs import ImageInputs
     from crosstail.report.document import html, terminal
 
-    dataset = data.load(source, labels=labels, seed=data_seed, columns=columns, group_by=group_by)
     many, few = data.shot_thresholds(source)
     with progress_bar(Console(stderr=True)) as progress:
+        dataset = data.load(
+            source, labels=labels, seed=data_seed, columns=columns, group_by=group_by, progress=progress
+        )
         found = examine(dataset.plain(), many=many, few=few, progress=progress)
     if out is not None:
         html.save(page(found, dataset), out)

@@ -1,10 +1,13 @@
 """Splits and folds of own data: whole groups, training data for every pair, test samples wherever possible."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from sklearn.model_selection import StratifiedGroupKFold
 
 from crosstail.data import DomainDataset, load
 from crosstail.data.splits.duplicates import with_duplicates
@@ -93,6 +96,25 @@ def test_folds_of_single_samples_are_even_within_pairs_and_in_all(pairs, folds):
     fold = fold_of(pair, None, folds, seed=0)
     per_pair = np.array([np.bincount(pair[fold == k], minlength=4) for k in range(folds)])
     assert (np.ptp(per_pair, axis=0) <= 1).all() and np.ptp(np.bincount(fold, minlength=folds)) <= 1
+
+
+def test_folds_are_as_even_as_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    group = rng.integers(800, size=4000)
+    home = rng.zipf(1.3, size=800) % 40
+    pair = np.where(rng.random(4000) < 0.03, rng.integers(40, size=4000), home[group])
+    theirs = np.zeros(4000, int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about pairs with fewer samples than folds
+        for k, (_, test) in enumerate(StratifiedGroupKFold(5, shuffle=True, random_state=0).split(pair, pair, group)):
+            theirs[test] = k
+
+    def unevenness(fold):
+        """By which share of a pair its largest and smallest fold differ, mean over pairs."""
+        table = np.array([np.bincount(pair[fold == k], minlength=40) for k in range(5)])
+        return (np.ptp(table, axis=0) / table.sum(axis=0)).mean()
+
+    assert unevenness(fold_of(pair, group, 5, seed=0)) <= unevenness(theirs)
 
 
 def test_joined_groups_keep_what_either_keeps():
