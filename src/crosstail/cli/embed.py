@@ -42,17 +42,19 @@ def embed(
 
     from crosstail import data
     from crosstail.training import RunSpec, embedding
-    from crosstail.training.inputs import load_inputs
+    from crosstail.training.inputs import load_inputs, load_source
     from crosstail.training.memory import lower_if_short
     from crosstail.training.resolve import resolve
 
     source: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by}
     source |= {"skip_broken": skip_broken, "data_seed": data_seed}
     network: dict[str, Any] = {"backbone": backbone, "weights": weights, "resolution": resolution, "views": views}
-    inputs = load_inputs(resolve(RunSpec(dataset=dataset, **source, **network, freeze=True)))
+    spec = resolve(RunSpec(dataset=dataset, **source, **network, freeze=True))
+    console = Console(stderr=True, markup=False, highlight=False)
+    with progress_bar(console) as progress:
+        inputs = load_inputs(spec, load_source(spec, progress))
     images, frozen = inputs.raw, inputs.frozen
     assert frozen is not None
-    console = Console(stderr=True, markup=False, highlight=False)
     lower = f"--batch-size (now {batch_size}), --resolution (now {images.x.shape[1]})"
     with progress_bar(console) as progress, lower_if_short(lower):
         report = partial(progress, "embedding")
