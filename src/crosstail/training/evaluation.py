@@ -12,10 +12,11 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, to_input
 from crosstail.losses import PairStatistics
 from crosstail.metrics import PairAccuracy
-from crosstail.training.result import Trace, Transferability
+from crosstail.training.result import KnownDomain, SplitAccuracy, Trace, Transferability
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import GraphBuilder, Metric
 
+EVALUATED = {"validation": "val", "test": "test"}
 BATCH = 256
 CHUNK = 8192  # samples whose features are in memory at once for the graph
 
@@ -55,6 +56,12 @@ def pair_accuracy(
     sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
     answers = predicted(algorithm, dataset, rows, known)
     return PairAccuracy.from_predictions(answers, dataset.y[rows], dataset.domain[rows], **sizes)
+
+
+def known_domain(algorithm: Algorithm, dataset: DomainDataset) -> KnownDomain:
+    """The accuracies of a model that is told the domain of every sample."""
+    parts = {name: pair_accuracy(algorithm, dataset, split, known=True) for name, split in EVALUATED.items()}
+    return KnownDomain(**{name: SplitAccuracy.of(accuracy) for name, accuracy in parts.items()})
 
 
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:
