@@ -159,6 +159,21 @@ def check_second_stage(name: str) -> None:
     _check_above_chance(name, second_stage="retrain")
 
 
+def check_known_domain(name: str) -> None:
+    """With the domain known, scores change only if `uses_domain`, and depend on the sample's own domain alone."""
+    with _easy_run(name, [[9, 9, 9], [9, 9, 9], [0, 0, 0]]) as (spec, folder):
+        dataset = fit(replace(spec, steps=6, evaluations=1), folder).inputs.seen()
+        model = load_model(RunFolder(folder), dataset, trust=True).eval()
+        x, domain = to_input(dataset.x[:6]), torch.tensor([0, 1, 2] * 2)
+        with torch.no_grad():
+            unknown, known = model(x), model(x, domain)
+            alone = torch.cat([model(x[i : i + 1], domain[i : i + 1]) for i in range(len(x))])
+        assert bool(known.isfinite().all()), f"{name}: the scores are not finite if the domain is known"
+        torch.testing.assert_close(known, alone, msg=f"{name}: the scores depend on the domains of other samples")
+        same = torch.allclose(known, unknown)
+        assert same != model.uses_domain, f"{name}: uses_domain is {model.uses_domain}, but the scores are {same=}"
+
+
 def check_hyperparameters(name: str) -> None:
     """Each hyperparameter has a meaning, and training works with values drawn by a search."""
     kind = algorithms.find(name)
@@ -175,7 +190,7 @@ def check_hyperparameters(name: str) -> None:
 
 CHECKS: list[Callable[[str], None]] = [check_docstring, check_learns, check_beats_chance, check_deterministic]
 CHECKS += [check_resumes, check_steps, check_test_unseen, check_absent_pairs_and_many_domains, check_one_domain]
-CHECKS += [check_images, check_mixed_precision, check_second_stage, check_hyperparameters]
+CHECKS += [check_images, check_mixed_precision, check_second_stage, check_known_domain, check_hyperparameters]
 
 
 def save_separable(

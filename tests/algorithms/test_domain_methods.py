@@ -132,3 +132,16 @@ def test_mtl_predicts_with_the_mean_embedding_of_the_domains_it_has_met():
     for row, scores in zip(x, algorithm(x), strict=True):
         torch.testing.assert_close(algorithm.head(torch.cat([algorithm.backbone(row), embedding])), scores)
     assert all(torch.equal(value, before[key]) for key, value in algorithm.state_dict().items())
+
+
+@pytest.mark.parametrize("name", ["mtl", "boda+mtl"])
+def test_mtl_predicts_with_the_embedding_of_the_domain_where_it_is_known(name):
+    algorithm, x = build(name, 4, (0, 2, 3)), make_batch(9).x
+    optimizers = algorithm.optimizers()
+    for step in range(3):
+        update(algorithm, step, make_batch(step, (0, 2, 3)), optimizers)
+    assert algorithm.uses_domain
+    domain = torch.arange(len(x)) % 4
+    for row, d, scores in zip(x, domain, algorithm(x, domain), strict=True):
+        embedding = algorithm.domain_embedding[d] if d != 1 else algorithm.domain_embedding[[0, 2, 3]].mean(0)
+        torch.testing.assert_close(algorithm.head(torch.cat([algorithm.backbone(row), embedding])), scores)

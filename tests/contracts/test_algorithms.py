@@ -111,8 +111,7 @@ def test_state_that_is_not_in_the_checkpoint_is_found(plant):
 def test_learning_from_what_is_evaluated_is_found(plant):
     name = plant(
         extra="""
-    def forward(self, x):
-        z = self.backbone(x)
+    def scores(self, z, domain=None):
         if not self.training:
             with torch.no_grad():
                 self.head.bias += 0.01 * self.head(z).mean(0)
@@ -121,6 +120,28 @@ def test_learning_from_what_is_evaluated_is_found(plant):
     )
     with pytest.raises(AssertionError, match="the test split changed the"):
         testing.check_test_unseen(name)
+
+
+@pytest.mark.parametrize(
+    ("declared", "scores", "found"),
+    [
+        ("False", "self.head(z) + domain[:, None]", "uses_domain is False"),
+        ("True", "self.head(z)", "uses_domain is True"),
+        ("True", "self.head(z) + domain.sum()", "domains of other samples"),
+        ("True", "self.head(z) / (domain != 2)[:, None]", "not finite"),
+    ],
+)
+def test_a_wrong_use_of_a_known_domain_is_found(plant, declared, scores, found):
+    name = plant(
+        extra=f"""
+    uses_domain = {declared}
+
+    def scores(self, z, domain=None):
+        return self.head(z) if domain is None else {scores}
+"""
+    )
+    with pytest.raises(AssertionError, match=found):
+        testing.check_known_domain(name)
 
 
 def test_numbers_that_are_not_finite_are_found(plant):

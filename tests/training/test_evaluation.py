@@ -48,6 +48,19 @@ def test_hits_and_totals(batch, parts):
     assert (found.hits == hits).all() and (found.totals == totals).all() and hits.any()
 
 
+def test_hits_with_the_domain_known(batch, parts):
+    dataset, algorithm = parts
+    bias = torch.tensor([[5.0, 0, 0], [0, 0, 5.0]])
+    algorithm.scores = lambda z, domain=None: algorithm.head(z) + (0 if domain is None else bias[domain])
+    hits = np.zeros((2, 3), int)
+    for row, scores in zip(range(30, 50), one_by_one(algorithm, dataset, range(30, 50)), strict=True):
+        d, y = dataset.domain[row], dataset.y[row]
+        hits[d, y] += int((scores + bias[d]).argmax()) == y
+    found = pair_accuracy(algorithm, dataset, "test", known=True)
+    assert (found.hits == hits).all() and hits.any()
+    assert (found.hits != pair_accuracy(algorithm, dataset, "test").hits).any()
+
+
 def test_an_empty_split_has_no_accuracy(parts):
     dataset, algorithm = parts
     found = pair_accuracy(algorithm, dataset, "val")

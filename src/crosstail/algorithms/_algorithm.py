@@ -68,6 +68,7 @@ class Algorithm(nn.Module):
     alias_of = ""  # the method that this name abbreviates, such as erm:retrain
     min_domains = 1
     adds_term = False  # whether `losses` adds a term to `super().losses`, so that it combines with any other loss
+    uses_domain = False  # whether `scores` depend on the domain, where it is known
     one_domain_at_a_time = False  # whether `losses` is called with the samples of a single domain
     alone = ""  # why it cannot be combined with others, if it cannot
     unshared = ""  # why it cannot be trained by several processes, if it cannot
@@ -123,10 +124,14 @@ class Algorithm(nn.Module):
         """Empty statistics of the kind that `refresh` expects."""
         return PairStatistics(self.task.num_domains, self.task.num_classes, self.backbone.num_features)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Class scores (B, C), without knowing the domain."""
-        scores: Tensor = self.head(self.backbone(x))
+    def scores(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
+        """Class scores (B, C) from features (B, F) and, where they are known, the domains (B,)."""
+        scores: Tensor = self.head(z)
         return scores
+
+    def forward(self, x: Tensor, domain: Tensor | None = None) -> Tensor:
+        """Class scores (B, C) of inputs and, where they are known, their domains (B,)."""
+        return self.scores(self.backbone(x), domain)
 
 
 def total(terms: dict[str, Tensor]) -> Tensor:

@@ -18,17 +18,18 @@ class MTL(ERM):
     """MTL: classify from a sample's features and the mean features of its domain (Blanchard et al., 2021).
 
     A domain's embedding is a moving average of its mean features, e_d ← ε mean + (1 − ε) e_d, initialised by its first
-    batch. Prediction does not know the domain and uses the mean over the training domains: the classifier is linear,
-    so an embedding adds a bias per class, and this is the mean of the domains' biases.
+    batch. Where prediction does not know the domain, it uses the mean over the training domains: the classifier is
+    linear, so an embedding adds a bias per class, and this is the mean of the domains' biases.
     """
 
     family = "transfer"
+    uses_domain = True
     differs = (
         "the kernel mean embedding is the mean of the features, as in DomainBed, which then overwrites it with noise",
         "the first embedding of a domain is the mean of its first batch; in DomainBed it is ε times that",
         "the loss is the mean over the domains; in DomainBed it is their sum",
-        "prediction uses the mean embedding of the training domains instead of the test domain's, so that it depends "
-        "on the input alone",
+        "where the domain is unknown, prediction uses the mean embedding of the training domains instead of the mean "
+        "of the test domain's samples",
     )
 
     @dataclass(frozen=True, kw_only=True)
@@ -54,8 +55,9 @@ class MTL(ERM):
         scores = self.head(torch.cat([z, embedding.repeat_interleave(len(z) // len(domain), 0)], 1))
         return {"cross_entropy": F.cross_entropy(scores, batch.y)}
 
-    def forward(self, x: Tensor) -> Tensor:
-        z = self.backbone(x)
-        embedding = self.domain_embedding.sum(0) / self.met.sum().clamp_min(1)
-        scores: Tensor = self.head(torch.cat([z, embedding.expand_as(z)], 1))
+    def scores(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
+        embedding = (self.domain_embedding.sum(0) / self.met.sum().clamp_min(1)).expand_as(z)
+        if domain is not None:  # a domain without training samples has no embedding of its own
+            embedding = torch.where(self.met[domain], self.domain_embedding[domain], embedding)
+        scores: Tensor = self.head(torch.cat([z, embedding], 1))
         return scores

@@ -13,41 +13,56 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, to_input
 from crosstail.losses import PairStatistics
 from crosstail.metrics import PairAccuracy
-from crosstail.training.result import Trace, Transferability
+from crosstail.training.result import KnownDomain, SplitAccuracy, Trace, Transferability
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import GraphBuilder, Metric
 
+EVALUATED = {"validation": "val", "test": "test"}
 BATCH = 256
 CHUNK = 8192  # samples whose features are in memory at once for the graph
 
 
 def _map(
-    algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64], function: Callable[[Tensor], Tensor]
+    algorithm: Algorithm,
+    dataset: DomainDataset,
+    rows: NDArray[np.int64],
+    function: Callable[..., Tensor],
+    known: bool = False,
 ) -> Iterator[Tensor]:
-    """Apply a function to the inputs of these rows, batch by batch, in evaluation mode and without gradients."""
+    """Apply a function to the inputs, and domains if `known`, of these rows, in batches and without gradients."""
     was_training = algorithm.training
     device = next(chain(algorithm.parameters(), algorithm.buffers())).device  # a fitted head may have buffers only
     algorithm.eval()
     with torch.no_grad():
         for i in range(0, len(rows), BATCH):
-            yield function(to_input(dataset.x[rows[i : i + BATCH]]).to(device))
+            part = rows[i : i + BATCH]
+            domain = [torch.from_numpy(dataset.domain[part]).to(device)] if known else []
+            yield function(to_input(dataset.x[part]).to(device), *domain)
     algorithm.train(was_training)
 
 
-def predicted(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The classes (N,) that a model says these rows are of."""
-    parts = [scores.argmax(1).cpu().numpy() for scores in _map(algorithm, dataset, rows, algorithm)]
+def predicted(
+    algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64], known: bool = False
+) -> NDArray[np.int64]:
+    """The classes (N,) that a model predicts for these rows, from the inputs alone or with their domain `known`."""
+    parts = [scores.argmax(1).cpu().numpy() for scores in _map(algorithm, dataset, rows, algorithm, known)]
     return np.concatenate([*parts, np.zeros(0, np.int64)])
 
 
 def pair_accuracy(
-    algorithm: Algorithm, dataset: DomainDataset, split: str, share: tuple[int, int] = (0, 1)
+    algorithm: Algorithm, dataset: DomainDataset, split: str, share: tuple[int, int] = (0, 1), known: bool = False
 ) -> PairAccuracy:
-    """Hits and totals of every pair on a split, or on the share of process i of n."""
+    """Hits and totals of every pair on a split, or on the share of process i of n; `known` as in `predicted`."""
     rows = dataset.rows(split)[share[0] :: share[1]]
     sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
-    answers = predicted(algorithm, dataset, rows)
+    answers = predicted(algorithm, dataset, rows, known)
     return PairAccuracy.from_predictions(answers, dataset.y[rows], dataset.domain[rows], **sizes)
+
+
+def known_domain(algorithm: Algorithm, dataset: DomainDataset) -> KnownDomain:
+    """The accuracies of a model that is told the domain of every sample."""
+    parts = {name: pair_accuracy(algorithm, dataset, split, known=True) for name, split in EVALUATED.items()}
+    return KnownDomain(**{name: SplitAccuracy.of(accuracy) for name, accuracy in parts.items()})
 
 
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -14,7 +14,7 @@ from crosstail.data import Augment
 from crosstail.progress import Progress
 from crosstail.training import own_code
 from crosstail.training.devices import Devices, fabric_of
-from crosstail.training.evaluation import graph_of, traced, transferability
+from crosstail.training.evaluation import graph_of, known_domain, traced, transferability
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
 from crosstail.training.known import KnownSamples
@@ -107,13 +107,15 @@ def _train_stages(
         fabric.barrier()
         return Run(folder, folder.finished_result(), inputs, None)
     folder.save("model.pt", algorithm.state_dict())
-    predictions = Predictions.of(algorithm, dataset)
+    known = algorithm.uses_domain and spec.protocol == "mdlt" and dataset.num_domains > 1
+    predictions = Predictions.of(algorithm, dataset, known)
     predictions.save(folder)
     result = make_result(
         spec,
         dataset,
         folder.records(),
         selected_steps=steps,
+        known=known_domain(algorithm, dataset) if known else None,
         transferability=transferability(graph_of(algorithm, dataset)),
         hparams=spec.hparams,
         input_shape=list(input_shape(inputs.raw)),

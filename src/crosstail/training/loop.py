@@ -18,13 +18,12 @@ from crosstail.losses.distances import NotFinite
 from crosstail.metrics import PairAccuracy
 from crosstail.progress import Progress
 from crosstail.training.average import averaged_copy
-from crosstail.training.evaluation import pair_accuracy, stream_statistics
+from crosstail.training.evaluation import EVALUATED, pair_accuracy, stream_statistics
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import Averaged, Evaluation, SplitAccuracy, Trace
 from crosstail.training.spec import RunSpec
 
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
-EVALUATED = {"validation": "val", "test": "test"}
 
 Tracer = Callable[[Algorithm, DomainDataset], Trace]
 """What is recorded of the features at every evaluation."""

@@ -24,8 +24,10 @@ def refit_spec(results: Sequence[RunResult]) -> RunSpec:
 
 def with_estimate(run: Run, after: Sequence[RunResult]) -> Run:
     """The run on every sample with the pooled test accuracy of those before it, also in its folder."""
-    estimate = pooled_accuracy(after, np.array(run.result.counts))
-    result = msgspec.structs.replace(run.result, estimate=estimate)
+    counts, known = np.array(run.result.counts), run.result.known
+    if known:
+        known = msgspec.structs.replace(known, estimate=pooled_accuracy(after, counts, known=True))
+    result = msgspec.structs.replace(run.result, estimate=pooled_accuracy(after, counts), known=known)
     if result != run.result and is_main_process():
         run.folder.finish(result)
     return replace(run, result=result)

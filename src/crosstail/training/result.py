@@ -108,6 +108,14 @@ class RawWeights(msgspec.Struct, frozen=True, kw_only=True):
     test: SplitAccuracy
 
 
+class KnownDomain(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The accuracies of the final model where it is told the domain of every sample."""
+
+    validation: SplitAccuracy
+    test: SplitAccuracy
+    estimate: SplitAccuracy | None = None
+
+
 class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """result.json."""
 
@@ -132,10 +140,23 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     raw: RawWeights | None = None
     estimate: SplitAccuracy | None = None
     """After --refit: the pooled test accuracy of the runs before it, because no sample is left to test the model on."""
+    known: KnownDomain | None = None
+    """If the model uses the domain and was trained on several. All other accuracies are without knowing the domain."""
+
+    def tested(self, known: bool = False) -> SplitAccuracy:
+        """The test accuracy, or its estimate; with the domain `known`, the same as without if the model ignores it."""
+        of = self.known if known and self.known else self
+        return of.estimate or of.test
 
 
 def make_result(
-    spec: RunSpec, dataset: "DomainDataset", records: Sequence[Evaluation], *, selected_steps: list[int], **facts: Any
+    spec: RunSpec,
+    dataset: "DomainDataset",
+    records: Sequence[Evaluation],
+    *,
+    selected_steps: list[int],
+    known: KnownDomain | None,
+    **facts: Any,
 ) -> RunResult:
     """The result of a run whose stages selected these steps; `facts` are the fields that are taken as they are."""
     from crosstail.data import shot_thresholds
@@ -155,7 +176,7 @@ def make_result(
             pairs = PairAccuracy(pairs.hits, pairs.totals, squares)
         return SplitAccuracy.of(pairs, counts, many=many, few=few)
 
-    def accuracies(record: Evaluation | Averaged) -> dict[str, Any]:
+    def accuracies(record: Evaluation | Averaged | KnownDomain) -> dict[str, Any]:
         return {"validation": accuracy(record.validation, "val"), "test": accuracy(record.test, "test")}
 
     raw = None
@@ -173,22 +194,23 @@ def make_result(
         counts=counts.tolist(),
         **accuracies(chosen.averaged or chosen),
         raw=raw,
+        known=KnownDomain(**accuracies(known)) if known else None,
         **facts,
     )
 
 
-def pooled(results: Sequence[RunResult]) -> PairAccuracy:
+def pooled(results: Sequence[RunResult], known: bool = False) -> PairAccuracy:
     """Test hits and totals of every pair, summed over runs that were tested on different samples."""
-    return PairAccuracy.pooled([(result.estimate or result.test).pairs() for result in results])
+    return PairAccuracy.pooled([result.tested(known).pairs() for result in results])
 
 
-def pooled_accuracy(results: Sequence[RunResult], counts: NDArray[np.int64]) -> SplitAccuracy:
+def pooled_accuracy(results: Sequence[RunResult], counts: NDArray[np.int64], known: bool = False) -> SplitAccuracy:
     """The same with all metrics, and with shots by these training counts unless every tested domain was unseen."""
     from crosstail.data import shot_thresholds
 
     spec = results[0].spec
     many, few = shot_thresholds(spec.dataset)
-    return SplitAccuracy.of(pooled(results), None if spec.protocol == "dg" else counts, many=many, few=few)
+    return SplitAccuracy.of(pooled(results, known), None if spec.protocol == "dg" else counts, many=many, few=few)
 
 
 def mean_counts(results: Sequence[RunResult]) -> NDArray[np.int64]:
