@@ -1,4 +1,4 @@
-"""The class whose mean feature has the smallest angle to the sample's: nearest class mean (Kang et al., 2020)."""
+"""Nearest class mean: the class whose mean feature has the smallest angle to the sample's (Kang et al., 2020)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ MOST = 20_000  # training samples that the sharpness is chosen on, where there a
 
 def class_means(features: Features) -> NDArray[np.float64]:
     """The mean feature of every class (C, F), each of its pairs weighing the same; 0 for a class without samples."""
-    # Differs from the paper, which has no domains: the mean over all samples is that of the domain with most of them.
     present, number, size = np.unique(features.pair, return_inverse=True, return_counts=True)
     sums = np.zeros((len(present), features.sizes[0]))
     start = 0
@@ -39,4 +38,11 @@ def fit(features: Features) -> LinearHead:
     return LinearHead.of(s * means, s * bias, unit=True)
 
 
-STAGE = FittedStage(fit=fit, head=LinearHead)
+STAGE = FittedStage(
+    fit=fit,
+    head=LinearHead,
+    differs=(
+        "the mean of a class is that of its pairs' means, so that it is not the mean of the domain with most samples",
+        "cosines are multiplied by one number, chosen by log loss, so that their softmax are probabilities",
+    ),
+)
