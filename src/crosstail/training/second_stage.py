@@ -72,7 +72,16 @@ def stage_one_features(spec: RunSpec, seen: DomainDataset) -> Features:
         rows = seen.rows(split)
         group = None if seen.group is None else seen.group[rows]
         z = Rows(np.asarray(seen.x), rows)
-        return Features(z, seen.y[rows], seen.domain[rows], seen.counts("train"), group, **more, seed=spec.seed)
+        return Features(
+            z,
+            seen.y[rows],
+            seen.domain[rows],
+            seen.counts("train"),
+            group,
+            **more,
+            unseen=spec.protocol == "dg",
+            seed=spec.seed,
+        )
 
     return of("train", validation=of("val") if len(seen.rows("val")) else None)
 
