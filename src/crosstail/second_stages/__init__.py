@@ -1,9 +1,20 @@
 """Ways to fit the classifier again once the representation is fixed: one file each, with one `STAGE`."""
 
 from crosstail import discovery
-from crosstail.second_stages._stage import Features, FittedModel, FittedStage, Head, LinearHead, Rows, TrainedStage
+from crosstail.second_stages._linear import LinearHead, linear_classifier
+from crosstail.second_stages._stage import Features, FittedModel, FittedStage, Head, Rows, TrainedStage
 
-__all__ = ["Features", "FittedModel", "FittedStage", "Head", "LinearHead", "Rows", "TrainedStage", "find"]
+__all__ = [
+    "Features",
+    "FittedModel",
+    "FittedStage",
+    "Head",
+    "LinearHead",
+    "Rows",
+    "TrainedStage",
+    "find",
+    "linear_classifier",
+]
 
 
 def find(name: str) -> TrainedStage | FittedStage:
