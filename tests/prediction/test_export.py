@@ -11,7 +11,7 @@ import torch
 from crosstail import data
 from crosstail.prediction import export as exporting
 from crosstail.prediction.export import Differs, export
-from crosstail.prediction.predictor import Predictor
+from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
@@ -107,11 +107,11 @@ def test_a_file_that_differs_is_not_kept(runs, tmp_path, monkeypatch, wrong):
 def test_the_same_class_is_part_of_the_comparison(runs, monkeypatch):
     predictor = Predictor(runs / "vectors")
     monkeypatch.setattr(
-        predictor, "probabilities", lambda x: np.tile(np.float32([0.33334, 0.33333, 0.33333]), (len(x), 1))
+        predictor, "probabilities", lambda x, domain: np.tile(np.float32([0.33334, 0.33333, 0.33333]), (len(x), 1))
     )
     said = lambda x: np.tile(np.float32([0.33333, 0.33334, 0.33333]), (len(x), 1))  # noqa: E731
     with pytest.raises(Differs):
-        exporting._compare(predictor, said, None, None)
+        exporting._compare(predictor, UNKNOWN, said, None, None)
 
 
 def test_mistakes_get_a_sentence(runs, tmp_path, monkeypatch):

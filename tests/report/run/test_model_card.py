@@ -213,6 +213,7 @@ def test_an_exported_file_says_what_goes_in_and_out(finished):
         "input": {"name": "x", "type": "uint8", "shape": ["batch", 8, 8, 3], "how": "Decode it."},
         "output": {"name": "p", "type": "float32", "shape": ["batch", 2]},
         "compared": {"inputs": "random inputs", "samples": 65, "largest_difference": 2e-7},
+        "site": None,
     }
     text = said(finished(HITS), "File", exported=description)
     assert "input x: uint8 ['batch', 8, 8, 3]. Decode it." in text

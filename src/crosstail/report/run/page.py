@@ -144,7 +144,7 @@ def _unseen(results: Sequence[RunResult]) -> Iterator[Block]:
 
 
 def _pairs(results: Sequence[RunResult]) -> Iterator[Block]:
-    pairs, spec = pair_table(results), results[0].spec
+    pairs, spec, known = pair_table(results), results[0].spec, tables.has_known(results)
     counted = "training samples" + (" of the class" if spec.unseen is not None else "")
     _, few = shot_thresholds(spec.dataset)
     yield Heading("Every (domain, class) pair")
@@ -154,11 +154,12 @@ def _pairs(results: Sequence[RunResult]) -> Iterator[Block]:
             f"Darker cells are less accurate. A triangle marks 1 to {few} {counted}, a cross none; grey cells have no "
             "test samples. Hover over a cell for its counts."
             + (" Rows are sorted from worst to best, panel by panel." if sorted_rows else "")
+            + (" The cells are with the domain unknown; the tooltip has both accuracies." if known else "")
         )
         yield Chart("pairs", "", pair_chart(pairs, counted), "Heat map: test accuracy per domain and class")
     else:
         yield Text(f"There are {len(pairs):,}, too many for a heat map; result.json has the hits and totals of each.")
-    worst, known = worst_table(pairs), tables.has_known(results)
+    worst = worst_table(pairs)
     if worst.empty:
         return
     rows = [
