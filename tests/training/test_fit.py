@@ -11,7 +11,7 @@ import pytest
 import torch
 from lightning_fabric import Fabric
 
-from crosstail import algorithms
+from crosstail import algorithms, second_stages
 from crosstail.data import DomainBatches
 from crosstail.metrics import PairAccuracy
 from crosstail.storage import write_json
@@ -21,10 +21,11 @@ from crosstail.training.evaluation import graph_of, pair_accuracy
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
-from crosstail.training.model import build_algorithm, build_second_stage, load_model
+from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.predictions import Predictions
 from crosstail.training.resolve import resolve
 from crosstail.training.result import SplitAccuracy
+from crosstail.training.second_stage import build_classifier
 from crosstail.transfer import TransferabilityGraph
 
 fit_module = sys.modules[fit.__module__]
@@ -44,7 +45,7 @@ def make(dataset, **changes):
     return RunSpec(**{"dataset": dataset, "algorithm": "boda", **common, **changes})
 
 
-@pytest.mark.parametrize("stage", [None, "retrain"])
+@pytest.mark.parametrize("stage", [None, "retrain", "ncm"])
 def test_the_accuracies_are_those_of_the_model(dataset, tmp_path, stage):
     spec = make(dataset, second_stage=stage)
     result = fit(spec, tmp_path).result
@@ -135,7 +136,7 @@ def test_stage_two_has_the_learning_rate_of_stage_one_but_no_dropout(dataset):
     spec = resolve(make(dataset, second_stage="retrain", hparams={"lr": 0.02, "weight_decay": 0.1, "dropout": 0.5}))
     data = load_inputs(spec).seen()
     first = build_algorithm(spec, input_shape(data), data.counts("train"))
-    second, _, _ = build_second_stage(spec, first, data)
+    second = build_classifier(spec, second_stages.find("retrain"), first, data)
     assert first.hparams.dropout == 0.5
     assert (second.hparams.lr, second.hparams.weight_decay, second.hparams.dropout) == (0.02, 0.1, 0.0)
 
@@ -273,13 +274,13 @@ def test_resuming_in_stage_two_moves_the_whole_model_to_the_device(dataset, tmp_
         fit(spec, tmp_path, progress=stop_in_stage_two)
     assert (tmp_path / "stage_one.pt").exists()
     moved = []
-    to_device, build = Fabric.to_device, fit_module.build_second_stage
+    to_device, build = Fabric.to_device, fit_module.run_second_stage
     monkeypatch.setattr(Fabric, "to_device", lambda self, module: moved.append(module) or to_device(self, module))
 
-    def spied(spec, algorithm, dataset):
+    def spied(spec, algorithm, dataset, **common):
         assert any(module is algorithm for module in moved)
-        return build(spec, algorithm, dataset)
+        return build(spec, algorithm, dataset, **common)
 
-    monkeypatch.setattr(fit_module, "build_second_stage", spied)
+    monkeypatch.setattr(fit_module, "run_second_stage", spied)
     fit(spec, tmp_path)
     assert len(moved) >= 2  # the model, and the new classifier

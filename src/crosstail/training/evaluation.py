@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 import numpy as np
 import torch
@@ -30,7 +31,7 @@ def _map(
 ) -> Iterator[Tensor]:
     """Apply a function to the inputs, and domains if `known`, of these rows, in batches and without gradients."""
     was_training = algorithm.training
-    device = next(algorithm.parameters()).device
+    device = next(chain(algorithm.parameters(), algorithm.buffers())).device  # a fitted head may have buffers only
     algorithm.eval()
     with torch.no_grad():
         for i in range(0, len(rows), BATCH):

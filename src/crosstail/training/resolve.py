@@ -43,6 +43,9 @@ def _check_stop(spec: RunSpec) -> None:
         raise ValueError(
             f"--stop-at has {len(spec.stop_at)} values, but {spec.method} has {stages} stages: one for each"
         )
+    fitted = spec.second_stage and isinstance(second_stages.find(spec.second_stage), second_stages.FittedStage)
+    if spec.stop_at is not None and fitted and spec.stop_at[1]:
+        raise ValueError(f"--stop-at is {spec.stop_at[1]} for {spec.second_stage}, expected 0: it has no steps")
     for step in spec.stop_at or ():
         if not 0 <= step <= spec.steps:
             raise ValueError(f"--stop-at is {step}, expected 0 to {spec.steps}, the number of steps")

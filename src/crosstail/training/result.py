@@ -180,7 +180,7 @@ def make_result(
         return {"validation": accuracy(record.validation, "val"), "test": accuracy(record.test, "test")}
 
     raw = None
-    if spec.average:
+    if chosen.averaged:
         best = best_on_validation(own, spec.selected_on)
         raw = RawWeights(selected_step=best.step, **accuracies(best))
     return RunResult(

@@ -1,0 +1,84 @@
+"""The second stage of a run: each sample embedded once, and the classifier trained or fitted on the features."""
+
+import time
+from typing import Any
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+
+from crosstail import algorithms, backbones, second_stages
+from crosstail.algorithms import Algorithm
+from crosstail.data import DomainDataset
+from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage
+from crosstail.training.evaluation import features, pair_accuracy
+from crosstail.training.folder import RunFolder
+from crosstail.training.inputs import input_shape
+from crosstail.training.loop import EVALUATED, train
+from crosstail.training.result import Evaluation, SplitAccuracy
+from crosstail.training.spec import RunSpec
+
+
+def run_second_stage(
+    spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset, *, folder: RunFolder, fabric: Fabric, **common: Any
+) -> tuple[Algorithm, int]:
+    """The final model of a run, and the step at which its classifier was selected: 0 for one that has no steps."""
+    assert spec.second_stage is not None
+    stage = second_stages.find(spec.second_stage)
+    if isinstance(stage, TrainedStage):
+        seen = _embedded(algorithm, dataset)
+        model = build_classifier(spec, stage, algorithm, seen)
+        fabric.to_device(model)
+        balanced = stage.class_balanced
+        selected = train(model, seen, spec, stage=2, class_balanced=balanced, folder=folder, fabric=fabric, **common)
+        model.load_state_dict(selected.weights)
+        model.backbone = algorithm.backbone
+        return model, selected.step
+    if fabric.is_global_zero:  # the other processes wait for the result
+        algorithm = _fitted(spec, stage, algorithm, dataset, folder)
+    return algorithm, 0
+
+
+def build_classifier(spec: RunSpec, stage: TrainedStage, algorithm: Algorithm, seen: DomainDataset) -> Algorithm:
+    """A new classifier on the features of an algorithm, with its learning rate and weight decay."""
+    shared = {name: value for name, value in spec.hparams.items() if name in ("lr", "weight_decay")}
+    torch.manual_seed(spec.seed)
+    backbone = backbones.build("identity", input_shape(seen))
+    return algorithms.build(stage.algorithm, backbone, algorithm.task, shared)
+
+
+def _fitted(
+    spec: RunSpec, stage: FittedStage, algorithm: Algorithm, dataset: DomainDataset, folder: RunFolder
+) -> FittedModel:
+    """Fit a head and record its accuracies; after an interruption it is fitted again."""
+    began = time.perf_counter()
+    folder.keep_records(2, -1)
+    seen = _embedded(algorithm, dataset).plain()
+    head = stage.fit(stage_one_features(spec, seen))
+    model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
+    seconds = round(time.perf_counter() - began, 3)
+    accuracy: dict[str, Any] = {
+        name: SplitAccuracy.of(pair_accuracy(model, seen, split)) for name, split in EVALUATED.items()
+    }
+    folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
+    model.backbone = algorithm.backbone
+    return model.to(next(algorithm.parameters()).device)
+
+
+def stage_one_features(spec: RunSpec, seen: DomainDataset) -> Features:
+    """What a fitted stage is given, of samples that are features already."""
+
+    def of(split: str, **more: Any) -> Features:
+        rows = seen.rows(split)
+        group = None if seen.group is None else seen.group[rows]
+        z = Rows(np.asarray(seen.x), rows)
+        return Features(z, seen.y[rows], seen.domain[rows], seen.counts("train"), group, **more, seed=spec.seed)
+
+    return of("train", validation=of("val") if len(seen.rows("val")) else None)
+
+
+def _embedded(algorithm: Algorithm, dataset: DomainDataset) -> DomainDataset:
+    """Every sample embedded once, unless the samples are features already."""
+    if isinstance(algorithm.backbone.layers, torch.nn.Identity):
+        return dataset
+    return dataset.with_x(features(algorithm, dataset, np.arange(len(dataset))))
