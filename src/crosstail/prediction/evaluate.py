@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -88,16 +89,15 @@ def evaluate_on(
         raise ValueError(f"{found} are new: they are {left_out}{again}")
     inputs = predictor.inputs(part)
     names = inputs.paths() if isinstance(inputs, ImageFiles) else [str(row) for row in rows[new]]
-    number = {name: c for c, name in enumerate(predictor.classes)}
-    y = np.array([number[name] for name in dataset.classes])[part.y]
-    site = np.array([predictor.sites.get(name, UNKNOWN) for name in dataset.domains])[part.domain]
-    both = predictor.algorithm.uses_domain and bool((site != UNKNOWN).any())
-    predicted = np.empty((2, len(part)), np.int64)  # with the domain unknown, and known
+    sites = np.array([predictor.sites.get(name, UNKNOWN) for name in dataset.domains])[part.domain]
+    both = predictor.algorithm.uses_domain and bool((sites != UNKNOWN).any())
+    predicted = np.empty((1 + both, len(part)), np.int64)  # with the domain unknown, and known
     for batch, x, _ in read_inputs(names, inputs, progress=progress):
         z = predictor.features(x)
-        predicted[:, batch] = predictor.scored(z).argmax(1)
-        if both:
-            predicted[1, batch] = predictor.scored(z, site[batch]).argmax(1)
-    about = {"num_domains": dataset.num_domains, "num_classes": len(predictor.classes), "group": part.group}
-    accuracy, known = (PairAccuracy.from_predictions(track, y, part.domain, **about) for track in predicted)
-    return Evaluated(accuracy, known if both else None, left_out)
+        for track, domain in enumerate((UNKNOWN, sites[batch])[: 1 + both]):
+            predicted[track, batch] = predictor.scored(z, domain).argmax(1)
+    number = {name: c for c, name in enumerate(predictor.classes)}
+    y = np.array([number[name] for name in dataset.classes])[part.y]
+    about: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": len(number), "group": part.group}
+    tracks = [PairAccuracy.from_predictions(track, y, part.domain, **about) for track in predicted]
+    return Evaluated(tracks[0], tracks[1] if both else None, left_out)

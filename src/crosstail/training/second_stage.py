@@ -11,10 +11,10 @@ from crosstail import algorithms, backbones, second_stages
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
 from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage
-from crosstail.training.evaluation import features, pair_accuracy
+from crosstail.training.evaluation import EVALUATED, features, pair_accuracy
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape
-from crosstail.training.loop import EVALUATED, train
+from crosstail.training.loop import train
 from crosstail.training.result import Evaluation, SplitAccuracy
 from crosstail.training.spec import RunSpec
 

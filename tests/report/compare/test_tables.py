@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from crosstail.metrics import PairAccuracy
+from crosstail.report.compare.method_runs import method_runs
 from crosstail.report.compare.read_runs import read_runs
 from crosstail.report.compare.tables import (
     alignment_table,
     hparams_table,
-    method_runs,
     nu_table,
     overall_table,
     second_stage_table,

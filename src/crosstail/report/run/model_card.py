@@ -50,7 +50,7 @@ def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Docu
         "Data": [bullets(_data(result)), _counts(result)],
         "Training and selection": [bullets(_training(result))],
         f"{'Estimated' if result.estimate else 'Test'} accuracy in %": [
-            bullets(filter(None, (estimate_note(result), result.known and TRACKS_NOTE, intervals_note([result])))),
+            bullets(filter(None, (estimate_note(result), TRACKS_NOTE * bool(result.known), intervals_note([result])))),
             accuracy_table([result]),
         ],
         "Limits": [bullets(limits(run))],

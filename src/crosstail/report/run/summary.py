@@ -32,7 +32,7 @@ def accuracy_summary(
 ) -> Table:
     """The accuracy of one model on one set of samples, beside that with the domain `known` if the model uses it."""
     rows = _metrics(accuracy, domains, classes, apart=known is not None)
-    return _summary(title, rows, known and _metrics(known, domains, classes, apart=True))
+    return _summary(title, rows, _metrics(known, domains, classes, apart=True) if known else None)
 
 
 def result_summary(result: RunResult) -> Table:
