@@ -22,8 +22,8 @@ from crosstail.sweep.race import (
     entrants,
     leaderboard,
     outcome,
-    recommendation,
 )
+from crosstail.sweep.recommendation import recommendation
 from crosstail.sweep.store import Store
 from crosstail.testing import save_separable
 from crosstail.training.folder import RunFolder

@@ -12,7 +12,8 @@ from crosstail.algorithms import catalogue
 from crosstail.metrics import Difference
 from crosstail.report.compare.race_page import MARKS, board_chart, board_table, lead_chart, leaderboard, write_page
 from crosstail.report.document import html
-from crosstail.sweep.race import FailedRun, MethodCost, RaceResult, Standing, recommendation
+from crosstail.sweep.race import FailedRun, MethodCost, RaceResult, Standing
+from crosstail.sweep.recommendation import recommendation
 
 EVIL = "<script>alert(1)</script>"
 
