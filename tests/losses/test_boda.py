@@ -16,7 +16,7 @@ from crosstail.losses import (
     BoDALoss,
     LowRankPrecision,
     PairStatistics,
-    boda,
+    contrast,
     boda_loss,
     pair_distances,
     rescaled_boda_loss,
@@ -651,7 +651,7 @@ class TestWithoutReads:
 @pytest.fixture
 def as_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tensors on the CPU are treated as on an accelerator, whose values cannot be looked at."""
-    for module in (boda, distances_module, statistics):
+    for module in (contrast, distances_module, statistics):
         monkeypatch.setattr(module, "on_host", lambda values: False)
 
 
