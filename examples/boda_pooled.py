@@ -32,7 +32,7 @@ class Case:
     title: str
     dataset: str  # digits, or a file or folder in DATA
     fields: dict[str, Any]
-    seeds: int = 3
+    seeds: int = 5
     algorithms: tuple[str, ...] = ("boda",)
 
 
@@ -40,14 +40,13 @@ FROZEN = {"backbone": "efficientnet_lite0", "freeze": True}
 PIXELS = {"backbone": "small_cnn", "width": 16, "steps": 3000}
 BOTH = ("boda", "boda+coral")
 CASES = (
-    Case("synthetic digits, frozen", "digits", {**FROZEN, "steps": 300}, 5),
+    Case("synthetic digits, frozen", "digits", {**FROZEN, "steps": 300}),
     Case("Digits-MLT, frozen", "digits-mlt.npz", {**FROZEN, "labels": OPPOSITE, "steps": 1000}),
     Case("the same, a class missing per domain", "digits-mlt.npz", {**FROZEN, "labels": MISSING, "steps": 1000}),
     Case(
         "Office-Caltech10 at 64 pixels, frozen",
         "office-caltech10",
         {**FROZEN, "resolution": 64, "labels": 2 * ("forward:50", "backward:50"), "steps": 300},
-        5,
     ),
     Case("Digits-MLT at 16 × 16, from pixels", "digits-mlt-16.npz", {**PIXELS, "labels": OPPOSITE}, 2, BOTH),
     Case(
