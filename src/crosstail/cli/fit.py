@@ -93,7 +93,10 @@ def fit(
     if len(results) > 1:
         write_folds_page(out, results)
     if as_json:
-        several = {"test": pooled_accuracy(results, mean_counts(results)), "runs": results, "refit": final}
+        counts = mean_counts(results)
+        several: dict[str, Any] = {"test": pooled_accuracy(results, counts), "runs": results, "refit": final}
+        if any(result.known for result in results):
+            several["known"] = {"test": pooled_accuracy(results, counts, known=True)}
         print(msgspec.json.encode(results[0] if len(results) == 1 and final is None else several).decode())
         return
     console = Console(markup=False, highlight=False)

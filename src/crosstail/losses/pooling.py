@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from crosstail.losses.statistics import require, require_tensors
+
 Variance = float | Tensor
 
 
@@ -26,18 +28,28 @@ def pooled_means(
 
         μ̂ = (1 − k) (m̂ + â_d + b̂_c) + k M,  variance (1 − k)² Var(m + a_d + b_c) + (1 − k) τ².
 
+    Without any sample, everything is NaN.
+
     The normal equations of m, a and b have 1 + D + C unknowns, of which the classes (or the domains, if there are more
     of them) are eliminated: nothing of size pairs × pairs exists.
 
     >>> mean, counts = torch.tensor([[[0.0], [4.0]], [[1.0], [0.0]]]), torch.tensor([[500, 500], [500, 0]])
     >>> pooled, variance = pooled_means(mean, counts, pair=0.01, domain=100.0, label=100.0)
     >>> round(pooled[1, 1].item(), 1), bool(variance[1, 1] > variance[1, 0])
-    (4.9, True)
+    (5.0, True)
     """
+    require_tensors(mean=mean, counts=counts)
+    require("mean", mean, mean.ndim == 3 and mean.is_floating_point(), "floats (D, C, F)")
+    shape = tuple(mean.shape[:2])
+    require("counts", counts, counts.shape == shape and not counts.is_complex(), f"numbers {shape}, as for mean")
     if len(counts) > counts.shape[1]:
         swapped, v = pooled_means(mean.transpose(0, 1), counts.T, domain=label, label=domain, pair=pair)
         return swapped.transpose(0, 1), v.T
     n, ones = counts.to(mean.dtype), mean.new_ones(len(counts), 1)
+    known = n[..., None] > 0  # the mean of no samples may be anything, such as NaN
+    # Moving all means moves the answer by as much, and sums of small numbers keep their digits.
+    origin = torch.where(known, mean.detach(), 0.0).sum((0, 1)) / known.sum()
+    mean = torch.where(known, mean - origin, 0.0)
     w = torch.where(n > 0, 1 / (pair + 1 / n.clamp(min=1)), 0.0)  # precision of M as an observation of m + a + b
     shared = torch.cat([ones, torch.eye(len(n), dtype=mean.dtype, device=mean.device)], 1)  # (D, 1 + D): m, a
     of_class = w.sum(0) + 1 / label
@@ -46,12 +58,13 @@ def pooled_means(
     left = shared.T @ (w.sum(1)[:, None] * shared) + torch.diag(prior) - share.T @ (of_class[:, None] * share)
     weighted = w[..., None] * mean
     class_sum = weighted.sum(0)
-    covariance = torch.linalg.inv(left)
+    covariance = torch.linalg.inv_ex(left).inverse  # `inv` would wait for the device
     m_a = covariance @ (shared.T @ weighted.sum(1) - share.T @ class_sum)
     b = class_sum / of_class[:, None] - share @ m_a
     additive = (shared @ m_a)[:, None] + b
+    pooled = additive + (pair * w)[..., None] * (mean - additive) + origin
     # b̂ = class_sum / of_class − share (m, a), so m + a_d + b_c depends on (shared_d − share_c) (m, a).
     of_m_a, of_b = shared @ covariance, share @ covariance
     uncertain = (of_m_a * shared).sum(1)[:, None] - 2 * of_m_a @ share.T + (of_b * share).sum(1) + 1 / of_class
-    k = pair * w
-    return additive + k[..., None] * (mean - additive), (1 - k) ** 2 * uncertain + (1 - k) * pair
+    lent = torch.where(n > 0, w / n.clamp(min=1), 1.0)  # 1 − k, which would lose digits for large counts
+    return pooled, lent**2 * uncertain + lent * pair

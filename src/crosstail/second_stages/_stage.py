@@ -55,6 +55,7 @@ class Features:
     group: NDArray[np.int64] | None = None  # (N,), where samples come in groups
     validation: "Features | None" = None  # the same of the validation samples, if there are any
     classifier: Head | None = None  # that of stage one, a LinearHead, if the second stage needs it
+    unseen: bool = False  # the model is for a domain without training samples, as with dg
     seed: int = 0
 
     @property

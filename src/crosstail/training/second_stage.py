@@ -77,7 +77,7 @@ def _features(spec: RunSpec, stage: TrainedStage | FittedStage, algorithm: Algor
         rows = seen.rows(split)
         group = None if seen.group is None else seen.group[rows]
         labels = seen.y[rows], seen.domain[rows], seen.counts("train"), group
-        return Features(Rows(x, rows), *labels, **more, seed=spec.seed)
+        return Features(Rows(x, rows), *labels, **more, unseen=spec.protocol == "dg", seed=spec.seed)
 
     given = of("train", validation=of("val") if len(seen.rows("val")) else None)
     return replace(given, classifier=linear_classifier(algorithm, given)) if stage.needs_classifier else given
