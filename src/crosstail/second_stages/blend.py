@@ -1,4 +1,4 @@
-"""Pooled means and balanced softmax, blended with weights from predictions for samples that neither has seen."""
+"""Blend: pooled means and balanced softmax, weighted by their predictions for held-out samples (Wolpert, 1992)."""
 
 import torch
 import torch.nn.functional as F
