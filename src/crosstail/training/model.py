@@ -39,11 +39,8 @@ def build_final_model(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.
     spec = replace(spec, weights=backbones.RANDOM)  # those that training began with need not be found
     if not spec.second_stage:
         return build_algorithm(spec, shape, counts)
-    stage, task, backbone = (
-        second_stages.find(spec.second_stage),
-        Task(torch.from_numpy(counts)),
-        _build_backbone(spec, shape),
-    )
+    stage, task = second_stages.find(spec.second_stage), Task(torch.from_numpy(counts))
+    backbone = _build_backbone(spec, shape)
     if isinstance(stage, FittedStage):
         return FittedModel(backbone, task, stage.head(backbone.num_features, *counts.shape))
     model = algorithms.build(stage.algorithm, backbone, task)
