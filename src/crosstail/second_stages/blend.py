@@ -1,10 +1,12 @@
 """Blend: pooled means and balanced softmax, weighted by their predictions for held-out samples (Wolpert, 1992)."""
 
+from collections.abc import Iterator
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.second_stages._pooling import NEVER, Pooling, log_loss
+from crosstail.second_stages._pooling import NEVER, Pooling, log_loss, minimise
 from crosstail.second_stages._stage import Features, FittedStage
 from crosstail.second_stages.pooled import PooledHead, fit_pooled
 
@@ -53,18 +55,12 @@ class BalancedSoftmax:
     def solve(self, penalty: float) -> None:
         """Find the classifier for a penalty."""
 
-        def loss() -> Tensor:
-            optimizer.zero_grad()
-            entropies = F.cross_entropy(
-                F.linear(self.z, self.weight, self.bias) + self.offset, self.y, reduction="none"
-            )
-            value = self.share @ entropies + 0.5 * penalty * (self.weight**2).sum()
-            value.backward()
-            return value.detach()
+        def terms() -> Iterator[Tensor]:
+            scores = F.linear(self.z, self.weight, self.bias) + self.offset
+            yield self.share @ F.cross_entropy(scores, self.y, reduction="none")
+            yield 0.5 * penalty * (self.weight**2).sum()
 
-        both = [self.weight, self.bias]
-        optimizer = torch.optim.LBFGS(both, max_iter=40, history_size=10, line_search_fn="strong_wolfe")
-        optimizer.step(loss)
+        minimise(terms, [self.weight, self.bias], max_iter=40, history_size=10)
 
     def log_probabilities(self, z: Tensor) -> Tensor:
         """Of projected features (N, R), in float64."""
@@ -77,14 +73,10 @@ def blend_shares(pooled: Tensor, softmax: Tensor, y: Tensor, weights: Tensor) ->
     """a and b ≥ 0 with the smallest log loss of a · pooled + b · softmax, a convex function of both."""
     shares = torch.full((2,), 0.5, dtype=torch.float64, requires_grad=True)
 
-    def loss() -> Tensor:
-        optimizer.zero_grad()
-        value = log_loss(shares[0].abs() * pooled + shares[1].abs() * softmax, y, weights) / weights.sum()
-        value.backward()
-        return value.detach()
+    def terms() -> Iterator[Tensor]:
+        yield log_loss(shares[0].abs() * pooled + shares[1].abs() * softmax, y, weights) / weights.sum()
 
-    optimizer = torch.optim.LBFGS([shares], max_iter=50, line_search_fn="strong_wolfe")
-    optimizer.step(loss)
+    minimise(terms, [shares], max_iter=50)
     return shares.detach().abs()
 
 

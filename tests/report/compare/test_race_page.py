@@ -61,7 +61,7 @@ def test_the_table_has_accuracies_in_percent_and_leads_in_points() -> None:
 def test_the_leaderboard_has_the_accuracy_with_the_domain_known_if_a_method_uses_it(narrow: bool) -> None:
     board = standing("mtl", None, "transfer", known=0.93), standing("erm", (0.03, 0.01, 0.05))
     table = leaderboard(board, narrow=narrow)
-    assert "known" in table.header[3] and [row[3] for row in table.rows] == ["93.0", "90.0"]  # erm ignores it
+    assert "known" in table.header[5] and [row[5] for row in table.rows] == ["93.0", "90.0"]  # erm ignores it
     assert [len(row) for row in table.rows] == [len(table.header)] * 2 and "domain" in table.note
     assert not any("known" in name for name in leaderboard(TWO, narrow=narrow).header)
 
