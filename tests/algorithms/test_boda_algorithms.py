@@ -94,7 +94,7 @@ def test_erm_is_cross_entropy():
 
 
 @pytest.mark.parametrize("name", FAMILY)
-@pytest.mark.parametrize("option", ["temperature", "rescaled", "per_positive"])
+@pytest.mark.parametrize("option", ["temperature", "rescaled", "per_positive", "pooled"])
 @pytest.mark.parametrize("window", [4, 100])
 def test_the_terms_are_cross_entropy_and_the_loss_with_the_statistics_after_the_batch(name, option, window):
     calibration = {} if name == "da" else {"nu": 0.7}
@@ -102,7 +102,12 @@ def test_the_terms_are_cross_entropy_and_the_loss_with_the_statistics_after_the_
     algorithm = build(name, weight=0.3, window=window, warmup=0, **given, **calibration)
     oracle = MovingStatistics(window)
     options = {**calibration, "balanced": name != "da"}
-    options |= {"temperature": {"temperature": 2.0}, "rescaled": {}, "per_positive": {"reduction": "positives"}}[option]
+    options |= {
+        "temperature": {"temperature": 2.0},
+        "rescaled": {},
+        "per_positive": {"reduction": "positives"},
+        "pooled": {"pooled": True},
+    }[option]
     loss = rescaled_boda_loss if option == "rescaled" else boda_loss
     for seed in range(4):
         batch = make_batch(seed) if seed else make_batch(seed, pairs=((0, 0), (0, 2), (1, 0)))

@@ -16,8 +16,8 @@ from crosstail.losses import (
     BoDALoss,
     LowRankPrecision,
     PairStatistics,
-    boda,
     boda_loss,
+    contrast,
     pair_distances,
     rescaled_boda_loss,
     statistics,
@@ -131,10 +131,10 @@ def printed(
     """Equations (1) to (3) as the paper writes them, a sample at a time; and which samples have a positive."""
     losses, valid = [], []
     for own, row in zip(zip(p.domain.tolist(), p.y.tolist(), strict=True), distances(p), strict=True):
-        n_own = max(int(p.counts[own]), 1)
+        n_own = max(float(p.counts[own]), 1.0)
 
-        def similarity(pair: tuple[int, int], row: dict[Any, float] = row, n_own: int = n_own) -> float:
-            weight = (int(p.counts[pair]) / n_own) ** nu / n_own if balanced else 1.0
+        def similarity(pair: tuple[int, int], row: dict[Any, float] = row, n_own: float = n_own) -> float:
+            weight = (float(p.counts[pair]) / n_own) ** nu / n_own if balanced else 1.0
             return math.exp(-weight * row[pair] / temperature)
 
         denominator = sum(similarity(pair) for pair in row if pair != own)
@@ -155,13 +155,13 @@ def rescaled_by_hand(
     table = distances(p)
     every = [value for row in table for value in row.values()]
     scale = sum(every) / len(every) if scale is None else scale
-    present = [int(n) for n in p.counts.flatten() if n > 0]
+    present = [float(n) for n in p.counts.flatten() if n > 0]
     losses, weights = [], []
     for own, row in zip(zip(p.domain.tolist(), p.y.tolist(), strict=True), table, strict=True):
         reliability = {pair: float(p.counts[pair]) ** (nu if balanced else 0.0) for pair in row}
         mean_reliability = sum(reliability.values()) / len(reliability)
         positives = [pair for pair in row if pair[1] == own[1] and pair != own]
-        importance = sum(present) / len(present) / max(int(p.counts[own]), 1) if balanced else 1.0
+        importance = sum(present) / len(present) / max(float(p.counts[own]), 1.0) if balanced else 1.0
         if not positives:
             losses.append(0.0)
             weights.append(0.0)
@@ -172,6 +172,34 @@ def rescaled_by_hand(
         losses.append(importance * (repulsion + attraction - math.log(mean_reliability)))
         weights.append(importance)
     return losses, weights
+
+
+def pooled_by_hand(p: Problem, domain: float = 1.0, label: float = 1.0, pair: float = 0.125) -> Problem:
+    """The problem with the posterior means of all pairs as centroids, and 1 / their variances as counts.
+
+    The posterior of the unknowns m, a_d, b_c and i_{d,c} minimises
+    Σ n (M − m − a_d − b_c − i_{d,c})² + Σ a² / σ_a² + Σ b² / σ_b² + Σ i² / τ², a square whose matrix is its precision.
+    """
+    num_domains, num_classes, num_features = p.centroids.shape
+    pairs = [(d, c) for d in range(num_domains) for c in range(num_classes)]
+    prior = [0.0] + num_domains * [1 / domain] + num_classes * [1 / label] + len(pairs) * [1 / pair]
+    matrix = torch.diag(torch.tensor(prior, dtype=torch.float64))
+    right = torch.zeros(len(prior), num_features, dtype=torch.float64)
+    parts = {
+        (d, c): (0, 1 + d, 1 + num_domains + c, 1 + num_domains + num_classes + i) for i, (d, c) in enumerate(pairs)
+    }
+    for at in pairs:
+        if p.counts[at] > 0:
+            for row in parts[at]:
+                right[row] += p.counts[at] * p.centroids[at]
+                for column in parts[at]:
+                    matrix[row, column] += p.counts[at]
+    covariance = torch.linalg.inv(matrix)
+    centroids, counts = torch.empty_like(p.centroids), torch.empty(num_domains, num_classes, dtype=torch.float64)
+    for at in pairs:
+        centroids[at] = sum((covariance @ right)[row] for row in parts[at])
+        counts[at] = 1 / sum(covariance[row, column] for row in parts[at] for column in parts[at])
+    return replace(p, centroids=centroids, counts=counts)
 
 
 def assert_close(found: Tensor, expected: Any, rtol: float = 1e-9, atol: float = 1e-11) -> None:
@@ -254,6 +282,93 @@ class TestAgainstThePaper:
         size = max(1.0, float(expected_grad.abs().max()))
         torch.testing.assert_close(loss.double(), expected, rtol=1e-3, atol=1e-3 * size)
         torch.testing.assert_close(grad.double(), expected_grad, rtol=1e-2, atol=1e-2 * size)
+
+
+class TestPooled:
+    """Posterior means of the pairs as centroids, and the samples that these are worth as counts."""
+
+    @pytest.mark.parametrize("equation", EQUATIONS)
+    @pytest.mark.parametrize("metric", METRICS)
+    @pytest.mark.parametrize("absent", [0.0, 0.4])
+    def test_every_equation_and_metric(self, absent: float, metric: str, equation: str) -> None:
+        for seed in range(2):
+            p = make(seed, absent=absent, metric=metric)
+            losses, valid = printed(pooled_by_hand(p), **EQUATIONS[equation])
+            assert all(valid)  # no pair is absent
+            assert_close(p.loss(pooled=True, reduction="none", **EQUATIONS[equation]), losses)
+            assert_close(p.loss(pooled=True, **EQUATIONS[equation]), sum(losses) / len(losses))
+
+    @pytest.mark.parametrize("balanced", [True, False])
+    def test_rescaled(self, balanced: bool) -> None:
+        p = make(3, absent=0.4)
+        losses, weights = rescaled_by_hand(pooled_by_hand(p), balanced=balanced)
+        found = p.loss(pooled=True, rescaled=True, balanced=balanced, reduction="none")
+        assert_close(found, losses)
+        assert_close(p.loss(pooled=True, rescaled=True, balanced=balanced), sum(losses) / sum(weights))
+
+    def test_counts_from_one_to_a_million(self) -> None:
+        p = replace(make(3, domains=2, classes=3), counts=torch.tensor([[10**6, 1, 30], [1, 0, 1000]]))
+        p = replace(p, z=p.z / 1000, centroids=p.centroids / 1000)  # otherwise the oracle's exp is 0
+        assert_close(p.loss(pooled=True, reduction="none"), printed(pooled_by_hand(p))[0], rtol=1e-7)
+        for nu in (0.0, 1.0, 1.5):
+            single = replace(p, z=1000 * p.z, centroids=1000 * p.centroids).to(torch.float32).with_grad()
+            loss = single.loss(pooled=True, nu=nu)
+            (grad,) = torch.autograd.grad(loss, single.z)
+            assert torch.isfinite(loss) and torch.isfinite(grad).all()
+
+    def test_many_samples_in_every_pair_leave_little_to_pool(self) -> None:
+        p = replace(make(3), counts=torch.full((3, 4), 10**9))
+        options: dict[str, Any] = {"temperature": 1e-9}  # counts of 10⁹ divide the distances by as much
+        assert_close(p.loss(pooled=True, **options), p.loss(**options), rtol=1e-6)
+
+    def test_an_absent_pair_pulls_its_class_and_pushes_the_others(self) -> None:
+        p = make(8, domains=2, classes=3, batch=12)
+        p.counts[0, 1] = 0
+        p = replace(p, centroids=p.centroids.requires_grad_()).with_grad()
+        alone = (p.domain == 1) & (p.y == 1)
+        assert alone.any()
+        before = p.loss(reduction="none")
+        after = p.loss(pooled=True, reduction="none")
+        assert (before[alone] == 0).all() and (after[alone] > 0).all()
+        (grad,) = torch.autograd.grad(after.sum(), p.z)
+        assert (grad.abs().amax(1) > 0).all()
+
+    @pytest.mark.parametrize("rescaled", [False, True])
+    def test_gradcheck_in_features_and_centroids(self, rescaled: bool) -> None:
+        p = make(2, domains=2, classes=3, features=3, batch=4)
+        p.counts[1, 0] = 0
+
+        def loss(z: Tensor, centroids: Tensor) -> Tensor:
+            return replace(p, z=z, centroids=centroids).loss(pooled=True, rescaled=rescaled)
+
+        if rescaled:  # its gradient holds the mean distance fixed
+            loss(p.z.requires_grad_(), p.centroids.requires_grad_()).backward()  # type: ignore[no-untyped-call]
+            assert p.centroids.grad is not None
+            assert torch.isfinite(p.centroids.grad).all() and (p.centroids.grad[1, 0] == 0).all()
+        else:
+            assert gradcheck(loss, (p.z.requires_grad_(), p.centroids.requires_grad_()))
+
+    @pytest.mark.parametrize("rescaled", [False, True])
+    def test_nothing_known_and_one_domain_alone(self, rescaled: bool) -> None:
+        for p in (make(absent=1.1), make(domains=1)):
+            p = p.with_grad()
+            loss = p.loss(pooled=True, rescaled=rescaled)
+            (grad,) = torch.autograd.grad(loss, p.z)
+            assert float(loss.detach()) == 0 and grad.abs().max() == 0
+
+    def test_the_centroid_that_is_not_finite_is_named(self) -> None:
+        p = make(classes=4)
+        p.centroids[1, 2, 3] = math.nan
+        with pytest.raises(ValueError, match=r"centroids\[6, 3\] is NaN or infinite"):
+            p.loss(pooled=True)
+        p.counts[1, 2] = 0  # the centroid of no samples may be anything
+        assert torch.isfinite(p.loss(pooled=True))
+
+    def test_autocast_does_not_cost_digits(self) -> None:
+        p = make(9, features=32, absent=0.2).to(torch.float32)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            inside = p.loss(pooled=True)
+        torch.testing.assert_close(inside, p.loss(pooled=True), rtol=1e-6, atol=1e-6)
 
 
 class TestGradients:
@@ -596,6 +711,7 @@ class Reads(TorchDispatchMode):
     """Counts the operations that would make the host wait for a device."""
 
     names = ("_local_scalar_dense", "nonzero", "unique", "masked_select", "is_nonzero", "item", "equal", "bincount")
+    names += ("linalg_check_errors",)
 
     def __init__(self) -> None:
         super().__init__()
@@ -612,11 +728,11 @@ class Reads(TorchDispatchMode):
 class TestWithoutReads:
     """With `validate=False`, no value is read back from the device."""
 
-    @pytest.mark.parametrize("balanced", [True, False])
+    @pytest.mark.parametrize("options", [{}, {"balanced": False}, {"pooled": True}])
     @pytest.mark.parametrize("rescaled", [False, True])
     @pytest.mark.parametrize("metric", METRICS)
     @pytest.mark.parametrize("device", ["cpu", "meta"])  # on meta every read is an error
-    def test_the_function(self, device: str, metric: str, rescaled: bool, balanced: bool) -> None:
+    def test_the_function(self, device: str, metric: str, rescaled: bool, options: dict[str, Any]) -> None:
         p = make(3, absent=0.2, metric=metric)
         precision = p.precision
         if isinstance(precision, LowRankPrecision):
@@ -627,15 +743,16 @@ class TestWithoutReads:
         z.requires_grad_()
         with Reads() as reads:
             function = rescaled_boda_loss if rescaled else boda_loss
-            loss = function(z, *rest, precision=precision, balanced=balanced, validate=False)
+            loss = function(z, *rest, precision=precision, validate=False, **options)
             loss.backward()  # type: ignore[no-untyped-call]
         assert reads.found == []
 
+    @pytest.mark.parametrize("pooled", [False, True])
     @pytest.mark.parametrize("covariance", ["none", "diagonal"])
     @pytest.mark.parametrize("device", ["cpu", "meta"])
-    def test_the_module_with_its_statistics(self, device: str, covariance: Any) -> None:
+    def test_the_module_with_its_statistics(self, device: str, covariance: Any, pooled: bool) -> None:
         p = make(3, absent=0.2)
-        criterion = BoDALoss(3, 4, 5, p.counts, covariance=covariance, validate=False).to(device)
+        criterion = BoDALoss(3, 4, 5, p.counts, covariance=covariance, pooled=pooled, validate=False).to(device)
         z, y, domain = (value.to(device) for value in (p.z.float(), p.y, p.domain))
         z.requires_grad_()
         with Reads() as reads:
@@ -651,13 +768,16 @@ class TestWithoutReads:
 @pytest.fixture
 def as_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tensors on the CPU are treated as on an accelerator, whose values cannot be looked at."""
-    for module in (boda, distances_module, statistics):
+    for module in (contrast, distances_module, statistics):
         monkeypatch.setattr(module, "on_host", lambda values: False)
+
+
+OPTIONS = [{}, {"rescaled": True}, {"balanced": False}, {"reduction": "none"}, {"pooled": True}]
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("absent", [0.0, 0.4, 1.1])
-@pytest.mark.parametrize("options", [{}, {"rescaled": True}, {"balanced": False}, {"reduction": "none"}])
+@pytest.mark.parametrize("options", OPTIONS)
 def test_a_device_gives_the_same_loss_and_gradient(
     options: dict[str, Any], absent: float, metric: str, request: pytest.FixtureRequest
 ) -> None:
@@ -997,8 +1117,9 @@ class TestModule:
 
     @pytest.mark.parametrize("covariance", ["none", "diagonal", "low_rank", "full"])
     @pytest.mark.parametrize("rescaled", [False, True])
-    def test_is_the_function_with_its_statistics(self, covariance: Any, rescaled: bool) -> None:
-        criterion = BoDALoss(2, 3, 4, self.counts, nu=0.7, rescaled=rescaled, covariance=covariance)
+    @pytest.mark.parametrize("pooled", [False, True])
+    def test_is_the_function_with_its_statistics(self, pooled: bool, covariance: Any, rescaled: bool) -> None:
+        criterion = BoDALoss(2, 3, 4, self.counts, nu=0.7, rescaled=rescaled, covariance=covariance, pooled=pooled)
         for seed in range(3):
             z, y, domain = self.batch(seed)
             found = criterion(z, y, domain)
@@ -1010,6 +1131,7 @@ class TestModule:
                 kept.mean,
                 self.counts * (kept.counts > 0),
                 nu=0.7,
+                pooled=pooled,
                 precision=None if covariance == "none" else kept.precision(),
             )
             assert torch.equal(found, expected)
@@ -1077,8 +1199,9 @@ class TestModule:
         with pytest.raises(ValueError, match=f"window is {window}, expected 1 or more, or None"):
             BoDALoss(2, 3, 4, self.counts, window=window)
 
-    def test_without_a_window_nothing_changes_by_itself(self) -> None:
-        criterion = BoDALoss(2, 3, 4, self.counts, window=None)
+    @pytest.mark.parametrize("pooled", [False, True])
+    def test_without_a_window_nothing_changes_by_itself(self, pooled: bool) -> None:
+        criterion = BoDALoss(2, 3, 4, self.counts, window=None, pooled=pooled)
         z, y, domain = self.batch()
         assert float(criterion(z, y, domain)) == 0  # no centroid is known yet
         assert int(criterion.statistics.counts.sum()) == 0

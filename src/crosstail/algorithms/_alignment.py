@@ -42,6 +42,7 @@ class Alignment(ERM):
         weight: float = hp(0.1, LogUniform(10**-2, 10**-0.5), "ω, weight of the alignment term")
         temperature: float = hp(1.0, None, "divisor of the distances")
         rescaled: bool = hp(False, None, "distances relative to their mean, counts outside the exponent")
+        pooled: bool = hp(False, None, "pooled centroids: rare pairs are shrunk, and those without samples take part")
         per_positive: bool = hp(False, None, "average over (sample, positive) combinations instead of samples")
         warmup: float = hp(0.1, None, "when the term sets in: below 1 a share of the steps, else a step")
         window: int = hp(100, None, "samples that a pair's moving statistics span at most")
@@ -62,6 +63,7 @@ class Alignment(ERM):
             task.counts,
             temperature=hparams.temperature,
             rescaled=hparams.rescaled,
+            pooled=hparams.pooled,
             window=None if hparams.refresh else hparams.window,
             reduction="positives" if hparams.per_positive else "mean",
             validate=False,  # labels are checked at loading, loss terms at every evaluation

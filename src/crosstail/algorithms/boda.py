@@ -27,12 +27,22 @@ REFERENCE = Preset(
         "gamma": 1.0,
     },
 )
+POOLED = Preset(
+    "Pooled centroids: each pair's mean leans on its class and its domain as far as samples are lacking "
+    "(Yang, Wang and Katabi, 2022).",
+    differs=(
+        "centroids are posterior means, with fixed ratios of the variances between and within pairs",
+        "counts are those of samples whose mean would be as certain, 1 / posterior variance",
+        "pairs without samples are positives and in the denominator",
+    ),
+    hparams={"pooled": True},
+)
 
 
 class BoDA(Alignment):
     """BoDA: cross-entropy + ω · the calibrated BoDA loss on the features (Yang, Wang and Katabi, 2022, equation 3)."""
 
-    presets: ClassVar[dict[str, Preset]] = {**Alignment.presets, "reference": REFERENCE}
+    presets: ClassVar[dict[str, Preset]] = {**Alignment.presets, "reference": REFERENCE, "pooled": POOLED}
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(Alignment.Hparams):

@@ -5,16 +5,15 @@ Yang, Wang and Katabi, On Multi-Domain Long-Tailed Recognition, equations (1) to
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from crosstail.losses.distances import LowRankPrecision, Precision, on_host, pair_distances, split
-from crosstail.losses.statistics import Covariance, PairStatistics, checked_batch, require, require_tensors
-
-Reduction = Literal["mean", "positives", "sum", "none"]
+from crosstail.losses.contrast import Reduction, contrast
+from crosstail.losses.distances import Precision
+from crosstail.losses.statistics import Covariance, PairStatistics
 
 
 def boda_loss(
@@ -29,6 +28,7 @@ def boda_loss(
     balanced: bool = True,
     precision: Precision | None = None,
     reduction: Reduction = "mean",
+    pooled: bool = False,
     validate: bool = True,
 ) -> Tensor:
     r"""The calibrated BoDA loss: pull a sample towards its class in other domains, push it away from all other pairs.
@@ -44,6 +44,14 @@ def boda_loss(
     covariances (D, C, F), (D, C, F, F) or a `LowRankPrecision`) is BoDA-M; `temperature` divides every distance.
     Absent pairs are in neither sum, and the mean over positives is over those present.
 
+    `pooled=True` puts the posterior mean and variance of `pooled_means` in place of each centroid and count:
+
+    .. math:: \mu_{d,c} \to \hat\mu_{d,c}, \quad N_{d,c} \to 1 / v_{d,c}
+
+    A mean of n samples has the variance 1 / n, in units of the variance within a pair; so one of variance v is worth
+    1 / v samples, which is at least N. Rare pairs are shrunk towards the sum of their class and their domain, absent
+    ones are there, and are positives and in the denominator like any other (a `precision` must include them).
+
     `reduction="sum"` is the equation as printed; "mean" averages over the samples that have a positive, "positives"
     over all (sample, positive) combinations; "none" gives (B,), 0 where there is no positive. Shapes and dtypes are
     always checked; `validate=False` skips the checks of values (labels, domains, counts, non-finite features), and
@@ -56,7 +64,7 @@ def boda_loss(
     """
     if isinstance(temperature, str) or not temperature > 0:
         raise ValueError(f"temperature is {temperature!r}, expected a number above 0")
-    found = _contrast(z, y, domain, centroids, counts, precision, reduction, validate)
+    found = contrast(z, y, domain, centroids, counts, precision, reduction, pooled, validate)
     strength: Tensor | float = -1 / temperature
     if balanced:
         n_pair, largest = found.n_pair, found.n_pair.max()
@@ -82,6 +90,7 @@ def rescaled_boda_loss(
     balanced: bool = True,
     precision: Precision | None = None,
     reduction: Reduction = "mean",
+    pooled: bool = False,
     validate: bool = True,
 ) -> Tensor:
     r"""A relative of the BoDA loss whose gradients are bounded for any counts and any scale of the features.
@@ -98,7 +107,7 @@ def rescaled_boda_loss(
     denominator. A sample's gradient is at most 2 / mean distance, before N̄ / N_i. "mean" is weighted by N̄ / N_i, so
     it never exceeds the largest sample's loss (experiments: docs/decisions/boda-scale.md). Arguments as in `boda_loss`.
     """
-    found = _contrast(z, y, domain, centroids, counts, precision, reduction, validate)
+    found = contrast(z, y, domain, centroids, counts, precision, reduction, pooled, validate)
     pairs, n_pair = found.pairs, found.n_pair
     # Divided before summing, so that it cannot overflow.
     shares = torch.where(pairs.present, found.distance.detach() / (max(len(z), 1) * pairs.number), 0.0)
@@ -113,128 +122,6 @@ def rescaled_boda_loss(
     return found.reduce(losses * importance, importance, reduction)
 
 
-class _Contrast(NamedTuple):
-    """Samples against pairs: what both losses are computed from."""
-
-    pairs: "_Pairs"
-    distance: Tensor  # (B, P)
-    n_pair: Tensor  # (P,)
-    n_own: Tensor  # (B,), count of the sample's pair, at least 1
-    columns: Tensor  # (B, D), place among the P pairs of the sample's class in each domain
-    positive: Tensor  # (B, D), whether that pair is present and not the sample's own
-    own: Tensor  # (B, 1), place of the sample's own pair
-    own_present: Tensor  # (B, 1), whether that pair is among the P
-
-    def losses(self, pull: Tensor, push: Tensor, share: Tensor) -> Tensor:
-        """log Σ_{p ≠ own} exp(push_p) − Σ_{positives} share · pull, and 0 without a positive (B,)."""
-        has_positive = self.positive.any(1)
-        attraction = (pull.gather(1, self.columns) * share).sum(1)
-        excluded = torch.zeros_like(push, dtype=torch.bool)
-        excluded.scatter_(1, self.own, has_positive[:, None] & self.own_present)
-        if not on_host(push):  # where absent pairs are still among the P
-            excluded |= has_positive[:, None] & ~self.pairs.present
-        return torch.where(has_positive, push.masked_fill(excluded, -torch.inf).logsumexp(1) - attraction, 0.0)
-
-    def reduce(self, losses: Tensor, weight: Tensor, reduction: Reduction) -> Tensor:
-        """Apply the reduction; `weight` (B,) is the weight that the losses already include."""
-        if reduction == "none":
-            return losses
-        if reduction == "sum":
-            return losses.sum()
-        number = self.positive.sum(1) if reduction == "positives" else self.positive.any(1)
-        return (losses * number).sum() / (weight * number).sum().clamp_min(torch.finfo(losses.dtype).tiny)
-
-
-def _contrast(
-    z: Tensor,
-    y: Tensor,
-    domain: Tensor,
-    centroids: Tensor,
-    counts: Tensor,
-    precision: Precision | None,
-    reduction: Reduction,
-    validate: bool,
-) -> _Contrast:
-    if reduction not in get_args(Reduction):
-        raise ValueError(f"reduction {reduction!r} is none of {', '.join(get_args(Reduction))}")
-    y, domain = _checked(z, y, domain, centroids, counts, precision, validate)
-    wide = torch.float64 if z.dtype == torch.float64 else torch.float32
-    counts = counts.to(z.device)
-    pairs = _pairs(centroids, precision, counts)
-    distance = pair_distances(z, pairs.centroids, pairs.precision, validate=validate)
-    present = counts > 0
-    return _Contrast(
-        pairs,
-        distance,
-        pairs.counts.to(wide),
-        counts[domain, y].clamp_min(1).to(wide),
-        pairs.column[:, y].T,
-        present[:, y].T & (torch.arange(len(counts), device=z.device) != domain[:, None]),
-        pairs.column[domain, y][:, None],
-        present[domain, y][:, None],
-    )
-
-
-def _checked(
-    z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, counts: Tensor, precision: Precision | None, validate: bool
-) -> tuple[Tensor, Tensor]:
-    """Labels and domains as int64, once all arguments are checked against each other."""
-    require_tensors(centroids=centroids, counts=counts)
-    require("centroids", centroids, centroids.ndim == 3 and centroids.is_floating_point(), "floats (D, C, F)")
-    shape = tuple(centroids.shape)
-    numbers = counts.dtype != torch.bool and not counts.is_complex()
-    require("counts", counts, counts.shape == shape[:2] and numbers, f"numbers {shape[:2]}, as for centroids")
-    for part in split(precision):
-        if part is not None:
-            fits = part.shape[:3] == shape and part.ndim <= 4 and part.is_floating_point()
-            require("precision", part, fits, f"floats {shape} or {(*shape, shape[2])}")
-    if validate and not bool(((counts >= 0) & (counts < torch.inf)).all()):
-        raise ValueError("counts has a negative or non-finite entry, expected the number of training samples per pair")
-    return checked_batch(z, y, domain, centroids, validate=validate)
-
-
-class _Pairs(NamedTuple):
-    """The P pairs that the loss is computed on."""
-
-    centroids: Tensor  # (P, F)
-    precision: Precision | None
-    counts: Tensor  # (P,)
-    column: Tensor  # (D, C), index of each pair among the P
-    present: Tensor  # (P,)
-    number: Tensor  # of pairs that are present
-
-    def mean(self, values: Tensor) -> Tensor:
-        """The mean of values (P,) over the pairs that are present."""
-        return torch.where(self.present, values, 0.0).sum() / self.number
-
-
-def _pairs(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _Pairs:
-    """Absent pairs are dropped on the CPU, and masked on a device, where counting them would be a read."""
-    flat = counts.reshape(-1)
-    known = flat > 0
-    drop = on_host(counts) and known.numpy().any()
-    if drop:
-        kept = torch.from_numpy(known.numpy().nonzero()[0])
-        present, n, column = known[kept], flat[kept], (known.cumsum(0) - 1).clamp_min(0)
-    else:
-        present = known | ~known.any()  # without any pair there is no positive, and the means do not matter
-        n, column = torch.where(known, flat, 1), torch.arange(len(flat), device=flat.device)
-    number = present.sum()
-
-    def choose(table: Tensor) -> Tensor:
-        table = table.flatten(0, 1)
-        if drop:
-            return table if len(kept) == len(table) else table[kept]
-        # Absent pairs, whose statistics may be anything, get the mean of the present ones.
-        mask = known.view(-1, *[1] * (table.ndim - 1))
-        safe = torch.where(mask, table, 0.0)
-        return torch.where(mask, safe, safe.detach().sum(0) / number)
-
-    main, factor = (None if part is None else choose(part) for part in split(precision))
-    chosen = main if main is None or factor is None else LowRankPrecision(main, factor)
-    return _Pairs(choose(centroids), chosen, n, column.view(counts.shape), present, number)
-
-
 class BoDALoss(nn.Module):
     """`boda_loss` with pair statistics that are updated from each batch, without an extra forward pass.
 
@@ -242,7 +129,8 @@ class BoDALoss(nn.Module):
     (detached); a pair's past weighs at most as much as its training samples, and at most as `window` of them, so
     that the centroid of a rare pair follows its latest samples. With `window=None` the statistics change only
     through `statistics.update` and `.blend`, as in the paper: a full pass after each epoch. `rescaled` uses
-    `rescaled_boda_loss` instead; `validate=False` skips the checks of values, as in `boda_loss`.
+    `rescaled_boda_loss` instead; `pooled` and `validate` are those of `boda_loss`. A pair that no batch has shown yet
+    is absent.
 
     >>> criterion = BoDALoss(2, 2, 8, counts=torch.tensor([[100, 5], [3, 80]]))
     >>> z = torch.randn(4, 8, requires_grad=True)
@@ -266,6 +154,7 @@ class BoDALoss(nn.Module):
         covariance: Covariance = "none",
         window: int | None = 100,
         reduction: Reduction = "mean",
+        pooled: bool = False,
         validate: bool = True,
     ) -> None:
         super().__init__()
@@ -281,7 +170,7 @@ class BoDALoss(nn.Module):
             self.loss: Callable[..., Tensor] = rescaled_boda_loss
         else:
             self.loss = partial(boda_loss, temperature=temperature)
-        self.options = {"nu": nu, "balanced": balanced, "reduction": reduction, "validate": validate}
+        self.options = {"nu": nu, "balanced": balanced, "reduction": reduction, "pooled": pooled, "validate": validate}
         self.window, self.validate = window, validate
         remembered = counts.clamp(1, window or 1).to(torch.float32) - 1
         momentum = remembered / (remembered + 1) if window else None
@@ -296,7 +185,7 @@ class BoDALoss(nn.Module):
             y,
             domain,
             known.mean,
-            self.counts * (known.counts > 0),  # a pair not seen yet has no centroid
+            self.counts * (known.counts > 0),  # a pair not seen yet has no centroid of its own
             precision=None if known.covariance == "none" else known.precision(),
             **self.options,
         )

@@ -40,7 +40,10 @@ def build_final_model(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.
     if isinstance(stage, FittedStage):
         backbone = _build_backbone(spec, shape)
         return FittedModel(backbone, Task(torch.from_numpy(counts)), stage.head(backbone.num_features, *counts.shape))
-    return build_algorithm(replace(spec, algorithm=stage.algorithm, hparams={}), shape, counts)
+    model = build_algorithm(replace(spec, algorithm=stage.algorithm, hparams={}), shape, counts)
+    if stage.head:
+        model.head = stage.head(model.backbone.num_features, *counts.shape)
+    return model
 
 
 def load_model(folder: RunFolder, dataset: DomainDataset, trust: bool = False) -> Algorithm:

@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from crosstail import algorithms, backbones, data, second_stages
-from crosstail.training.spec import RunSpec, split_method
+from crosstail.second_stages import FittedStage
+from crosstail.training.spec import HEADS, RunSpec, split_method
 
 SUITABLE_BACKBONE = {"files": "efficientnet_lite0", "images": "small_cnn", "vectors": "mlp"}
 STEPS, BATCH_SIZE = 1000, 24
@@ -36,19 +37,36 @@ def finetunes(spec: RunSpec) -> bool:
     return not spec.freeze and _network(spec) is not None
 
 
+def steps_of_stages(spec: RunSpec) -> tuple[int, ...]:
+    """How many steps each stage of a resolved spec takes: a fitted one none, nor a first one with nothing to learn.
+
+    >>> steps_of_stages(resolve(RunSpec(dataset="digits", algorithm="erm", second_stage="ncm", steps=9)))
+    (9, 0)
+    """
+    assert spec.steps is not None
+    if not spec.second_stage:
+        return spec.stop_at or (spec.steps,)
+    first, second = spec.stop_at or (spec.steps, spec.steps)
+    stage = second_stages.find(spec.second_stage)
+    trained = HEADS[spec.head] if spec.freeze else spec.backbone
+    learns = stage.needs_classifier or trained != "identity"
+    return first if learns else 0, 0 if isinstance(stage, FittedStage) else second
+
+
 def _check_stop(spec: RunSpec) -> None:
     assert spec.steps is not None
+    if spec.stop_at is None:
+        return
     stages = 2 if spec.second_stage else 1
-    if spec.stop_at is not None and len(spec.stop_at) != stages:
+    if len(spec.stop_at) != stages:
         raise ValueError(
             f"--stop-at has {len(spec.stop_at)} values, but {spec.method} has {stages} stages: one for each"
         )
-    fitted = spec.second_stage and isinstance(second_stages.find(spec.second_stage), second_stages.FittedStage)
-    if spec.stop_at is not None and fitted and spec.stop_at[1]:
-        raise ValueError(f"--stop-at is {spec.stop_at[1]} for {spec.second_stage}, expected 0: it has no steps")
-    for step in spec.stop_at or ():
+    for stage, (step, taken) in enumerate(zip(spec.stop_at, steps_of_stages(spec), strict=True), 1):
         if not 0 <= step <= spec.steps:
             raise ValueError(f"--stop-at is {step}, expected 0 to {spec.steps}, the number of steps")
+        if step != taken:
+            raise ValueError(f"--stop-at is {step} for stage {stage} of {spec.method}, expected 0: it takes no steps")
 
 
 def _network(spec: RunSpec) -> backbones.Pretrained | None:

@@ -33,7 +33,8 @@ class RunSpec:
     """A name from `crosstail list algorithms`, several combined as in boda+coral, or a file such as ./mine.py."""
 
     second_stage: str | None = None
-    """Fit the classifier again on fixed features: retrain (on class-balanced batches)."""
+    """Fit the classifier again on fixed features: retrain (on class-balanced batches), bsoftmax, lws, pooled, blend,
+    ncm, tau_norm, posthoc_prior or dfr; `crosstail list second-stages` describes them."""
 
     average: bool = False
     """Select and keep a moving average of the weights; the raw weights are reported beside it."""

@@ -1,0 +1,159 @@
+"""Samples against the centroids of all pairs: what both forms of the BoDA loss are computed from."""
+
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from crosstail.losses.distances import (
+    LowRankPrecision,
+    Precision,
+    in_full_precision,
+    on_host,
+    pair_distances,
+    require_finite,
+    split,
+)
+from crosstail.losses.pooling import pooled_means
+from crosstail.losses.statistics import checked_batch, require, require_tensors
+
+Reduction = Literal["mean", "positives", "sum", "none"]
+
+
+class Contrast(NamedTuple):
+    """Samples against pairs."""
+
+    pairs: "_Pairs"
+    distance: Tensor  # (B, P)
+    n_pair: Tensor  # (P,)
+    n_own: Tensor  # (B,), count of the sample's pair, at least 1
+    columns: Tensor  # (B, D), place among the P pairs of the sample's class in each domain
+    positive: Tensor  # (B, D), whether that pair is present and not the sample's own
+    own: Tensor  # (B, 1), place of the sample's own pair
+    own_present: Tensor  # (B, 1), whether that pair is among the P
+
+    def losses(self, pull: Tensor, push: Tensor, share: Tensor) -> Tensor:
+        """log Σ_{p ≠ own} exp(push_p) − Σ_{positives} share · pull, and 0 without a positive (B,)."""
+        has_positive = self.positive.any(1)
+        attraction = (pull.gather(1, self.columns) * share).sum(1)
+        excluded = torch.zeros_like(push, dtype=torch.bool)
+        excluded.scatter_(1, self.own, has_positive[:, None] & self.own_present)
+        if not on_host(push):  # where absent pairs are still among the P
+            excluded |= has_positive[:, None] & ~self.pairs.present
+        return torch.where(has_positive, push.masked_fill(excluded, -torch.inf).logsumexp(1) - attraction, 0.0)
+
+    def reduce(self, losses: Tensor, weight: Tensor, reduction: Reduction) -> Tensor:
+        """Apply the reduction; `weight` (B,) is the weight that the losses already include."""
+        if reduction == "none":
+            return losses
+        if reduction == "sum":
+            return losses.sum()
+        number = self.positive.sum(1) if reduction == "positives" else self.positive.any(1)
+        return (losses * number).sum() / (weight * number).sum().clamp_min(torch.finfo(losses.dtype).tiny)
+
+
+def contrast(
+    z: Tensor,
+    y: Tensor,
+    domain: Tensor,
+    centroids: Tensor,
+    counts: Tensor,
+    precision: Precision | None,
+    reduction: Reduction,
+    pooled: bool,
+    validate: bool,
+) -> Contrast:
+    """Check the arguments, and compute the distances of the batch to the pairs that take part."""
+    if reduction not in get_args(Reduction):
+        raise ValueError(f"reduction {reduction!r} is none of {', '.join(get_args(Reduction))}")
+    y, domain = _checked(z, y, domain, centroids, counts, precision, validate)
+    wide = torch.float64 if z.dtype == torch.float64 else torch.float32
+    counts = counts.to(z.device)
+    if pooled:
+        centroids, counts = _pooled(centroids.to(wide), counts, validate)
+    pairs = _pairs(centroids, precision, counts)
+    distance = pair_distances(z, pairs.centroids, pairs.precision, validate=validate)
+    present = counts > 0
+    return Contrast(
+        pairs,
+        distance,
+        pairs.counts.to(wide),
+        counts[domain, y].clamp_min(1).to(wide),
+        pairs.column[:, y].T,
+        present[:, y].T & (torch.arange(len(counts), device=z.device) != domain[:, None]),
+        pairs.column[domain, y][:, None],
+        present[domain, y][:, None],
+    )
+
+
+def _pooled(centroids: Tensor, counts: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
+    """Posterior means of all pairs, and the number of samples 1 / v whose mean would be as certain, 0 if none is known.
+
+    v is in units of the variance within a pair, where the mean of n samples has the variance 1 / n.
+    """
+    known = counts > 0
+    if validate:  # a NaN in one pair would be found in all of them
+        require_finite(torch.where(known[..., None], centroids, 0.0).flatten(0, 1), "centroids")
+    with in_full_precision(centroids):
+        means, variances = pooled_means(centroids, counts)
+    return means, torch.where(known.any(), 1 / variances, 0.0)
+
+
+def _checked(
+    z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, counts: Tensor, precision: Precision | None, validate: bool
+) -> tuple[Tensor, Tensor]:
+    """Labels and domains as int64, once all arguments are checked against each other."""
+    require_tensors(centroids=centroids, counts=counts)
+    require("centroids", centroids, centroids.ndim == 3 and centroids.is_floating_point(), "floats (D, C, F)")
+    shape = tuple(centroids.shape)
+    numbers = counts.dtype != torch.bool and not counts.is_complex()
+    require("counts", counts, counts.shape == shape[:2] and numbers, f"numbers {shape[:2]}, as for centroids")
+    for part in split(precision):
+        if part is not None:
+            fits = part.shape[:3] == shape and part.ndim <= 4 and part.is_floating_point()
+            require("precision", part, fits, f"floats {shape} or {(*shape, shape[2])}")
+    if validate and not bool(((counts >= 0) & (counts < torch.inf)).all()):
+        raise ValueError("counts has a negative or non-finite entry, expected the number of training samples per pair")
+    return checked_batch(z, y, domain, centroids, validate=validate)
+
+
+class _Pairs(NamedTuple):
+    """The P pairs that the loss is computed on."""
+
+    centroids: Tensor  # (P, F)
+    precision: Precision | None
+    counts: Tensor  # (P,)
+    column: Tensor  # (D, C), index of each pair among the P
+    present: Tensor  # (P,)
+    number: Tensor  # of pairs that are present
+
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean of values (P,) over the pairs that are present."""
+        return torch.where(self.present, values, 0.0).sum() / self.number
+
+
+def _pairs(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _Pairs:
+    """Absent pairs are dropped on the CPU, and masked on a device, where counting them would be a read."""
+    flat = counts.reshape(-1)
+    known = flat > 0
+    drop = on_host(counts) and known.numpy().any()
+    if drop:
+        kept = torch.from_numpy(known.numpy().nonzero()[0])
+        present, n, column = known[kept], flat[kept], (known.cumsum(0) - 1).clamp_min(0)
+    else:
+        present = known | ~known.any()  # without any pair there is no positive, and the means do not matter
+        n, column = torch.where(known, flat, 1), torch.arange(len(flat), device=flat.device)
+    number = present.sum()
+
+    def choose(table: Tensor) -> Tensor:
+        table = table.flatten(0, 1)
+        if drop:
+            return table if len(kept) == len(table) else table[kept]
+        # Absent pairs, whose statistics may be anything, get the mean of the present ones.
+        mask = known.view(-1, *[1] * (table.ndim - 1))
+        safe = torch.where(mask, table, 0.0)
+        return torch.where(mask, safe, safe.detach().sum(0) / number)
+
+    main, factor = (None if part is None else choose(part) for part in split(precision))
+    chosen = main if main is None or factor is None else LowRankPrecision(main, factor)
+    return _Pairs(choose(centroids), chosen, n, column.view(counts.shape), present, number)
