@@ -129,6 +129,50 @@ def test_clones_and_pickles(samples, tmp_path, algorithm, stage):
     np.testing.assert_allclose(model.predict_proba(x[::-1]), expected[::-1], rtol=1e-12)
 
 
+def test_domains_that_are_known_at_prediction_are_used(samples):
+    x, y, domain = samples
+    model = CrosstailClassifier("mtl", **SHORT, validation=0, random_state=3).fit(x, y, domain=domain)
+    z = model.network_.backbone(torch.from_numpy(x.astype(np.float64)))
+    mine = model.network_.domain_embedding[torch.from_numpy((domain == "south").astype(int))]
+    expected = model.network_.head(torch.cat([z, mine], 1)).softmax(1).detach().numpy()
+    np.testing.assert_allclose(model.predict_proba(x, domain=domain), expected, atol=1e-12)
+    np.testing.assert_array_equal(model.predict(x, domain=list(domain)), model.classes_[expected.argmax(1)])
+    assert np.abs(model.predict_proba(x) - expected).max() > 1e-3
+    south = domain == "south"  # rows of one domain, which is not the first
+    np.testing.assert_allclose(model.predict_proba(x[south], domain=domain[south]), expected[south], atol=1e-12)
+    plain = CrosstailClassifier("erm", **SHORT).fit(x, y, domain=domain)
+    np.testing.assert_array_equal(plain.predict_proba(x, domain=domain), plain.predict_proba(x))
+
+
+@pytest.mark.parametrize(
+    ("domain", "named"),
+    [
+        (["north", "east", "south"], r"'east'.*'north', 'south'"),
+        ([0, 1, 0], r"0.*'north', 'south'"),
+        (["north", None, "south"], "row 1"),
+        (["north"], "inconsistent numbers"),
+    ],
+)
+def test_an_unknown_domain_at_prediction_is_named(samples, domain, named):
+    x, y, known = samples
+    model = CrosstailClassifier("mtl", **SHORT).fit(x, y, domain=known)
+    with pytest.raises(ValueError, match=named):
+        model.predict(x[:3], domain=domain)
+
+
+def test_a_pipeline_passes_the_domain_on_to_predictions(samples):
+    x, y, domain = samples
+    with config_context(enable_metadata_routing=True):
+        model = CrosstailClassifier("mtl", **SHORT).set_fit_request(domain=True)
+        model = model.set_predict_request(domain=True).set_predict_proba_request(domain=True)
+        pipeline = make_pipeline(StandardScaler(), model).fit(x, y, domain=domain)
+        scaled = pipeline[0].transform(x)
+        known = pipeline.predict_proba(x, domain=domain)
+        np.testing.assert_array_equal(known, pipeline[1].predict_proba(scaled, domain=domain))
+        assert (pipeline.predict(x, domain=domain) == pipeline[1].classes_[known.argmax(1)]).all()
+        assert np.abs(known - pipeline.predict_proba(x)).max() > 1e-3
+
+
 def test_leaves_torchs_random_numbers_alone(samples):
     x, y, domain = samples
     before = torch.get_rng_state()

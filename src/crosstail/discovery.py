@@ -56,5 +56,10 @@ def suggestion(name: str, known: list[str]) -> str:
     >>> suggestion("bodda", ["boda", "erm"]), suggestion("x", ["boda", "erm"])
     ("did you mean 'boda'?", 'there are boda, erm.')
     """
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+    near = nearest(name, known)
+    return f"did you mean {near!r}?" if near else f"there are {', '.join(known)}."
+
+
+def nearest(name: str, known: list[str]) -> str | None:
+    """The most similar known name, or None if none is similar."""
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), None)

@@ -24,6 +24,7 @@ from crosstail.training.inputs import Inputs
 from crosstail.training.model import build_final_model
 
 BATCH = 1024
+NAMED = 20  # domains listed in an error
 
 
 class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -31,15 +32,17 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     `hparams`, `width`, `steps`, `batch_size` (per domain), `evaluations` and `second_stage` are those of a run. A share
     `validation` of each pair is held out to select the best evaluation; with 0, the last one is used. Only `fit` needs
-    the domains; `result_` is the result of the run. In pipelines and searches, enable scikit-learn's metadata routing
-    and request the domain with `set_fit_request(domain=True)`.
+    the domains; where they are known at prediction, some models, such as `mtl`, use them. `result_` is the result of
+    the run. In pipelines and searches, enable scikit-learn's metadata routing and request the domain with
+    `set_fit_request(domain=True)`, and for prediction with `set_predict_request(domain=True)` and
+    `set_predict_proba_request(domain=True)`.
 
     >>> from sklearn.datasets import make_blobs
     >>> x, y = make_blobs(60, random_state=0)
     >>> site = ["north", "south"] * 30
     >>> model = CrosstailClassifier(steps=50, hparams={"lr": 0.01}).fit(x, y, domain=site)
-    >>> model.predict(x[:2]).shape, model.domains_.tolist()
-    ((2,), ['north', 'south'])
+    >>> model.predict(x[:2]).shape, model.predict(x[:2], domain=site[:2]).shape, model.domains_.tolist()
+    ((2,), (2,), ['north', 'south'])
     """
 
     def __init__(
@@ -85,17 +88,29 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.network_ = self._network(run.folder.weights())
         return self
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities (N, C), in the order of `classes_`."""
+    def predict_proba(self, X: ArrayLike, domain: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Probabilities (N, C), in the order of `classes_`; domains (N,) that are known are labelled as in `fit`."""
         check_is_fitted(self)
         x = torch.from_numpy(validate_data(self, X, dtype=np.float32, reset=False).astype(np.float64))
+        d = None if domain is None else self._known(domain, x)
         with torch.inference_mode():
-            return np.concatenate([self.network_(x[rows]).softmax(1).numpy() for rows in gen_batches(len(x), BATCH)])
+            parts = [self.network_(x[rows], d if d is None else d[rows]) for rows in gen_batches(len(x), BATCH)]
+            return torch.cat(parts).softmax(1).numpy()
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """The most probable class of each row (N,)."""
-        best = self.predict_proba(X).argmax(1)  # first, because it checks that the estimator is fitted
+    def predict(self, X: ArrayLike, domain: ArrayLike | None = None) -> NDArray[Any]:
+        """The most probable class of each row (N,); `domain` as in `predict_proba`."""
+        best = self.predict_proba(X, domain).argmax(1)  # first, because it checks that the estimator is fitted
         return self.classes_[best]
+
+    def _known(self, domain: ArrayLike, rows: torch.Tensor) -> torch.Tensor:
+        """The index of each row's domain (N,) in `domains_`."""
+        labels, d = _numbered(domain, rows)
+        number = {label: i for i, label in enumerate(self.domains_.tolist())}
+        unknown = [label for label in labels.tolist() if label not in number]
+        if unknown:
+            known = ", ".join(map(repr, list(number)[:NAMED])) + (", ..." if len(number) > NAMED else "")
+            raise ValueError(f"unknown domain {unknown[0]!r}: the model was trained on {known}")
+        return torch.tensor([number[label] for label in labels.tolist()])[torch.from_numpy(d)]
 
     def _network(self, weights: dict[str, torch.Tensor]) -> Algorithm:
         """In float64, so that the scores of a row do not depend on the batch."""

@@ -11,7 +11,7 @@ import torch
 from crosstail import data
 from crosstail.prediction import export as exporting
 from crosstail.prediction.export import Differs, export
-from crosstail.prediction.predictor import Predictor
+from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
@@ -46,12 +46,13 @@ def save_images(path, size):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """One run on vectors, one on images, one on frozen features of images."""
+    """One run on vectors, one that uses the domain, one on images, one on frozen features of images."""
     root = tmp_path_factory.mktemp("runs")
     save_separable(root / "vectors.npz")
     save_images(root / "images.npz", 12)
     for name, source, words in (
         ("vectors", "vectors", {"algorithm": "dann", "backbone": "mlp", "width": 8}),
+        ("sites", "vectors", {"algorithm": "mtl", "backbone": "mlp", "width": 8}),
         ("images", "images", {"algorithm": "boda", "backbone": "small_cnn", "width": 8, "second_stage": "retrain"}),
         ("frozen", "images", {"algorithm": "mtl", "backbone": "efficientnet_lite0", "freeze": True, "width": 8}),
     ):
@@ -73,6 +74,36 @@ def test_the_file_says_what_the_run_says(runs, tmp_path, kind, format, name):
     expected = Predictor(runs / kind).probabilities(x)
     np.testing.assert_allclose(np.load(tmp_path / "p.npy"), expected, atol=1e-5)
     assert sorted(file.name for file in tmp_path.iterdir()) == [name, f"{name}.json", "p.npy", "x.npy"]
+
+
+@pytest.mark.parametrize(("format", "name"), [("onnx", "m.onnx"), ("torch", "m.pt2")])
+def test_a_site_is_fixed_in_the_file(runs, tmp_path, format, name):
+    predictor, site = Predictor(runs / "sites"), "1"
+    dataset = data.load(predictor.result.spec.dataset)
+    check = export(runs / "sites", tmp_path / name, format, dataset=dataset, site=site)
+    assert check.samples == len(dataset.rows("test")) and check.largest_difference < 1e-5
+    x = dataset.x[:9]
+    np.save(tmp_path / "x.npy", x)
+    files = [str(tmp_path / part) for part in (name, "x.npy", "p.npy")]
+    subprocess.run([sys.executable, "-c", WITHOUT_US, *files], check=True)
+    found, z = np.load(tmp_path / "p.npy"), predictor.algorithm.backbone(torch.from_numpy(x))
+    own = torch.cat([z, predictor.algorithm.domain_embedding[1].expand_as(z)], 1)
+    np.testing.assert_allclose(found, predictor.algorithm.head(own).softmax(1).detach().numpy(), atol=1e-5)
+    assert np.abs(found - predictor.probabilities(x)).max() > 1e-3
+    card = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
+    assert card["site"] == site and card["known"]["test"]["totals"] == predictor.result.test.totals
+
+
+def test_without_a_site_the_domain_is_unknown(runs, tmp_path):
+    for run, known in (("sites", True), ("vectors", False)):
+        export(runs / run, tmp_path / "m.pt2", "torch")
+        card = json.loads((tmp_path / "m.pt2.json").read_text(encoding="utf-8"))
+        assert card["site"] is None and ("known" in card) == known
+    export(runs / "vectors", tmp_path / "m.pt2", "torch", site="1")  # dann ignores it
+    assert json.loads((tmp_path / "m.pt2.json").read_text(encoding="utf-8"))["site"] is None
+    with pytest.raises(ValueError, match=r"'2'.*0, 1"):
+        export(runs / "sites", tmp_path / "other.pt2", "torch", site="2")
+    assert not (tmp_path / "other.pt2").exists()
 
 
 def test_the_card_says_what_goes_in_and_out(runs, tmp_path):
@@ -107,11 +138,11 @@ def test_a_file_that_differs_is_not_kept(runs, tmp_path, monkeypatch, wrong):
 def test_the_same_class_is_part_of_the_comparison(runs, monkeypatch):
     predictor = Predictor(runs / "vectors")
     monkeypatch.setattr(
-        predictor, "probabilities", lambda x: np.tile(np.float32([0.33334, 0.33333, 0.33333]), (len(x), 1))
+        predictor, "probabilities", lambda x, domain: np.tile(np.float32([0.33334, 0.33333, 0.33333]), (len(x), 1))
     )
     said = lambda x: np.tile(np.float32([0.33333, 0.33334, 0.33333]), (len(x), 1))  # noqa: E731
     with pytest.raises(Differs):
-        exporting._compare(predictor, said, None, None)
+        exporting._compare(predictor, UNKNOWN, said, None, None)
 
 
 def test_mistakes_get_a_sentence(runs, tmp_path, monkeypatch):

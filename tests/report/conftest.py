@@ -15,7 +15,7 @@ from crosstail.report.run.reported import ReportedRun
 from crosstail.storage import write_json
 from crosstail.training import RunSpec
 from crosstail.training.predictions import Predictions
-from crosstail.training.result import DataFacts, Evaluation, RunResult, SplitAccuracy, Transferability
+from crosstail.training.result import DataFacts, Evaluation, KnownDomain, RunResult, SplitAccuracy, Transferability
 
 COUNTS = [[150, 40], [7, 0]]
 TOTALS = [[10, 10], [10, 10]]
@@ -24,7 +24,7 @@ SPEC = {"algorithm": "erm", "backbone": "small_cnn", "freeze": False, "augment":
 
 @pytest.fixture(scope="session")
 def make_result() -> Callable[..., RunResult]:
-    """A result with these hits of the tested samples per pair; other words go to the spec."""
+    """A result with these hits of the tested samples per pair, and `known` with the domain known; the rest is spec."""
 
     def make(
         hits: Any,
@@ -33,11 +33,13 @@ def make_result() -> Callable[..., RunResult]:
         squares: Any = None,
         counts: Any = COUNTS,
         alpha: float | None = 2.0,
+        known: Any = None,
         **spec: Any,
     ) -> RunResult:
         counts = np.asarray(counts)
         tables = hits, totals, *[squares] * (squares is not None)
         accuracy = SplitAccuracy.of(PairAccuracy(*map(np.asarray, tables)), counts)
+        told = SplitAccuracy.of(PairAccuracy(*map(np.asarray, (known, totals))), counts) if known else None
         return RunResult(
             spec=RunSpec(**{"dataset": "photos", **SPEC, **spec}),
             versions={"crosstail": "0.0.7", "torch": "2.0"},
@@ -50,6 +52,7 @@ def make_result() -> Callable[..., RunResult]:
             counts=counts.tolist(),
             validation=accuracy,
             test=accuracy,
+            known=KnownDomain(validation=told, test=told) if told else None,
             transferability=Transferability(alpha=alpha, beta=3.0, gamma=4.0),
             input_shape=[4],
             weights=None,

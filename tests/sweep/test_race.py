@@ -22,8 +22,8 @@ from crosstail.sweep.race import (
     entrants,
     leaderboard,
     outcome,
-    recommendation,
 )
+from crosstail.sweep.recommendation import recommendation
 from crosstail.sweep.store import Store
 from crosstail.testing import save_separable
 from crosstail.training.folder import RunFolder
@@ -276,6 +276,14 @@ def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen
     again = read_json(tmp_path / "race.json", RaceResult)
     assert again == ended
     assert again.recommendation == recommendation(ended.leaderboard, ended.samples) and again.trials == 3
+
+
+def test_a_method_that_uses_the_domain_is_also_tested_with_the_domain_known(shared, tmp_path) -> None:
+    ended, store = race(shared, tmp_path / "race", ["erm", "mtl"])
+    rows = {row.method: row for row in ended.leaderboard}
+    known = [RunFolder(store.path / "runs" / key).result().known.test for (key,) in rows["mtl"].runs.values()]
+    assert rows["mtl"].known == pytest.approx(mean(accuracy.pair_average for accuracy in known))
+    assert rows["erm"].known is None
 
 
 def test_failed_runs_are_listed_with_the_last_line_of_their_error(shared, tmp_path) -> None:

@@ -7,11 +7,12 @@ from statistics import mean, stdev
 import msgspec
 import pytest
 
-from crosstail.storage import write_json
+from crosstail.storage import read_json, write_json
 from crosstail.sweep.plan import make
 from crosstail.sweep.select import METRICS, as_file, choices, table
 from crosstail.sweep.status import status
 from crosstail.sweep.store import Store
+from crosstail.training.result import KnownDomain, RunResult
 
 
 @pytest.fixture
@@ -193,6 +194,14 @@ def test_with_folds_a_trial_is_selected_by_their_mean_and_tested_on_all_of_them(
     assert (choice.trial, choice.validation, choice.finished, choice.missing) == (1, pytest.approx(0.6), 2, 1)
     finish(plan.finals("erm", choice.hparams)[1], (0.5, 0.5), [([4, 1], [4, 1]), ([4, 0], [4, 0])])
     (row,) = table([choice], store.results())
+    assert row.known is None
+    for spec in plan.finals("erm", choice.hparams)[0]:  # as if the method used the domain
+        path = store.path / "runs" / spec.key / "result.json"
+        result = read_json(path, RunResult)
+        told = msgspec.structs.replace(result.test, hits=result.test.totals)
+        write_json(path, msgspec.structs.replace(result, known=KnownDomain(validation=told, test=told)))
+    (known,) = table([choice], Store(store.path).results())
+    assert known.known == (pytest.approx(1.0), None) and known.accuracy == row.accuracy
     assert row.seeds == 2  # (4 of 8, 0 of 1), then all
     assert row.accuracy["pair_average"] == (pytest.approx(mean([0.25, 1.0])), pytest.approx(stdev([0.25, 1.0])))
     fail(store, trials[2][1])

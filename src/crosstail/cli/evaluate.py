@@ -43,15 +43,21 @@ def evaluate(
         dataset = load_for(
             predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken, progress=progress
         )
-        accuracy, left_out = evaluate_on(predictor, dataset, split, progress)
+        found = evaluate_on(predictor, dataset, split, progress)
+    seen = [name for name in dataset.domains if name in predictor.sites]
     if as_json:
-        names = {"domains": dataset.domains, "classes": predictor.classes}
-        print(json.dumps({**names, "left_out": asdict(left_out), **accuracy.to_json()}))
+        facts = {"domains": dataset.domains, "classes": predictor.classes, "left_out": asdict(found.left_out)}
+        known = {"known": {"sites": seen, **found.known.to_json()}} if found.known else {}
+        print(json.dumps({**facts, **found.accuracy.to_json(), **known}))
         return
     console = Console(markup=False)
     for note in dataset.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    if str(left_out):
-        console.print(f"left out {left_out}", soft_wrap=True)
+    if str(found.left_out):
+        console.print(f"left out {found.left_out}", soft_wrap=True)
+    unseen = [name for name in dataset.domains if name not in seen]
+    if found.known and unseen:
+        console.print(f"note: new to the model, so they stay unknown: {', '.join(unseen)}", soft_wrap=True)
     title = f"{run} on {source}, {split}"
-    terminal.show([accuracy_summary(title, accuracy, dataset.domains, predictor.classes)], console)
+    table = accuracy_summary(title, found.accuracy, dataset.domains, predictor.classes, found.known)
+    terminal.show([table], console)

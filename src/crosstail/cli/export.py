@@ -7,12 +7,19 @@ from typing import Literal
 
 from rich.console import Console
 
-from crosstail.cli._parameters import Json, Run, Trust
+from crosstail.cli._parameters import Json, Run, Site, Trust
 from crosstail.cli._progress import progress_bar
 
 
 def export(
-    run: Run, /, *, out: Path, format: Literal["onnx", "torch"] = "onnx", trust: Trust = False, as_json: Json = False
+    run: Run,
+    /,
+    *,
+    out: Path,
+    format: Literal["onnx", "torch"] = "onnx",
+    site: Site = None,
+    trust: Trust = False,
+    as_json: Json = False,
 ) -> None:
     """Export the whole model, from inputs to probabilities, and check that it agrees with the run.
 
@@ -33,11 +40,13 @@ def export(
     reported = read_run(run)
     try:
         with progress_bar(console) as progress:
-            check = write(run, out, format, dataset=reported.dataset, trust=trust, progress=progress)
+            check = write(run, out, format, dataset=reported.dataset, site=site, trust=trust, progress=progress)
     except Differs as error:
         console.print(f"error: {error}")
         raise SystemExit(1) from None
     description = json.loads(out.with_name(f"{out.name}.json").read_text(encoding="utf-8"))
+    if site and description["site"] is None:
+        console.print(f"note: {reported.result.spec.method} does not use the site", soft_wrap=True)
     card = model_card(reported, exported=description)
     write_whole(out.with_name(f"{out.name}.md"), markdown.render(card).encode())
     if reported.dataset is None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from crosstail.data import DomainDataset, ImageFiles
 from crosstail.data.contents import content_hashes
 from crosstail.metrics import PairAccuracy
-from crosstail.prediction.predictor import Predictor, predict_inputs
+from crosstail.prediction.predictor import UNKNOWN, Predictor, read_inputs
 from crosstail.progress import Progress
 from crosstail.training.inputs import load_source, split_source
 from crosstail.training.known import KnownSamples
@@ -24,6 +25,16 @@ class LeftOut:
     def __str__(self) -> str:
         parts = {"was trained or selected on": self.trained, "held out": self.held_out}
         return " and ".join(f"{number:,} samples that the run {did}" for did, number in parts.items() if number)
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The accuracy of a run's model on other data."""
+
+    accuracy: PairAccuracy
+    known: PairAccuracy | None
+    """With the domains known that the model was trained on; None if it uses none of them."""
+    left_out: LeftOut
 
 
 def load_for(
@@ -51,8 +62,8 @@ def load_for(
 
 def evaluate_on(
     predictor: Predictor, dataset: DomainDataset, split: str = "all", progress: Progress | None = None
-) -> tuple[PairAccuracy, LeftOut]:
-    """Accuracy per pair of the data set's domains and the model's classes, which are matched by name.
+) -> Evaluated:
+    """Accuracy per pair of the data set's domains and the model's classes; both are matched by name.
 
     Samples whose content the run was trained or selected on never count; of `all` samples, only those count that are
     not in the run's data at all.
@@ -78,9 +89,15 @@ def evaluate_on(
         raise ValueError(f"{found} are new: they are {left_out}{again}")
     inputs = predictor.inputs(part)
     names = inputs.paths() if isinstance(inputs, ImageFiles) else [str(row) for row in rows[new]]
+    sites = np.array([predictor.sites.get(name, UNKNOWN) for name in dataset.domains])[part.domain]
+    both = predictor.algorithm.uses_domain and bool((sites != UNKNOWN).any())
+    predicted = np.empty((1 + both, len(part)), np.int64)  # with the domain unknown, and known
+    for batch, x, _ in read_inputs(names, inputs, progress=progress):
+        z = predictor.features(x)
+        for track, domain in enumerate((UNKNOWN, sites[batch])[: 1 + both]):
+            predicted[track, batch] = predictor.scored(z, domain).argmax(1)
     number = {name: c for c, name in enumerate(predictor.classes)}
-    predictions = predict_inputs(predictor, names, inputs, progress=progress)
-    predicted = np.array([number[prediction.label] for prediction in predictions])
     y = np.array([number[name] for name in dataset.classes])[part.y]
-    sizes = {"num_domains": dataset.num_domains, "num_classes": len(predictor.classes)}
-    return PairAccuracy.from_predictions(predicted, y, part.domain, **sizes, group=part.group), left_out
+    about: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": len(number), "group": part.group}
+    tracks = [PairAccuracy.from_predictions(track, y, part.domain, **about) for track in predicted]
+    return Evaluated(tracks[0], tracks[1] if both else None, left_out)

@@ -17,7 +17,7 @@ from torch.export import Dim, ExportedProgram
 from crosstail import __version__
 from crosstail.data import DomainDataset
 from crosstail.data.dataset import Samples
-from crosstail.prediction.predictor import BATCH, Predictor
+from crosstail.prediction.predictor import BATCH, UNKNOWN, Predictor
 from crosstail.progress import Progress
 from crosstail.storage import write_json
 
@@ -42,19 +42,20 @@ class Check:
 
 
 class _Whole(nn.Module):
-    """Scaling, the frozen backbone if there is one, the trained model, and the softmax."""
+    """Scaling, the frozen backbone if there is one, the trained model for one or an unknown site, and the softmax."""
 
-    def __init__(self, predictor: Predictor) -> None:
+    def __init__(self, predictor: Predictor, site: int) -> None:
         super().__init__()
         self.images = len(predictor.input_shape) == 3
         self.embedder = copy.deepcopy(predictor.embedder.backbone).cpu() if predictor.embedder else nn.Identity()
-        self.algorithm = predictor.algorithm
+        self.algorithm, self.site = predictor.algorithm, site
 
     def forward(self, x: Tensor) -> Tensor:
         """Images (N, H, W, 3) in uint8 or vectors (N, F) in float32 → (N, C)."""
         if self.images:
             x = x.permute(0, 3, 1, 2) / 255
-        return self.algorithm(self.embedder(x)).softmax(1)
+        domain = None if self.site == UNKNOWN else torch.full(x.shape[:1], self.site)
+        return self.algorithm(self.embedder(x), domain).softmax(1)
 
 
 def export(
@@ -63,13 +64,14 @@ def export(
     format: str,
     *,
     dataset: DomainDataset | None = None,
+    site: str | None = None,
     trust: bool = False,
     progress: Progress | None = None,
 ) -> Check:
     """Write the model of a run to `out` and its card to `out`.json, if the file predicts the same as the run.
 
-    The two are compared on the test samples of `dataset`, on some training samples if it has none, or on random inputs
-    without a data set.
+    With a `site`, the file predicts for that domain; without one, the domain is unknown. The two are compared on the
+    test samples of `dataset`, on some training samples if it has none, or on random inputs without a data set.
     """
     if format not in WRITERS:
         raise ValueError(f"unknown format {format!r}: there are {', '.join(WRITERS)}")
@@ -80,7 +82,8 @@ def export(
         known = ", ".join(f"{suffix} for --format {name}" for name, suffix in SUFFIXES.items())
         raise ValueError(f"--out {out}: the suffix is {out.suffix or 'missing'!r}, expected {known}")
     predictor = Predictor(run, trust=trust)
-    whole = _Whole(predictor).eval().to(memory_format=torch.contiguous_format)
+    domain = predictor.site(site)
+    whole = _Whole(predictor, domain).eval().to(memory_format=torch.contiguous_format)
     example = torch.from_numpy(_random_inputs(predictor, 2))
     _drop_unused(whole, _traced(whole, example))
     program = _traced(whole, example)
@@ -88,11 +91,11 @@ def export(
     partial = out.with_name(f".{os.getpid()}.{out.name}")
     try:
         write(program, partial)
-        check = _compare(predictor, read(partial), dataset, progress)
+        check = _compare(predictor, domain, read(partial), dataset, progress)
         partial.replace(out)
     finally:
         partial.unlink(missing_ok=True)
-    write_json(out.with_name(f"{out.name}.json"), _card(predictor, format, check))
+    write_json(out.with_name(f"{out.name}.json"), _card(predictor, site, format, check))
     return check
 
 
@@ -152,7 +155,9 @@ def _random_inputs(predictor: Predictor, number: int) -> NDArray[Any]:
     return rng.normal(size=(number, *shape)).astype(np.float32)
 
 
-def _compare(predictor: Predictor, said: Function, dataset: DomainDataset | None, progress: Progress | None) -> Check:
+def _compare(
+    predictor: Predictor, site: int, said: Function, dataset: DomainDataset | None, progress: Progress | None
+) -> Check:
     """Require the same class for every sample, and the same probabilities up to TOLERANCE."""
     inputs: Samples
     what, inputs = "random inputs", _random_inputs(predictor, BATCH + 1)
@@ -164,7 +169,7 @@ def _compare(predictor: Predictor, said: Function, dataset: DomainDataset | None
     largest, number = 0.0, len(inputs)
     for start in range(0, number, BATCH):
         x = np.ascontiguousarray(inputs[np.arange(start, min(start + BATCH, number))])
-        ours, theirs = predictor.probabilities(x), said(x)
+        ours, theirs = predictor.probabilities(x, site), said(x)
         largest = max(largest, float(np.abs(ours - theirs).max()))
         if not largest <= TOLERANCE or (ours.argmax(1) != theirs.argmax(1)).any():
             how = f"by {largest:.2g} in a probability, or in a class"
@@ -174,7 +179,7 @@ def _compare(predictor: Predictor, said: Function, dataset: DomainDataset | None
     return Check(what, number, largest)
 
 
-def _card(predictor: Predictor, format: str, check: Check) -> dict[str, Any]:
+def _card(predictor: Predictor, site: str | None, format: str, check: Check) -> dict[str, Any]:
     """What a user of the file should know: its input and output, training data, and accuracy."""
     result = predictor.result
     if len(predictor.input_shape) == 3:
@@ -192,8 +197,10 @@ def _card(predictor: Predictor, format: str, check: Check) -> dict[str, Any]:
         "input": {"name": "x", "type": kind, "shape": ["batch", *shape], "how": made},
         "output": {"name": "probabilities", "type": "float32", "shape": ["batch", len(predictor.classes)]},
         "classes": list(predictor.classes),
+        "site": site if predictor.algorithm.uses_domain else None,
         "compared": asdict(check),
         "trained": {"domains": result.domains, "counts": result.counts, "spec": result.spec},
         "estimate" if result.estimate else "test": result.estimate or result.test,
+        **({"known": result.known} if result.known else {}),
         "crosstail": __version__,
     }

@@ -1,6 +1,6 @@
 """A finished run as a function from inputs to probabilities, without the training data."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from crosstail import discovery
 from crosstail.backbones import Backbone
 from crosstail.backbones._frozen import FrozenNetwork
 from crosstail.data import BrokenImage, DomainDataset, ImageFiles, to_input
@@ -23,6 +25,9 @@ from crosstail.training.inputs import frozen_backbone
 from crosstail.training.model import build_final_model
 
 BATCH = 64  # inputs predicted at a time
+NAMED = 20  # sites listed in an error
+UNKNOWN = -1
+"""The domain of a sample whose domain is unknown."""
 
 
 class Predictor:
@@ -40,6 +45,8 @@ class Predictor:
         self.folder, self.result = folder, result
         self.classes = tuple(result.classes)
         self.input_shape = tuple(result.input_shape)
+        self.sites = {name: d for d, name in enumerate(result.domains) if any(result.counts[d])}
+        """The domains that the model was trained on, by name."""
         frozen = self._frozen(str(weights) if weights else None)
         self.embedder = FrozenNetwork(frozen) if frozen else None
         seen = (frozen.num_features,) if frozen else self.input_shape
@@ -65,13 +72,35 @@ class Predictor:
             raise ValueError(f"{found}, but {trained}: name their file with --weights FILE")
         return backbone
 
+    def site(self, name: str | None) -> int:
+        """The domain with this name, UNKNOWN without one."""
+        if name is None:
+            return UNKNOWN
+        if name not in self.sites:
+            known = list(self.sites)
+            near = f"did you mean {near!r}? " if (near := discovery.nearest(name, known)) else ""
+            more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
+            trained = f"The model was trained on {', '.join(known[:NAMED])}{more}"
+            raise ValueError(f"unknown site {name!r}: {near}{trained}")
+        return self.sites[name]
+
+    def site_note(self, name: str | None) -> str:
+        """Why a site makes no difference, where it makes none."""
+        if name is None or self.algorithm.uses_domain:
+            return ""
+        return f"{self.result.spec.method} does not use the site: it predicts the same for all of them"
+
     def inputs(self, dataset: DomainDataset) -> Samples:
         """The inputs of a data set, images in the size that the model takes."""
         x = dataset.x
         return x.at_resolution(self.input_shape[1]) if isinstance(x, ImageFiles) else x
 
-    def probabilities(self, x: NDArray[Any]) -> NDArray[np.float32]:
-        """Class probabilities (N, C) of images (N, H, W, 3) or vectors (N, F)."""
+    def probabilities(self, x: NDArray[Any], domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
+        """Class probabilities (N, C) of images (N, H, W, 3) or vectors (N, F); `domain` as in `scored`."""
+        return self.scored(self.features(x), domain)
+
+    def features(self, x: NDArray[Any]) -> Tensor:
+        """What the classifier sees (N, F) of images (N, H, W, 3) or vectors (N, F)."""
         found = (3, *x.shape[1:3]) if x.ndim == 4 else tuple(x.shape[-1:])
         if found != self.input_shape:
             how = ": embed them with the backbone that embedded the training data" if len(found) == 1 else ""
@@ -80,7 +109,19 @@ class Predictor:
             inputs = to_input(x)
             if self.embedder is not None:
                 inputs = torch.from_numpy(self.embedder(inputs))
-            return self.algorithm(inputs).softmax(1).numpy()
+            z: Tensor = self.algorithm.backbone(inputs)
+            return z
+
+    def scored(self, z: Tensor, domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
+        """Class probabilities (N, C) of features, all of one domain or with one for each, which may be UNKNOWN."""
+        domain = np.broadcast_to(np.asarray(domain), len(z))
+        scores = torch.empty(len(z), len(self.classes))
+        with torch.inference_mode():
+            for rows, known in ((domain == UNKNOWN, False), (domain != UNKNOWN, True)):
+                if rows.any():
+                    own = torch.from_numpy(domain[rows]) if known else None
+                    scores[rows] = self.algorithm.scores(z[rows], own)
+            return scores.softmax(1).numpy()
 
 
 @dataclass(frozen=True)
@@ -130,11 +171,30 @@ def predict_inputs(
     names: Sequence[str],
     inputs: Samples,
     *,
+    site: int = UNKNOWN,
     skip_broken: bool = False,
     progress: Progress | None = None,
 ) -> list[Prediction]:
-    """Predict in batches; a broken image is an error, or with `skip_broken` a prediction with a `problem`."""
+    """Predict all inputs, from one site or from unknown ones; see `read_inputs` for broken images."""
     predictions: list[Prediction] = []
+    for rows, x, broken in read_inputs(names, inputs, skip_broken=skip_broken, progress=progress):
+        scores = predictor.probabilities(x, site) if len(rows) else ()
+        made = {
+            int(row): Prediction(names[int(row)], predictor.classes[int(p.argmax())], tuple(p.tolist()))
+            for row, p in zip(rows, scores, strict=True)
+        }
+        made |= {row: Prediction(names[row], problem=problem) for row, problem in broken.items()}
+        predictions += [made[row] for row in sorted(made)]
+    return predictions
+
+
+def read_inputs(
+    names: Sequence[str], inputs: Samples, *, skip_broken: bool = False, progress: Progress | None = None
+) -> Iterator[tuple[NDArray[np.int64], NDArray[Any], dict[int, str]]]:
+    """Batches of inputs: their rows, themselves, and the rows with a broken image, each with its problem.
+
+    Without `skip_broken`, a broken image is an error.
+    """
     for start in range(0, len(names), BATCH):
         rows = np.arange(start, min(start + BATCH, len(names)))
         broken: dict[int, str] = {}
@@ -151,13 +211,6 @@ def predict_inputs(
         if not np.isfinite(x).all():
             wrong = int(rows[~np.isfinite(x).all(axis=tuple(range(1, x.ndim)))][0])
             raise ValueError(f"input {names[wrong]} has NaN or infinite values")
-        scores = predictor.probabilities(x) if len(rows) else np.zeros((0, len(predictor.classes)), np.float32)
-        made = {
-            int(row): Prediction(names[int(row)], predictor.classes[int(p.argmax())], tuple(p.tolist()))
-            for row, p in zip(rows, scores, strict=True)
-        }
-        made |= {row: Prediction(names[row], problem=problem) for row, problem in broken.items()}
-        predictions += [made[row] for row in sorted(made)]
+        yield rows, x, broken
         if progress:
             progress("predicting", min(start + BATCH, len(names)), len(names))
-    return predictions

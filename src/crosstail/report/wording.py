@@ -19,6 +19,26 @@ SELECTED_ON = {"pair_average": "pair average", "average": "accuracy"}
 """What reports call the metrics of `RunSpec.selected_on`."""
 
 
+TRACKS = "domain unknown", "domain known"
+TRACKS_NOTE = (
+    "Domain unknown: predicted from the input alone. Domain known: the model is told the domain too, as with "
+    "crosstail predict --site. It was selected with the domain unknown."
+)
+
+KNOWN_PAIR_AVERAGE = f"{TRACKS[1].capitalize()}: the pair average if the model is told the domain."
+
+
+def either(unknown: str, known: str) -> str:
+    """What is said of both tracks, once if it is the same.
+
+    >>> either("day / cup", "day / cup"), either("day / cup", "day / mug"), either("worst", "")
+    ('day / cup', 'unknown: day / cup; known: day / mug', 'unknown: worst')
+    """
+    if unknown == known:
+        return unknown
+    return "; ".join(f"{track}: {words}" for track, words in (("unknown", unknown), ("known", known)) if words)
+
+
 def has(n: int) -> str:
     """The verb that agrees with a number."""
     return "has" if n == 1 else "have"

@@ -1,12 +1,11 @@
 """What a second stage declares and what it is given; `crosstail.training` runs it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -26,31 +25,6 @@ class Head(nn.Module):
 
     def forward(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
         raise TypeError(f"{type(self).__name__} must define forward(z, domain)")
-
-
-class LinearHead(Head):
-    """Scores W z + b; with `unit`, of features scaled to unit length."""
-
-    weight: Tensor  # (C, F)
-    bias: Tensor  # (C,)
-    unit: Tensor
-
-    def __init__(self, num_features: int, num_domains: int, num_classes: int) -> None:
-        super().__init__()
-        self.register_buffer("weight", torch.zeros(num_classes, num_features))
-        self.register_buffer("bias", torch.zeros(num_classes))
-        self.register_buffer("unit", torch.tensor(False))
-
-    @classmethod
-    def of(cls, weight: Any, bias: Any, *, unit: bool = False) -> "LinearHead":
-        """From weights (C, F) and biases (C,)."""
-        head = cls(np.shape(weight)[1], 1, len(weight))
-        for name, value in (("weight", weight), ("bias", bias), ("unit", unit)):
-            getattr(head, name).copy_(torch.as_tensor(value))
-        return head
-
-    def forward(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
-        return F.linear(torch.where(self.unit, F.normalize(z), z), self.weight, self.bias)
 
 
 class Rows:
@@ -80,7 +54,8 @@ class Features:
     counts: NDArray[np.int64]  # (D, C), of the training samples
     group: NDArray[np.int64] | None = None  # (N,), where samples come in groups
     validation: "Features | None" = None  # the same of the validation samples, if there are any
-    classifier: LinearHead | None = None  # that of stage one, if the second stage needs it
+    classifier: Head | None = None  # that of stage one, a LinearHead, if the second stage needs it
+    unseen: bool = False  # the model is for a domain without training samples, as with dg
     seed: int = 0
 
     @property
@@ -88,11 +63,26 @@ class Features:
         """Numbers of features, domains and classes."""
         return self.z.shape[1], *self.counts.shape
 
+    @property
+    def pair(self) -> NDArray[np.int64]:
+        """The pair of each sample (N,), numbered with domains outermost."""
+        return self.domain * self.counts.shape[1] + self.y
+
+    def keep(self, rows: NDArray[np.int64]) -> "Features":
+        """Some of the samples, in memory."""
+        group = None if self.group is None else self.group[rows]
+        return replace(self, z=self.z[rows], y=self.y[rows], domain=self.domain[rows], group=group)
+
     def parts(self) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]]:
         """Features (n, F), classes and domains (n,), part by part, so that a file is never read as a whole."""
         for start in range(0, len(self.y), PART):
             part = slice(start, start + PART)
             yield self.z[part], self.y[part], self.domain[part]
+
+    def scored(self, head: Head) -> NDArray[np.float32]:
+        """The scores (N, C) of a head, where the domain is unknown."""
+        with torch.no_grad():
+            return np.concatenate([head(torch.from_numpy(z)).numpy() for z, _, _ in self.parts()])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,21 +90,33 @@ class FittedStage:
     """A classifier that is a function of the features.
 
     `head` builds the empty module, from the numbers of features, domains and classes, that stored weights are loaded
-    into. With `needs_classifier`, `fit` is given stage one's.
+    into. With `needs_classifier`, `fit` is given stage one's. `differs` are deviations from its paper, for the docs.
     """
 
     fit: Callable[[Features], Head]
     head: Callable[[int, int, int], Head]
     needs_classifier: bool = False
+    differs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedStage:
-    """A new linear classifier, trained by gradients on the features of the fixed representation."""
+    """A classifier trained by gradients on the features of the fixed representation.
+
+    It is a new linear one, or what `start` makes of stage one's, built empty by `head` as in a FittedStage. Learning
+    rate and weight decay are those of stage one unless `hparams` has others.
+    """
 
     algorithm: str
     class_balanced: bool
-    needs_classifier: bool = False
+    hparams: dict[str, Any] = field(default_factory=dict)
+    start: Callable[[Features], Head] | None = None
+    head: Callable[[int, int, int], Head] | None = None
+    differs: tuple[str, ...] = ()
+
+    @property
+    def needs_classifier(self) -> bool:
+        return self.start is not None
 
 
 class FittedModel(Algorithm):
@@ -126,9 +128,5 @@ class FittedModel(Algorithm):
         self.uses_domain = head.uses_domain
 
     def scores(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
-        """Class scores (B, C) of features (B, F), with their domains (B,) where they are known."""
         scores: Tensor = self.head(z, domain)
         return scores
-
-    def forward(self, x: Tensor, domain: Tensor | None = None) -> Tensor:
-        return self.scores(self.backbone(x), domain)

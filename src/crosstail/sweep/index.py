@@ -25,13 +25,19 @@ class Summary(msgspec.Struct, frozen=True):
     validation: Accuracies
     test: Accuracies
     pairs: SplitAccuracy | None = None  # of a fold, whose test samples are pooled with those of the others
+    known: Accuracies | None = None  # METRICS on test with the domain known, if the model uses it
+    known_pairs: SplitAccuracy | None = None  # the same of a fold
 
 
-def pooled_test(folds: Sequence[Summary]) -> Accuracies:
-    """The test accuracies of a run, or of all folds of one on their test samples together."""
+def pooled_test(folds: Sequence[Summary], known: bool = False) -> Accuracies:
+    """The test accuracies of a run, or of all folds of one on their test samples together.
+
+    With the domain `known`, they are the same as without if the model ignores it.
+    """
     if len(folds) == 1:
-        return folds[0].test
-    accuracy = PairAccuracy.pooled([fold.pairs.pairs() for fold in folds if fold.pairs is not None])
+        return (folds[0].known if known else None) or folds[0].test
+    parts = [(fold.known_pairs if known else None) or fold.pairs for fold in folds]
+    accuracy = PairAccuracy.pooled([part.pairs() for part in parts if part is not None])
     return {metric: getattr(accuracy, metric) for metric in METRICS}
 
 
@@ -94,5 +100,11 @@ def read_summary(path: Path, key: str) -> Summary | None:
         return None
     if result.spec.key != key:
         return None
-    validation, test = ({m: getattr(split, m) for m in METRICS} for split in (result.validation, result.test))
-    return Summary(result.seconds, validation, test, result.test if result.spec.fold else None)
+    known = result.known.test if result.known else None
+    pairs, known_pairs = (result.test, known) if result.spec.fold else (None, None)
+    told = _metrics(known) if known else None
+    return Summary(result.seconds, _metrics(result.validation), _metrics(result.test), pairs, told, known_pairs)
+
+
+def _metrics(split: SplitAccuracy) -> Accuracies:
+    return {metric: getattr(split, metric) for metric in METRICS}

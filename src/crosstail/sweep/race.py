@@ -15,6 +15,7 @@ from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
 from crosstail.sweep import plan as planning
 from crosstail.sweep.plan import Hparams, Plan
+from crosstail.sweep.recommendation import recommendation
 from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
 from crosstail.training.folder import RunFolder
@@ -22,8 +23,6 @@ from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm
 from crosstail.training.predictions import Predictions
 from crosstail.training.spec import RunSpec, split_method
-
-BASELINE = "erm"
 
 
 @dataclass(frozen=True, order=True)
@@ -62,6 +61,7 @@ class Entrant(BestTrial):
 
     validation: dict[int, float]
     correct: dict[int, NDArray[np.bool_]]  # whether each test sample is classified correctly (N,)
+    known: dict[int, NDArray[np.bool_]] = field(default_factory=dict)  # with the domain known, if the method uses it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +74,7 @@ class Standing(BestTrial):
     high: float
     deviation: float | None  # of the test accuracy over the seeds
     worst_domain: float
+    known: float | None = None  # test accuracy with the domain known, if the method uses it
     lead: Difference | None  # of the first over this one, on the test set; None for the first
     level: bool = field(init=False)  # the first is not ahead by more than the noise of the test samples
 
@@ -176,6 +177,7 @@ def entrants(plan: Plan, store: Store, tested: SharedTest) -> tuple[list[Entrant
             continue
         runs = {seed: keys for seed, keys in enumerate(choice.finals()) if all(key in results for key in keys)}
         on = plan.shared.selected_on
+        uses_domain = any(results[key].known for keys in runs.values() for key in keys)
         entrant = Entrant(
             method=choice.method,
             family=algorithms.find(split_method(choice.method)[0]).family,
@@ -186,12 +188,13 @@ def entrants(plan: Plan, store: Store, tested: SharedTest) -> tuple[list[Entrant
             seconds=mean(results[key].seconds for key in names if key in results),
             validation={s: mean(results[key].validation[on] or 0.0 for key in keys) for s, keys in runs.items()},
             correct={seed: _correct(store, keys, tested) for seed, keys in runs.items()},
+            known={s: _correct(store, keys, tested, known=True) for s, keys in runs.items() if uses_domain},
         )
         found.append(entrant)
     return found, failed
 
 
-def _correct(store: Store, keys: Sequence[str], tested: SharedTest) -> NDArray[np.bool_]:
+def _correct(store: Store, keys: Sequence[str], tested: SharedTest, known: bool = False) -> NDArray[np.bool_]:
     """Whether each test sample was classified correctly by the run, or by the one that tested its fold."""
     parts = []
     for folder in (RunFolder(store.path / "runs" / key) for key in keys):
@@ -202,7 +205,8 @@ def _correct(store: Store, keys: Sequence[str], tested: SharedTest) -> NDArray[n
     y = np.concatenate([part.y for part in parts])
     if not np.array_equal(y, tested.y):
         raise ValueError(f"{store.path}: the runs were tested on other samples: choose another --out")
-    return np.asarray(np.concatenate([part.predicted for part in parts]) == y)
+    told = [part.known if known and part.known is not None else part.predicted for part in parts]
+    return np.asarray(np.concatenate(told) == y)
 
 
 def cost(method: str) -> MethodCost:
@@ -226,8 +230,10 @@ def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
     y, domain, about = tested.y, tested.domain, tested.about
     board = []
     for entrant in ranked:
-        answers = [np.where(right, y, -1) for right in entrant.correct.values()]
-        tests = [PairAccuracy.from_predictions(answer, y, domain, **about) for answer in answers]
+        tests, known = (
+            [PairAccuracy.from_predictions(np.where(right, y, -1), y, domain, **about) for right in track.values()]
+            for track in (entrant.correct, entrant.known)
+        )
         averages = [test.pair_average or 0.0 for test in tests]
         ends = [test.interval("pair_average") or (0.0, 1.0) for test in tests]
         lead = None
@@ -244,6 +250,7 @@ def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
             high=max(high for _, high in ends),
             deviation=stdev(averages) if len(averages) > 1 else None,
             worst_domain=mean(test.worst_domain or 0.0 for test in tests),
+            known=mean(test.pair_average or 0.0 for test in known) if known else None,
             lead=lead,
         )
         board.append(standing)
@@ -258,36 +265,3 @@ def over_seeds(differences: Sequence[Difference]) -> Difference:
     """
     estimate, low = mean(d.estimate for d in differences), min(d.low for d in differences)
     return Difference(estimate, low, max(d.high for d in differences), max(d.p_value for d in differences))
-
-
-def recommendation(board: Sequence[Standing], samples: int) -> str:
-    """Two sentences: which method is best on validation, how certain that is, and the cheapest that may equal it."""
-    first, *others = board
-    equal = sum(row.validation == first.validation for row in others)
-    shared = f", shared with {equal} other{'s' * (equal > 1)}" if equal else ""
-    best = f"{first.method} is best on validation ({100 * first.validation:.1f} %{shared})"
-    if not others:
-        return f"{best}, but no other method finished. Race it against others to see if it is worth its cost."
-    leads = [_lead(others[0].lead, f"the second, {others[0].method}")]
-    leads += [_lead(row.lead, BASELINE) for row in others[1:] if row.method == BASELINE]
-    level = [row for row in others if row.level]
-    cheapest = min([first, *level], key=lambda row: row.cost)
-    noise = f"behind it by more than the noise of {samples:,} test samples"
-    some = f"{len(level)} of the {len(others)} others {'is' if len(level) == 1 else 'are'} not {noise}"
-    if len(level) == len(others):
-        some = f"None of the others is {noise}"
-    if not level:
-        advice = f"Every other method is {noise}: use {first.method}."
-    elif cheapest is first:
-        advice = f"{some}, and none of these is cheaper: use {first.method}."
-    else:
-        advice = f"{some}: start with the cheapest, {cheapest.method}."
-    return f"{best}; on the test set it is {' and '.join(leads)}. {advice}"
-
-
-def _lead(lead: Difference | None, other: str) -> str:
-    assert lead is not None  # only the first has none
-    points = f"{100 * abs(lead.estimate):.1f}"
-    side = "level with" if points == "0.0" else f"{points} points {'ahead of' if lead.estimate > 0 else 'behind'}"
-    noise = "beyond" if lead.low > 0 or lead.high < 0 else "within"
-    return f"{side} {other} (95 % interval {100 * lead.low:+z.1f} to {100 * lead.high:+z.1f}, {noise} the noise)"

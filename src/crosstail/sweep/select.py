@@ -55,6 +55,7 @@ class SeedSummary:
     planned: int
     accuracy: dict[str, Spread]  # by metric
     unseen: dict[str, Spread] = field(default_factory=dict)  # with dg, accuracy by unseen domain
+    known: Spread | None = None  # pair average with the domain known, if the method uses it
 
 
 def choices(store: Store, results: Mapping[str, Summary], plan: Plan | None = None) -> list[SelectedTrial]:
@@ -117,11 +118,14 @@ def table(chosen: Sequence[SelectedTrial], results: Mapping[str, Summary]) -> li
 def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Summary]) -> SeedSummary:
     plan, dg = own[0].plan, own[0].plan.shared.protocol == "dg"
     found: dict[int, dict[str, Accuracies]] = {}  # by seed and unseen domain
+    known: list[float | None] = []
     for choice in own:
         for seed, keys in enumerate(choice.finals(), choice.plan.shared.seed):
             if all(key in results for key in keys):
-                tested = pooled_test([results[key] for key in keys])
-                found.setdefault(seed, {})[choice.plan.shared.unseen or ""] = tested
+                summaries = [results[key] for key in keys]
+                found.setdefault(seed, {})[choice.plan.shared.unseen or ""] = pooled_test(summaries)
+                if any(summary.known for summary in summaries):
+                    known.append(pooled_test(summaries, known=True)["pair_average"])
     domains = dict.fromkeys(choice.plan.shared.unseen or "" for choice in own)
     seeds = [runs for runs in found.values() if len(runs) == len(domains)]
     accuracy = {}
@@ -136,6 +140,7 @@ def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Su
         seeds=len(seeds),
         planned=len({choice.plan.shared.seed for choice in own}) if dg else plan.seeds,
         accuracy=accuracy,
+        known=_spread([value for value in known if value is not None], dg) if known else None,
         unseen={name: _spread([runs[name]["average"] or 0.0 for runs in seeds], dg) for name in domains if dg},
     )
 

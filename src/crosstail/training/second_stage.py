@@ -1,6 +1,7 @@
 """The second stage of a run: each sample embedded once, and the classifier trained or fitted on the features."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from lightning_fabric import Fabric
 from crosstail import algorithms, backbones, second_stages
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
-from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage
-from crosstail.training.evaluation import features, pair_accuracy
+from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage, linear_classifier
+from crosstail.training.evaluation import EVALUATED, features, pair_accuracy
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape
-from crosstail.training.loop import EVALUATED, train
+from crosstail.training.loop import train
+from crosstail.training.resolve import steps_of_stages
 from crosstail.training.result import Evaluation, SplitAccuracy
 from crosstail.training.spec import RunSpec
 
@@ -29,8 +31,8 @@ def run_second_stage(
         seen = _embedded(algorithm, dataset)
         model = build_classifier(spec, stage, algorithm, seen)
         fabric.to_device(model)
-        balanced = stage.class_balanced
-        selected = train(model, seen, spec, stage=2, class_balanced=balanced, folder=folder, fabric=fabric, **common)
+        how: dict[str, Any] = {"last": steps_of_stages(spec)[1], "class_balanced": stage.class_balanced}
+        selected = train(model, seen, spec, stage=2, **how, folder=folder, fabric=fabric, **common)
         model.load_state_dict(selected.weights)
         model.backbone = algorithm.backbone
         return model, selected.step
@@ -40,11 +42,14 @@ def run_second_stage(
 
 
 def build_classifier(spec: RunSpec, stage: TrainedStage, algorithm: Algorithm, seen: DomainDataset) -> Algorithm:
-    """A new classifier on the features of an algorithm, with its learning rate and weight decay."""
+    """The classifier that is trained on the features of an algorithm, before its first step."""
     shared = {name: value for name, value in spec.hparams.items() if name in ("lr", "weight_decay")}
     torch.manual_seed(spec.seed)
     backbone = backbones.build("identity", input_shape(seen))
-    return algorithms.build(stage.algorithm, backbone, algorithm.task, shared)
+    model = algorithms.build(stage.algorithm, backbone, algorithm.task, shared | stage.hparams)
+    if stage.start:
+        model.head = stage.start(_features(spec, stage, algorithm, seen))
+    return model
 
 
 def _fitted(
@@ -53,8 +58,8 @@ def _fitted(
     """Fit a head and record its accuracies; after an interruption it is fitted again."""
     began = time.perf_counter()
     folder.keep_records(2, -1)
-    seen = _embedded(algorithm, dataset).plain()
-    head = stage.fit(stage_one_features(spec, seen))
+    seen = _embedded(algorithm, dataset)
+    head = stage.fit(_features(spec, stage, algorithm, seen))
     model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
     seconds = round(time.perf_counter() - began, 3)
     accuracy: dict[str, Any] = {
@@ -65,16 +70,18 @@ def _fitted(
     return model.to(next(algorithm.parameters()).device)
 
 
-def stage_one_features(spec: RunSpec, seen: DomainDataset) -> Features:
-    """What a fitted stage is given, of samples that are features already."""
+def _features(spec: RunSpec, stage: TrainedStage | FittedStage, algorithm: Algorithm, seen: DomainDataset) -> Features:
+    """What a second stage is given, of samples that are embedded already."""
+    x = np.asarray(seen.plain().x)
 
     def of(split: str, **more: Any) -> Features:
         rows = seen.rows(split)
         group = None if seen.group is None else seen.group[rows]
-        z = Rows(np.asarray(seen.x), rows)
-        return Features(z, seen.y[rows], seen.domain[rows], seen.counts("train"), group, **more, seed=spec.seed)
+        labels = seen.y[rows], seen.domain[rows], seen.counts("train"), group
+        return Features(Rows(x, rows), *labels, **more, unseen=spec.protocol == "dg", seed=spec.seed)
 
-    return of("train", validation=of("val") if len(seen.rows("val")) else None)
+    given = of("train", validation=of("val") if len(seen.rows("val")) else None)
+    return replace(given, classifier=linear_classifier(algorithm, given)) if stage.needs_classifier else given
 
 
 def _embedded(algorithm: Algorithm, dataset: DomainDataset) -> DomainDataset:

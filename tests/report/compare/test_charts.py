@@ -21,8 +21,9 @@ from crosstail.report.compare.charts import (
     trace_chart,
     transfer_chart,
 )
+from crosstail.report.compare.method_runs import method_runs
 from crosstail.report.compare.read_runs import read_runs
-from crosstail.report.compare.tables import method_runs, summary_table, transfer_table
+from crosstail.report.compare.tables import summary_table, transfer_table
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import Averaged, SplitAccuracy, Trace
 

@@ -12,7 +12,8 @@ from crosstail.algorithms import catalogue
 from crosstail.metrics import Difference
 from crosstail.report.compare.race_page import MARKS, board_chart, board_table, lead_chart, leaderboard, write_page
 from crosstail.report.document import html
-from crosstail.sweep.race import FailedRun, MethodCost, RaceResult, Standing, recommendation
+from crosstail.sweep.race import FailedRun, MethodCost, RaceResult, Standing
+from crosstail.sweep.recommendation import recommendation
 
 EVIL = "<script>alert(1)</script>"
 
@@ -54,6 +55,15 @@ def test_the_table_has_accuracies_in_percent_and_leads_in_points() -> None:
     assert table.faint == {1} and len(table.header) == 8
     narrow = leaderboard(TWO, narrow=True)
     assert [len(row) for row in narrow.rows] == [len(narrow.header)] * 2 and "worst domain" not in narrow.header
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_leaderboard_has_the_accuracy_with_the_domain_known_if_a_method_uses_it(narrow: bool) -> None:
+    board = standing("mtl", None, "transfer", known=0.93), standing("erm", (0.03, 0.01, 0.05))
+    table = leaderboard(board, narrow=narrow)
+    assert "known" in table.header[5] and [row[5] for row in table.rows] == ["93.0", "90.0"]  # erm ignores it
+    assert [len(row) for row in table.rows] == [len(table.header)] * 2 and "domain" in table.note
+    assert not any("known" in name for name in leaderboard(TWO, narrow=narrow).header)
 
 
 def test_every_family_has_a_mark_of_its_own() -> None:

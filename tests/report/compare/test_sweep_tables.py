@@ -24,6 +24,16 @@ def test_the_selected_trials_have_their_test_accuracy():
     ]
 
 
+def test_the_domain_known_has_a_column_where_a_method_uses_it():
+    accuracy = {"pair_average": (0.4567, 0.012), "average": (0.5, None), "worst_domain": (None, None)}
+    found = [SeedSummary("mtl", 2, 0.5, 3, 3, accuracy, known=(0.6, 0.01)), SeedSummary("erm", 0, 0.4, 3, 3, accuracy)]
+    table = selection_table(found)
+    column = table.header.index("domain known")
+    assert [row[column] for row in table.rows] == ["60.0 ± 1.0", "45.7 ± 1.2"]  # erm ignores it
+    assert [len(row) for row in table.rows] == [len(table.header)] * 2
+    assert "domain known" not in selection_table(found[1:]).header
+
+
 def test_with_dg_accuracy_and_class_mean_are_on_the_unseen_domains():
     accuracy = {"accuracy": (0.8, 0.01), "class_mean": (0.75, 0.02)}
     unseen = {"art": (0.7, 0.03), "photo": (0.9, None)}

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics import PairAccuracy, average_interval
+from crosstail.report.compare.method_runs import method_runs
 from crosstail.report.compare.read_runs import read_runs
 from crosstail.report.compare.tables import (
     alignment_table,
     hparams_table,
-    method_runs,
     nu_table,
     overall_table,
     second_stage_table,
@@ -19,7 +19,7 @@ from crosstail.report.compare.tables import (
     summary_table,
     transfer_table,
 )
-from crosstail.report.compare.text_tables import domain_table, result_table
+from crosstail.report.compare.text_tables import domain_table, known_table, result_table
 from crosstail.report.document import latex, markdown
 from crosstail.report.document.files import save_table
 
@@ -50,6 +50,44 @@ def test_summary_has_mean_spread_and_number_of_seeds(chosen):
     assert cell(summary, "erm", "worst pair")["mean"] == 0
     assert cell(summary, "erm", "d1", "domain")["mean"] == pytest.approx(15)
     assert math.isnan(cell(summary, "boda", "average")["std"])
+
+
+def test_methods_are_compared_with_the_domain_known_where_one_of_them_uses_it(make_run, tmp_path):
+    make_run("e", [[10, 6], [4, 1]])
+    known = [[[10, 8], [6, 4]], [[10, 10], [8, 4]]]
+    for seed, hits in enumerate(known):
+        make_run(f"m{seed}", [[9, 8], [5, 2]], algorithm="mtl", seed=seed, known=hits)
+    chosen = read_runs([tmp_path]).chosen
+    summary = summary_table(chosen)
+    assert cell(summary, "mtl", "pair average")["mean"] == pytest.approx(60)
+    averages = [100 * np.mean(hits) / 10 for hits in known]
+    for kind, metric in (("metric", "pair average, domain known"), ("known", "pair average")):
+        row = cell(summary, "mtl", metric, kind)
+        assert row["mean"] == pytest.approx(np.mean(averages)) and row["std"] == pytest.approx(np.std(averages, ddof=1))
+        hits = np.mean(known, axis=0).ravel()
+        ends = average_interval(hits, np.full(4, 10.0), np.full(4, 0.25))
+        assert row[["low", "high"]].tolist() == pytest.approx([100 * end for end in ends])
+        assert cell(summary, "erm", metric, kind)["mean"] == pytest.approx(52.5)  # it ignores the domain
+    assert cell(summary, "mtl", "worst pair", "known")["mean"] == pytest.approx(40)
+    table, other = result_table(summary, "photos", "r"), known_table(summary, "photos", "k")
+    assert "pair average, domain known" in table.header and [row[0] for row in other.rows] == ["mtl", "erm"]
+    assert "domain known" in other.title and "mtl" in other.title and f"{np.mean(averages):.1f}" in other.title
+    save_table(other, tmp_path / "tables")
+    assert "known" in (tmp_path / "tables" / "k.csv").read_text()
+
+
+def test_without_a_method_that_uses_the_domain_there_is_one_track(chosen):
+    summary = summary_table(chosen)
+    assert known_table(summary, "photos", "k") is None and set(summary["kind"]) == {"metric", "domain"}
+    assert not any("known" in name for name in result_table(summary, "photos", "r").header)
+
+
+def test_the_known_track_of_folds_is_pooled(make_run, tmp_path):
+    for k, hits in enumerate(([[10, 8], [6, 4]], [[10, 10], [8, 4]]), 1):
+        make_run(f"f{k}", [[9, 8], [5, 2]], algorithm="mtl", folds=2, fold=k, known=hits)
+    summary = summary_table(read_runs([tmp_path]).chosen)
+    assert cell(summary, "mtl", "worst pair", "known")["mean"] == pytest.approx(100 * (4 + 4) / 20)
+    assert cell(summary, "mtl", "pair average", "known")["mean"] == pytest.approx(100 * (20 + 18 + 14 + 8) / 80)
 
 
 def test_best_and_boda_are_marked(chosen):

@@ -14,6 +14,13 @@ from crosstail.report.document.model import Heading, Items, Table
 from crosstail.report.run.model_card import limits, model_card
 
 HITS, TOTALS = [[9, 1], [3, 0]], [[10, 4], [6, 0]]
+DESCRIPTION = {
+    "format": "onnx",
+    "input": {"name": "x", "type": "uint8", "shape": ["batch", 8, 8, 3], "how": "Decode it."},
+    "output": {"name": "p", "type": "float32", "shape": ["batch", 2]},
+    "compared": {"inputs": "random inputs", "samples": 65, "largest_difference": 2e-7},
+    "site": None,
+}
 
 
 def changed(run, **fields):
@@ -207,13 +214,29 @@ def test_names_are_plain_text_in_markdown(finished):
     assert code.endswith("\n````\n") and "crosstail fit 'a`b```\n# c'" in code
 
 
+def test_both_tracks_have_their_intervals_where_the_model_uses_the_domain(finished):
+    run = finished(HITS, totals=TOTALS, known=[[10, 4], [2, 0]])
+    rows = {row[0]: row[1:] for row in table(run, "Test accuracy in %")}
+    tracks = run.result.test.pairs(), run.result.known.test.pairs()
+    for name, view in (("pair average", "pair_average"), ("worst domain", "worst_domain")):
+        cells = []
+        for accuracy in tracks:
+            low, high = accuracy.interval(view)
+            cells += [f"{100 * getattr(accuracy, view):.1f}", f"{100 * low:.1f} to {100 * high:.1f}"]
+        assert rows[name][:4] == cells
+    assert rows["few-shot pairs"][0] == "50.0" and rows["few-shot pairs"][2] == "33.3"
+    assert "d0 / c1" in rows["worst pair"][4] and "d1 / c0" in rows["worst pair"][4]
+    assert "domain known" in said(run, "Test accuracy in %").lower()
+    assert "domain known" not in markdown.render(model_card(finished(HITS, totals=TOTALS))).lower()
+
+
+@pytest.mark.parametrize(("site", "words"), [("d1", "domain d1 only"), (None, "domain unknown")])
+def test_an_exported_file_says_whether_its_site_is_fixed(finished, site, words):
+    text = said(finished(HITS), "File", exported={**DESCRIPTION, "site": site, "known": {}})
+    assert words in text
+
+
 def test_an_exported_file_says_what_goes_in_and_out(finished):
-    description = {
-        "format": "onnx",
-        "input": {"name": "x", "type": "uint8", "shape": ["batch", 8, 8, 3], "how": "Decode it."},
-        "output": {"name": "p", "type": "float32", "shape": ["batch", 2]},
-        "compared": {"inputs": "random inputs", "samples": 65, "largest_difference": 2e-7},
-    }
-    text = said(finished(HITS), "File", exported=description)
+    text = said(finished(HITS), "File", exported=DESCRIPTION)
     assert "input x: uint8 ['batch', 8, 8, 3]. Decode it." in text
     assert "65 of random inputs" in text and "2e-07" in text

@@ -11,6 +11,7 @@ import pytest
 
 from crosstail.metrics import PairAccuracy, wilson
 from crosstail.report.document import html
+from crosstail.report.document.model import Table
 from crosstail.report.run.charts import NUMBERED, PANEL, pair_chart
 from crosstail.report.run.page import DRAWN, folds_document, run_document, write_page
 from crosstail.report.run.tables import (
@@ -326,6 +327,19 @@ def test_a_run_without_test_samples_has_a_page(finished):
 
 def test_a_run_whose_records_were_removed_has_a_page_without_curves(finished):
     assert "<h2>Training</h2>" not in page_of(run_document(replace(finished(HITS), records=[])))
+
+
+def test_the_page_has_both_tracks_for_every_pair(finished):
+    run = finished(HITS, totals=TOTALS, known=[[10, 4], [2, 0]])
+    pairs = pair_table([run.result])
+    np.testing.assert_allclose(pairs["known"], [100, 100, 100 / 3, np.nan])
+    blocks = run_document(run).blocks
+    (worst,) = [block for block in blocks if isinstance(block, Table) and block.title == "The worst pairs"]
+    column = worst.header.index("domain known")
+    assert {row[0]: row[column] for row in worst.rows} == {"d0 / c0": "100.0", "d0 / c1": "100.0", "d1 / c0": "33.3"}
+    (panel,) = pair_chart(pairs, "training samples").to_dict()["concat"]
+    assert "known" in str(panel) and "known" not in str(pair_chart(pair_table([finished(HITS).result]), "").to_dict())
+    assert "domain known" not in page_of(run_document(finished(HITS, totals=TOTALS)))
 
 
 def test_too_many_pairs_are_not_drawn(finished, large):

@@ -1,8 +1,10 @@
 """The metrics of a run in the terminal."""
 
 import msgspec
+import numpy as np
 from rich.console import Console
 
+from crosstail.metrics import PairAccuracy
 from crosstail.report.document import terminal
 from crosstail.report.run.summary import folds_summary, result_summary
 from crosstail.training.result import RawWeights
@@ -43,6 +45,36 @@ def test_a_run_has_its_accuracies_shots_and_statistics(make_result):
 def test_a_worst_pair_with_enough_test_samples_needs_no_warning(make_result):
     table = result_summary(make_result([[90, 10], [30, 0]], totals=[[100, 40], [60, 0]]))
     assert {row[0]: row[2] for row in table.rows}["worst pair"] == "d0 / c1"
+
+
+def test_both_tracks_stand_side_by_side_where_the_model_uses_the_domain(make_result):
+    table = result_summary(make_result(HITS, totals=TOTALS, known=[[10, 4], [2, 0]]))
+    values = {row[0]: row[1:3] for row in table.rows}
+    assert table.header[1:3] == ["domain unknown", "domain known"]
+    assert values["pair average, %"] == ["55.0", "77.8"] and values["worst pair"] == ["25.0", "33.3"]
+    assert values["  d1"] == ["50.0", "33.3"] and values["medium-shot pairs"] == ["25.0", "100.0"]
+    assert values["transferability β"] == ["3.00", ""]
+    ends = [PairAccuracy(np.array(hits), np.array(TOTALS)).interval() for hits in (HITS, [[10, 4], [2, 0]])]
+    assert values["  95 % interval"] == [f"{100 * low:.1f} to {100 * high:.1f}" for low, high in ends]
+    about = {row[0]: row[3] for row in table.rows}
+    assert "unknown: d0 / c1" in about["worst pair"] and "known: d1 / c0" in about["worst pair"]
+    assert (
+        about["  d1"] == "worst" and "3 pairs" in about["10th percentile"] and "unknown" not in about["10th percentile"]
+    )
+    text = printed(table)
+    assert max(map(len, text.splitlines())) <= 80 and "…" not in text
+
+
+def test_folds_have_both_tracks(make_result):
+    known = [[10, 4], [2, 0]], [[9, 1], [6, 0]]
+    results = [make_result(HITS, totals=TOTALS, known=hits, folds=2, fold=k) for k, hits in enumerate(known, 1)]
+    pooled, folds = folds_summary(results)
+    hits, totals = np.sum(known, axis=0), 2 * np.array(TOTALS)
+    expected = f"{100 * np.mean((hits / np.maximum(totals, 1))[totals > 0]):.1f}"
+    assert {row[0]: row[1:3] for row in pooled.rows}["pair average, %"] == ["55.0", expected]
+    column = folds.header.index("domain known")
+    assert [row[column] for row in folds.rows][:3] == ["77.8", "71.7", expected]
+    assert [row[2] for row in folds.rows][:3] == ["55.0"] * 3
 
 
 def test_averaged_weights_have_the_raw_ones_beside_them(make_result):

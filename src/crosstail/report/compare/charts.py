@@ -10,7 +10,8 @@ import pandas as pd
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group
 from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, search, shades, tip
-from crosstail.report.compare.tables import RANKED, MethodRun, of_metric
+from crosstail.report.compare.method_runs import MethodRun
+from crosstail.report.compare.tables import RANKED, of_metric
 from crosstail.report.document.model import Chart
 from crosstail.report.run.tables import STATISTICS
 from crosstail.report.run.trace import MEANING

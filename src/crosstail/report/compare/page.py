@@ -9,9 +9,17 @@ import pandas as pd
 
 from crosstail.report.compare import charts
 from crosstail.report.compare.feature_charts import ModelFeatures, bound_table, feature_charts
+from crosstail.report.compare.method_runs import MethodRun, method_runs
 from crosstail.report.compare.read_runs import Runs
-from crosstail.report.compare.tables import MethodRun, method_runs, significance_table, summary_table, transfer_table
-from crosstail.report.compare.text_tables import domain_table, other_tables, overall, plain_table, result_table
+from crosstail.report.compare.tables import significance_table, summary_table, transfer_table
+from crosstail.report.compare.text_tables import (
+    domain_table,
+    known_table,
+    other_tables,
+    overall,
+    plain_table,
+    result_table,
+)
 from crosstail.report.document import html
 from crosstail.report.document.files import FORMATS, save_chart, save_table
 from crosstail.report.document.model import Block, Chart, Document, Heading, Table, Text, bullets
@@ -61,6 +69,8 @@ def results(runs: Runs, baseline: str, models: Sequence[ModelFeatures] = ()) -> 
     for data, name in names.items():
         yield result_table(summary, data, f"results-{name}")
         yield from (Text(_significance(test)) for test in tests[tests["data"] == data].to_dict("records"))
+        if known := known_table(summary, data, f"known-{name}"):
+            yield known
         by_domain = domain_table(summary, data, f"domains-{name}")
         if len(by_domain.header) > 3:
             yield by_domain

@@ -11,7 +11,7 @@ import pandas as pd
 from crosstail.report.charts import INK, PALETTE, colours, names, tip
 from crosstail.report.document import html
 from crosstail.report.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
-from crosstail.report.wording import interval, number
+from crosstail.report.wording import TRACKS, interval, number
 from crosstail.sweep.race import RaceResult, Standing
 
 # Colour-blind readers can tell these colours apart; small families share two of them.
@@ -27,6 +27,11 @@ MARKS = {
     "transfer": (PALETTE[4], "triangle-up"),
     "own": (PALETTE[4], "diamond"),
 }
+NAMES = TRACKS[1], "known"  # of the column with the domain known, and where there is little room
+TOLD = (
+    "Known: test accuracy where the method is told the domain, the same as without if it ignores it; all else is with "
+    "the domain unknown."
+)
 
 
 def board_table(board: Sequence[Standing]) -> pd.DataFrame:
@@ -35,6 +40,7 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
     for place, row in enumerate(board, 1):
         lead = [row.lead.estimate, row.lead.low, row.lead.high] if row.lead else [0.0] * 3
         values = {name: getattr(row, name) for name in ("validation", "test", "low", "high", "worst_domain")}
+        values["known"] = row.test if row.known is None else row.known
         values |= dict(zip(("lead", "lead_low", "lead_high"), lead, strict=True))
         values["deviation"] = float("nan") if row.deviation is None else row.deviation
         facts = {"place": place, "method": row.method, "family": row.family if row.family in MARKS else "own"}
@@ -45,20 +51,22 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
 
 def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
     """The leaderboard as text; `narrow` fits 80 columns. Methods behind by more than the noise are faint."""
-    header = ["method", "val", "test", "95 % interval", "±", "lead of the first", "s", *["worst domain"] * (not narrow)]
+    known = any(row.known is not None for row in board)
+    header = ["method", "val", "test", "95 % interval", "±", *[NAMES[narrow]] * known, "lead of the first", "s"]
+    header += ["worst domain"] * (not narrow)
     rows = []
     for row in board_table(board).to_dict("records"):
         lead = f"{row['lead']:+z.1f} ({interval(row['lead_low'], row['lead_high'], '+z')})" if row["place"] > 1 else ""
         deviation = "" if row["deviation"] != row["deviation"] else number(row["deviation"])
         cells = [row["method"], number(row["validation"]), number(row["test"]), interval(row["low"], row["high"])]
-        cells += [deviation, lead, number(row["seconds"]), number(row["worst_domain"])]
+        cells += [deviation, *[number(row["known"])] * known, lead, number(row["seconds"]), number(row["worst_domain"])]
         rows.append(cells[: len(header)])
     return Table(
         header=header,
         rows=rows,
         faint={i for i, row in enumerate(board) if not row.level},
         note="Best on validation first; accuracies in %, ± over the seeds. Lead: by how many points the first is ahead "
-        "on the test set. Seconds: mean of one run, which depends on machine load.",
+        "on the test set. Seconds: mean of one run, which depends on machine load." + (" " + TOLD) * known,
     )
 
 

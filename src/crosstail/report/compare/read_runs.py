@@ -48,6 +48,7 @@ class ComparedRun:
     hits: NDArray[np.int32]  # (D, C), on the test set
     totals: NDArray[np.int32]
     squares: NDArray[np.int64] | None
+    known_hits: NDArray[np.int32] | None  # with the domain known, if the model uses it
     validation: float | None  # what its evaluation and trial were selected by
     test: float | None  # pair average
     transferability: Transferability
@@ -55,10 +56,10 @@ class ComparedRun:
     chosen: bool = True  # whether its hyperparameters are those of the best trial
     trials: int | None = None  # that it was chosen from
 
-    @property
-    def accuracy(self) -> PairAccuracy:
-        """Test accuracy per pair."""
-        return PairAccuracy(self.hits.astype(np.int64), self.totals.astype(np.int64), self.squares)
+    def accuracy(self, known: bool = False) -> PairAccuracy:
+        """Test accuracy per pair; with the domain `known`, the same as without if the model ignores it."""
+        hits = self.known_hits if known and self.known_hits is not None else self.hits
+        return PairAccuracy(hits.astype(np.int64), self.totals.astype(np.int64), self.squares)
 
     @property
     def searched(self) -> bool:
@@ -115,7 +116,8 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
             return SkippedFolder(folder, "trained on every sample, so it has no test accuracy of its own")
         counts, shape = np.asarray(result.counts, np.int32), (len(result.domains), len(result.classes))
         validation, test = result.validation.pairs(), result.test.pairs()
-        if {counts.shape, validation.totals.shape, test.totals.shape} != {shape}:
+        known = result.tested(known=True).pairs()
+        if {counts.shape, *(of.totals.shape for of in (validation, test, known))} != {shape}:
             why = f"result.json has tables that are not {shape[0]} domains by {shape[1]} classes"
             return SkippedFolder(folder, why)
     except (OSError, ValueError) as error:
@@ -129,6 +131,7 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         hits=test.hits.astype(np.int32),
         totals=test.totals.astype(np.int32),
         squares=test.squares,
+        known_hits=known.hits.astype(np.int32) if result.known else None,
         validation=getattr(result.validation, result.spec.selected_on),
         test=result.test.pair_average,
         transferability=result.transferability,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from crosstail.report.document.model import Table
-from crosstail.report.wording import duration, percent, several
+from crosstail.report.wording import KNOWN_PAIR_AVERAGE, TRACKS, duration, percent, several
 from crosstail.sweep.select import SeedSummary, SelectedTrial, Spread
 from crosstail.sweep.status import MethodStatus
 
@@ -17,16 +17,23 @@ def selection_table(summaries: Sequence[SeedSummary]) -> Table:
     """
     unseen = list(summaries[0].unseen)
     metrics = {"accuracy": "accuracy", "class_mean": "class mean"} if unseen else METRICS
+    known = any(summary.known for summary in summaries)
+    names = list(metrics.values())
+    if known:
+        names.insert(1, TRACKS[1])
     rows = []
     for summary in summaries:
         cells = [_cell(summary.accuracy[metric]) for metric in metrics]
         cells += [_cell(summary.unseen[domain]) for domain in unseen]
+        if known:  # the same as without for a method that ignores the domain
+            cells.insert(1, _cell(summary.known or summary.accuracy["pair_average"]))
         seeds = str(summary.seeds) if summary.seeds == summary.planned else f"{summary.seeds} of {summary.planned}"
         trial = [] if unseen else ["–" if summary.trial is None else str(summary.trial)]
         rows.append([summary.method, *trial, percent(summary.validation), *cells, seeds])
-    header = ["method", *["trial"] * (not unseen), "val", *metrics.values(), *unseen, "seeds"]
+    header = ["method", *["trial"] * (not unseen), "val", *names, *unseen, "seeds"]
     title = "accuracy on the unseen domain" if unseen else "test accuracy"
-    return Table(title=f"{title} of the best trial on validation, %", header=header, rows=rows)
+    note = KNOWN_PAIR_AVERAGE if known else ""
+    return Table(title=f"{title} of the best trial on validation, %", header=header, rows=rows, note=note)
 
 
 def _cell(spread: Spread) -> str:

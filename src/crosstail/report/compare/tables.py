@@ -1,100 +1,44 @@
 """The data behind a report over many runs, as tables."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.data import shot_thresholds
-from crosstail.metrics import SHOTS, Difference, PairAccuracy, View, average_interval, paired_difference
+from crosstail.metrics import SHOTS, Difference, View, average_interval, paired_difference
 from crosstail.metrics.views import pair_weights
-from crosstail.report.compare.read_runs import ComparedRun
+from crosstail.report.compare.method_runs import MethodRun, method_runs
+from crosstail.report.wording import TRACKS
 from crosstail.sweep.race import over_seeds
 from crosstail.sweep.select import standard_error
 from crosstail.training.folder import RunFolder
 from crosstail.training.spec import split_method
 
-METRICS = ("accuracy", "class mean", "average", "worst domain", *SHOTS, "pair average", "10th percentile", "worst pair")
+KNOWN = f"pair average, {TRACKS[1]}"
+PAIR_METRICS = ("pair average", KNOWN, "10th percentile", "worst pair")
+METRICS = ("accuracy", "class mean", "average", "worst domain", *SHOTS, *PAIR_METRICS)
 RANKED = ("pair average", "accuracy")
 """What methods are ranked by: the pair average, with dg the accuracy on unseen domains; a run has one of them."""
 
 BODA = {"boda", "boda_m"}
 
 
-@dataclass(frozen=True)
-class MethodRun:
-    """A method on one data set with one seed: one run, or one for each unseen domain or fold."""
-
-    data: str
-    method: str
-    seed: int
-    folds: Sequence[ComparedRun]
-
-    @property
-    def accuracy(self) -> PairAccuracy:
-        """Test hits and totals of every pair, summed over the folds."""
-        return PairAccuracy.pooled([fold.accuracy for fold in self.folds])
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """Training samples of every pair, with folds their rounded mean, with dg those of the first unseen domain."""
-        counted = self.folds[:1] if self.dg else self.folds
-        return np.rint(np.mean([fold.counts for fold in counted], axis=0)).astype(np.int64)
-
-    @property
-    def dg(self) -> bool:
-        """Whether each fold is tested on a domain that it was not trained on."""
-        return self.folds[0].spec.protocol == "dg"
-
-    @property
-    def metrics(self) -> dict[str, float | None]:
-        """The test accuracies by name, between 0 and 1.
-
-        With dg, accuracy is the share of correct samples of an unseen domain, and the class mean the mean accuracy of
-        its classes; both are averaged over the unseen domains.
-        """
-        accuracy = self.accuracy
-        worst = {"worst domain": accuracy.worst_domain, "worst pair": accuracy.worst_pair}
-        worst["10th percentile"] = accuracy.tenth_percentile
-        if self.dg:
-            tested = [fold.test for fold in self.folds if fold.test is not None]
-            class_mean = float(np.mean(tested)) if tested else None
-            return {"accuracy": accuracy.average, "class mean": class_mean, **worst}
-        shots = accuracy.shots(self.counts, *shot_thresholds(self.folds[0].spec.dataset))
-        return {"pair average": accuracy.pair_average, "average": accuracy.average, **shots, **worst}
-
-    @property
-    def ranked_by(self) -> float:
-        """The metric of `RANKED`, 0 without test samples."""
-        return (self.accuracy.average if self.dg else self.accuracy.pair_average) or 0.0
-
-
-def method_runs(chosen: pd.DataFrame) -> tuple[list[MethodRun], list[str]]:
-    """The runs by data set, method and seed, and sentences on those left out for lack of an unseen domain or fold."""
-    needed: dict[Any, set[str]] = {data: set(runs["part"].dropna()) for data, runs in chosen.groupby("data")}
-    for data, run in zip(chosen["data"], chosen["run"], strict=True):
-        needed[data] |= {replace(run.spec, fold=fold).part for fold in range(1, 1 + (run.spec.folds or 0))}
-    found, missing = [], []
-    for (data, method, seed), runs in chosen.groupby(["data", "method", "seed"], sort=False):
-        lacking = needed[data] - set(runs["part"])
-        if lacking:
-            missing.append(f"{method} on {data}, seed {seed}: no run for {', '.join(sorted(lacking))}")
-        else:
-            found.append(MethodRun(str(data), str(method), int(str(seed)), list(runs.sort_values("part")["run"])))
-    return found, missing
-
-
 def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
-    """One row per data set, method, seed and metric, with its value in %; `kind` is "metric" or "domain"."""
+    """One row per data set, method, seed and metric, with its value in %; `kind` is "metric", "domain" or "known".
+
+    Those of a run with the domain known are of the kind "known", and its pair average is also a metric.
+    """
     rows = []
     for one in found:
         metrics, domains = one.metrics, dict(zip(one.folds[0].domains, one.accuracy.domains, strict=True))
-        values = {name: metrics[name] for name in METRICS if name in metrics}
-        for kind, known in (("metric", values), ("domain", domains)):
-            rows += [(one.data, one.method, one.seed, kind, n, 100 * v) for n, v in known.items() if v is not None]
+        kinds = {"metric": {name: metrics[name] for name in METRICS if name in metrics}, "domain": domains}
+        if one.known:
+            kinds = {"known": kinds["metric"], "metric": {KNOWN: metrics["pair average"]}}
+        for kind, values in kinds.items():
+            rows += [(one.data, one.method, one.seed, kind, n, 100 * v) for n, v in values.items() if v is not None]
     return pd.DataFrame(rows, columns=["data", "method", "seed", "kind", "metric", "value"])
 
 
@@ -104,13 +48,16 @@ def summary_table(chosen: pd.DataFrame) -> pd.DataFrame:
     `error` is the standard deviation, with dg the standard error of the mean, as DomainBed reports it. The interval, of
     the two averages only, reflects the sampling of test samples; `boda` marks BoDA's rows. The worst pair has
     `tests`, its test samples (the fewest over the seeds), and `barely_tested`, the number of pairs with few of them.
+    On data where a method uses the domain, all methods have rows of the kind "known".
     """
     found, _ = method_runs(chosen)
+    told = {one.data for one in found if one.uses_domain}
+    found += [replace(one, known=True) for one in found if one.data in told]
     groups = metric_table(found).groupby(["data", "method", "kind", "metric"], sort=False)["value"]
     table = groups.agg(mean="mean", std="std", n="count", error=standard_error).reset_index()
     dg = table["data"].isin([one.data for one in found if one.dg]) & (table["n"] > 1)
     table["error"] = table["error"].where(dg, table["std"])
-    intervals = {("metric", *key): ends for key, ends in _intervals(found).items()}
+    intervals = _intervals(found)
     keys = zip(table["kind"], table["data"], table["method"], table["metric"], strict=True)
     ends = [intervals.get(key, (np.nan, np.nan)) for key in keys]
     table[["low", "high"]] = np.array(ends, float).reshape(-1, 2)
@@ -124,22 +71,26 @@ def summary_table(chosen: pd.DataFrame) -> pd.DataFrame:
 
 def _worst_pair_tests(found: Sequence[MethodRun]) -> pd.DataFrame:
     keys = ["kind", "metric", "data", "method"]
-    parts = [(one.data, one.method, one.accuracy) for one in found]
-    rows = [("metric", "worst pair", *names, of.worst_pair_tests, of.barely_tested) for *names, of in parts]
+    parts = [(_kind(one), "worst pair", one.data, one.method, one.accuracy) for one in found]
+    rows = [(*names, of.worst_pair_tests, of.barely_tested) for *names, of in parts]
     table = pd.DataFrame(rows, columns=[*keys, "tests", "barely_tested"])
     return table.groupby(keys, as_index=False).agg({"tests": "min", "barely_tested": "max"})
 
 
-def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """The 95 % interval in %, by data set, method and average.
+def _kind(one: MethodRun) -> str:
+    return "known" if one.known else "metric"
+
+
+def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, ...], tuple[float, float]]:
+    """The 95 % interval in %, by kind, data set, method and average.
 
     Of several runs, it is that of their mean hits, as if one run had them: this is conservative, as runs err on
     different samples.
     """
-    parts: dict[tuple[str, str], list[MethodRun]] = {}
+    parts: dict[tuple[str, ...], list[MethodRun]] = {}
     for one in found:
-        parts.setdefault((one.data, one.method), []).append(one)
-    intervals = {}
+        parts.setdefault((_kind(one), one.data, one.method), []).append(one)
+    intervals: dict[tuple[str, ...], tuple[float, float]] = {}
     for key, own in parts.items():
         totals = np.mean([one.accuracy.totals for one in own], axis=0)
         hits, tests = np.mean([one.accuracy.independent for one in own], axis=0)
@@ -151,12 +102,16 @@ def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, str, str], tuple[f
         for name, weights in (dg if own[0].dg else mdlt).items():
             low, high = average_interval(hits.ravel(), tests.ravel(), weights.ravel())
             intervals[*key, name] = 100 * float(low), 100 * float(high)
+            if own[0].known and name == "pair average":
+                intervals["metric", *key[1:], KNOWN] = intervals[*key, name]
     return intervals
 
 
-def of_metric(summary: pd.DataFrame, metrics: Sequence[str], data: str | None = None) -> pd.DataFrame:
+def of_metric(
+    summary: pd.DataFrame, metrics: Sequence[str], data: str | None = None, kind: str = "metric"
+) -> pd.DataFrame:
     """The rows of one of these metrics, on one data set or on all, the best first."""
-    rows = summary[(summary["kind"] == "metric") & summary["metric"].isin(metrics)]
+    rows = summary[(summary["kind"] == kind) & summary["metric"].isin(metrics)]
     return rows if data is None else rows[rows["data"] == data].sort_values("mean", ascending=False, kind="stable")
 
 

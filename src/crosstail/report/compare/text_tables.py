@@ -12,7 +12,7 @@ from crosstail.metrics import FEW_TESTS
 from crosstail.report.compare import tables
 from crosstail.report.compare.tables import METRICS, RANKED, of_metric
 from crosstail.report.document.model import Table
-from crosstail.report.wording import has, number, several
+from crosstail.report.wording import TRACKS, has, number, several
 
 
 def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
@@ -20,19 +20,31 @@ def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
 
     A worst pair with few test samples has their number beside it.
     """
-    title, ranked = f"{data}: there are no test samples", of_metric(summary, RANKED, data)
-    if len(ranked):
-        best_row = ranked.iloc[0]
-        best_metric = f"the best {best_row['metric']} on the test set, {number(best_row['mean'])} %"
-        title = f"{data}: {best_row['method']} has {best_metric}"
-    table = _of_kind("metric", summary, data, name, title)
+    return _with_best(_of_kind("metric", summary, data, name, data))
+
+
+def known_table(summary: pd.DataFrame, data: str, name: str) -> Table | None:
+    """The same with the domain known, if any method uses it."""
+    if not len(of_metric(summary, RANKED, data, "known")):
+        return None
+    table = _with_best(_of_kind("known", summary, data, name, f"{data}, {TRACKS[1]}"))
+    return replace(table, note=f"Methods that ignore the domain have the same accuracy as above. {table.note}".rstrip())
+
+
+def _with_best(table: Table) -> Table:
+    """The table with the best method in its title, and a note on pairs with few test samples."""
     assert table.numbers is not None
+    ranked = table.numbers[table.numbers["metric"].isin(RANKED)]
+    title, note = f"{table.title}: there are no test samples", ""
+    if len(ranked):
+        best = ranked.iloc[0]  # rows are sorted by it
+        value = f"the best {best['metric']} on the test set, {number(best['mean'])} %"
+        title = f"{table.title}: {best['method']} has {value}"
     few = table.numbers["barely_tested"].max()
-    if not few > 0:
-        return table
-    pairs = several(int(few), "pair")
-    note = f"{pairs} {has(int(few))} n < {FEW_TESTS} test samples; as the worst pair, such a pair is mostly chance."
-    return replace(table, note=note)
+    if few > 0:
+        pairs = f"{several(int(few), 'pair')} {has(int(few))} n < {FEW_TESTS} test samples"
+        note = f"{pairs}; as the worst pair, such a pair is mostly chance."
+    return replace(table, title=title, note=note)
 
 
 def domain_table(summary: pd.DataFrame, data: str, name: str) -> Table:
@@ -42,11 +54,11 @@ def domain_table(summary: pd.DataFrame, data: str, name: str) -> Table:
 
 def _of_kind(kind: str, summary: pd.DataFrame, data: str, name: str, title: str) -> Table:
     of_data = summary[(summary["data"] == data) & (summary["kind"] == kind)]
-    rank = of_metric(summary, RANKED, data).set_index("method")["mean"]
+    rank = of_metric(summary, RANKED, data, "known" if kind == "known" else "metric").set_index("method")["mean"]
     of_data = of_data.sort_values("method", key=lambda names: -names.map(rank), kind="stable")
     cells = {(row["method"], row["metric"]): row for row in of_data.to_dict("records")}
     present = dict.fromkeys(of_data["metric"])
-    columns = [metric for metric in METRICS if metric in present] if kind == "metric" else list(present)
+    columns = list(present) if kind == "domain" else [metric for metric in METRICS if metric in present]
     rows, best = [], set()
     for i, (method, own) in enumerate(of_data.groupby("method", sort=False)):
         rows.append(["• " * bool(own["boda"].any()) + str(method), str(own["n"].max())])

@@ -32,6 +32,7 @@ def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, number
     width, height = (64, 26) if numbered else (22, 13)
     tooltip: list[Any] = ["domain:N", "class:N", tip("count", title=count_title)]
     tooltip += [tip("accuracy", ".1f", "test accuracy, %"), tip("hits", title="correct")]
+    tooltip += [tip("known", ".1f", "with the domain known, %")] * ("known" in pairs)
     tooltip += [tip("tested", title="of test samples")]
     tooltip += [tip("low", ".1f", "95 % interval from"), tip("high", ".1f", "to")]
     base = alt.Chart(pairs, width=alt.Step(width), height=alt.Step(height)).encode(

@@ -13,8 +13,19 @@ from crosstail.data import sheet_of
 from crosstail.report.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.report.run.command import command
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import headline_table, pair_table, worst_table
-from crosstail.report.wording import SELECTED_ON, estimate_note, has, interval, listing, number, several
+from crosstail.report.run.tables import has_known, headline_table, pair_table, worst_table
+from crosstail.report.wording import (
+    SELECTED_ON,
+    TRACKS,
+    TRACKS_NOTE,
+    either,
+    estimate_note,
+    has,
+    interval,
+    listing,
+    number,
+    several,
+)
 from crosstail.training import RunSpec
 from crosstail.training.result import RunResult, pooled
 
@@ -39,7 +50,7 @@ def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Docu
         "Data": [bullets(_data(result)), _counts(result)],
         "Training and selection": [bullets(_training(result))],
         f"{'Estimated' if result.estimate else 'Test'} accuracy in %": [
-            bullets(filter(None, (estimate_note(result), intervals_note([result])))),
+            bullets(filter(None, (estimate_note(result), TRACKS_NOTE * bool(result.known), intervals_note([result])))),
             accuracy_table([result]),
         ],
         "Limits": [bullets(limits(run))],
@@ -51,10 +62,17 @@ def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Docu
 
 
 def accuracy_table(results: Sequence[RunResult]) -> Table:
-    """The test metrics of a run, or over all folds, with their intervals."""
-    records = headline_table(results).to_dict("records")
-    rows = [[r["metric"], number(r["value"]), interval(r["low"], r["high"]), r["what"]] for r in records]
-    return Table(header=["metric", "accuracy", "95 % interval", "of"], rows=rows, words_last=True)
+    """The test metrics of a run, or over all folds, with their intervals; both tracks if the model uses the domain."""
+    tracks = dict(zip(TRACKS, (False, True), strict=True)) if has_known(results) else {"accuracy": False}
+    records = [headline_table(results, known).to_dict("records") for known in tracks.values()]
+    rows = [
+        [row[0]["metric"]]
+        + [cell for r in row for cell in (number(r["value"]), interval(r["low"], r["high"]))]
+        + [either(row[0]["what"], row[-1]["what"])]
+        for row in zip(*records, strict=True)
+    ]
+    header = ["metric", *(name for track in tracks for name in (track, "95 % interval")), "of"]
+    return Table(header=header, rows=rows, words_last=True)
 
 
 def intervals_note(results: Sequence[RunResult]) -> str:
@@ -104,6 +122,10 @@ def _file(description: dict[str, Any]) -> Iterator[str]:
     given = f"input {source['name']}: {source['type']} {source['shape']}. {source['how']}"
     yield f"Format {description['format']}; {given}"
     yield f"Output {target['name']}: {target['type']} {target['shape']}, in the order of the classes below."
+    if description["site"]:
+        yield f"For inputs from the domain {description['site']} only: it is fixed in the file."
+    elif "known" in description:
+        yield "The file predicts with the domain unknown; crosstail export --site fixes one."
     yield (
         f"Compared with the run on {check['samples']:,} of {check['inputs']}: same classes, probabilities within "
         f"{check['largest_difference']:.1g}."

@@ -18,7 +18,15 @@ from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import DISTANCES, STATISTICS, pair_table, worst_table
 from crosstail.report.run.trace import trace_charts
-from crosstail.report.wording import SELECTED_ON, estimate_note, interval, number
+from crosstail.report.wording import (
+    KNOWN_PAIR_AVERAGE,
+    SELECTED_ON,
+    TRACKS,
+    TRACKS_NOTE,
+    estimate_note,
+    interval,
+    number,
+)
 from crosstail.storage import write_whole
 from crosstail.training.result import Evaluation, RunResult
 
@@ -75,7 +83,7 @@ def _headline(results: Sequence[RunResult]) -> Iterator[Block]:
         yield Text(refit)
     pooled = f" of {len(results)} folds together: every sample was tested once" if results[0].spec.fold else ""
     title = f"{'Estimated' if refit else 'Test'} accuracy{pooled if len(results) > 1 else ''}, in %."
-    yield Text(f"{title} {card.intervals_note(results)}")
+    yield Text(" ".join([title, *[TRACKS_NOTE] * tables.has_known(results), card.intervals_note(results)]))
     note = "Intervals of the worst pair and domain account for taking the lowest of several, so they are wide."
     yield replace(table, note=note)
 
@@ -89,19 +97,23 @@ def _folds(results: Sequence[RunResult]) -> Iterator[Block]:
         "accuracy depends on the samples that were trained and tested on. A run's folder has a page with its learning "
         "curves."
     )
+    known = tables.has_known(results)
     rows = [
         [
             str(row["fold"]),
             number(row["tested"], 0, ",").strip("–"),
             number(row["pair average"]),
             interval(row["low"], row["high"]),
+            *[number(row["known"])] * known,
             number(row["average"]),
             *("" if row["fold"] == "pooled" else cell for cell in _of_run(row)),
         ]
         for row in tables.cross_validation_table(results).to_dict("records")
     ]
-    header = ["fold", "tested", "pair average", "95 % interval", "average over domains", "validation", *DISTANCES]
-    yield Table(header=header, rows=rows, note=MEANING, emphasised={(len(results), j) for j in range(len(header))})
+    header = ["fold", "tested", "pair average", "95 % interval", *[TRACKS[1]] * known, "average over domains"]
+    header += ["validation", *DISTANCES]
+    note = f"{KNOWN_PAIR_AVERAGE} {MEANING}" if known else MEANING
+    yield Table(header=header, rows=rows, note=note, emphasised={(len(results), j) for j in range(len(header))})
 
 
 def _of_run(row: Mapping[Any, Any]) -> list[str]:
@@ -132,7 +144,7 @@ def _unseen(results: Sequence[RunResult]) -> Iterator[Block]:
 
 
 def _pairs(results: Sequence[RunResult]) -> Iterator[Block]:
-    pairs, spec = pair_table(results), results[0].spec
+    pairs, spec, known = pair_table(results), results[0].spec, tables.has_known(results)
     counted = "training samples" + (" of the class" if spec.unseen is not None else "")
     _, few = shot_thresholds(spec.dataset)
     yield Heading("Every (domain, class) pair")
@@ -142,6 +154,7 @@ def _pairs(results: Sequence[RunResult]) -> Iterator[Block]:
             f"Darker cells are less accurate. A triangle marks 1 to {few} {counted}, a cross none; grey cells have no "
             "test samples. Hover over a cell for its counts."
             + (" Rows are sorted from worst to best, panel by panel." if sorted_rows else "")
+            + (" The cells are with the domain unknown; the tooltip has both accuracies." if known else "")
         )
         yield Chart("pairs", "", pair_chart(pairs, counted), "Heat map: test accuracy per domain and class")
     else:
@@ -151,11 +164,13 @@ def _pairs(results: Sequence[RunResult]) -> Iterator[Block]:
         return
     rows = [
         [f"{row['domain']} / {row['class']}", number(row["accuracy"]), interval(row["low"], row["high"])]
+        + ([number(row["known"])] if known else [])
         + [f"{row[name]:,}" for name in ("hits", "tested", "count")]
         + [row["shot"]]
         for row in worst.to_dict("records")
     ]
-    header = ["pair", "accuracy", "95 % interval", "correct", "tested", counted, "shots"]
+    header = ["pair", TRACKS[0] if known else "accuracy", "95 % interval", *[TRACKS[1]] * known]
+    header += ["correct", "tested", counted, "shots"]
     note = f"Wilson intervals. {card.resolution_note(pairs[pairs['tested'] > 0])}"
     yield Table(header=header, rows=rows, title="The worst pairs", note=note)
 

@@ -5,18 +5,59 @@ from dataclasses import replace
 
 from crosstail.metrics import PairAccuracy
 from crosstail.report.document.model import Table
-from crosstail.report.run.tables import DISTANCES, STATISTICS, cross_validation_table, fold_table
-from crosstail.report.wording import estimate_note, number, percent, tail_note, worst_pair
+from crosstail.report.run.tables import DISTANCES, STATISTICS, cross_validation_table, fold_table, has_known
+from crosstail.report.wording import (
+    KNOWN_PAIR_AVERAGE,
+    TRACKS,
+    TRACKS_NOTE,
+    either,
+    estimate_note,
+    number,
+    percent,
+    tail_note,
+    worst_pair,
+)
 from crosstail.training import RunSpec
 from crosstail.training.result import RunResult, SplitAccuracy, mean_counts, pooled_accuracy
 
+Row = list[str]  # name, value and note; with two tracks, name, both values and note
 
-def accuracy_summary(title: str, accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str]) -> Table:
-    """The accuracy of one model on one set of samples."""
+
+def accuracy_summary(
+    title: str,
+    accuracy: PairAccuracy,
+    domains: Sequence[str],
+    classes: Sequence[str],
+    known: PairAccuracy | None = None,
+) -> Table:
+    """The accuracy of one model on one set of samples, beside that with the domain `known` if the model uses it."""
+    rows = _metrics(accuracy, domains, classes, apart=known is not None)
+    return _summary(title, rows, _metrics(known, domains, classes, apart=True) if known else None)
+
+
+def result_summary(result: RunResult) -> Table:
+    """The test accuracy and the transferability statistics of one run."""
+    test, names = result.tested(), (result.domains, result.classes)
+    rows = _metrics(test.pairs(), *names, apart=result.known is not None)
+    if result.raw and not result.estimate:
+        rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
+    rows += _shots(test)
+    for name, symbol in STATISTICS.items():
+        value = number(getattr(result.transferability, name), 2)
+        rows.append([f"transferability {symbol}", value, DISTANCES[symbol]])
+    known = result.tested(known=True)
+    others = [*_metrics(known.pairs(), *names, apart=True), *_shots(known)] if result.known else None
+    title = f"{_subject(result.spec)}: {'estimated' if result.estimate else 'test'} accuracy"
+    return _summary(title, rows, others, estimate_note(result))
+
+
+def _metrics(accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str], apart: bool) -> list[Row]:
+    """The metrics of one track; `apart` puts the interval into a row of its own."""
     interval = accuracy.interval("pair_average")
-    spread = f"95 % interval {percent(interval[0])} to {percent(interval[1])}" if interval else ""
+    ends = f"{percent(interval[0])} to {percent(interval[1])}" if interval else ""
     rows = [
-        ["pair average, %", percent(accuracy.pair_average), spread],
+        ["pair average, %", percent(accuracy.pair_average), f"95 % interval {ends}" if ends and not apart else ""],
+        *[["  95 % interval", ends, ""]] * bool(ends and apart),
         ["worst pair", percent(accuracy.worst_pair), worst_pair(accuracy, domains, classes)],
         ["10th percentile", percent(accuracy.tenth_percentile), tail_note(accuracy)],
         ["average over domains", percent(accuracy.average), ""],
@@ -24,22 +65,20 @@ def accuracy_summary(title: str, accuracy: PairAccuracy, domains: Sequence[str],
     for domain, value in zip(domains, accuracy.domains, strict=True):
         if value is not None:
             rows.append([f"  {domain}", percent(value), "worst" if value == accuracy.worst_domain else ""])
-    return Table(title=title, header=["", "", ""], rows=rows, words_last=True)
+    return rows
 
 
-def result_summary(result: RunResult) -> Table:
-    """The test accuracy and the transferability statistics of one run."""
-    spec, test = result.spec, result.estimate or result.test
-    title = f"{_subject(spec)}: {'estimated' if result.estimate else 'test'} accuracy"
-    table = accuracy_summary(title, test.pairs(), result.domains, result.classes)
-    rows = [*table.rows]
-    if result.raw and not result.estimate:
-        rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
-    rows += _shots(test)
-    for name, symbol in STATISTICS.items():
-        value = number(getattr(result.transferability, name), 2)
-        rows.append([f"transferability {symbol}", value, DISTANCES[symbol]])
-    return replace(table, rows=rows, note=estimate_note(result))
+def _summary(title: str, rows: list[Row], known: list[Row] | None, note: str = "") -> Table:
+    """One track as it is, or two side by side; what only the first has is the same for both."""
+    if known is None:
+        return Table(title=title, header=["", "", ""], rows=rows, words_last=True, note=note)
+    others = {name: rest for name, *rest in known}
+    both = []
+    for name, value, words in rows:
+        other, its_words = others.get(name, ("", words))
+        both.append([name, value, other, either(words, its_words)])
+    note = f"{TRACKS_NOTE} {note}".rstrip()
+    return Table(title=title, header=["", *TRACKS, ""], rows=both, words_last=True, note=note)
 
 
 def _subject(spec: RunSpec) -> str:
@@ -58,17 +97,21 @@ def folds_summary(results: Sequence[RunResult]) -> list[Table]:
         return [_unseen_summary(results)]
     accuracy = pooled_accuracy(results, mean_counts(results))
     title = f"{_subject(replace(first.spec, fold=None))}, {len(results)} folds pooled: test accuracy"
-    pooled = accuracy_summary(title, accuracy.pairs(), first.domains, first.classes)
+    names, two = (first.domains, first.classes), has_known(results)
+    told = pooled_accuracy(results, mean_counts(results), known=True)
+    pooled = [*_metrics(accuracy.pairs(), *names, apart=two), *_shots(accuracy)]
+    others = [*_metrics(told.pairs(), *names, apart=True), *_shots(told)] if two else None
     rows = [
         [str(row["fold"]), number(row["tested"], 0, ",").strip("–")]
-        + [number(row[metric]) for metric in ("pair average", "average")]
+        + [number(row[metric]) for metric in ("pair average", *["known"] * two, "average")]
         + ["" if row["fold"] == "pooled" else number(row["validation"])]
         for row in cross_validation_table(results).to_dict("records")
     ]
-    header = ["fold", "tested", "pair average", "average", "selected on"]
+    header = ["fold", "tested", "pair average", *[TRACKS[1]] * two, "average", "selected on"]
     emphasised = {(len(results), j) for j in range(len(header))}
-    folds = Table(title="each fold, %", header=header, rows=rows, emphasised=emphasised)
-    return [replace(pooled, rows=[*pooled.rows, *_shots(accuracy)]), folds]
+    note = KNOWN_PAIR_AVERAGE if two else ""
+    folds = Table(title="each fold, %", header=header, rows=rows, emphasised=emphasised, note=note)
+    return [_summary(title, pooled, others), folds]
 
 
 def _unseen_summary(results: Sequence[RunResult]) -> Table:

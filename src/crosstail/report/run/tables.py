@@ -25,11 +25,16 @@ DISTANCES = {
 }
 
 
+def has_known(results: Sequence[RunResult]) -> bool:
+    """Whether there are two tracks: with the domain unknown, and known."""
+    return any(result.known for result in results)
+
+
 def pair_table(results: Sequence[RunResult]) -> pd.DataFrame:
     """One row per pair: training count, shots, hits, test samples, accuracy in % with Wilson's interval.
 
-    With folds, the count is the mean over them. With unseen domains, only these have rows, and the count is that of the
-    class in the other domains.
+    `known` is the accuracy with the domain known, if the model uses it. With folds, the count is the mean over them.
+    With unseen domains, only these have rows, and the count is that of the class in the other domains.
     """
     first, accuracy, counts = results[0], pooled(results), mean_counts(results)
     unseen = {r.spec.unseen: np.sum(r.counts, axis=0) for r in results if r.spec.unseen is not None}
@@ -41,6 +46,8 @@ def pair_table(results: Sequence[RunResult]) -> pd.DataFrame:
     hits, tests = accuracy.independent
     low, high = wilson(hits.ravel(), tests.ravel())
     table["accuracy"], table["low"], table["high"] = 100 * accuracy.matrix.ravel(), 100 * low, 100 * high
+    if has_known(results):
+        table["known"] = 100 * pooled(results, known=True).matrix.ravel()
     return table[table["domain"].isin(list(unseen))].reset_index(drop=True) if unseen else table
 
 
@@ -49,9 +56,9 @@ def worst_table(pairs: pd.DataFrame, number: int = 10) -> pd.DataFrame:
     return pairs[pairs["tested"] > 0].sort_values(["accuracy", "high", "low"], kind="stable").head(number)
 
 
-def headline_table(results: Sequence[RunResult]) -> pd.DataFrame:
+def headline_table(results: Sequence[RunResult], known: bool = False) -> pd.DataFrame:
     """One row per metric: its value in % with a 95 % interval, and what it covers; empty without test samples."""
-    first, accuracy, every = results[0], pooled(results), pair_table(results)
+    first, accuracy, every = results[0], pooled(results, known), pair_table(results)
     pairs = every[every["tested"] > 0]
     rows: list[tuple[str, Any, Any, str]] = []
     if len(pairs):
@@ -103,23 +110,26 @@ def fold_table(results: Sequence[RunResult]) -> pd.DataFrame:
 def cross_validation_table(results: Sequence[RunResult]) -> pd.DataFrame:
     """One row per fold, all folds pooled, and the standard deviation over the folds: accuracies in %, and α, β, γ.
 
-    The pooled accuracy is that of all test samples together. It is not the mean of the folds: a rare pair is tested in
-    some of them only.
+    `known` is the pair average with the domain known, the same as without for a model that ignores it. The pooled
+    accuracy is that of all test samples together. It is not the mean of the folds: a rare pair is tested in some of
+    them only.
     """
     rows = []
     for result in results:
         accuracy, validation = pooled([result]), result.validation.pair_average
-        parts = [accuracy.pair_average, *(accuracy.interval() or (None, None)), accuracy.average, validation]
+        parts = [accuracy.pair_average, *(accuracy.interval() or (None, None)), result.tested(known=True).pair_average]
+        parts += [accuracy.average, validation]
         shares = [np.nan if part is None else 100 * part for part in parts]
         transfer = [getattr(result.transferability, name) for name in STATISTICS]
         rows.append([result.spec.fold, accuracy.totals.sum(), *shares, *transfer])
-    metrics = ["pair average", "low", "high", "average", "validation", *STATISTICS.values()]
+    metrics = ["pair average", "low", "high", "known", "average", "validation", *STATISTICS.values()]
     table = pd.DataFrame(rows, columns=["fold", "tested", *metrics]).astype(dict.fromkeys(metrics, float))
     spread, whole = table[metrics].std(), pooled(results)
     spread["low"] = spread["high"] = np.nan
     ends = whole.interval() or (np.nan, np.nan)
-    values = [np.nan if v is None else 100 * v for v in (whole.pair_average, *ends, whole.average)]
-    together = dict(zip(["pair average", "low", "high", "average"], values, strict=True))
+    known = pooled(results, known=True).pair_average
+    values = [np.nan if v is None else 100 * v for v in (whole.pair_average, *ends, known, whole.average)]
+    together = dict(zip(metrics[:5], values, strict=True))
     added = [{"fold": "pooled", "tested": whole.totals.sum(), **together}, {"fold": "± over folds", **spread}]
     return pd.concat([table, pd.DataFrame(added)], ignore_index=True)
 

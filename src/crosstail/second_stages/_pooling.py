@@ -1,0 +1,249 @@
+"""Pooled means as a classifier: statistics in one pass, and a choice of its parameters that needs no validation set."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from crosstail.data.splits.groups import fold_of
+from crosstail.losses import pooled_means
+from crosstail.second_stages._stage import PART, Features
+
+RANK = 400  # principal components that are kept
+FOLDS = 5
+SAMPLE = 20_000  # most samples that are in memory at once, taken from every pair in turn
+JUDGED = 5_000  # most of these that principal components and parameters are computed from
+SCORES = 40_000_000  # most scores, and most numbers in the sums of all folds, that are in memory at once
+NEVER = -1e4  # score of a class that no domain has training samples of
+
+
+def rank_of(num_features: int, num_domains: int, num_classes: int) -> int:
+    """How many principal components are kept; fewer with very many pairs, whose sums must fit into memory."""
+    return min(num_features, RANK, max(16, SCORES // (FOLDS * num_domains * num_classes)))
+
+
+def rooted(z: Tensor) -> Tensor:
+    """Signed square root, scaled to a common length: activations with a long tail become closer to Gaussian."""
+    z = z.sign() * z.abs().sqrt()
+    return z * (z.shape[1] ** 0.5 / torch.linalg.vector_norm(z, dim=1, keepdim=True).clamp(min=1e-6))
+
+
+class Parameters(NamedTuple):
+    """What is chosen by cross-validation; variances are in units of the variance within a pair."""
+
+    shrinkage: Tensor  # λ of the covariance's eigenvalues
+    domain: Tensor  # σ_a²
+    label: Tensor  # σ_b²
+    pair: Tensor  # τ²
+    bonus: Tensor  # s, of uncertain pairs
+    temperature: Tensor  # T
+
+    @classmethod
+    def of(cls, free: Tensor) -> "Parameters":
+        """From six numbers without bounds; all zero are where the search starts."""
+        shrinkage, bonus = torch.sigmoid(free[0] - 0.85), 1 + free[4]
+        return cls(shrinkage, free[1].exp(), free[2].exp(), free[3].exp() / 8, bonus, free[5].exp() / 10)
+
+
+class Statistics(NamedTuple):
+    """Counts (P,) and means (P, R) of the pairs, the latter in the eigenbasis of the covariance within pairs."""
+
+    counts: Tensor
+    means: Tensor
+    values: Tensor  # eigenvalues (R,)
+    vectors: Tensor  # eigenvectors (R, R)
+
+    def linear(self, given: Parameters, shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        """Weights (P, R), in the eigenbasis, and biases (P,) of a pair's score, which is linear in z:
+
+            T (zᵀ Σ⁻¹ μ̂ − ½ μ̂ᵀ Σ⁻¹ μ̂ + ½ s v tr).
+
+        Σ has the eigenvalues (1 − λ) e + λ ē; μ̂ and v are the posterior means and variances of `pooled_means`, in
+        features whitened by Σ, and tr is the trace of their covariance. A sample of a pair whose mean is known scores
+        ½ |μ|² on average, ½ v tr more than one whose mean is only estimated: the last term makes up for it.
+        """
+        shrunk = (1 - given.shrinkage) * self.values + given.shrinkage * self.values.mean()
+        means, counts = (self.means / shrunk.sqrt()).view(*shape, -1), self.counts.view(shape)
+        pooled, v = pooled_means(means, counts, domain=given.domain, label=given.label, pair=given.pair)
+        mu = pooled.reshape(len(self.means), -1)
+        bias = 0.5 * given.bonus * v.reshape(-1) * (self.values / shrunk).sum() - 0.5 * (mu**2).sum(1)
+        never = (counts.sum(0) == 0).expand(shape).reshape(-1)
+        return given.temperature * mu / shrunk.sqrt(), (given.temperature * bias).masked_fill(never, NEVER)
+
+
+@dataclass(frozen=True, eq=False)
+class Holdout:
+    """Samples that are held out: those that are judged, and the statistics of training without any of them."""
+
+    held: Tensor  # mask of the sample, judged or not
+    z: Tensor  # (N, R), in the eigenbasis
+    rows: Tensor  # (N,)
+    y: Tensor
+    domain: Tensor
+    weights: Tensor  # every pair weighs the same
+    statistics: Statistics
+
+    def scores(self, given: Parameters, shape: tuple[int, int]) -> Tensor:
+        """Scores of all pairs (N, D, C)."""
+        weight, bias = self.statistics.linear(given, shape)
+        return (self.z @ weight.T + bias).view(-1, *shape)
+
+
+class Pooling:
+    """The training features, projected, and the statistics that a classifier of pooled means needs."""
+
+    def __init__(self, features: Features) -> None:
+        num_features, *shape = features.sizes
+        self.shape: tuple[int, int] = (shape[0], shape[1])
+        pair = features.domain * shape[1] + features.y
+        self.fold, folds = _folds(pair, features)
+        self.rows = rows = _in_turns(pair, SAMPLE, features.seed)
+        self.judged = min(len(rows), JUDGED, max(FOLDS, SCORES // (shape[0] * shape[1])))
+        sample = torch.from_numpy(features.z[rows])
+        self.rooted = bool((sample >= 0).all())
+        sample = self.prepared(sample)
+        self.center = sample.mean(0, dtype=torch.float64)
+        few = sample[: max(self.judged, num_features)] - self.center.float()
+        vectors = torch.linalg.eigh((few.T @ few).double()).eigenvectors
+        self.basis = vectors[:, -rank_of(num_features, *self.shape) :].flip(1)
+        self.z = self.projected(sample)
+        self.y, self.domain = torch.from_numpy(features.y[rows]), torch.from_numpy(features.domain[rows])
+        self._accumulate(features, pair, folds)
+        self.whole = self.statistics()
+
+    def prepared(self, z: Tensor) -> Tensor:
+        """Features before they are projected: non-negative ones are rooted."""
+        return rooted(z) if self.rooted else z
+
+    def projected(self, prepared: Tensor) -> Tensor:
+        """Centred principal components (N, R), in float64."""
+        return (prepared.double() - self.center) @ self.basis
+
+    def _accumulate(self, features: Features, pair: NDArray[np.int64], folds: int) -> None:
+        """Counts (K, P), sums (K, P, R) and second moments (K, R, R) of each fold, in one pass."""
+        cells, rank = self.shape[0] * self.shape[1], self.basis.shape[1]
+        self.counts = torch.zeros(folds, cells, dtype=torch.float64)
+        self.sums = torch.zeros(folds, cells, rank, dtype=torch.float64)
+        self.moments = torch.zeros(folds, rank, rank, dtype=torch.float64)
+        for start in range(0, len(pair), PART):
+            part = slice(start, start + PART)
+            z = self.projected(self.prepared(torch.from_numpy(features.z[part])))
+            fold, of = torch.from_numpy(self.fold[part]), torch.from_numpy(pair[part])
+            for k in range(folds):
+                own = fold == k
+                self.counts[k] += torch.bincount(of[own], minlength=cells)
+                self.sums[k].index_add_(0, of[own], z[own])
+                self.moments[k] += z[own].T @ z[own]
+
+    def statistics(self, without: int | None = None) -> Statistics:
+        """Of all samples, or without those of a fold."""
+        keep = [k for k in range(len(self.counts)) if k != without]
+        n, sums = self.counts[keep].sum(0), self.sums[keep].sum(0)
+        means = sums / n.clamp(min=1)[:, None]
+        freedom, moment = float(n.sum() - (n > 0).sum()), self.moments[keep].sum(0)
+        # Without two samples of any pair, the covariance is that of all samples.
+        scatter = moment - means.T @ (n[:, None] * means) if freedom > 0 else moment
+        values, vectors = torch.linalg.eigh(scatter / max(freedom, 1.0))
+        values = values.clamp(min=0)
+        if not values.sum() > 0:  # constant features
+            values = torch.ones_like(values)
+        return Statistics(n, means @ vectors, values, vectors)
+
+    def _holdout(self, held: Tensor, statistics: Statistics, weight: float = 1.0) -> Holdout:
+        """From a mask (N,) of the sample."""
+        rows = torch.nonzero(held[: self.judged])[:, 0]
+        pair = self.domain * self.shape[1] + self.y
+        weights = weight / torch.bincount(pair[: self.judged])[pair[rows]].double()
+        return Holdout(
+            held, self.z[rows] @ statistics.vectors, rows, self.y[rows], self.domain[rows], weights, statistics
+        )
+
+    def folds(self) -> Iterator[Holdout]:
+        """One fold of the samples of every pair after the other; none if there are too few."""
+        for k in range(len(self.counts)) if len(self.counts) > 1 else ():
+            yield self._holdout(torch.from_numpy(self.fold[self.rows] == k), self.statistics(without=k))
+
+    def domains(self) -> Iterator[Holdout]:
+        """One whole domain after the other, as when the model meets a new one; none if there are not two."""
+        present = self.counts.sum(0).view(self.shape).sum(1) > 0
+        for d in torch.nonzero(present)[:, 0] if present.sum() > 1 else ():
+            mask = torch.zeros(self.shape, dtype=torch.bool)
+            mask[d] = True
+            yield self._without_pairs(mask.view(-1), 1.0)
+
+    def absent(self, seed: int) -> Iterator[Holdout]:
+        """A fifth of the pairs after the other, whole, if the data lack some pairs; these count as often as they occur.
+
+        A class always keeps a domain.
+        """
+        n = self.counts.sum(0)
+        present = np.flatnonzero(n.numpy())
+        lacking = len(n) - len(present)
+        order = np.random.default_rng(seed).permutation(present)
+        for k in range(FOLDS) if lacking else ():
+            mask = torch.zeros(len(n), dtype=torch.bool)
+            mask[torch.from_numpy(order[k::FOLDS])] = True
+            left = torch.where(mask, 0, n).view(self.shape).sum(0) > 0
+            mask &= left.expand(self.shape).reshape(-1)
+            if mask.any():
+                yield self._without_pairs(mask, lacking / len(present))
+
+    def _without_pairs(self, mask: Tensor, weight: float) -> Holdout:
+        counts = torch.where(mask, 0, self.whole.counts)
+        return self._holdout(mask[self.domain * self.shape[1] + self.y], self.whole._replace(counts=counts), weight)
+
+    def choose(self, holdouts: list[Holdout]) -> Parameters:
+        """The parameters with the smallest log loss on samples that are held out, every pair weighing the same."""
+        free = torch.zeros(6, dtype=torch.float64, requires_grad=True)
+        total = sum(float(held.weights.sum()) for held in holdouts)
+        if not total:
+            return Parameters.of(free.detach())
+
+        def terms() -> Iterator[Tensor]:
+            yield 1e-4 * (free**2).sum()  # keeps parameters in place that make no difference
+            for held in holdouts:
+                scores = held.scores(Parameters.of(free), self.shape).logsumexp(1)  # the domain is unknown
+                yield log_loss(scores, held.y, held.weights) / total
+
+        minimise(terms, [free], max_iter=30, tolerance_change=1e-4)
+        return Parameters.of(free.detach())
+
+
+def minimise(terms: Callable[[], Iterable[Tensor]], variables: list[Tensor], **options: Any) -> None:
+    """Minimise the sum of some terms by L-BFGS; only one term and its gradients are in memory at a time."""
+    optimizer: Any = torch.optim.LBFGS(variables, line_search_fn="strong_wolfe", **options)
+
+    def loss() -> float:
+        optimizer.zero_grad()
+        value = 0.0
+        for term in terms():
+            torch.autograd.backward(term)
+            value += float(term.detach())
+        return value
+
+    optimizer.step(loss)
+
+
+def log_loss(scores: Tensor, y: Tensor, weights: Tensor) -> Tensor:
+    """Weighted sum of −log softmax(scores)[y]."""
+    return weights @ (scores.logsumexp(1) - scores.gather(1, y[:, None])[:, 0])
+
+
+def _folds(pair: NDArray[np.int64], features: Features) -> tuple[NDArray[np.int64], int]:
+    """The fold of each sample, groups whole, and their number: fewer if there are too few groups."""
+    groups = len(pair) if features.group is None else len(np.unique(features.group))
+    folds = min(FOLDS, groups)
+    return fold_of(pair, features.group, folds, features.seed), folds
+
+
+def _in_turns(pair: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
+    """At most so many rows, one of each pair in turn."""
+    shuffled = np.random.default_rng(seed).permutation(len(pair))
+    order = shuffled[np.argsort(pair[shuffled], kind="stable")]
+    sizes = np.bincount(pair)
+    turn = np.arange(len(pair)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return order[np.argsort(turn, kind="stable")[:most]]

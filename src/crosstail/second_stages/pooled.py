@@ -1,0 +1,102 @@
+"""Partial pooling: pair means that borrow from their class and their domain, rare pairs most (Henderson, 1975).
+
+docs/method.md derives it.
+"""
+
+import torch
+from torch import Tensor
+
+from crosstail.second_stages._pooling import Holdout, Parameters, Pooling, log_loss, rank_of, rooted
+from crosstail.second_stages._stage import Features, FittedStage, Head
+
+ELSEWHERE = (0.01, 0.03, 0.1, 0.3, 1.0)
+
+
+class PooledHead(Head):
+    """Scores of all pairs, linear in the projected features, summed over the domains that a sample may come from.
+
+    score_c = log Σ_d π_d exp(w_{d,c}ᵀ z + b_{d,c}). If the domain is unknown, π is uniform; a known one has 1 − ε, and
+    ε is spread over all.
+    """
+
+    uses_domain = True
+    root: Tensor  # whether features are rooted
+    center: Tensor  # (F,)
+    basis: Tensor  # (F, R)
+    weight: Tensor  # (D, C, R)
+    bias: Tensor  # (D, C)
+    elsewhere: Tensor  # ε
+
+    def __init__(self, num_features: int, num_domains: int, num_classes: int) -> None:
+        super().__init__()
+        rank = rank_of(num_features, num_domains, num_classes)
+        self.register_buffer("root", torch.tensor(False))
+        self.register_buffer("center", torch.zeros(num_features))
+        self.register_buffer("basis", torch.zeros(num_features, rank))
+        self.register_buffer("weight", torch.zeros(num_domains, num_classes, rank))
+        self.register_buffer("bias", torch.zeros(num_domains, num_classes))
+        self.register_buffer("elsewhere", torch.tensor(1.0))
+
+    def projected(self, z: Tensor) -> Tensor:
+        """Centred principal components (B, R) of features (B, F)."""
+        return (torch.where(self.root, rooted(z), z) - self.center) @ self.basis
+
+    def pooled(self, z: Tensor, domain: Tensor | None) -> Tensor:
+        """Log probabilities (B, C) of projected features."""
+        scores = (z @ self.weight.flatten(0, 1).T + self.bias.flatten()).view(-1, *self.bias.shape)
+        if domain is not None:
+            scores = scores + _log_prior(self.elsewhere, domain, len(self.bias))[..., None]
+        return scores.logsumexp(1).log_softmax(1)
+
+    def forward(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
+        return self.pooled(self.projected(z), domain)
+
+
+def _log_prior(elsewhere: Tensor, domain: Tensor, number: int) -> Tensor:
+    """Log π (B, D) of samples from known domains."""
+    own = torch.nn.functional.one_hot(domain, number).to(elsewhere.dtype)
+    return ((1 - elsewhere) * own + elsewhere / number).log()
+
+
+def holdouts(pooling: Pooling, features: Features) -> tuple[list[Holdout], list[Holdout]]:
+    """What parameters are judged on: samples, or whole domains if the model is for a new one; and whole pairs."""
+    if features.unseen:
+        return list(pooling.domains()), []
+    return list(pooling.folds()), list(pooling.absent(features.seed))
+
+
+def fit_pooled(features: Features, head: PooledHead) -> tuple[Pooling, Parameters, list[Holdout]]:
+    """Fill in a head; what it was computed from, for a head that goes on from there."""
+    pooling = Pooling(features)
+    judged, absent = holdouts(pooling, features)
+    given = pooling.choose([*judged, *absent])
+    weight, bias = pooling.whole.linear(given, pooling.shape)
+    head.root.fill_(pooling.rooted)
+    head.center.copy_(pooling.center)
+    head.basis.copy_(pooling.basis)
+    head.weight.copy_((weight @ pooling.whole.vectors.T).view_as(head.weight))
+    head.bias.copy_(bias.view_as(head.bias))
+    if not features.unseen:
+        head.elsewhere.copy_(_elsewhere(pooling, given, judged))
+    return pooling, given, judged
+
+
+def _elsewhere(pooling: Pooling, given: Parameters, judged: list[Holdout]) -> Tensor:
+    """The ε with the smallest log loss on samples that are held out and whose domain is known."""
+    losses = torch.zeros(len(ELSEWHERE), dtype=torch.float64)
+    for held in judged:
+        scores = held.scores(given, pooling.shape)
+        for i, elsewhere in enumerate(ELSEWHERE):
+            prior = _log_prior(scores.new_tensor(elsewhere), held.domain, pooling.shape[0])
+            losses[i] += log_loss((scores + prior[..., None]).logsumexp(1), held.y, held.weights)
+    return torch.tensor(ELSEWHERE)[losses.argmin()]
+
+
+def fit(features: Features) -> PooledHead:
+    """Pool the pairs' means, with parameters from cross-validation."""
+    head = PooledHead(*features.sizes)
+    fit_pooled(features, head)
+    return head
+
+
+STAGE = FittedStage(fit=fit, head=PooledHead)
