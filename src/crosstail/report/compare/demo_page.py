@@ -38,8 +38,8 @@ def write_page(path: Path, runs: Runs, graphs: Sequence[Path]) -> None:
         Heading("Method"),
         Text(
             "Hyperparameters: for each method that has some, the best of 20 random trials on the validation set (the "
-            "first uses the defaults), then a new run for each seed. The evaluation with the best validation accuracy is reported. "
-            "`crosstail demo` reproduces everything on this page."
+            "first uses the defaults), then a new run for each seed. The evaluation with the best validation accuracy "
+            "is reported. `crosstail demo` reproduces everything on this page."
         ),
     ]
     html.save(Document("Digits from three domains with long tails", blocks), path)
@@ -83,8 +83,8 @@ def verdict(summary: pd.DataFrame) -> str:
     sure = "one seed each" if np.isnan(spread) else f"standard deviation over the seeds {spread:.1f}"
     return (
         f"Without any option, crosstail fit uses {DEFAULT}: {mean[DEFAULT]:.1f} % on average over all pairs, "
-        f"{mean[DEFAULT] - mean['erm']:+.1f} points against erm and {mean[DEFAULT] - mean[best]:+.1f} against {best}, the "
-        f"best of the others ({sure}). On pairs with at most 20 training samples it reaches {few[DEFAULT]:.1f} % "
+        f"{mean[DEFAULT] - mean['erm']:+.1f} points against erm and {mean[DEFAULT] - mean[best]:+.1f} against {best}, "
+        f"the best of the others ({sure}). On pairs with at most 20 training samples it reaches {few[DEFAULT]:.1f} % "
         f"(erm: {few['erm']:.1f} %), and on those with none, whose class it has seen only in other domains, "
         f"{zero[DEFAULT]:.1f} % (erm: {zero['erm']:.1f} %)."
     )
