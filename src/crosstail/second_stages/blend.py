@@ -66,13 +66,7 @@ class BalancedSoftmax:
             yield self.share @ F.cross_entropy(scores, self.y, reduction="none")
             yield 0.5 * penalty * (self.weight**2).sum()
 
-<<<<<<< HEAD
-        minimise(terms, [self.weight, self.bias], max_iter=40, history_size=10)
-=======
-        both = [self.weight, self.scaled_bias]
-        optimizer = torch.optim.LBFGS(both, max_iter=40, history_size=10, line_search_fn="strong_wolfe")
-        optimizer.step(loss)
->>>>>>> pool
+        minimise(terms, [self.weight, self.scaled_bias], max_iter=40, history_size=10)
 
     def log_probabilities(self, z: Tensor) -> Tensor:
         """Of projected features (N, R), in float64."""
