@@ -227,9 +227,9 @@ def fitted(result: RunResult) -> str:
 
 def stopped(result: RunResult) -> str:
     """Where the training of a model on every sample ended, and why there; empty for others."""
-    trained = [step for step, taken in zip(result.selected_steps, steps_of_stages(result.spec), strict=True) if taken]
-    if result.spec.stop_at is None or not trained:
+    if result.spec.stop_at is None or not any(taken := steps_of_stages(result.spec)):
         return ""
+    trained = [step for step, steps in zip(result.selected_steps, taken, strict=True) if steps]
     stages = " of the two stages" if len(trained) == 2 else ""
     chosen = ", the median of what the runs before it selected on validation" if result.estimate else ""
     return f"Training was stopped after step {' and '.join(f'{step:,}' for step in trained)}{stages}{chosen}."
