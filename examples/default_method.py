@@ -157,8 +157,9 @@ steps, as in a race, with their default hyperparameters. Written by `python exam
 {rule}|
 {rows}
 
-The form of the method was chosen by validation accuracy and log loss on other splits of these sets: the blend on those with
-an asterisk, the pooled part on all but Office-Caltech10 at full size ([what was tried](../method.md#what-was-tried)).
+The form of the method was chosen by validation accuracy and log loss on other splits of these sets: the blend on
+those with an asterisk, the pooled part on all but Office-Caltech10 at full size ([what was
+tried](../method.md#what-was-tried)).
 
 ## Against ERM and against the best of the others
 
