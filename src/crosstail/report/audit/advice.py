@@ -82,8 +82,8 @@ def _labels(audit: Audit) -> str:
     if found == "same tails":
         return (
             f"The domains have long tails ({uniform}), but similar ones ({mismatch}): a class that is rare in one is "
-            "rare in all, so there is little to borrow from other domains. In the paper, ERM aligns the domains in this "
-            "case while rare classes suffer, and `erm:retrain` gains 1.6 points (mean of five data sets)."
+            "rare in all, so there is little to borrow from other domains. In the paper, ERM then aligns the domains "
+            "while rare classes suffer, and `erm:retrain` gains 1.6 points (mean of five data sets)."
         )
     far = d.farthest() if np.count_nonzero(d.samples) > 2 else None
     most = f", most between {audit.domains[far[0]]} and {audit.domains[far[1]]}: {d.between[far]:.2f}" if far else ""
