@@ -163,10 +163,10 @@ def main() -> None:
 TEXT = """# The default on fixed features
 
 `crosstail fit` on frozen or given features uses `frozen:blend` ([how it works](../method.md)). Here it is compared
-with others on {seeds} splits of nine sets with long tails. Test accuracy in percent, mean over the splits: pair average /
-pairs with 1 to 20 training samples / pairs with none. The model is not told the domain of a test sample. Frozen
-EfficientNet-Lite0, for crisis sentence embeddings; the others train a two-layer network for {steps} steps, as in a
-race, with their default hyperparameters. Written by `python examples/default_method.py`.
+with others on {seeds} splits of nine sets with long tails. Test accuracy in percent, mean over the splits: pair
+average / pairs with 1 to 20 training samples / pairs with none. The model is not told the domain of a test sample.
+Frozen EfficientNet-Lite0, for crisis sentence embeddings; the others train a two-layer network for {steps} steps, as in
+a race, with their default hyperparameters. Written by `python examples/default_method.py`.
 
 | set | {header} |
 {rule}|
@@ -178,9 +178,9 @@ tried](../method.md#what-was-tried)).
 
 ## Against ERM and against the best of the others
 
-Differences in pair average with 95 % intervals: over ERM from the {seeds} splits, over the best of the others from the test
-samples of the first split, on which all {number} were run. That best one is chosen **after the fact, on the test
-set**, which flatters it. Last, the 10th percentile over pairs of ERM and of the default.
+Differences in pair average with 95 % intervals: over ERM from the {seeds} splits, over the best of the others from
+the test samples of the first split, on which all {number} were run. That best one is chosen **after the fact, on the
+test set**, which flatters it. Last, the 10th percentile over pairs of ERM and of the default.
 
 | set | gain over `erm` | best of the others | gain over it | 10th percentile |
 |---|---|---|---|---|

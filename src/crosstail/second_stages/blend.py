@@ -81,13 +81,6 @@ class BalancedSoftmax:
 def blend_shares(pooled: Tensor, softmax: Tensor, y: Tensor, weights: Tensor) -> Tensor:
     """a and b ≥ 0 with the smallest log loss of a · pooled + b · softmax, a convex function of both."""
 
-<<<<<<< HEAD
-    def terms() -> Iterator[Tensor]:
-        yield log_loss(shares[0].abs() * pooled + shares[1].abs() * softmax, y, weights) / weights.sum()
-
-    minimise(terms, [shares], max_iter=50)
-    return shares.detach().abs()
-=======
     def loss(shares: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Its value and gradient."""
         both = torch.tensor(shares, requires_grad=True)
@@ -97,7 +90,6 @@ def blend_shares(pooled: Tensor, softmax: Tensor, y: Tensor, weights: Tensor) ->
     bounds, exact = [(0, None), (0, None)], {"ftol": 1e-12, "gtol": 1e-7}
     found = minimize(loss, np.array([0.5, 0.5]), jac=True, method="L-BFGS-B", bounds=bounds, options=exact)
     return torch.from_numpy(found.x)
->>>>>>> pool
 
 
 def fit(features: Features) -> BlendHead:
