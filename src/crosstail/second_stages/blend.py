@@ -1,6 +1,7 @@
 """Blend: pooled means and balanced softmax, weighted by their predictions for held-out samples (Wolpert, 1992)."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -87,8 +88,8 @@ def blend_shares(pooled: Tensor, softmax: Tensor, y: Tensor, weights: Tensor) ->
         value = log_loss(both[0] * pooled + both[1] * softmax, y, weights) / weights.sum()
         return float(value.detach()), torch.autograd.grad(value, both)[0].numpy()
 
-    bounds, exact = [(0, None), (0, None)], {"ftol": 1e-12, "gtol": 1e-7}
-    found = minimize(loss, np.array([0.5, 0.5]), jac=True, method="L-BFGS-B", bounds=bounds, options=exact)
+    how: Any = {"method": "L-BFGS-B", "bounds": [(0, None)] * 2, "options": {"ftol": 1e-12, "gtol": 1e-7}}
+    found = minimize(loss, np.array([0.5, 0.5]), jac=True, **how)
     return torch.from_numpy(found.x)
 
 
