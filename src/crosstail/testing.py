@@ -26,7 +26,7 @@ from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape, load_inputs
 from crosstail.training.model import build_algorithm, load_model
-from crosstail.training.resolve import resolve
+from crosstail.training.resolve import resolve, steps_of_stages
 from crosstail.training.spec import split_method
 
 STEPS = 40
@@ -84,7 +84,7 @@ def check_resumes(name: str) -> None:
     """A run that is interrupted and resumed ends exactly like one that is not."""
     with _easy_run(name) as (spec, folder):
         expected = _outcome(spec, folder / "whole")
-        for stop in (1, STEPS // 2 + 1, STEPS):
+        for stop in (1, STEPS // 2 + 1, STEPS) if any(steps_of_stages(resolve(spec))) else ():
             try:
                 fit(spec, folder / "stopped", progress=_stopping_at(stop))
             except _Stop:
@@ -98,11 +98,10 @@ def check_steps(name: str) -> None:
     with _easy_run(name) as (spec, folder):
         reports: list[tuple[str, int, int]] = []
         run = fit(spec, folder, progress=lambda what, done, total: reports.append((what, done, total)))
-        stages = range(1, 1 + len(run.result.selected_steps))
-        expected = [(f"stage {stage}", step + 1, STEPS) for stage in stages for step in range(STEPS)]
+        taken = steps_of_stages(run.result.spec)
+        expected = [(f"stage {i}", step + 1, steps) for i, steps in enumerate(taken, 1) for step in range(steps)]
         assert reports == expected, f"{name}: took {len(reports)} steps of {len(expected)}"
-        last = run.folder.records()[-1].step
-        assert last == STEPS, f"{name}: last evaluated at step {last} of {STEPS}"
+        assert run.folder.records()[-1].step == taken[-1], f"{name}: not evaluated after the last step, {taken[-1]}"
 
 
 def check_test_unseen(name: str) -> None:
@@ -144,7 +143,9 @@ def check_one_domain(name: str) -> None:
 
 
 def check_images(name: str) -> None:
-    """Training works on images, with a convolutional network."""
+    """Training works on images, with a convolutional network, unless it trains no network at all."""
+    if not algorithms.find(split_method(name)[0]).learns:
+        return
     with _easy_run(name) as (spec, folder):
         with _changed(spec.dataset) as arrays:
             arrays["x"] = np.random.default_rng(0).integers(0, 255, (len(arrays["y"]), 8, 8, 3), dtype=np.uint8)
@@ -164,8 +165,7 @@ def check_mixed_precision(name: str) -> None:
             with torch.autocast("cpu", torch.bfloat16):
                 terms = algorithm.update(batches.at(step), optimizers, torch.Tensor.backward)
             assert all(bool(term.isfinite()) for term in terms.values()), f"{name}: in bfloat16 the terms are {terms}"
-        kinds = {p.dtype for p in algorithm.parameters()}
-        assert kinds == {torch.float32}, f"{name}: the weights became {kinds}"
+        assert {p.dtype for p in algorithm.parameters()} == {torch.float32}, f"{name}: the weights are not float32"
 
 
 def check_two_stages(name: str) -> None:
@@ -219,9 +219,9 @@ def check_hyperparameters(name: str) -> None:
 
 
 BOTH: list[Callable[[str], None]] = [check_learns, check_beats_chance, check_deterministic, check_resumes]
-BOTH += [check_test_unseen, check_absent_pairs_and_many_domains, check_one_domain, check_images, check_known_domain]
-CHECKS = [check_docstring, *BOTH, check_steps, check_mixed_precision, check_two_stages, check_hyperparameters]
-STAGE_CHECKS = [*BOTH, check_stored]
+BOTH += [check_steps, check_test_unseen, check_absent_pairs_and_many_domains, check_one_domain, check_images]
+CHECKS = [check_docstring, *BOTH, check_mixed_precision, check_two_stages, check_known_domain, check_hyperparameters]
+STAGE_CHECKS = [*BOTH, check_known_domain, check_stored]
 
 
 def save_separable(
@@ -247,10 +247,10 @@ def _easy_run(name: str, counts: Any = ((20, 20, 20), (20, 20, 20))) -> Iterator
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "easy.npz"
         save_separable(path, counts)
-        steps: dict[str, Any] = {"steps": STEPS, "batch_size": 8, "evaluations": 4}
         algorithm, stage = split_method(name)
         shared: dict[str, Any] = {"dataset": str(path), "backbone": "mlp", "width": 16, "hparams": {"lr": 0.01}}
-        spec = RunSpec(**shared, algorithm=algorithm, second_stage=stage, **steps)
+        shared |= {"steps": STEPS, "batch_size": 8, "evaluations": 4}
+        spec = RunSpec(**shared, algorithm=algorithm, second_stage=stage)
         yield spec, Path(folder) / "run"
 
 
@@ -276,8 +276,7 @@ def _outcome(spec: RunSpec, folder: Path) -> dict[str, Any]:
 
 
 def _check_finite(name: str, folder: Path) -> None:
-    state = RunFolder(folder).weights()
-    wrong = [key for key, value in state.items() if bool(torch.isnan(value).any())]
+    wrong = [key for key, value in RunFolder(folder).weights().items() if bool(torch.isnan(value).any())]
     assert not wrong, f"{name}: {wrong[0]} is NaN"
 
 
