@@ -16,14 +16,22 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from crosstail.prediction.predictor import Predictor
-from crosstail.sklearn import CrosstailClassifier, PairOverSampler, _warn_about_one_domain
+from crosstail.second_stages import Features, find
+from crosstail.sklearn import (
+    CrosstailClassifier,
+    PairOverSampler,
+    PartialPoolingClassifier,
+    _warn_about_one_domain,
+)
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 
 SHORT = {"steps": 25, "width": 16, "evaluations": 1, "hparams": {"lr": 0.03}}
 
 
-@parametrize_with_checks([CrosstailClassifier(**SHORT)])
+@parametrize_with_checks(
+    [CrosstailClassifier(**SHORT), PartialPoolingClassifier(), PartialPoolingClassifier(blend=True)]
+)
 @pytest.mark.filterwarnings("ignore:without domain")
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
@@ -116,7 +124,17 @@ def test_domains_reach_it_through_pipelines_and_searches(samples):
     assert search.predict(x).shape == y.shape
 
 
-@pytest.mark.parametrize(("algorithm", "stage"), [("boda+coral", None), ("mtl", None), ("ldam", "retrain")])
+@pytest.mark.parametrize(
+    ("algorithm", "stage"),
+    [
+        ("boda+coral", None),
+        ("mtl", None),
+        ("ldam", "retrain"),
+        ("erm", "lws"),
+        ("ldam", "posthoc_prior"),
+        ("erm", "ncm"),
+    ],
+)
 def test_clones_and_pickles(samples, tmp_path, algorithm, stage):
     x, y, domain = samples
     model = CrosstailClassifier(algorithm, **SHORT, second_stage=stage).fit(x, y, domain=domain)
@@ -186,6 +204,66 @@ def test_predicts_in_parts_as_whole(samples, monkeypatch):
     whole = model.predict_proba(x)
     monkeypatch.setattr("crosstail.sklearn.BATCH", 7)
     np.testing.assert_allclose(model.predict_proba(x), whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("blend", [False, True])
+class TestPartialPooling:
+    def test_it_is_the_second_stage(self, samples, blend):
+        x, y, domain = samples
+        model = PartialPoolingClassifier(blend=blend, random_state=3).fit(x, list(y), domain=pd.Series(domain))
+        c, d = np.unique(y, return_inverse=True)[1], np.unique(domain, return_inverse=True)[1]
+        assert model.counts_.tolist() == [[20, 11, 6], [5, 12, 21]]
+        assert model.classes_.tolist() == ["ant", "bee", "cat"] and model.domains_.tolist() == ["north", "south"]
+        features = Features(x, c, d, model.counts_, seed=int(np.random.RandomState(3).randint(2**31)))
+        head = find("blend" if blend else "pooled").fit(features)
+        for known in (None, domain):
+            with torch.no_grad():
+                expected = head(torch.from_numpy(x), None if known is None else torch.from_numpy(d)).softmax(1)
+            np.testing.assert_allclose(model.predict_proba(x, domain=known), expected, atol=1e-5)
+            assert (model.predict(x, domain=known) == model.classes_[expected.argmax(1)]).all()
+        assert model.score(x, y) > 0.9
+        assert 0 < float(model.head_.parameters[0]) < 1 and hasattr(model.head_, "shares") == blend
+
+    def test_clones_and_pickles(self, samples, tmp_path, blend):
+        x, y, domain = samples
+        model = PartialPoolingClassifier(blend=blend).fit(x, y, domain=domain)
+        expected = model.predict_proba(x, domain=domain)
+        joblib.dump(model, tmp_path / "model")
+        for again in (joblib.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+            np.testing.assert_array_equal(again.predict_proba(x, domain=domain), expected)
+        assert not hasattr(clone(model), "head_") and clone(model).get_params() == {"blend": blend, "random_state": 0}
+        np.testing.assert_array_equal(clone(model).fit(x, y, domain=domain).predict_proba(x, domain=domain), expected)
+        for i in range(len(x)):
+            np.testing.assert_allclose(
+                model.predict_proba(x[i : i + 1], domain=domain[i : i + 1])[0], expected[i], rtol=1e-12
+            )
+
+    def test_domains_reach_it_through_pipelines(self, samples, blend):
+        x, y, domain = samples
+        with config_context(enable_metadata_routing=True):
+            model = PartialPoolingClassifier(blend=blend).set_fit_request(domain=True)
+            model = model.set_predict_request(domain=True).set_predict_proba_request(domain=True)
+            pipeline = make_pipeline(StandardScaler(), model).fit(x, y, domain=domain)
+            scaled = pipeline[0].transform(x)
+            known = pipeline.predict_proba(x, domain=domain)
+            np.testing.assert_array_equal(known, pipeline[1].predict_proba(scaled, domain=domain))
+            assert pipeline[1].domains_.tolist() == ["north", "south"]
+
+    @pytest.mark.parametrize(
+        ("x", "domain", "named"),
+        [
+            (None, ["north", "east"], "'east'.*'north', 'south'"),
+            (None, ["north", None], "row 1"),
+            (np.nan, None, "NaN"),
+        ],
+    )
+    def test_mistakes_get_a_sentence(self, samples, blend, x, domain, named):
+        model = PartialPoolingClassifier(blend=blend).fit(samples[0], samples[1], domain=samples[2])
+        given = samples[0][:2] if x is None else np.full((2, 5), x)
+        with pytest.raises(ValueError, match=named):
+            model.predict(given, domain=domain)
+        with pytest.raises(ValueError, match="NaN"):
+            model.fit(np.full((2, 5), np.nan), ["a", "b"], domain=["north", "south"])
 
 
 def test_the_sampler_brings_every_pair_to_the_size_of_the_largest(samples):

@@ -19,6 +19,12 @@ def sampled(counts, seed=0, num_features=5, **more):
 
 
 @pytest.fixture
+def draw():
+    """Features around a centre for each class and domain, from their counts."""
+    return sampled
+
+
+@pytest.fixture
 def classifier():
     rng = np.random.default_rng(3)
     scale = np.array([3.0, 1.0, 0.3, 0.5])

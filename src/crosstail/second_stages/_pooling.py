@@ -29,7 +29,7 @@ def rank_of(num_features: int, num_domains: int, num_classes: int) -> int:
 def rooted(z: Tensor) -> Tensor:
     """Signed square root, scaled to a common length: activations with a long tail become closer to Gaussian."""
     z = z.sign() * z.abs().sqrt()
-    return z * (z.shape[1] ** 0.5 / torch.linalg.vector_norm(z, dim=1, keepdim=True).clamp(min=1e-6))
+    return z * (z.shape[1] ** 0.5 / torch.linalg.vector_norm(z, dim=1, keepdim=True).clamp(min=1e-18))
 
 
 class Parameters(NamedTuple):
@@ -106,10 +106,10 @@ class Pooling:
         sample = torch.from_numpy(features.z[rows])
         self.rooted = bool((sample >= 0).all())
         sample = self.prepared(sample)
-        self.center = sample.mean(0, dtype=torch.float64)
-        few = sample[: max(self.judged, num_features)] - self.center.float()
+        self.center = sample.mean(0, dtype=torch.float64).float()
+        few = sample[: max(self.judged, num_features)] - self.center
         vectors = torch.linalg.eigh((few.T @ few).double()).eigenvectors
-        self.basis = vectors[:, -rank_of(num_features, *self.shape) :].flip(1)
+        self.basis = vectors[:, -rank_of(num_features, *self.shape) :].flip(1).float()
         self.z = self.projected(sample)
         self.y, self.domain = torch.from_numpy(features.y[rows]), torch.from_numpy(features.domain[rows])
         self._accumulate(features, pair, folds)
@@ -120,8 +120,8 @@ class Pooling:
         return rooted(z) if self.rooted else z
 
     def projected(self, prepared: Tensor) -> Tensor:
-        """Centred principal components (N, R), in float64."""
-        return (prepared.double() - self.center) @ self.basis
+        """Centred principal components (N, R) as the head computes them, for sums in float64."""
+        return ((prepared - self.center) @ self.basis).double()
 
     def _accumulate(self, features: Features, pair: NDArray[np.int64], folds: int) -> None:
         """Counts (K, P), sums (K, P, R) and second moments (K, R, R) of each fold, in one pass."""
@@ -129,33 +129,44 @@ class Pooling:
         self.counts = torch.zeros(folds, cells, dtype=torch.float64)
         self.sums = torch.zeros(folds, cells, rank, dtype=torch.float64)
         self.moments = torch.zeros(folds, rank, rank, dtype=torch.float64)
-        for start in range(0, len(pair), PART):
-            part = slice(start, start + PART)
-            z = self.projected(self.prepared(torch.from_numpy(features.z[part])))
+        for part, z in self._parts(features):
             fold, of = torch.from_numpy(self.fold[part]), torch.from_numpy(pair[part])
             for k in range(folds):
-                own = fold == k
+                own = torch.nonzero(fold == k)[:, 0]
+                mine = z[own]
                 self.counts[k] += torch.bincount(of[own], minlength=cells)
-                self.sums[k].index_add_(0, of[own], z[own])
-                self.moments[k] += z[own].T @ z[own]
+                self.sums[k].index_add_(0, of[own], mine)
+                self.moments[k] += mine.T @ mine
+
+    def _parts(self, features: Features) -> Iterator[tuple[NDArray[np.int64] | slice, Tensor]]:
+        """Rows and their projected features: those in memory if that is all of them."""
+        if len(self.rows) == len(features.y):
+            yield self.rows, self.z
+            return
+        for start in range(0, len(features.y), PART):
+            part = slice(start, start + PART)
+            yield part, self.projected(self.prepared(torch.from_numpy(features.z[part])))
 
     def statistics(self, without: int | None = None) -> Statistics:
         """Of all samples, or without those of a fold."""
         keep = [k for k in range(len(self.counts)) if k != without]
         n, sums = self.counts[keep].sum(0), self.sums[keep].sum(0)
         means = sums / n.clamp(min=1)[:, None]
-        freedom, moment = float(n.sum() - (n > 0).sum()), self.moments[keep].sum(0)
-        # Without two samples of any pair, the covariance is that of all samples.
-        scatter = moment - means.T @ (n[:, None] * means) if freedom > 0 else moment
-        values, vectors = torch.linalg.eigh(scatter / max(freedom, 1.0))
+        scatter, freedom = self.moments[keep].sum(0), float(n.sum() - (n > 0).sum())
+        if freedom > 0:
+            scatter -= means.T @ (n[:, None] * means)
+        else:  # without two samples of any pair, the covariance is that of all samples
+            freedom = float(n.sum())
+        values, vectors = torch.linalg.eigh(scatter / freedom)
         values = values.clamp(min=0)
         if not values.sum() > 0:  # constant features
             values = torch.ones_like(values)
         return Statistics(n, means @ vectors, values, vectors)
 
     def _holdout(self, held: Tensor, statistics: Statistics, weight: float = 1.0) -> Holdout:
-        """From a mask (N,) of the sample."""
-        rows = torch.nonzero(held[: self.judged])[:, 0]
+        """From a mask (N,) of the sample; samples of a class that is left without training samples are not judged."""
+        learnt = statistics.counts.view(self.shape).sum(0) > 0
+        rows = torch.nonzero((held & learnt[self.y])[: self.judged])[:, 0]
         pair = self.domain * self.shape[1] + self.y
         weights = weight / torch.bincount(pair[: self.judged])[pair[rows]].double()
         return Holdout(

@@ -11,6 +11,7 @@ from crosstail.second_stages._stage import Features, FittedStage
 from crosstail.second_stages.pooled import PooledHead, fit_pooled
 
 PENALTIES = (0.1, 0.03, 0.01)  # of the squared weights; strongest first
+STEP = 10.0  # of biases, in units of weights: the search is faster, as biases have no penalty and a small curvature
 
 
 class BlendHead(PooledHead):
@@ -50,7 +51,12 @@ class BalancedSoftmax:
         sizes = counts.sum(1)
         self.share = (1 / sizes[domain] / (sizes > 0).sum()).float()
         self.weight = torch.zeros(shape[1], self.z.shape[1], requires_grad=True)
-        self.bias = torch.where(counts.sum(0) > 0, 0.0, NEVER).requires_grad_()
+        self.scaled_bias = torch.where(counts.sum(0) > 0, 0.0, NEVER / STEP).requires_grad_()
+
+    @property
+    def bias(self) -> Tensor:
+        """Biases (C,)."""
+        return STEP * self.scaled_bias
 
     def solve(self, penalty: float) -> None:
         """Find the classifier for a penalty."""
@@ -60,7 +66,7 @@ class BalancedSoftmax:
             yield self.share @ F.cross_entropy(scores, self.y, reduction="none")
             yield 0.5 * penalty * (self.weight**2).sum()
 
-        minimise(terms, [self.weight, self.bias], max_iter=40, history_size=10)
+        minimise(terms, [self.weight, self.scaled_bias], max_iter=40, history_size=10)
 
     def log_probabilities(self, z: Tensor) -> Tensor:
         """Of projected features (N, R), in float64."""

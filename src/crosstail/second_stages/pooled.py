@@ -26,6 +26,7 @@ class PooledHead(Head):
     weight: Tensor  # (D, C, R)
     bias: Tensor  # (D, C)
     elsewhere: Tensor  # ε
+    chosen: Tensor  # (6,), the Parameters that weights and biases were computed with
 
     def __init__(self, num_features: int, num_domains: int, num_classes: int) -> None:
         super().__init__()
@@ -36,6 +37,7 @@ class PooledHead(Head):
         self.register_buffer("weight", torch.zeros(num_domains, num_classes, rank))
         self.register_buffer("bias", torch.zeros(num_domains, num_classes))
         self.register_buffer("elsewhere", torch.tensor(1.0))
+        self.register_buffer("chosen", torch.zeros(len(Parameters._fields)))
 
     def projected(self, z: Tensor) -> Tensor:
         """Centred principal components (B, R) of features (B, F)."""
@@ -76,6 +78,7 @@ def fit_pooled(features: Features, head: PooledHead) -> tuple[Pooling, Parameter
     head.basis.copy_(pooling.basis)
     head.weight.copy_((weight @ pooling.whole.vectors.T).view_as(head.weight))
     head.bias.copy_(bias.view_as(head.bias))
+    head.chosen.copy_(torch.stack(given))
     if not features.unseen:
         head.elsewhere.copy_(_elsewhere(pooling, given, judged))
     return pooling, given, judged

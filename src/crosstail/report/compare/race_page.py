@@ -163,7 +163,7 @@ def _method(race: RaceResult) -> Iterator[Text]:
         f"{race.steps:,} steps with {race.batch_size} samples per domain{folds}: once with its default "
         f"hyperparameters, then with random ones. The trial that is best on validation was chosen{seeds}. Methods are "
         "ranked by validation accuracy; ties go to the cheapest: fewest passes over a batch per step, then fewest "
-        "stages, then fewest hyperparameters to search. The test set has no influence on the ranking."
+        "stages that are trained, then fewest hyperparameters to search. The test set has no influence on the ranking."
     )
     yield Text(
         "Intervals reflect the sampling of test samples"
