@@ -222,7 +222,7 @@ class TestPartialPooling:
             np.testing.assert_allclose(model.predict_proba(x, domain=known), expected, atol=1e-5)
             assert (model.predict(x, domain=known) == model.classes_[expected.argmax(1)]).all()
         assert model.score(x, y) > 0.9
-        assert 0 < float(model.head_.parameters[0]) < 1 and hasattr(model.head_, "shares") == blend
+        assert 0 < float(model.head_.chosen[0]) < 1 and hasattr(model.head_, "shares") == blend
 
     def test_clones_and_pickles(self, samples, tmp_path, blend):
         x, y, domain = samples

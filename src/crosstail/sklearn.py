@@ -158,7 +158,7 @@ class PartialPoolingClassifier(_DomainClassifier):
     `random_state` seeds the cross-validation. Domains and metadata routing are as in CrosstailClassifier.
 
     After `fit`, `counts_` (D, C) are the numbers of training samples, in the order of `domains_` and `classes_`, and
-    `head_` is the module that computes scores. Its buffers have the chosen `parameters` (shrinkage, variances of
+    `head_` is the module that computes scores. Its buffers have the `chosen` parameters (shrinkage, variances of
     domains, classes and pairs, bonus, temperature), the weight of other domains where the domain is known
     (`elsewhere`) and, with `blend`, the `shares` of the two classifiers.
 

@@ -248,8 +248,9 @@ def _easy_run(name: str, counts: Any = ((20, 20, 20), (20, 20, 20))) -> Iterator
         path = Path(folder) / "easy.npz"
         save_separable(path, counts)
         steps: dict[str, Any] = {"steps": STEPS, "batch_size": 8, "evaluations": 4}
-        method = dict(zip(("algorithm", "second_stage"), split_method(name), strict=True))
-        spec = RunSpec(dataset=str(path), **method, backbone="mlp", width=16, hparams={"lr": 0.01}, **steps)
+        algorithm, stage = split_method(name)
+        shared: dict[str, Any] = {"dataset": str(path), "backbone": "mlp", "width": 16, "hparams": {"lr": 0.01}}
+        spec = RunSpec(**shared, algorithm=algorithm, second_stage=stage, **steps)
         yield spec, Path(folder) / "run"
 
 

@@ -88,8 +88,15 @@ def test_a_share_is_never_negative():
     y = torch.from_numpy(rng.integers(3, size=100))
     right = torch.nn.functional.one_hot(y, 3).double()
     good = (2 * right + torch.from_numpy(rng.normal(size=(100, 3)))).log_softmax(1)
-    a, b = blend_shares(good, (-3 * right).log_softmax(1), y, torch.ones(100, dtype=torch.float64))
-    assert a > 0.5 and 0 <= b < 1e-3
+    bad, ones = (-3 * right).log_softmax(1), torch.ones(100, dtype=torch.float64)
+
+    def loss(a):
+        return float((-(a * good).log_softmax(1)[range(100), y]).mean())
+
+    best = minimize(lambda a: loss(float(a[0])), [0.5]).x
+    for given, order in (((good, bad), [0, 1]), ((bad, good), [1, 0])):
+        found = blend_shares(*given, y, ones)[order]
+        assert found[1] == 0 and float(found[0]) == pytest.approx(float(best[0]), abs=1e-3)
 
 
 def test_log_probabilities_are_added(features, scores):

@@ -1,6 +1,7 @@
 """Pooled means as a classifier: against loops and dense formulas, cross-validation, properties and bad input."""
 
 import math
+import resource
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from scipy.stats import multivariate_normal
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from crosstail.second_stages import Rows, _pooling, find, pooled
+from crosstail.second_stages import Features, Rows, _pooling, find, pooled
 from crosstail.second_stages._pooling import Parameters, Pooling
 
 
@@ -378,3 +379,19 @@ class TestBadInput:
         zeros = np.abs(features.z)
         zeros[3] = 0
         self.check(replace(features, z=zeros), scores, stage, unseen, expected=0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_hundred_thousand_pairs_need_no_table_of_pairs_by_pairs(scores, stage):
+    shape, rng = (300, 345), np.random.default_rng(0)
+    domain, y = np.divmod(np.repeat(np.arange(math.prod(shape)), 2), shape[1])
+    centres, moves = 3 * rng.normal(size=(shape[1], 32)), rng.normal(size=(shape[0], 32))
+    z = (centres[y] + moves[domain] + rng.normal(size=(len(y), 32))).astype(np.float32)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    head = find(stage).fit(Features(z, y, domain, np.full(shape, 2)))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2 * 2**20  # KiB; a table would have 80 GiB
+    new = rng.permutation(len(y))[:200]
+    moved = (centres[y[new]] + moves[domain[new]] + rng.normal(size=(200, 32))).astype(np.float32)
+    for known in (None, domain[new]):
+        assert (scores(head, moved, known).argmax(1) == y[new]).mean() > 0.98

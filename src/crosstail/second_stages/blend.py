@@ -1,9 +1,13 @@
 """Blend: pooled means and balanced softmax, weighted by their predictions for held-out samples (Wolpert, 1992)."""
 
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
+from scipy.optimize import minimize
 from torch import Tensor
 
 from crosstail.second_stages._pooling import NEVER, Pooling, log_loss, minimise
@@ -77,13 +81,16 @@ class BalancedSoftmax:
 
 def blend_shares(pooled: Tensor, softmax: Tensor, y: Tensor, weights: Tensor) -> Tensor:
     """a and b ≥ 0 with the smallest log loss of a · pooled + b · softmax, a convex function of both."""
-    shares = torch.full((2,), 0.5, dtype=torch.float64, requires_grad=True)
 
-    def terms() -> Iterator[Tensor]:
-        yield log_loss(shares[0].abs() * pooled + shares[1].abs() * softmax, y, weights) / weights.sum()
+    def loss(shares: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Its value and gradient."""
+        both = torch.tensor(shares, requires_grad=True)
+        value = log_loss(both[0] * pooled + both[1] * softmax, y, weights) / weights.sum()
+        return float(value.detach()), torch.autograd.grad(value, both)[0].numpy()
 
-    minimise(terms, [shares], max_iter=50)
-    return shares.detach().abs()
+    how: Any = {"method": "L-BFGS-B", "bounds": [(0, None)] * 2, "options": {"ftol": 1e-12, "gtol": 1e-7}}
+    found = minimize(loss, np.array([0.5, 0.5]), jac=True, **how)
+    return torch.from_numpy(found.x)
 
 
 def fit(features: Features) -> BlendHead:

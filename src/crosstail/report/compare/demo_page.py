@@ -73,12 +73,12 @@ def metrics_table(summary: pd.DataFrame, methods: Sequence[str]) -> Table:
 def verdict(summary: pd.DataFrame) -> str:
     """What the default gains over ERM and over the best of the others, in three sentences."""
 
-    def of(metric: str) -> tuple[pd.Series, pd.Series]:
-        table = of_metric(summary, [metric]).set_index("method")
-        return table["mean"], table["std"]
+    def of(metric: str, column: str = "mean") -> dict[str, float]:
+        rows = of_metric(summary, [metric]).to_dict("records")
+        return {row["method"]: row[column] for row in rows}
 
-    (mean, std), (few, _), (zero, _) = of("pair average"), of("few"), of("zero")
-    best = mean.drop(DEFAULT).idxmax()
+    mean, std, few, zero = of("pair average"), of("pair average", "std"), of("few"), of("zero")
+    best = max((method for method in mean if method != DEFAULT), key=lambda method: mean[method])
     spread = max(std[DEFAULT], std[best])
     sure = "one seed each" if np.isnan(spread) else f"standard deviation over the seeds {spread:.1f}"
     return (

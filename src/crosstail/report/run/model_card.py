@@ -219,7 +219,7 @@ def fitted(result: RunResult) -> str:
     spec, first = result.spec, result.selected_steps[0]
     begun = f"The second stage, {spec.second_stage}, was fitted on the features"
     if not steps_of_stages(spec)[0]:
-        return f"{begun}, which need no training."
+        return f"{begun} as they are."
     if spec.stop_at is not None:
         return f"{begun}. {stopped(result)}"
     return f"{begun} of step {first:,} of stage one, which has the best {SELECTED_ON[spec.selected_on]} on validation."
