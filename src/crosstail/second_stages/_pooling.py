@@ -217,16 +217,16 @@ class Pooling:
         def loss() -> Tensor:
             optimizer.zero_grad()
             value = 1e-4 * (free**2).sum()  # keeps parameters in place that make no difference
-            value.backward()
+            value.backward()  # type: ignore[no-untyped-call]
             for held in holdouts:  # one at a time, to keep only its scores in memory
                 scores = held.scores(Parameters.of(free), self.shape).logsumexp(1)  # the domain is unknown
                 part = log_loss(scores, held.y, held.weights) / total
-                part.backward()
+                part.backward()  # type: ignore[no-untyped-call]
                 value = value + part
             return value.detach()
 
         optimizer = torch.optim.LBFGS([free], max_iter=30, line_search_fn="strong_wolfe", tolerance_change=1e-4)
-        optimizer.step(loss)
+        optimizer.step(loss)  # type: ignore[no-untyped-call]
         return Parameters.of(free.detach())
 
 

@@ -68,12 +68,12 @@ class BalancedSoftmax:
                 F.linear(self.z, self.weight, self.bias) + self.offset, self.y, reduction="none"
             )
             value = self.share @ entropies + 0.5 * penalty * (self.weight**2).sum()
-            value.backward()
+            value.backward()  # type: ignore[no-untyped-call]
             return value.detach()
 
         both = [self.weight, self.scaled_bias]
         optimizer = torch.optim.LBFGS(both, max_iter=40, history_size=10, line_search_fn="strong_wolfe")
-        optimizer.step(loss)
+        optimizer.step(loss)  # type: ignore[no-untyped-call]
 
     def log_probabilities(self, z: Tensor) -> Tensor:
         """Of projected features (N, R), in float64."""
@@ -91,8 +91,7 @@ def blend_shares(pooled: Tensor, softmax: Tensor, y: Tensor, weights: Tensor) ->
         value = log_loss(both[0] * pooled + both[1] * softmax, y, weights) / weights.sum()
         return float(value.detach()), torch.autograd.grad(value, both)[0].numpy()
 
-    bounds, exact = [(0, None), (0, None)], {"ftol": 1e-12, "gtol": 1e-7}
-    found = minimize(loss, np.array([0.5, 0.5]), jac=True, method="L-BFGS-B", bounds=bounds, options=exact)
+    found = minimize(loss, (0.5, 0.5), jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2, tol=1e-12)
     return torch.from_numpy(found.x)
 
 

@@ -45,7 +45,7 @@ class PooledHead(Head):
 
     def pooled(self, z: Tensor, domain: Tensor | None) -> Tensor:
         """Log probabilities (B, C) of projected features."""
-        scores = (z @ self.weight.flatten(0, 1).T + self.bias.flatten()).unflatten(1, self.bias.shape)
+        scores = (z @ self.weight.flatten(0, 1).T + self.bias.flatten()).view(-1, *self.bias.shape)
         if domain is not None:
             scores = scores + _log_prior(self.elsewhere, domain, len(self.bias))[..., None]
         return scores.logsumexp(1).log_softmax(1)
