@@ -1,7 +1,7 @@
 """`boda_loss` at DomainNet's shape: 6 domains, 345 classes, 2,048 features, batches of 24 per domain."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +12,11 @@ from bench._timing import interleave
 from crosstail.losses import BoDALoss, boda_loss, rescaled_boda_loss
 
 BATCH, DOMAINS, CLASSES, FEATURES = 144, 6, 345, 2048
+FORMS: dict[str, dict[str, Any]] = {
+    "BoDA-M, diagonal": {"covariance": "diagonal"},
+    "BoDA-M, low_rank": {"covariance": "low_rank"},
+    "BoDA, pooled": {"pooled": True},
+}
 
 
 def batch() -> tuple[Tensor, Tensor, Tensor]:
@@ -39,9 +44,9 @@ def plain_boda_loss(z: Tensor, y: Tensor, domain: Tensor, centroids: Tensor, cou
     return -(torch.log(similarity / denominator) * positive).sum(1).div(num_domains - 1).mean()
 
 
-def mahalanobis_step(covariance: Literal["diagonal", "low_rank"]) -> None:
-    """The work of a training step: update the statistics from the batch, invert them, loss, gradient."""
-    criterion = BoDALoss(DOMAINS, CLASSES, FEATURES, counts(), covariance=covariance)
+def whole_step(form: str) -> None:
+    """The work of a training step: update the statistics from the batch, invert or pool them, loss, gradient."""
+    criterion = BoDALoss(DOMAINS, CLASSES, FEATURES, counts(), **FORMS[form])
     for _ in range(2):
         criterion(*batch()).backward()
 
@@ -70,7 +75,7 @@ def run() -> list[Row]:
     for name, most in (("boda_loss", 1.3), ("rescaled_boda_loss", 1.5)):
         rows.append(Row(name, floor[name], "its two matrix products", floor[name] / floor["products"], most))
         rows.append(Row(name, peer[name], "cdist and masks", peer["plain"] / peer[name], 1.8, "at least"))
-    for covariance in ("diagonal", "low_rank"):
-        usage = usage_of("bench.loss", "mahalanobis_step", covariance)
-        rows.append(Row(f"BoDA-M, {covariance}", usage.resident, "(peak of a step)", None, 2048, unit="MiB"))
+    for form in FORMS:
+        usage = usage_of("bench.loss", "whole_step", form)
+        rows.append(Row(form, usage.resident, "(peak of a step)", None, 2048, unit="MiB"))
     return rows

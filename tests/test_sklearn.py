@@ -124,7 +124,17 @@ def test_domains_reach_it_through_pipelines_and_searches(samples):
     assert search.predict(x).shape == y.shape
 
 
-@pytest.mark.parametrize(("algorithm", "stage"), [("boda+coral", None), ("mtl", None), ("ldam", "retrain")])
+@pytest.mark.parametrize(
+    ("algorithm", "stage"),
+    [
+        ("boda+coral", None),
+        ("mtl", None),
+        ("ldam", "retrain"),
+        ("erm", "lws"),
+        ("ldam", "posthoc_prior"),
+        ("erm", "ncm"),
+    ],
+)
 def test_clones_and_pickles(samples, tmp_path, algorithm, stage):
     x, y, domain = samples
     model = CrosstailClassifier(algorithm, **SHORT, second_stage=stage).fit(x, y, domain=domain)

@@ -169,11 +169,12 @@ def test_a_method_that_compares_domains_needs_two_with_training_data():
             build(name, torch.tensor([[4, 5, 0], [0, 0, 0]]))
 
 
-def test_a_preset_is_its_algorithm_with_other_defaults():
-    preset, plain = algorithms.find("boda@rescaled"), algorithms.find("boda")
+@pytest.mark.parametrize("name", ["rescaled", "pooled"])
+def test_a_preset_is_its_algorithm_with_other_defaults(name):
+    preset, plain = algorithms.find(f"boda@{name}"), algorithms.find("boda")
     changed = {n for n, v in algorithms.values(preset.Hparams()).items() if v != algorithms.values(plain.Hparams())[n]}
-    assert changed == {"rescaled"}
-    assert losses(build("boda@rescaled")) == losses(build("boda", rescaled=True)) != losses(build("boda"))
+    assert changed == {name}
+    assert losses(build(f"boda@{name}")) == losses(build("boda", **{name: True})) != losses(build("boda"))
     assert preset.differs != plain.differs and preset.__doc__ != plain.__doc__
-    assert losses(build("bsoftmax+boda@rescaled")) == losses(build("boda+bsoftmax", rescaled=True))
-    assert algorithms.canonical("bsoftmax+boda@rescaled") == "boda@rescaled+bsoftmax"
+    assert losses(build(f"bsoftmax+boda@{name}")) == losses(build("boda+bsoftmax", **{name: True}))
+    assert algorithms.canonical(f"bsoftmax+boda@{name}") == f"boda@{name}+bsoftmax"

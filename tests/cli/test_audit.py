@@ -31,7 +31,7 @@ def test_terminal_names_what_to_do_next(audit, arrays):
     result = audit(arrays)
     assert result.code == 0
     assert "[b]cow" in result.out and "photo" in result.out
-    assert f"Next: crosstail fit '{arrays}' --algorithm" in result.out
+    assert f"Next: crosstail fit '{arrays}' --out run" in result.out
     assert "--out audit.html" in result.out
     assert max(map(len, result.out[: result.out.index("Next:")].splitlines())) <= 80
 

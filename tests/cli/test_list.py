@@ -1,6 +1,7 @@
 """crosstail list, and behaviour that all verbs share."""
 
 import json
+import re
 
 import pytest
 
@@ -8,6 +9,7 @@ from crosstail import cli, discovery
 
 PACKAGES = {
     "algorithms": "crosstail.algorithms",
+    "second-stages": "crosstail.second_stages",
     "datasets": "crosstail.data.benchmarks",
     "backbones": "crosstail.backbones",
 }
@@ -40,6 +42,13 @@ def test_details_that_a_program_may_read(crosstail):
     assert (rows["boda"]["family"], rows["boda"]["year"], rows["boda"]["passes"]) == ("ours", 2022, 1.0)
     digits = next(row for row in json.loads(crosstail("list datasets --json").out) if row["name"] == "digits")
     assert digits["domains"] == ["handwritten", "textured", "signs"] and digits["classes"] == 10
+
+
+def test_second_stages_say_whether_they_are_trained_and_the_help_names_them(crosstail):
+    rows = {row["name"]: row for row in json.loads(crosstail("list second-stages --json").out)}
+    assert (rows["retrain"]["kind"], rows["ncm"]["kind"]) == ("trained", "fitted")
+    assert rows["ncm"]["paper"] == "Kang et al., 2020"
+    assert rows.keys() <= set(re.findall(r"\w+", crosstail("fit --help").out))
 
 
 def test_an_unknown_kind_is_refused_with_those_there_are(crosstail):

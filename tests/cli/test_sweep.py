@@ -206,6 +206,16 @@ def test_an_estimate_grows_with_the_plan(crosstail, vectors):
     assert large["bytes"] == pytest.approx(small["bytes"] * 22 / 3, rel=0.1)
 
 
+@pytest.mark.parametrize("backbone", ["mlp", "identity"])
+def test_an_estimate_of_second_stages_that_are_fitted(crosstail, vectors, backbone):
+    words = (
+        f"sweep v.npz --algorithm erm:ncm erm:tau_norm --backbone {backbone} --steps 30 --trials 2 --seeds 1 --out s"
+    )
+    done = crosstail(f"{words} --dry-run")
+    assert done.code == 0 and done.out.startswith("erm:ncm: 2 runs of ")
+    assert crosstail(words).code == 0
+
+
 def test_every_option_is_in_the_plan(crosstail, monkeypatch):
     plans = []
     monkeypatch.setattr(drive, "sweep", lambda plan, *rest: plans.append(plan) or iter(()))

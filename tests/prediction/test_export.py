@@ -44,15 +44,25 @@ def save_images(path, size):
     np.savez(path, x=x.astype(np.uint8), y=y, domain=domain, classes=["dark", "bright"])
 
 
+def save_mixed(path):
+    """Vectors in which the second class of one domain looks like the first of the other."""
+    rng = np.random.default_rng(0)
+    domain, y = np.divmod(np.arange(240) % 4, 2)
+    x = rng.normal(size=(240, 6)) + 2 * (y + domain)[:, None]
+    np.savez(path, x=x.astype(np.float32), y=y, domain=domain)
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """One run on vectors, one that uses the domain, one on images, one on frozen features of images."""
+    """One run on vectors, two that use the domain, one on images, one on frozen features of images."""
     root = tmp_path_factory.mktemp("runs")
     save_separable(root / "vectors.npz")
     save_images(root / "images.npz", 12)
+    save_mixed(root / "mixed.npz")
     for name, source, words in (
         ("vectors", "vectors", {"algorithm": "dann", "backbone": "mlp", "width": 8}),
         ("sites", "vectors", {"algorithm": "mtl", "backbone": "mlp", "width": 8}),
+        ("blend", "mixed", {"algorithm": "frozen", "backbone": "identity", "second_stage": "blend"}),
         ("images", "images", {"algorithm": "boda", "backbone": "small_cnn", "width": 8, "second_stage": "retrain"}),
         ("frozen", "images", {"algorithm": "mtl", "backbone": "efficientnet_lite0", "freeze": True, "width": 8}),
     ):
@@ -92,6 +102,20 @@ def test_a_site_is_fixed_in_the_file(runs, tmp_path, format, name):
     assert np.abs(found - predictor.probabilities(x)).max() > 1e-3
     card = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
     assert card["site"] == site and card["known"]["test"]["totals"] == predictor.result.test.totals
+
+
+@pytest.mark.parametrize(("format", "name"), [("onnx", "m.onnx"), ("torch", "m.pt2")])
+def test_a_site_is_fixed_in_the_head_of_a_second_stage(runs, tmp_path, format, name):
+    predictor = Predictor(runs / "blend")
+    assert predictor.result.known.test.average > predictor.result.test.average + 0.2
+    export(runs / "blend", tmp_path / name, format, site="1")
+    read = exporting.WRITERS[format][1](tmp_path / name)
+    x = np.random.default_rng(1).normal(2, 1, (9, 6)).astype(np.float32)  # where both domains have samples
+    model = predictor.algorithm
+    with torch.no_grad():
+        expected = model.head(model.backbone(torch.from_numpy(x)), torch.ones(9, dtype=torch.int64)).softmax(1)
+    np.testing.assert_allclose(read(x), expected, atol=1e-5)
+    assert np.abs(read(x) - predictor.probabilities(x)).max() > 0.1
 
 
 def test_without_a_site_the_domain_is_unknown(runs, tmp_path):

@@ -1,6 +1,7 @@
 """Learnable weight scaling: what is trained, and what it starts from."""
 
 import numpy as np
+import pytest
 import torch
 
 from crosstail.second_stages import find
@@ -21,10 +22,11 @@ def test_it_starts_with_the_scores_of_stage_one_and_multiplies_them(features, sc
     assert [name for name, _ in head.named_parameters()] == ["scale"]
 
 
-def test_only_the_factors_differ_from_stage_one_after_training(tmp_path):
+@pytest.mark.parametrize("average", [False, True])
+def test_only_the_factors_differ_from_stage_one_after_training(tmp_path, average):
     save_separable(tmp_path / "v.npz", [[40, 8, 2], [3, 12, 5]])
     size = {"backbone": "mlp", "width": 8, "steps": 30, "batch_size": 8, "evaluations": 1}
-    spec = {"dataset": str(tmp_path / "v.npz"), "algorithm": "erm", **size, "stop_at": (30,)}
+    spec = {"dataset": str(tmp_path / "v.npz"), "algorithm": "erm", **size, "stop_at": (30,), "average": average}
     once = fit(RunSpec(**spec), tmp_path / "once").folder.weights()
     twice = fit(RunSpec(**{**spec, "second_stage": "lws", "stop_at": (30, 30)}), tmp_path / "twice").folder.weights()
     for name, value in once.items():

@@ -31,7 +31,7 @@ from crosstail.training.inputs import folds, load_inputs, load_source
 from crosstail.training.resolve import resolve
 from crosstail.training.spec import RunSpec
 
-CHEAP, DEAR = MethodCost(1.0, 1, 0), MethodCost(2.0, 1, 1)
+CHEAP, DEAR = MethodCost(1.0, 1, False, 0), MethodCost(2.0, 1, False, 1)
 DOMAIN = np.repeat([0, 1], [50, 30])
 Y = np.concatenate([np.repeat([0, 1], [40, 10]), np.repeat([0, 1], [10, 20])])
 
@@ -204,9 +204,10 @@ def test_the_only_method_that_finished_is_reported_as_such() -> None:
 
 
 def test_the_cost_of_a_method() -> None:
-    found = {name: cost(name) for name in ("erm", "bsoftmax", "focal", "erm:retrain", "boda", "mldg")}
-    assert sorted(found, key=lambda name: found[name]) == ["erm", "bsoftmax", "focal", "boda", "erm:retrain", "mldg"]
-    assert found["erm"] == found["bsoftmax"] == MethodCost(1, 1, 0)
+    found = {name: cost(name) for name in ("erm", "bsoftmax", "focal", "erm:retrain", "erm:ncm", "boda", "mldg")}
+    order = ["erm", "bsoftmax", "focal", "boda", "erm:ncm", "erm:retrain", "mldg"]
+    assert sorted(found, key=lambda name: found[name]) == order
+    assert found["erm"] == found["bsoftmax"] == MethodCost(1, 1, False, 0)
 
 
 @pytest.fixture
@@ -256,8 +257,8 @@ def race(shared: RunSpec, path, methods: list[str], seeds: int = 2) -> tuple[Rac
 
 
 def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen_models(shared, tmp_path) -> None:
-    ended, store = race(shared, tmp_path / "race", ["erm", "focal", "crt"])
-    assert ended.complete and not ended.failed and len(ended.leaderboard) == 3
+    ended, store = race(shared, tmp_path / "race", ["erm", "focal", "crt", "erm:ncm"])
+    assert ended.complete and not ended.failed and len(ended.leaderboard) == 4
     results = {path.name: RunFolder(path).result() for path in store.path.glob("runs/*")}
     (plan,) = store.plans()
     found, _ = entrants(plan, store, SharedTest.of([load_inputs(shared).raw]))

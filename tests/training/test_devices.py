@@ -77,6 +77,7 @@ def test_two_processes_give_the_losses_and_accuracies_of_one(spec, tmp_path, run
     specs += [
         replace(spec, second_stage="retrain", average=True),
         replace(spec, second_stage="ncm"),
+        replace(spec, second_stage="lws"),
         replace(spec, algorithm="boda+coral", hparams={"lr": 0.01, "dropout": 0.5}),
         replace(spec, algorithm="boda_m", hparams={"lr": 0.01, "refresh": 3}),
     ]

@@ -99,7 +99,7 @@ def test_the_final_model_on_every_sample_has_no_validation_samples(make, tmp_pat
 
 
 def test_a_fitted_stage_has_no_steps_to_stop_at(make):
-    with pytest.raises(ValueError, match="--stop-at is 3 for ncm"):
+    with pytest.raises(ValueError, match="--stop-at is 3 for stage 2 of erm:ncm"):
         resolve(make(stop_at=(6, 3)))
 
 

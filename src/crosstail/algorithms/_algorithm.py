@@ -66,6 +66,7 @@ class Algorithm(nn.Module):
     passes = 1.0  # forward and backward passes over the batch per step, by definition
     class_balanced = False
     alias_of = ""  # the method that this name abbreviates, such as erm:retrain
+    learns = True  # whether it trains a representation, and not only a classifier in the second stage
     min_domains = 1
     adds_term = False  # whether `losses` adds a term to `super().losses`, so that it combines with any other loss
     uses_domain = False  # whether `scores` depend on the domain, where it is known

@@ -36,12 +36,22 @@ class AlgorithmEntry:
         return asdict(self)
 
 
-def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
-    """The entry of one class, with description and paper from its docstring."""
-    found = _PAPER.search(inspect.cleandoc(algorithm.__doc__ or ""))
+def cited(name: str, docstring: str | None) -> tuple[str, str, int]:
+    """What a docstring describes up to its first paper, and the paper's authors and year.
+
+    >>> cited("erm", "ERM: mean cross-entropy (Vapnik, 1999).")
+    ('ERM: mean cross-entropy', 'Vapnik', 1999)
+    """
+    found = _PAPER.search(inspect.cleandoc(docstring or ""))
     if found is None:
         raise ValueError(f"{name}: the docstring cites no paper, as in (Vapnik, 1999)")
     what, paper = (" ".join(found[part].split()) for part in ("what", "paper"))
+    return what, paper, int(found["year"])
+
+
+def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
+    """The entry of one class, with description and paper from its docstring."""
+    what, paper, year = cited(name, algorithm.__doc__)
     hparams = tuple(
         {
             "name": address(f),
@@ -56,7 +66,7 @@ def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
         algorithm.family,
         what,
         paper,
-        int(found["year"]),
+        year,
         algorithm.passes,
         algorithm.min_domains,
         hparams,

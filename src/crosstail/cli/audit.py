@@ -54,7 +54,7 @@ def audit(
     terminal.show(summary(found), console)
     chosen = recommend(found)
     if chosen is not None:
-        command = ["crosstail", "fit", source, *chosen.options.split()]
+        command = ["crosstail", "fit", source, *chosen]
         command += [word for profile in labels or () for word in ("--labels", profile)]
         command += [word for name, column in columns.items() for word in ("--column", f"{name}={column}")]
         command += [] if group_by is None else [f"--group-by={group_by}"]

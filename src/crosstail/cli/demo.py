@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from crosstail.training import RunSpec
 
 STEPS = 300
-METHODS = ("erm", "erm:retrain", "boda", "boda:retrain")
+METHODS = ("erm", "erm:retrain", "bsoftmax", "boda:retrain", "frozen:blend")
 
 
 def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=Number(gte=1))] = 3) -> None:
-    """Train ERM and BoDA on synthetic digits from three domains and compare them.
+    """Compare ERM, CRT, balanced softmax, BoDA and the default on synthetic digits from three domains.
 
     Example: `crosstail demo --out demo`, then open demo/report.html in a browser.
 
@@ -29,7 +29,7 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
         out: Folder for the runs and report.html.
         seeds: Runs per method.
     """
-    from crosstail.report.compare.demo_page import metrics_table, write_page
+    from crosstail.report.compare.demo_page import metrics_table, verdict, write_page
     from crosstail.report.compare.read_runs import read_runs
     from crosstail.report.compare.tables import summary_table
     from crosstail.report.document import terminal
@@ -45,8 +45,10 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
         with progress_bar(console, f"{method}, seed {seed}:") as progress:
             fit(run, folders[method, seed], progress=progress)
     runs = read_runs(list(folders.values()))
-    terminal.show([metrics_table(summary_table(runs.chosen), METHODS)], console)
-    write_page(out / "report.html", runs, [folders["erm", 0], folders["boda", 0]])
+    summary = summary_table(runs.chosen)
+    terminal.show([metrics_table(summary, METHODS)], console)
+    console.print(verdict(summary))
+    write_page(out / "report.html", runs, [folders["erm", 0], folders["boda:retrain", 0]])
     console.print(f"Took {time.monotonic() - began:.0f} s. Open {out / 'report.html'} in a browser.")
 
 
@@ -57,4 +59,4 @@ def spec(method: str, seed: int) -> "RunSpec":
     algorithm, second_stage = split_method(method)
     tuned = json.loads((resources.files("crosstail.cli") / "demo_hparams.json").read_text(encoding="utf-8"))
     shared: dict[str, Any] = {"dataset": "digits", "backbone": "efficientnet_lite0", "freeze": True, "steps": STEPS}
-    return RunSpec(**shared, algorithm=algorithm, second_stage=second_stage, hparams=tuned[method], seed=seed)
+    return RunSpec(**shared, algorithm=algorithm, second_stage=second_stage, hparams=tuned.get(method, {}), seed=seed)

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -14,6 +14,9 @@ from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions
+
+if TYPE_CHECKING:
+    from crosstail.training import RunSpec
 
 
 def fit(
@@ -63,8 +66,8 @@ def fit(
     from crosstail.training.result import RunResult, mean_counts, pooled_accuracy
     from crosstail.training.spec import RunSpec
 
-    hparams = (_selected(selected, options) if selected else {}) | options.hparams
-    spec = resolve(options.spec(dataset=dataset, hparams=hparams))
+    chosen = _selected(selected, resolve(options.spec(dataset=dataset, hparams={}))) if selected else {}
+    spec = resolve(options.spec(dataset=dataset, hparams=chosen | options.hparams))
     if refit and spec.part:
         raise ValueError("--refit follows all runs of a protocol: leave --unseen, --fold and --stop-at out")
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
@@ -112,13 +115,13 @@ def fit(
     console.print(f"Next: open {out / 'report.html'}{then}", soft_wrap=True)
 
 
-def _selected(file: Path, options: RunOptions) -> dict[str, Any]:
+def _selected(file: Path, spec: "RunSpec") -> dict[str, Any]:
     """The hyperparameters in a file {method: {name: value}}; with dg, for the unseen domain and seed if it has them."""
     from crosstail.storage import read_json
-    from crosstail.sweep.plan import canonical_method, search_name
+    from crosstail.sweep.plan import search_name
 
-    found, method = read_json(file, dict[str, dict[str, Any]]), canonical_method(options.method)
-    for name in (search_name(method, options), method):
+    found, own = read_json(file, dict[str, dict[str, Any]]), search_name(spec.method, spec)
+    for name in (own, spec.method):
         if name in found:
             return found[name]
-    raise ValueError(f"{file} has no hyperparameters for {search_name(method, options)}, only for {'; '.join(found)}")
+    raise ValueError(f"{file} has no hyperparameters for {own}, only for {'; '.join(found)}")

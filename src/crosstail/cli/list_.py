@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def list_(
-    kind: Annotated[Literal["algorithms", "datasets", "backbones"], Parameter(name="KIND")],
+    kind: Annotated[Literal["algorithms", "second-stages", "datasets", "backbones"], Parameter(name="KIND")],
     name: Annotated[str | None, Parameter(name="NAME")] = None,
     /,
     *,
     as_json: Json = False,
 ) -> None:
-    """List the algorithms, data sets or backbones, or describe one algorithm and its presets.
+    """List the algorithms, second stages, data sets or backbones, or describe one algorithm and its presets.
 
     Example: `crosstail list algorithms boda`
 
@@ -31,7 +31,8 @@ def list_(
     """
     if name and kind != "algorithms":
         raise ValueError(f"details are shown for algorithms only: crosstail list {kind}")
-    rows = {"algorithms": _algorithms, "datasets": _datasets, "backbones": _backbones}[kind]() if not name else []
+    lists = {"algorithms": _algorithms, "second-stages": _second_stages, "datasets": _datasets, "backbones": _backbones}
+    rows = [] if name else lists[kind]()
     details = _described(name) if name else []
     if as_json:
         print(json.dumps(rows or details))
@@ -101,8 +102,8 @@ def _algorithm_table(entries: list[dict[str, Any]]) -> "list[Block]":
     header = ["name", "cost", "paper: hyperparameters"]
     note = (
         f"cost: passes over the batch per step, relative to erm. All take {', '.join(common)}. Any of them combines "
-        "with --second-stage, --average and others, as in bsoftmax+coral. `crosstail list algorithms NAME` describes "
-        "one and its presets."
+        "with a second stage (`crosstail list second-stages`), --average and others, as in bsoftmax+coral. `crosstail "
+        "list algorithms NAME` describes one and its presets."
     )
     return [Table(header=header, rows=rows, words_last=True, faint=families, emphasised=bold), Text(note, dim=True)]
 
@@ -111,6 +112,14 @@ def _algorithms() -> list[dict[str, Any]]:
     from crosstail.algorithms import catalogue
 
     return [entry.to_json() for entry in catalogue()]
+
+
+def _second_stages() -> list[dict[str, Any]]:
+    from crosstail.second_stages import catalogue
+
+    return [
+        {"name": e.name, "what": f"{e.what}.", "paper": f"{e.paper}, {e.year}", "kind": e.kind} for e in catalogue()
+    ]
 
 
 def _datasets() -> list[dict[str, Any]]:

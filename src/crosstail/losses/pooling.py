@@ -46,23 +46,21 @@ def pooled_means(
         swapped, v = pooled_means(mean.transpose(0, 1), counts.T, domain=label, label=domain, pair=pair)
         return swapped.transpose(0, 1), v.T
     n, ones = counts.to(mean.dtype), mean.new_ones(len(counts), 1)
-    known = n[..., None] > 0  # the mean of no samples may be anything, such as NaN
-    # Moving all means moves the answer by as much, and sums of small numbers keep their digits.
-    origin = torch.where(known, mean.detach(), 0.0).sum((0, 1)) / known.sum()
-    mean = torch.where(known, mean - origin, 0.0)
+    mean = torch.where(n[..., None] > 0, mean, 0.0)  # that of no samples may be anything, such as NaN
+    origin = mean.detach().sum((0, 1)) / (n > 0).sum()
+    around = mean - origin  # moves the answer by as much, and sums of small numbers keep their digits
     w = torch.where(n > 0, 1 / (pair + 1 / n.clamp(min=1)), 0.0)  # precision of M as an observation of m + a + b
     shared = torch.cat([ones, torch.eye(len(n), dtype=mean.dtype, device=mean.device)], 1)  # (D, 1 + D): m, a
     of_class = w.sum(0) + 1 / label
     share = (w.T @ shared) / of_class[:, None]  # (C, 1 + D): how b̂ answers to m and a
     prior = torch.cat([torch.zeros_like(n[0, :1]), ones[:, 0] / domain])
     left = shared.T @ (w.sum(1)[:, None] * shared) + torch.diag(prior) - share.T @ (of_class[:, None] * share)
-    weighted = w[..., None] * mean
-    class_sum = weighted.sum(0)
+    class_sum = torch.einsum("dc,dcf->cf", w, around)
     covariance = torch.linalg.inv_ex(left).inverse  # `inv` would wait for the device
-    m_a = covariance @ (shared.T @ weighted.sum(1) - share.T @ class_sum)
+    m_a = covariance @ (shared.T @ torch.einsum("dc,dcf->df", w, around) - share.T @ class_sum)
     b = class_sum / of_class[:, None] - share @ m_a
-    additive = (shared @ m_a)[:, None] + b
-    pooled = additive + (pair * w)[..., None] * (mean - additive) + origin
+    additive = (origin + shared @ m_a)[:, None] + b
+    pooled = torch.lerp(additive, mean, (pair * w)[..., None])
     # b̂ = class_sum / of_class − share (m, a), so m + a_d + b_c depends on (shared_d − share_c) (m, a).
     of_m_a, of_b = shared @ covariance, share @ covariance
     uncertain = (of_m_a * shared).sum(1)[:, None] - 2 * of_m_a @ share.T + (of_b * share).sum(1) + 1 / of_class

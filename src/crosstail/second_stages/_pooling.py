@@ -1,8 +1,8 @@
 """Pooled means as a classifier: statistics in one pass, and a choice of its parameters that needs no validation set."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -214,20 +214,29 @@ class Pooling:
         if not total:
             return Parameters.of(free.detach())
 
-        def loss() -> Tensor:
-            optimizer.zero_grad()
-            value = 1e-4 * (free**2).sum()  # keeps parameters in place that make no difference
-            value.backward()  # type: ignore[no-untyped-call]
-            for held in holdouts:  # one at a time, to keep only its scores in memory
+        def terms() -> Iterator[Tensor]:
+            yield 1e-4 * (free**2).sum()  # keeps parameters in place that make no difference
+            for held in holdouts:
                 scores = held.scores(Parameters.of(free), self.shape).logsumexp(1)  # the domain is unknown
-                part = log_loss(scores, held.y, held.weights) / total
-                part.backward()  # type: ignore[no-untyped-call]
-                value = value + part
-            return value.detach()
+                yield log_loss(scores, held.y, held.weights) / total
 
-        optimizer = torch.optim.LBFGS([free], max_iter=30, line_search_fn="strong_wolfe", tolerance_change=1e-4)
-        optimizer.step(loss)  # type: ignore[no-untyped-call]
+        minimise(terms, [free], max_iter=30, tolerance_change=1e-4)
         return Parameters.of(free.detach())
+
+
+def minimise(terms: Callable[[], Iterable[Tensor]], variables: list[Tensor], **options: Any) -> None:
+    """Minimise the sum of some terms by L-BFGS; only one term and its gradients are in memory at a time."""
+    optimizer: Any = torch.optim.LBFGS(variables, line_search_fn="strong_wolfe", **options)
+
+    def loss() -> float:
+        optimizer.zero_grad()
+        value = 0.0
+        for term in terms():
+            torch.autograd.backward(term)
+            value += float(term.detach())
+        return value
+
+    optimizer.step(loss)
 
 
 def log_loss(scores: Tensor, y: Tensor, weights: Tensor) -> Tensor:

@@ -90,20 +90,21 @@ class FittedStage:
     """A classifier that is a function of the features.
 
     `head` builds the empty module, from the numbers of features, domains and classes, that stored weights are loaded
-    into. With `needs_classifier`, `fit` is given stage one's.
+    into. With `needs_classifier`, `fit` is given stage one's. `differs` are deviations from its paper, for the docs.
     """
 
     fit: Callable[[Features], Head]
     head: Callable[[int, int, int], Head]
     needs_classifier: bool = False
+    differs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedStage:
     """A classifier trained by gradients on the features of the fixed representation.
 
-    It is a new linear one, or what `start` makes of stage one's (`needs_classifier`), built empty by `head` as in a
-    FittedStage. Learning rate and weight decay are those of stage one unless `hparams` has others.
+    It is a new linear one, or what `start` makes of stage one's, built empty by `head` as in a FittedStage. Learning
+    rate and weight decay are those of stage one unless `hparams` has others.
     """
 
     algorithm: str
@@ -111,6 +112,7 @@ class TrainedStage:
     hparams: dict[str, Any] = field(default_factory=dict)
     start: Callable[[Features], Head] | None = None
     head: Callable[[int, int, int], Head] | None = None
+    differs: tuple[str, ...] = ()
 
     @property
     def needs_classifier(self) -> bool:

@@ -1,4 +1,7 @@
-"""Pooled means and balanced softmax, blended with weights from predictions for samples that neither has seen."""
+"""Blend: pooled means and balanced softmax, weighted by their predictions for held-out samples (Wolpert, 1992)."""
+
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -7,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
-from crosstail.second_stages._pooling import NEVER, Pooling, log_loss
+from crosstail.second_stages._pooling import NEVER, Pooling, log_loss, minimise
 from crosstail.second_stages._stage import Features, FittedStage
 from crosstail.second_stages.pooled import PooledHead, fit_pooled
 
@@ -62,18 +65,12 @@ class BalancedSoftmax:
     def solve(self, penalty: float) -> None:
         """Find the classifier for a penalty."""
 
-        def loss() -> Tensor:
-            optimizer.zero_grad()
-            entropies = F.cross_entropy(
-                F.linear(self.z, self.weight, self.bias) + self.offset, self.y, reduction="none"
-            )
-            value = self.share @ entropies + 0.5 * penalty * (self.weight**2).sum()
-            value.backward()  # type: ignore[no-untyped-call]
-            return value.detach()
+        def terms() -> Iterator[Tensor]:
+            scores = F.linear(self.z, self.weight, self.bias) + self.offset
+            yield self.share @ F.cross_entropy(scores, self.y, reduction="none")
+            yield 0.5 * penalty * (self.weight**2).sum()
 
-        both = [self.weight, self.scaled_bias]
-        optimizer = torch.optim.LBFGS(both, max_iter=40, history_size=10, line_search_fn="strong_wolfe")
-        optimizer.step(loss)  # type: ignore[no-untyped-call]
+        minimise(terms, [self.weight, self.scaled_bias], max_iter=40, history_size=10)
 
     def log_probabilities(self, z: Tensor) -> Tensor:
         """Of projected features (N, R), in float64."""
@@ -91,7 +88,8 @@ def blend_shares(pooled: Tensor, softmax: Tensor, y: Tensor, weights: Tensor) ->
         value = log_loss(both[0] * pooled + both[1] * softmax, y, weights) / weights.sum()
         return float(value.detach()), torch.autograd.grad(value, both)[0].numpy()
 
-    found = minimize(loss, (0.5, 0.5), jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2, tol=1e-12)
+    how: Any = {"method": "L-BFGS-B", "bounds": [(0, None)] * 2, "options": {"ftol": 1e-12, "gtol": 1e-7}}
+    found = minimize(loss, np.array([0.5, 0.5]), jac=True, **how)
     return torch.from_numpy(found.x)
 
 

@@ -1,4 +1,4 @@
-"""A new classifier by balanced softmax, with the class counts of each sample's domain (Ren et al., 2020)."""
+"""Balanced softmax: a new classifier, trained with the class counts of each sample's domain (Ren et al., 2020)."""
 
 from crosstail.second_stages._stage import TrainedStage
 

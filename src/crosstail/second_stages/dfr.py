@@ -1,4 +1,4 @@
-"""The mean of sparse logistic regressions on pair-balanced subsets: last-layer retraining (Kirichenko et al., 2023)."""
+"""Deep feature reweighting: mean of sparse logistic regressions on pair-balanced subsets (Kirichenko et al., 2023)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,9 +59,6 @@ def fit(features: Features) -> LinearHead:
 
     Of the penalties λ, the largest with the best pair average on validation is used; without validation samples 0.003.
     """
-    # Differs from the paper, where a subset has as many samples of every group as the smallest group, here often 1:
-    # it has up to 20 of each pair, weighted so that pairs count the same. The paper's better variant takes subsets of
-    # the validation samples, which would leave none to select on.
     num_features, _, num_classes = features.sizes
     pairs = int((features.counts > 0).sum())
     depth = int(np.clip(WORK // (pairs * num_features * num_classes), 1, DEPTH))
@@ -89,4 +86,13 @@ def fit(features: Features) -> LinearHead:
     return head(np.mean([regression(rows, penalty, solution) for rows in subsets], axis=0))
 
 
-STAGE = FittedStage(fit=fit, head=LinearHead)
+STAGE = FittedStage(
+    fit=fit,
+    head=LinearHead,
+    differs=(
+        "groups are pairs, and a subset has up to 20 samples of each, weighted so that pairs count the same; in the "
+        "paper it has as many of every group as the smallest has, here often 1",
+        "subsets are of the training samples; in the paper's better variant they are of the validation samples, which "
+        "would leave none to select on",
+    ),
+)

@@ -1,4 +1,4 @@
-"""One factor for every class of stage one's classifier, trained on class-balanced batches (Kang et al., 2020)."""
+"""Learnable weight scaling: a factor for each class of stage one's classifier, classes balanced (Kang et al., 2020)."""
 
 import torch
 from torch import Tensor, nn
@@ -25,5 +25,11 @@ def start(features: Features) -> ScaledHead:
     return ScaledHead.of(classifier.weight, classifier.bias, unit=classifier.unit)
 
 
-# A factor has to go as far as 2 or 0.5, so its rate does not depend on that of a network.
-STAGE = TrainedStage(algorithm="erm", class_balanced=True, hparams={"lr": 0.01}, start=start, head=ScaledHead)
+STAGE = TrainedStage(
+    algorithm="erm",
+    class_balanced=True,
+    hparams={"lr": 0.01},  # a factor may have to move by 1, whatever rate suits a network
+    start=start,
+    head=ScaledHead,
+    differs=("Adam with learning rate 0.01; the paper's code uses SGD",),
+)

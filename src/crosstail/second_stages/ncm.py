@@ -1,4 +1,6 @@
-"""The class whose mean feature has the smallest angle to the sample's: nearest class mean (Kang et al., 2020)."""
+"""Nearest class mean: the class whose mean feature has the smallest angle to the sample's (Kang et al., 2020)."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +14,22 @@ MOST = 20_000  # training samples that the sharpness is chosen on, where there a
 
 def class_means(features: Features) -> NDArray[np.float64]:
     """The mean feature of every class (C, F), each of its pairs weighing the same; 0 for a class without samples."""
-    # Differs from the paper, which has no domains: the mean over all samples is that of the domain with most of them.
+    num_features, _, num_classes = features.sizes
     present, number, size = np.unique(features.pair, return_inverse=True, return_counts=True)
-    sums = np.zeros((len(present), features.sizes[0]))
+    of_pairs, of_classes = np.zeros((len(present), num_features)), np.zeros((num_classes, num_features))
     start = 0
     for z, y, _ in features.parts():
-        pair = number[start : start + len(y)]
-        order = np.argsort(pair, kind="stable")
-        found, first = np.unique(pair[order], return_index=True)
-        sums[found] += np.add.reduceat(z[order], first, dtype=np.float64)
+        _add_rows(of_pairs, z, number[start : start + len(y)])
         start += len(y)
-    member = present % features.sizes[2] == np.arange(features.sizes[2])[:, None]  # (C, P)
-    return member @ (sums / size[:, None]) / np.maximum(member.sum(1, keepdims=True), 1)
+    _add_rows(of_classes, of_pairs / size[:, None], present % num_classes)
+    return of_classes / np.maximum(np.bincount(present % num_classes, minlength=num_classes), 1)[:, None]
+
+
+def _add_rows(into: NDArray[np.float64], rows: NDArray[Any], where: NDArray[np.int64]) -> None:
+    """Add each row to row `where` of another array."""
+    order = np.argsort(where, kind="stable")
+    found, first = np.unique(where[order], return_index=True)
+    into[found] += np.add.reduceat(rows[order], first, dtype=np.float64)
 
 
 def fit(features: Features) -> LinearHead:
@@ -39,4 +45,11 @@ def fit(features: Features) -> LinearHead:
     return LinearHead.of(s * means, s * bias, unit=True)
 
 
-STAGE = FittedStage(fit=fit, head=LinearHead)
+STAGE = FittedStage(
+    fit=fit,
+    head=LinearHead,
+    differs=(
+        "the mean of a class is that of its pairs' means, so that it is not the mean of the domain with most samples",
+        "cosines are multiplied by one number, chosen by log loss, so that their softmax are probabilities",
+    ),
+)

@@ -1,6 +1,6 @@
-"""Pair means by partial pooling: rare pairs borrow from their class and their domain (mixed-effects models).
+"""Partial pooling: pair means that borrow from their class and their domain, rare pairs most (Henderson, 1975).
 
-After Henderson (1975); docs/method.md derives it.
+docs/method.md derives it.
 """
 
 import torch

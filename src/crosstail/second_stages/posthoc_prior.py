@@ -1,4 +1,4 @@
-"""Stage one's scores − τ log π, with the class prior π of training: post-hoc logit adjustment (Menon et al., 2021)."""
+"""Post-hoc logit adjustment: stage one's scores − τ log π, π the prior of classes in training (Menon et al., 2021)."""
 
 import numpy as np
 import torch
@@ -59,4 +59,12 @@ def fit(features: Features) -> AdjustedHead:
     return head
 
 
-STAGE = FittedStage(fit=fit, head=AdjustedHead, needs_classifier=True)
+STAGE = FittedStage(
+    fit=fit,
+    head=AdjustedHead,
+    needs_classifier=True,
+    differs=(
+        "π is that of the domain where it is known, else the mean over domains: batches have as many samples of each",
+        "every class counts one sample more in each domain, so that π is never 0",
+    ),
+)

@@ -1,4 +1,4 @@
-"""A new classifier on class-balanced batches: classifier retraining, the paper's decoupling (Kang et al., 2020)."""
+"""Classifier retraining: a new classifier on class-balanced batches, the paper's decoupling (Kang et al., 2020)."""
 
 from crosstail.second_stages._stage import TrainedStage
 

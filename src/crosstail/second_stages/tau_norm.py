@@ -1,4 +1,4 @@
-"""Stage one's classifier with more equal norms of the classes' weights: τ-normalisation (Kang et al., 2020)."""
+"""τ-normalisation: stage one's classifier with more equal norms of its class weights (Kang et al., 2020)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ def fit(features: Features) -> LinearHead:
 
     Without validation samples τ is 1.
     """
-    # Differs from the paper, which discards the biases as negligible: they are scaled too, so that τ = 0 is stage one.
     classifier = features.classifier
     assert isinstance(classifier, LinearHead)
     weight, bias = classifier.weight.numpy(), classifier.bias.numpy()
@@ -38,4 +37,9 @@ def fit(features: Features) -> LinearHead:
     return LinearHead.of(f[:, None] * weight, f * bias, unit=classifier.unit)
 
 
-STAGE = FittedStage(fit=fit, head=LinearHead, needs_classifier=True)
+STAGE = FittedStage(
+    fit=fit,
+    head=LinearHead,
+    needs_classifier=True,
+    differs=("biases are scaled like the weights, so that τ = 0 is stage one; the paper discards them as negligible",),
+)

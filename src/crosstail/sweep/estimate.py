@@ -45,13 +45,14 @@ def _measured(plan: Plan, method: str) -> SweepCost:
 
     with tempfile.TemporaryDirectory() as name:
         began = time.perf_counter()
-        fit(spec, Path(name), progress=note, inputs=loaded)
+        last = fit(spec, Path(name), progress=note, inputs=loaded).folder.records()[-1]
         whole = time.perf_counter() - began
         sizes = {file.name: file.stat().st_size for file in Path(name).iterdir()}
     steps = [median(b - a for a, b in pairwise(stage)) for stage in times.values()]
-    # One evaluation means two, at the start and at the end; everything but the steps is proportional to their number.
+    fitted = 0.0 if last.step else last.seconds  # of a second stage without steps
+    # One evaluation means two, at the start and at the end; everything else is proportional to their number.
     more = (plan.shared.evaluations + 1) / 2
     assert plan.shared.steps is not None
-    seconds = plan.shared.steps * sum(steps) + more * max(0.0, whole - STEPS * sum(steps))
+    seconds = plan.shared.steps * sum(steps) + fitted + more * max(0.0, whole - STEPS * sum(steps) - fitted)
     size = sum(sizes.values()) + (more - 1) * sizes["records.jsonl"]
     return SweepCost(method, plan.runs_per_method, plan.runs_per_method * seconds, plan.runs_per_method * size)

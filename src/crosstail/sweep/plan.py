@@ -80,7 +80,7 @@ class Plan:
 def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: int = 3, search: str = "random") -> Plan:
     """A plan with its trials drawn; names are checked now instead of in every run."""
     from crosstail.training.inputs import folds, load_source
-    from crosstail.training.resolve import resolve
+    from crosstail.training.resolve import canonical_method, resolve
 
     if search not in ("random", "tpe"):
         raise ValueError(f"search is {search!r}, expected random or tpe")
@@ -123,21 +123,6 @@ def complete(method: str, drawn: Hparams, shared: RunSpec) -> Hparams:
     # The last digits of an exponential depend on the machine.
     given = {name: float(f"{v:.6g}") if isinstance(v, float) else v for name, v in drawn.items()}
     return all_hparams(split_method(method)[0], given, finetune=finetunes(shared))
-
-
-def canonical_method(method: str) -> str:
-    """Check a method and replace an alias by what it stands for.
-
-    >>> canonical_method("crt"), canonical_method("boda:retrain")
-    ('erm:retrain', 'boda:retrain')
-    """
-    from crosstail import algorithms, second_stages
-
-    algorithm, stage = split_method(method)
-    if stage:
-        second_stages.find(stage)
-    canonical = algorithms.canonical(algorithm)
-    return canonical if not stage or split_method(canonical)[1] == stage else f"{canonical}:{stage}"
 
 
 def search_name(method: str, spec: RunSpec) -> str:

@@ -9,10 +9,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail import algorithms
+from crosstail import algorithms, second_stages
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
+from crosstail.second_stages import FittedStage, TrainedStage
 from crosstail.sweep import plan as planning
 from crosstail.sweep.plan import Hparams, Plan
 from crosstail.sweep.recommendation import recommendation
@@ -30,7 +31,8 @@ class MethodCost:
     """The cost of a method, most important first; seconds would depend on machine load."""
 
     passes: float  # over the batch, per step
-    stages: int
+    stages: int  # that are trained
+    fitted: bool  # whether it has a second stage that is fitted
     searched: int  # hyperparameters of its own to search
 
 
@@ -212,14 +214,17 @@ def _correct(store: Store, keys: Sequence[str], tested: SharedTest, known: bool 
 def cost(method: str) -> MethodCost:
     """The cost of a method, as its algorithm declares it.
 
-    >>> cost("erm:retrain"), cost("mldg")
-    (MethodCost(passes=1.0, stages=2, searched=0), MethodCost(passes=2.0, stages=1, searched=1))
+    >>> cost("erm:retrain")
+    MethodCost(passes=1.0, stages=2, fitted=False, searched=0)
+    >>> cost("mldg:ncm")
+    MethodCost(passes=2.0, stages=1, fitted=True, searched=1)
     """
     name, second_stage = split_method(method)
-    algorithm = algorithms.find(name)
+    algorithm, stage = algorithms.find(name), second_stages.find(second_stage) if second_stage else None
     common = {f.name for f in fields(Algorithm.Hparams)}
     searched = [f for f in fields(algorithm.Hparams) if f.metadata["search"] is not None and f.name not in common]
-    return MethodCost(algorithm.passes, 2 if second_stage else 1, len(searched))
+    stages = 2 if isinstance(stage, TrainedStage) else 1
+    return MethodCost(algorithm.passes, stages, isinstance(stage, FittedStage), len(searched))
 
 
 def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:

@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from crosstail import second_stages
-from crosstail.algorithms import Algorithm
 from crosstail.data import Augment
 from crosstail.progress import Progress
 from crosstail.training import own_code
@@ -22,7 +20,7 @@ from crosstail.training.loop import Limits, train
 from crosstail.training.memory import lower_if_short
 from crosstail.training.model import build_algorithm
 from crosstail.training.predictions import Predictions
-from crosstail.training.resolve import resolve
+from crosstail.training.resolve import resolve, steps_of_stages
 from crosstail.training.result import RunResult, make_result
 from crosstail.training.second_stage import run_second_stage
 from crosstail.training.spec import RunSpec
@@ -93,8 +91,8 @@ def _train_stages(
         augment = Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment else None
         # Only in stage one: the second stage does not move the features.
         trace = traced if spec.trace else None
-        idle = not _learns(spec, algorithm)
-        first = vars(train(algorithm, dataset, spec, stage=1, idle=idle, augment=augment, trace=trace, **common))
+        last = steps_of_stages(spec)[0]
+        first = vars(train(algorithm, dataset, spec, stage=1, last=last, augment=augment, trace=trace, **common))
         if fabric.is_global_zero:
             folder.save("stage_one.pt", first)
     algorithm.load_state_dict(first["weights"])
@@ -125,12 +123,6 @@ def _train_stages(
     folder.finish(result)
     fabric.barrier()
     return Run(folder, result, inputs, predictions)
-
-
-def _learns(spec: RunSpec, algorithm: Algorithm) -> bool:
-    """Whether stage one learns anything that the final model needs."""
-    stage = second_stages.find(spec.second_stage) if spec.second_stage else None
-    return stage is None or stage.needs_classifier or any(True for _ in algorithm.backbone.parameters())
 
 
 @contextmanager

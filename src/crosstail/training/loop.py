@@ -55,9 +55,9 @@ def train(
     spec: RunSpec,
     *,
     stage: int,
+    last: int,
     folder: RunFolder,
     fabric: Fabric,
-    idle: bool = False,
     class_balanced: bool = False,
     augment: Augment | None = None,
     trace: Tracer | None = None,
@@ -66,9 +66,9 @@ def train(
 ) -> Selected:
     """Train one stage of a spec and return the evaluation that is best on validation (the first of ties).
 
-    An `idle` stage, which has nothing to learn, is evaluated once, at step 0. With averaged weights, those are
-    evaluated too, and it is they that are selected and traced. A run below one of the `limits` raises Pruned.
-    `spec.stop_at` ends a stage early; all that depends on the number of steps stays as it is.
+    The stage ends after step `last`; all that depends on the number of steps of the spec stays as it is. With averaged
+    weights, those are evaluated too, and it is they that are selected and traced. A run below one of the `limits`
+    raises Pruned.
 
     Batches are a function of the seed and the step, and all other state is in the checkpoint, so a resumed run ends
     with the same result as one that was never stopped.
@@ -80,7 +80,6 @@ def train(
     )
     loop = _Loop(algorithm, dataset, spec, folder, fabric, stage)
     start = loop.resume()
-    last = 0 if idle else spec.stop_at[stage - 1] if spec.stop_at else spec.steps
     # Evaluated before the first step and after the last one, and evenly in between.
     due = {round(spec.steps * k / spec.evaluations) for k in range(spec.evaluations + 1)} | {last}
     algorithm.train()

@@ -14,7 +14,8 @@ from crosstail.second_stages import FittedModel, FittedStage
 from crosstail.training import own_code
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape
-from crosstail.training.spec import HEADS, RunSpec
+from crosstail.training.resolve import trained_backbone
+from crosstail.training.spec import RunSpec
 
 
 def build_algorithm(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.int64]) -> Algorithm:
@@ -25,10 +26,12 @@ def build_algorithm(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.in
 
 
 def _build_backbone(spec: RunSpec, shape: tuple[int, ...]) -> Backbone:
-    if spec.freeze:
-        return backbones.build(HEADS[spec.head], shape, spec.width)
-    assert spec.backbone is not None
-    return backbones.build(spec.backbone, shape, spec.width, weights=spec.weights, resolution=spec.resolution)
+    name = trained_backbone(spec)
+    if name == "identity" and len(shape) == 3:
+        raise ValueError(f"{spec.algorithm} trains no backbone: add --freeze, or choose an algorithm that trains one")
+    if spec.freeze or name == "identity":
+        return backbones.build(name, shape, spec.width)
+    return backbones.build(name, shape, spec.width, weights=spec.weights, resolution=spec.resolution)
 
 
 def build_final_model(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.int64]) -> Algorithm:
@@ -36,13 +39,13 @@ def build_final_model(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.
     spec = replace(spec, weights=backbones.RANDOM)  # those that training began with need not be found
     if not spec.second_stage:
         return build_algorithm(spec, shape, counts)
-    stage = second_stages.find(spec.second_stage)
+    stage, task = second_stages.find(spec.second_stage), Task(torch.from_numpy(counts))
+    backbone = _build_backbone(spec, shape)
     if isinstance(stage, FittedStage):
-        backbone = _build_backbone(spec, shape)
-        return FittedModel(backbone, Task(torch.from_numpy(counts)), stage.head(backbone.num_features, *counts.shape))
-    model = build_algorithm(replace(spec, algorithm=stage.algorithm, hparams={}), shape, counts)
+        return FittedModel(backbone, task, stage.head(backbone.num_features, *counts.shape))
+    model = algorithms.build(stage.algorithm, backbone, task)
     if stage.head:
-        model.head = stage.head(model.backbone.num_features, *counts.shape)
+        model.head = stage.head(backbone.num_features, *counts.shape)
     return model
 
 

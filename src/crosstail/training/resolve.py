@@ -4,10 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 from crosstail import algorithms, backbones, data, second_stages
-from crosstail.training.spec import RunSpec, split_method
+from crosstail.second_stages import FittedStage
+from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 
 SUITABLE_BACKBONE = {"files": "efficientnet_lite0", "images": "small_cnn", "vectors": "mlp"}
 STEPS, BATCH_SIZE = 1000, 24
+ON_FEATURES, ON_PIXELS = "frozen", "bsoftmax+coral"
 
 
 def resolve(spec: RunSpec) -> RunSpec:
@@ -19,7 +21,7 @@ def resolve(spec: RunSpec) -> RunSpec:
     >>> spec.method, spec.backbone, spec.freeze, spec.steps, spec.hparams
     ('erm:retrain', 'small_cnn', False, 1000, {'lr': 0.001, 'weight_decay': 0.0, 'dropout': 0.0})
     """
-    spec = _with_data_defaults(_without_alias(spec))
+    spec = _without_alias(_with_algorithm(_with_data_defaults(spec)))
     _check_stop(spec)
     return replace(spec, hparams=all_hparams(spec.algorithm, spec.hparams, finetune=finetunes(spec)))
 
@@ -36,19 +38,43 @@ def finetunes(spec: RunSpec) -> bool:
     return not spec.freeze and _network(spec) is not None
 
 
+def trained_backbone(spec: RunSpec) -> str:
+    """What turns the inputs of training into features: the backbone, the head on frozen features, or nothing at all."""
+    assert spec.backbone is not None
+    if not algorithms.find(spec.algorithm).learns:
+        return "identity"
+    return HEADS[spec.head] if spec.freeze else spec.backbone
+
+
+def steps_of_stages(spec: RunSpec) -> tuple[int, ...]:
+    """How many steps each stage of a resolved spec takes: a fitted one none, nor a first one with nothing to learn.
+
+    >>> steps_of_stages(resolve(RunSpec(dataset="digits", algorithm="erm", second_stage="ncm", steps=9)))
+    (9, 0)
+    """
+    assert spec.steps is not None
+    if not spec.second_stage:
+        return spec.stop_at or (spec.steps,)
+    first, second = spec.stop_at or (spec.steps, spec.steps)
+    stage = second_stages.find(spec.second_stage)
+    learns = stage.needs_classifier or trained_backbone(spec) != "identity"
+    return first if learns else 0, 0 if isinstance(stage, FittedStage) else second
+
+
 def _check_stop(spec: RunSpec) -> None:
     assert spec.steps is not None
+    if spec.stop_at is None:
+        return
     stages = 2 if spec.second_stage else 1
-    if spec.stop_at is not None and len(spec.stop_at) != stages:
+    if len(spec.stop_at) != stages:
         raise ValueError(
             f"--stop-at has {len(spec.stop_at)} values, but {spec.method} has {stages} stages: one for each"
         )
-    fitted = spec.second_stage and isinstance(second_stages.find(spec.second_stage), second_stages.FittedStage)
-    if spec.stop_at is not None and fitted and spec.stop_at[1]:
-        raise ValueError(f"--stop-at is {spec.stop_at[1]} for {spec.second_stage}, expected 0: it has no steps")
-    for step in spec.stop_at or ():
+    for stage, (step, taken) in enumerate(zip(spec.stop_at, steps_of_stages(spec), strict=True), 1):
         if not 0 <= step <= spec.steps:
             raise ValueError(f"--stop-at is {step}, expected 0 to {spec.steps}, the number of steps")
+        if step != taken:
+            raise ValueError(f"--stop-at is {step} for stage {stage} of {spec.method}, expected 0: it takes no steps")
 
 
 def _network(spec: RunSpec) -> backbones.Pretrained | None:
@@ -56,14 +82,32 @@ def _network(spec: RunSpec) -> backbones.Pretrained | None:
     return backbones.pretrained(spec.backbone) if spec.weights != backbones.RANDOM else None
 
 
+def _with_algorithm(spec: RunSpec) -> RunSpec:
+    """The default: on features that are fixed the second stage does the work, else the loss and the alignment do."""
+    if spec.algorithm != AUTO:
+        return spec
+    fixed = spec.freeze or spec.backbone in HEADS.values()
+    return replace(spec, algorithm=ON_FEATURES if fixed else ON_PIXELS)
+
+
 def _without_alias(spec: RunSpec) -> RunSpec:
-    algorithm, stage = split_method(algorithms.canonical(spec.algorithm))
-    if stage and spec.second_stage not in (None, stage):
-        raise ValueError(f"{spec.algorithm} is {algorithm} with the second stage {stage}, not {spec.second_stage}")
-    spec = replace(spec, algorithm=algorithm, second_stage=spec.second_stage or stage)
-    if spec.second_stage:
-        second_stages.find(spec.second_stage)  # an unknown name is an error
-    return spec
+    algorithm, stage = split_method(canonical_method(spec.method))
+    return replace(spec, algorithm=algorithm, second_stage=stage)
+
+
+def canonical_method(method: str) -> str:
+    """Check a method, replace an alias by what it stands for, and name the second stage that an algorithm needs.
+
+    >>> canonical_method("crt"), canonical_method("boda:retrain"), canonical_method("frozen")
+    ('erm:retrain', 'boda:retrain', 'frozen:blend')
+    """
+    given, stage = split_method(method)
+    algorithm, own = split_method(algorithms.canonical(given))
+    if stage:
+        second_stages.find(stage)  # an unknown name is an error
+        if own and stage != own and algorithm != given:
+            raise ValueError(f"{given} is {algorithm} with the second stage {own}, not {stage}")
+    return f"{algorithm}:{stage or own}" if stage or own else algorithm
 
 
 def _with_data_defaults(spec: RunSpec) -> RunSpec:

@@ -218,6 +218,17 @@ def mean_counts(results: Sequence[RunResult]) -> NDArray[np.int64]:
     return np.rint(np.mean([result.counts for result in results], axis=0)).astype(np.int64)
 
 
+def counted_steps(records: Sequence[Evaluation]) -> list[int]:
+    """The number of steps of all stages up to each evaluation."""
+    first = max((record.step for record in records if record.stage == 1), default=0)
+    return [record.step + (record.stage - 1) * first for record in records]
+
+
+def has_learnt(record: Evaluation, records: Sequence[Evaluation]) -> bool:
+    """Whether an evaluation is of a trained or fitted model: not the first of a stage that has steps."""
+    return record.step > 0 or (record.stage == 2 and sum(other.stage == 2 for other in records) == 1)
+
+
 def best_on_validation(records: Sequence[Evaluation], on: str) -> Evaluation:
     """The first of the best on validation (raw weights), or the last one where there are no validation samples."""
     known = [record for record in records if getattr(record.validation, on) is not None]

@@ -16,6 +16,7 @@ from crosstail.training.evaluation import EVALUATED, features, pair_accuracy
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape
 from crosstail.training.loop import train
+from crosstail.training.resolve import steps_of_stages
 from crosstail.training.result import Evaluation, SplitAccuracy
 from crosstail.training.spec import RunSpec
 
@@ -30,8 +31,8 @@ def run_second_stage(
         seen = _embedded(algorithm, dataset)
         model = build_classifier(spec, stage, algorithm, seen)
         fabric.to_device(model)
-        balanced = stage.class_balanced
-        selected = train(model, seen, spec, stage=2, class_balanced=balanced, folder=folder, fabric=fabric, **common)
+        how: dict[str, Any] = {"last": steps_of_stages(spec)[1], "class_balanced": stage.class_balanced}
+        selected = train(model, seen, spec, stage=2, **how, folder=folder, fabric=fabric, **common)
         model.load_state_dict(selected.weights)
         model.backbone = algorithm.backbone
         return model, selected.step

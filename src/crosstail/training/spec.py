@@ -8,6 +8,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+AUTO = "auto"
+"""The algorithm that `resolve` replaces by one that suits the data."""
+
 HEADS = {"mlp": "mlp", "linear": "identity"}
 """The heads on frozen features, and the backbone that implements each."""
 
@@ -29,11 +32,13 @@ class RunSpec:
     dataset: str
     """A folder `ROOT/<domain>/<class>/<image>`, a .csv or .parquet manifest, an .npz file, hf:NAME, or a benchmark."""
 
-    algorithm: str = "boda"
-    """A name from `crosstail list algorithms`, several combined as in boda+coral, or a file such as ./mine.py."""
+    algorithm: str = AUTO
+    """A name from `crosstail list algorithms`, several combined as in boda+coral, or a file such as ./mine.py.
+    Default: what suits the data, frozen with the second stage blend on features that are fixed, else bsoftmax+coral."""
 
     second_stage: str | None = None
-    """Fit the classifier again on fixed features: retrain (on class-balanced batches)."""
+    """Fit the classifier again on fixed features: retrain (on class-balanced batches), bsoftmax, lws, pooled, blend,
+    ncm, tau_norm, posthoc_prior or dfr; `crosstail list second-stages` describes them."""
 
     average: bool = False
     """Select and keep a moving average of the weights; the raw weights are reported beside it."""
@@ -142,8 +147,8 @@ class RunSpec:
     def method(self) -> str:
         """Algorithm and second stage in one word, as tables and sweeps name them.
 
-        >>> RunSpec(dataset="digits").method, RunSpec(dataset="digits", second_stage="retrain").method
-        ('boda', 'boda:retrain')
+        >>> RunSpec(dataset="a", algorithm="boda", second_stage="lws").method
+        'boda:lws'
         """
         return self.algorithm if self.second_stage is None else f"{self.algorithm}:{self.second_stage}"
 

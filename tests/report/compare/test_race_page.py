@@ -20,7 +20,7 @@ EVIL = "<script>alert(1)</script>"
 
 def standing(name: str, lead: tuple[float, float, float] | None, family: str = "vanilla", **others: Any) -> Standing:
     accuracies = {"validation": 0.95, "test": 0.9, "low": 0.85, "high": 0.96, "deviation": None, "worst_domain": 0.7}
-    facts = {"cost": MethodCost(1.0, 1, 0), "seconds": 1.25, "trial": 0, "hparams": {}, "runs": {0: ["abc"]}}
+    facts = {"cost": MethodCost(1.0, 1, False, 0), "seconds": 1.25, "trial": 0, "hparams": {}, "runs": {0: ["abc"]}}
     difference = lead and Difference(*lead, p_value=0.1)
     return Standing(method=name, family=family, lead=difference, **{**accuracies, **facts, **others})
 
@@ -61,7 +61,7 @@ def test_the_table_has_accuracies_in_percent_and_leads_in_points() -> None:
 def test_the_leaderboard_has_the_accuracy_with_the_domain_known_if_a_method_uses_it(narrow: bool) -> None:
     board = standing("mtl", None, "transfer", known=0.93), standing("erm", (0.03, 0.01, 0.05))
     table = leaderboard(board, narrow=narrow)
-    assert "known" in table.header[3] and [row[3] for row in table.rows] == ["93.0", "90.0"]  # erm ignores it
+    assert "known" in table.header[5] and [row[5] for row in table.rows] == ["93.0", "90.0"]  # erm ignores it
     assert [len(row) for row in table.rows] == [len(table.header)] * 2 and "domain" in table.note
     assert not any("known" in name for name in leaderboard(TWO, narrow=narrow).header)
 

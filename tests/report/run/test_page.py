@@ -12,7 +12,7 @@ import pytest
 from crosstail.metrics import PairAccuracy, wilson
 from crosstail.report.document import html
 from crosstail.report.document.model import Table
-from crosstail.report.run.charts import NUMBERED, PANEL, pair_chart
+from crosstail.report.run.charts import NUMBERED, PANEL, accuracy_chart, pair_chart
 from crosstail.report.run.page import DRAWN, folds_document, run_document, write_page
 from crosstail.report.run.tables import (
     accuracy_curve,
@@ -222,13 +222,24 @@ def test_curves_count_the_steps_of_both_stages_and_leave_out_untrained_models(re
     ]
 
 
+def test_a_fitted_stage_is_a_point_at_the_end_of_stage_one(result):
+    records = [*RECORDS[:3], record(2, 0, 0.9, 0.8)]
+    run = msgspec.structs.replace(result(second_stage="ncm"), selected_step=0, selected_steps=[10, 0])
+    table = accuracy_curve(run, records)
+    validation = table[table["split"] == "validation"]
+    assert validation[["stage", "at"]].to_numpy().tolist() == [[1, 5], [1, 10], [2, 10]]
+    assert validation["reported"].tolist() == [False, False, True]
+    layers = accuracy_chart(table, "pair average").to_dict()["layer"]
+    assert [layer["mark"]["type"] for layer in layers].count("rule") == 1
+
+
 def test_a_run_without_validation_samples_has_a_test_curve(result):
     table = accuracy_curve(result(), [record(1, 0, None, 0.1), record(1, 5, None, 0.4)])
     assert table["split"].tolist() == ["test"]
 
 
-def test_loss_terms_are_listed_by_name(result):
-    table = loss_curve(result(), RECORDS)
+def test_loss_terms_are_listed_by_name():
+    table = loss_curve(RECORDS)
     assert table[["at", "term", "loss"]].to_numpy().tolist() == [
         [5, "cross_entropy", 1.5],
         [5, "alignment", 3.0],

@@ -29,7 +29,7 @@ def trace(alpha, points=POINTS):
 
 
 def test_the_curve_has_what_is_known(finished):
-    table = transfer_curve(*with_traces(finished(HITS), trace(None), trace(2.0)))
+    table = transfer_curve(with_traces(finished(HITS), trace(None), trace(2.0))[1])
     assert table[["at", "statistic", "distance"]].to_numpy().tolist() == [
         [0, "β", 3.0],
         [0, "γ", 4.0],

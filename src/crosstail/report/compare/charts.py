@@ -17,6 +17,7 @@ from crosstail.report.run.tables import STATISTICS
 from crosstail.report.run.trace import MEANING
 from crosstail.report.tables import label_table
 from crosstail.training.folder import RunFolder
+from crosstail.training.result import counted_steps, has_learnt
 
 LABELLED = 40  # up to this many classes, each has room for its name
 LEGEND: dict[str, Any] = {"orient": "top", "labelLimit": 0, "columns": 3, "symbolOpacity": 1}
@@ -171,10 +172,10 @@ def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd
     """
     accuracy, distance = [], []
     for method, fold in [(run.method, fold) for run in found if run.method in methods for fold in run.folds]:
-        for record in RunFolder(fold.folder).records():
-            at = record.step + (record.stage - 1) * (fold.spec.steps or 0)
+        records = RunFolder(fold.folder).records()
+        for at, record in zip(counted_steps(records), records, strict=True):
             value = getattr((record.averaged or record).validation, fold.spec.selected_on)
-            if record.step > 0 and value is not None:
+            if has_learnt(record, records) and value is not None:
                 accuracy.append((method, record.stage, at, 100 * value))
             known = {symbol: getattr(record.trace, name, None) for name, symbol in STATISTICS.items()}
             distance += [(method, at, symbol, value) for symbol, value in known.items() if value is not None]
@@ -186,7 +187,7 @@ def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd
 
 def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str], metric: str) -> Chart:
     """Learning curves on the validation set."""
-    last = table.sort_values("at").groupby("method")["mean"].last()
+    last = table.sort_values(["stage", "at"]).groupby("method")["mean"].last()
     best = str(last.idxmax())
     base, scale = alt.Chart(table, width="container", height=280), alt.Scale(zero=False)
     base = base.encode(x=alt.X("at:Q", title="step"), color=colour("method", methods), detail="stage:O")
@@ -194,7 +195,7 @@ def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str
     line = base.mark_line(point=True).encode(y=alt.Y("mean:Q", title=f"validation {metric}, %", scale=scale))
     line = line.encode(tooltip=["method:N", "stage:O", "at:Q", tip("mean", ".1f")])
     title = f"{data}: {best} ends highest on validation, at {last[best]:.1f} %"
-    note = "Lines are means over the seeds, bands their range; a second line is the second stage."
+    note = "Lines are means over the seeds, bands their range; a second line or point is the second stage."
     return Chart(name, title, band + line, f"Lines: validation {metric} over the training steps", note)
 
 

@@ -68,9 +68,9 @@ def results(runs: Runs, baseline: str, models: Sequence[ModelFeatures] = ()) -> 
         yield overall(summary)
     for data, name in names.items():
         yield result_table(summary, data, f"results-{name}")
+        yield from (Text(_significance(test)) for test in tests[tests["data"] == data].to_dict("records"))
         if known := known_table(summary, data, f"known-{name}"):
             yield known
-        yield from (Text(_significance(test)) for test in tests[tests["data"] == data].to_dict("records"))
         by_domain = domain_table(summary, data, f"domains-{name}")
         if len(by_domain.header) > 3:
             yield by_domain

@@ -52,15 +52,14 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
 def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
     """The leaderboard as text; `narrow` fits 80 columns. Methods behind by more than the noise are faint."""
     known = any(row.known is not None for row in board)
-    header = ["method", "val", "test", *[NAMES[narrow]] * known, "95 % interval", "±", "lead of the first", "s"]
+    header = ["method", "val", "test", "95 % interval", "±", *[NAMES[narrow]] * known, "lead of the first", "s"]
     header += ["worst domain"] * (not narrow)
     rows = []
     for row in board_table(board).to_dict("records"):
         lead = f"{row['lead']:+z.1f} ({interval(row['lead_low'], row['lead_high'], '+z')})" if row["place"] > 1 else ""
         deviation = "" if row["deviation"] != row["deviation"] else number(row["deviation"])
-        cells = [row["method"], number(row["validation"]), number(row["test"]), *[number(row["known"])] * known]
-        cells += [interval(row["low"], row["high"]), deviation, lead, number(row["seconds"])]
-        cells += [number(row["worst_domain"])]
+        cells = [row["method"], number(row["validation"]), number(row["test"]), interval(row["low"], row["high"])]
+        cells += [deviation, *[number(row["known"])] * known, lead, number(row["seconds"]), number(row["worst_domain"])]
         rows.append(cells[: len(header)])
     return Table(
         header=header,
@@ -164,7 +163,7 @@ def _method(race: RaceResult) -> Iterator[Text]:
         f"{race.steps:,} steps with {race.batch_size} samples per domain{folds}: once with its default "
         f"hyperparameters, then with random ones. The trial that is best on validation was chosen{seeds}. Methods are "
         "ranked by validation accuracy; ties go to the cheapest: fewest passes over a batch per step, then fewest "
-        "stages, then fewest hyperparameters to search. The test set has no influence on the ranking."
+        "stages that are trained, then fewest hyperparameters to search. The test set has no influence on the ranking."
     )
     yield Text(
         "Intervals reflect the sampling of test samples"

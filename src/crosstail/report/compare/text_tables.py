@@ -28,7 +28,7 @@ def known_table(summary: pd.DataFrame, data: str, name: str) -> Table | None:
     if not len(of_metric(summary, RANKED, data, "known")):
         return None
     table = _with_best(_of_kind("known", summary, data, name, f"{data}, {TRACKS[1]}"))
-    return replace(table, note=f"Methods that ignore the domain are as accurate as without it. {table.note}".rstrip())
+    return replace(table, note=f"Methods that ignore the domain have the same accuracy as above. {table.note}".rstrip())
 
 
 def _with_best(table: Table) -> Table:

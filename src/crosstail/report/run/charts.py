@@ -51,19 +51,19 @@ def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, number
     return chart + numbers(cells, "accuracy", ".0f", "datum.accuracy < 40") if numbered else chart
 
 
-def accuracy_chart(table: pd.DataFrame, stage_one: int, metric: str) -> alt.LayerChart | alt.FacetChart:
+def accuracy_chart(table: pd.DataFrame, metric: str) -> alt.LayerChart | alt.FacetChart:
     """A metric per step on validation and test, with a ring around the reported evaluation."""
     y = alt.Y("accuracy:Q", title=f"{metric}, %", scale=alt.Scale(zero=False))
     base = _curve(table, "split", ["validation", "test"], y, ["stage:O", "step:Q", "split:N", tip("accuracy", ".1f")])
     ring = base.transform_filter("datum.reported").mark_point(size=160, strokeWidth=2, filled=False)
-    return alt.layer(base.mark_line(point=True), ring, *_second_stage(table, stage_one))
+    return alt.layer(base.mark_line(point=True), ring, *_second_stage(table))
 
 
-def loss_chart(table: pd.DataFrame, stage_one: int) -> alt.LayerChart | alt.FacetChart:
+def loss_chart(table: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     """Each loss term per step."""
     terms, tooltip = list(dict.fromkeys(table["term"])), ["stage:O", "step:Q", "term:N", tip("loss", ".4g")]
     base = _curve(table, "term", terms, alt.Y("loss:Q", title="loss"), tooltip)
-    return alt.layer(base.mark_line(point=True), *_second_stage(table, stage_one))
+    return alt.layer(base.mark_line(point=True), *_second_stage(table))
 
 
 def transfer_chart(table: pd.DataFrame) -> alt.Chart:
@@ -80,10 +80,11 @@ def _curve(table: pd.DataFrame, colour: str, order: list[str], y: alt.Y, tooltip
     return base.encode(x=alt.X("at:Q", title="step"), y=y, color=color, detail="stage:O", tooltip=tooltip)
 
 
-def _second_stage(table: pd.DataFrame, stage_one: int) -> list[alt.Chart]:
-    """A vertical line where the second stage begins, if there is one."""
-    if not (table["stage"] == 2).any():
+def _second_stage(table: pd.DataFrame) -> list[alt.Chart]:
+    """A vertical line where the second stage begins, if there are two."""
+    if table["stage"].nunique() < 2:
         return []
-    base = alt.Chart(pd.DataFrame({"at": [stage_one], "what": "second stage"})).encode(x="at:Q")
+    begins = (table["at"] - table["step"]).max()
+    base = alt.Chart(pd.DataFrame({"at": [begins], "what": "second stage"})).encode(x="at:Q")
     text = base.mark_text(color=INK, align="left", dx=5, y=6).encode(text="what:N")
     return [base.mark_rule(color=INK, strokeDash=[4, 4]), text]

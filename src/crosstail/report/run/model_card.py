@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crosstail import algorithms, backbones
+from crosstail import algorithms, backbones, second_stages
 from crosstail.data import sheet_of
 from crosstail.report.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.report.run.command import command
@@ -27,6 +27,7 @@ from crosstail.report.wording import (
     several,
 )
 from crosstail.training import RunSpec
+from crosstail.training.resolve import steps_of_stages
 from crosstail.training.result import RunResult, pooled
 
 WEAK = 50  # accuracy in % below which a pair is named
@@ -175,7 +176,8 @@ def _training(result: RunResult) -> Iterator[str]:
     about = "a user-defined file" if own else _first_sentence(algorithms.find(spec.algorithm).__doc__)
     yield f"Algorithm: {spec.algorithm} ({about})."
     if spec.second_stage:
-        yield f"Second stage: {spec.second_stage}, which fits the classifier again on fixed features."
+        entry = next(entry for entry in second_stages.catalogue() if entry.name == spec.second_stage)
+        yield f"Second stage: {spec.second_stage}, on fixed features ({entry.what})."
     weights = spec.weights or ("pretrained" if _pretrained(spec) else backbones.RANDOM)
     how = f"frozen, with a trained head ({spec.head}) on its features" if spec.freeze else "trained"
     yield f"Backbone: {spec.backbone}, {how}; initial weights: {weights}."
@@ -184,10 +186,7 @@ def _training(result: RunResult) -> Iterator[str]:
         f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {SELECTED_ON[spec.selected_on]} on "
         f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
     )
-    yield (
-        f"{spec.steps:,} steps with {spec.batch_size} samples per domain, seed {spec.seed}, {result.seconds:.0f} s. "
-        f"{kept if spec.stop_at is None else stopped(result)}"
-    )
+    yield f"{length(result)} {fitted(result) or stopped(result) or kept}"
     if spec.stop_at is not None:
         yield "Trained on every sample of all domains, after selection; nothing is held out."
     elif spec.fold is not None:
@@ -204,12 +203,36 @@ def _training(result: RunResult) -> Iterator[str]:
         )
 
 
+def length(result: RunResult) -> str:
+    """How long training took."""
+    spec, steps = result.spec, max(steps_of_stages(result.spec))
+    took = f"seed {spec.seed}, {result.seconds:.0f} s."
+    if not steps:
+        return f"No training steps, {took}"
+    return f"{spec.steps:,} steps with {spec.batch_size} samples per domain, {took}"
+
+
+def fitted(result: RunResult) -> str:
+    """What the second stage was fitted on, if it was fitted."""
+    if len(result.selected_steps) < 2 or steps_of_stages(result.spec)[1]:
+        return ""
+    spec, first = result.spec, result.selected_steps[0]
+    begun = f"The second stage, {spec.second_stage}, was fitted on the features"
+    if not steps_of_stages(spec)[0]:
+        return f"{begun} as they are."
+    if spec.stop_at is not None:
+        return f"{begun}. {stopped(result)}"
+    return f"{begun} of step {first:,} of stage one, which has the best {SELECTED_ON[spec.selected_on]} on validation."
+
+
 def stopped(result: RunResult) -> str:
-    """Where the training of a model on every sample ended, and why there."""
-    at = " and ".join(f"{step:,}" for step in result.selected_steps)
-    stages = " of the two stages" if len(result.selected_steps) == 2 else ""
+    """Where the training of a model on every sample ended, and why there; empty for others."""
+    if result.spec.stop_at is None or not any(taken := steps_of_stages(result.spec)):
+        return ""
+    trained = [step for step, steps in zip(result.selected_steps, taken, strict=True) if steps]
+    stages = " of the two stages" if len(trained) == 2 else ""
     chosen = ", the median of what the runs before it selected on validation" if result.estimate else ""
-    return f"Training was stopped after step {at}{stages}{chosen}."
+    return f"Training was stopped after step {' and '.join(f'{step:,}' for step in trained)}{stages}{chosen}."
 
 
 def _domain_limit(result: RunResult) -> str:

@@ -179,23 +179,18 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
     if not records:  # the file may have been removed
         return
     spec = result.spec
-    assert spec.steps is not None
     yield Heading("Training")
     weights, metric = " of the averaged weights" if spec.average else "", SELECTED_ON[spec.selected_on]
     second = " The second stage fits a new classifier on the features of stage one." if records[-1].stage == 2 else ""
-    kept = f"The evaluation{weights} with the highest {metric} on validation is reported (ring)."
-    if spec.stop_at is not None:
-        kept = card.stopped(result)
-    yield Text(
-        f"{spec.steps:,} steps with {spec.batch_size} samples per domain, seed {spec.seed}, in {result.seconds:.0f} s. "
-        f"{kept}{second}"
-    )
-    curve, losses = tables.accuracy_curve(result, records), tables.loss_curve(result, records)
-    if len(curve):
+    kept = f"The evaluation{weights} with the highest {metric} on validation is reported (ring).{second}"
+    yield Text(f"{card.length(result)} {card.fitted(result) or card.stopped(result) or kept}")
+    curve, losses = tables.accuracy_curve(result, records), tables.loss_curve(records)
+    if curve["at"].nunique() > 1:
         alternative = f"Lines: {metric}{weights} on validation and test over the training steps"
-        yield Chart("accuracy", "", accuracy_chart(curve, spec.steps, metric), alternative)
-    yield Text("Loss terms, each averaged over the steps since the previous evaluation.")
-    yield Chart("losses", "", loss_chart(losses, spec.steps), "Lines: loss terms over the training steps")
+        yield Chart("accuracy", "", accuracy_chart(curve, metric), alternative)
+    if len(losses):
+        yield Text("Loss terms, each averaged over the steps since the previous evaluation.")
+        yield Chart("losses", "", loss_chart(losses), "Lines: loss terms over the training steps")
 
 
 def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:

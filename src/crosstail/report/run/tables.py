@@ -15,7 +15,7 @@ from crosstail.metrics import SHOTS, shot_group, wilson
 from crosstail.metrics.views import View
 from crosstail.report.tables import label_table
 from crosstail.report.wording import tail_note, worst_pair
-from crosstail.training.result import Evaluation, RunResult, mean_counts, pooled
+from crosstail.training.result import Evaluation, RunResult, counted_steps, has_learnt, mean_counts, pooled
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
 DISTANCES = {
@@ -141,34 +141,30 @@ def accuracy_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataF
     steps of both stages. The start of a stage, before any step, is left out.
     """
     rows = []
-    for r in records:
+    for at, r in zip(counted_steps(records), records, strict=True):
         for split in ("validation", "test"):
             value = getattr(getattr(r.averaged or r, split), result.spec.selected_on)
-            if r.step > 0 and value is not None:
-                rows.append((r.stage, r.step, _at(result, r), split, 100 * value))
+            if has_learnt(r, records) and value is not None:
+                rows.append((r.stage, r.step, at, split, 100 * value))
     table = pd.DataFrame(rows, columns=["stage", "step", "at", "split", "accuracy"])
     last = max(record.stage for record in records)
     table["reported"] = (table["stage"] == last) & (table["step"] == result.selected_step)
     return table
 
 
-def loss_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataFrame:
+def loss_curve(records: Sequence[Evaluation]) -> pd.DataFrame:
     """One row per evaluation and loss term: its mean over the steps since the previous evaluation."""
-    rows = [(r.stage, r.step, _at(result, r), *term) for r in records for term in r.losses.items()]
+    counted = zip(counted_steps(records), records, strict=True)
+    rows = [(r.stage, r.step, at, *term) for at, r in counted for term in r.losses.items()]
     return pd.DataFrame(rows, columns=["stage", "step", "at", "term", "loss"])
 
 
-def transfer_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataFrame:
-    """One row per traced evaluation and statistic that is defined: the mean distance of such pairs."""
+def transfer_curve(records: Sequence[Evaluation]) -> pd.DataFrame:
+    """One row per traced evaluation of stage one and statistic that is defined: the mean distance of such pairs."""
     rows = [
-        (r.stage, r.step, _at(result, r), symbol, value)
+        (r.stage, r.step, r.step, symbol, value)
         for r in records
         for name, symbol in STATISTICS.items()
         if (value := getattr(r.trace, name, None)) is not None
     ]
     return pd.DataFrame(rows, columns=["stage", "step", "at", "statistic", "distance"])
-
-
-def _at(result: RunResult, record: Evaluation) -> int:
-    assert result.spec.steps is not None
-    return record.step + (record.stage - 1) * result.spec.steps

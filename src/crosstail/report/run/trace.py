@@ -53,7 +53,7 @@ def trace_charts(result: RunResult, records: Sequence[Evaluation]) -> list[Chart
 
 
 def _statistics_chart(result: RunResult, evaluations: Sequence[Evaluation]) -> Chart:
-    table, end = transfer_curve(result, evaluations), selected(result, evaluations)
+    table, end = transfer_curve(evaluations), selected(result, evaluations)
     title = "Distances between pairs during training"
     wide = table.pivot(index="at", columns="statistic", values="distance")
     if {"α", "γ"} <= set(wide):

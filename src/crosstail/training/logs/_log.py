@@ -80,7 +80,7 @@ def hyperparameters(spec: RunSpec) -> Hparams:
 
     >>> found = hyperparameters(RunSpec(dataset="digits", labels=("uniform",), hparams={"lr": 0.1}))
     >>> found["algorithm"], found["labels"], found["hp/lr"]
-    ('boda', "('uniform',)", 0.1)
+    ('auto', "('uniform',)", 0.1)
     """
     words: dict[str, Any] = msgspec.to_builtins(spec)
     words |= {f"hp/{name}": value for name, value in words.pop("hparams").items()}

@@ -1,0 +1,198 @@
+"""Is the default on fixed features better than the others? docs/results/default.md.
+
+The default `frozen:blend` and those it should be compared with, on three splits of nine sets of frozen or sentence
+features with long tails; on the first split every algorithm. Takes half an hour on two cores once the images are
+embedded; finished runs are not repeated:
+
+    python examples/default_method.py --data ../shared/data --out runs/default
+"""
+
+import argparse
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from crosstail import algorithms
+from crosstail.metrics import paired_difference
+from crosstail.sweep.worker import inputs
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
+from crosstail.training.folder import RunFolder
+from crosstail.training.loop import Diverged
+from crosstail.training.predictions import Predictions
+from crosstail.training.resolve import canonical_method, resolve
+from crosstail.training.spec import split_method
+
+DEFAULT, BASE = "frozen:blend", "erm"
+SHOWN = (BASE, "erm:retrain", "bsoftmax", "boda:retrain", "frozen:pooled", DEFAULT)
+SEEDS = (10, 11, 12)  # other splits than those that the form of the method was chosen on
+STEPS = 300  # as in a race
+PAGE = Path(__file__).parents[1] / "docs/results/default.md"
+FROZEN: dict[str, Any] = {"backbone": "efficientnet_lite0", "freeze": True}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A set of features with long tails."""
+
+    name: str
+    spec: RunSpec
+
+
+def settings(data: Path) -> Iterator[Setting]:
+    """The sets, with an asterisk if the blend was chosen on their validation samples."""
+    digits, photos = str(data / "digits-mlt.npz"), str(data / "office-caltech10")
+    lesions = {"dataset": str(data / "ham10000/manifest.csv"), "columns": LESIONS}
+    opposite = ("forward:20", "backward:20") * 2
+    yield Setting("digits (demo) *", RunSpec(dataset="digits", **FROZEN))
+    yield Setting("digits-mlt, opposite tails", RunSpec(dataset=digits, labels=TAILS, **FROZEN))
+    yield Setting("digits-mlt, a class missing *", RunSpec(dataset=digits, labels=MISSING, **FROZEN))
+    yield Setting("Office-Caltech10, opposite tails", RunSpec(dataset=photos, labels=opposite, **FROZEN))
+    yield Setting("the same at 64 pixels *", RunSpec(dataset=photos, labels=opposite, resolution=64, **FROZEN))
+    yield Setting("ham10000 by lesion", RunSpec(**lesions, **FROZEN))
+    yield Setting("the same, opposite tails *", RunSpec(**lesions, labels=TAILS * 2, **FROZEN))
+    crisis = str(data / "crisis.npz")
+    yield Setting("crisis", RunSpec(dataset=crisis))
+    yield Setting(
+        "crisis, opposite tails *", RunSpec(dataset=crisis, labels=("forward:50", "backward:50") * 4 + ("forward:50",))
+    )
+
+
+LESIONS = {"domain": "source", "label": "diagnosis", "group": "lesion_id"}
+TAILS, MISSING = ("forward:100", "backward:100"), ("forward:100!9", "backward:100!0")
+
+
+def methods() -> list[str]:
+    """Every algorithm, the default and its two parts."""
+    found = [canonical_method(entry.name) for entry in algorithms.catalogue()]
+    return list(dict.fromkeys([*found, "boda:retrain", "frozen:pooled", DEFAULT]))
+
+
+def measure(task: tuple[Setting, int, Path]) -> list[dict[str, Any]]:
+    """Test accuracies, in percent, of the methods on one split of a set."""
+    setting, seed, out = task
+    torch.set_num_threads(1)
+    found = []
+    for method in methods() if seed == SEEDS[0] else SHOWN:
+        algorithm, stage = split_method(method)
+        own: dict[str, Any] = {"algorithm": algorithm, "second_stage": stage, "seed": seed, "data_seed": seed}
+        spec = resolve(replace(setting.spec, steps=STEPS, evaluations=3, augment=False, **own))
+        row = {"set": setting.name, "method": method, "seed": seed, "folder": str(out / spec.key)}
+        try:
+            result = fit(spec, Path(row["folder"]), inputs=inputs(spec)).result
+        except Diverged as error:
+            print(row, error, flush=True)
+            continue
+        test, known = result.test, result.known.test if result.known else result.test
+        values = {"pairs": test.pair_average, "few": test.shots["few"], "zero": test.shots["zero"]}
+        values |= {"tenth": test.tenth_percentile, "known": known.pair_average}
+        found.append(row | {name: None if value is None else 100 * value for name, value in values.items()})
+        print(found[-1], flush=True)
+    return found
+
+
+def interval(values: "pd.Series[float]") -> str:
+    """Mean and Student's 95 % interval over three splits."""
+    half = 4.303 * values.std(ddof=1) / len(values) ** 0.5  # t with 2 degrees of freedom
+    return signed(values.mean(), values.mean() - half, values.mean() + half)
+
+
+def lead(one: str, other: str) -> str:
+    """The difference in pair average between two runs on the same test samples, with a 95 % interval."""
+    first, second = (Predictions.load(RunFolder(Path(folder))) for folder in (one, other))
+    assert first is not None and second is not None
+    right = [part.predicted == part.y for part in (first, second)]
+    sizes = {"num_domains": int(first.domain.max()) + 1, "num_classes": int(first.y.max()) + 1}
+    found = paired_difference(*right, first.y, first.domain, **sizes, group=first.group)
+    return signed(100 * found.estimate, 100 * found.low, 100 * found.high)
+
+
+def signed(mean: float, low: float, high: float) -> str:
+    """A difference and its interval."""
+    return f"{mean:+.1f} ({low:+.1f} to {high:+.1f})".replace("-", "−")
+
+
+def page(table: pd.DataFrame) -> str:
+    """The page of all runs."""
+    rows, gains, known = [], [], []
+    for name, part in table.groupby("set", sort=False):
+        by = part.pivot(index="seed", columns="method", values="pairs")
+        means = part.groupby("method")[["pairs", "few", "zero", "tenth", "known"]].mean()
+        cells = [" / ".join("–" if np.isnan(v) else f"{v:.1f}" for v in means.loc[m][:3]) for m in SHOWN]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+        first = part[part["seed"] == SEEDS[0]].set_index("method")
+        best = first["pairs"].drop([method for method in first.index if method.startswith("frozen:")]).idxmax()
+        gains.append(
+            f"| {name} | {interval(by[DEFAULT] - by[BASE])} | `{best}` {first['pairs'][best]:.1f} | "
+            f"{lead(first['folder'][DEFAULT], first['folder'][best])} | "
+            f"{means.loc[BASE, 'tenth']:.1f} → {means.loc[DEFAULT, 'tenth']:.1f} |"
+        )
+        known.append(f"| {name} | {means.loc[DEFAULT, 'pairs']:.1f} | {means.loc[DEFAULT, 'known']:.1f} |")
+    return TEXT.format(
+        rows="\n".join(rows),
+        gains="\n".join(gains),
+        known="\n".join(known),
+        seeds=len(SEEDS),
+        steps=STEPS,
+        number=table["method"].nunique() - 2,
+        header=" | ".join(f"`{method}`" for method in SHOWN),
+        rule="|---" * (len(SHOWN) + 1),
+    )
+
+
+def main() -> None:
+    """Complete the runs and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--out", type=Path, default=Path("runs/default"))
+    parser.add_argument("--workers", type=int, default=1, help="splits that are run at once, one core each")
+    given = parser.parse_args()
+    tasks = [(setting, seed, given.out) for seed in SEEDS for setting in settings(given.data)]
+    with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
+        found = [row for rows in pool.map(measure, tasks) for row in rows]
+    PAGE.write_text(page(pd.DataFrame(found)), encoding="utf-8")
+
+
+TEXT = """# The default on fixed features
+
+`crosstail fit` on frozen or given features uses `frozen:blend` ([how it works](../method.md)). Here it is compared
+with others on {seeds} splits of nine sets with long tails. Test accuracy in percent, mean over the splits: pair
+average / pairs with 1 to 20 training samples / pairs with none. The model is not told the domain of a test sample.
+Frozen EfficientNet-Lite0, for crisis sentence embeddings; the others train a two-layer network for {steps} steps, as in
+a race, with their default hyperparameters. Written by `python examples/default_method.py`.
+
+| set | {header} |
+{rule}|
+{rows}
+
+The form of the method was chosen by validation accuracy and log loss on other splits of these sets: the blend on
+those with an asterisk, the pooled part on all but Office-Caltech10 at full size ([what was
+tried](../method.md#what-was-tried)).
+
+## Against ERM and against the best of the others
+
+Differences in pair average with 95 % intervals: over ERM from the {seeds} splits, over the best of the others from
+the test samples of the first split, on which all {number} were run. That best one is chosen **after the fact, on the
+test set**, which flatters it. Last, the 10th percentile over pairs of ERM and of the default.
+
+| set | gain over `erm` | best of the others | gain over it | 10th percentile |
+|---|---|---|---|---|
+{gains}
+
+## With the domain known
+
+| set | domain unknown | domain known |
+|---|---|---|
+{known}
+"""
+
+
+if __name__ == "__main__":
+    main()
