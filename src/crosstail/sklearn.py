@@ -39,7 +39,7 @@ class _DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x, y = validate_data(self, X, y, dtype=np.float32)
         check_classification_targets(y)
         self.classes_, c = np.unique(y, return_inverse=True)
-        self.domains_, d = _numbered(domain, x)
+        self.domains_, d = _numbered(domain, x, level=5)
         return x, c, d, int(check_random_state(self.random_state).randint(2**31))
 
     def predict_proba(self, X: ArrayLike, domain: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -217,10 +217,10 @@ class PairOverSampler(BaseEstimator):  # type: ignore[misc]
         return _safe_indexing(X, self.sample_indices_), _safe_indexing(y, self.sample_indices_)
 
 
-def _numbered(domain: ArrayLike | None, rows: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The domains, sorted, and the index of each row's domain."""
+def _numbered(domain: ArrayLike | None, rows: Any, level: int = 4) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The domains, sorted, and the index of each row's domain; `level` is that of the user's call in the stack."""
     if domain is None:
-        _warn_about_one_domain()
+        _warn_about_one_domain(level)
         domain = np.zeros(len(rows), np.int64)
     labels = column_or_1d(domain)
     check_consistent_length(rows, labels)
@@ -231,9 +231,9 @@ def _numbered(domain: ArrayLike | None, rows: Any) -> tuple[NDArray[Any], NDArra
 
 
 @cache
-def _warn_about_one_domain() -> None:
+def _warn_about_one_domain(level: int) -> None:
     """Only once: a search fits hundreds of times."""
-    warnings.warn("without domain=..., all samples count as one domain", stacklevel=4)
+    warnings.warn("without domain=..., all samples count as one domain", stacklevel=level)
 
 
 def _held_out(pair: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.resolve import resolve
 from crosstail.training.result import RunResult
 
-SHORT = "--backbone mlp --width 8 --steps 6 --batch-size 4 --evaluations 2"
+SHORT = "--algorithm boda --backbone mlp --width 8 --steps 6 --batch-size 4 --evaluations 2"
 
 
 @pytest.fixture
@@ -171,18 +171,18 @@ MISTAKES = {
     "fit v.npz --out run --folds 3 --protocol dg": "leave --folds out",
     "fit v.npz --out run --folds 9999": "--folds is 9999, but there are only",
     "fit v.npz --out run --folds 3 --fold 1 --refit": "leave --unseen, --fold and --stop-at out",
-    "fit v.npz --out run --stop-at 3 --stop-at 3": "--stop-at has 2 values",
-    "fit v.npz --out run --stop-at 1001": "--stop-at is 1001, expected 0 to 1000",
+    "fit v.npz --algorithm boda --out run --stop-at 3 --stop-at 3": "--stop-at has 2 values",
+    "fit v.npz --algorithm boda --out run --stop-at 1001": "--stop-at is 1001, expected 0 to 1000",
     "fit v.npz --out run --column domain": "--column: expected name=value, got 'domain'",
     "fit v.npz --out run --freeze": "v.npz holds vectors already: leave --freeze out and use --backbone mlp",
     "fit i.npz --out run --freeze --backbone small_cnn": "backbone 'small_cnn' has no pretrained weights to freeze",
     "fit v.npz --out run --backbone mlp --hp nu": "--hp: expected name=value, got 'nu'",
     "fit v.npz --out run --backbone mlp --hp nu=": "--hp: expected name=value, got 'nu='",
     "fit v.npz --out run --backbone mlp --hp mu=1": "unknown hyperparameter 'mu': there are lr,",
-    "fit v.npz --out run --backbone mlp --hp nu=much": "hyperparameter nu is 'much', expected float",
+    "fit v.npz --algorithm boda --out run --backbone mlp --hp nu=much": "hyperparameter nu is 'much', expected float",
     "fit v.npz --out run --backbone mlp --hp lr=-1": "Invalid learning rate: -1.0",
-    "fit v.npz --out run --backbone mlp --hp window=0": "window is 0 and refresh 0",
-    "fit v.npz --out run --backbone mlp --hp temperature=-1": "temperature is -1.0, expected a number above 0",
+    "fit v.npz --algorithm boda --out run --backbone mlp --hp window=0": "window is 0 and refresh 0",
+    "fit v.npz --algorithm boda --out run --backbone mlp --hp temperature=-1": "temperature is -1.0, expected a number above 0",
     "fit v.npz --out run --backbone mlp --steps 0": "steps is 0, expected 1 or more",
     "fit v.npz --out run --backbone mlp --batch-size 0": "batch_size is 0, expected 1 or more",
     "fit v.npz --out run --backbone mlp --width 0": "width is 0, expected 1 or more",
