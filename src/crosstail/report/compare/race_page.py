@@ -159,7 +159,7 @@ def _method(race: RaceResult) -> Iterator[Text]:
     folds = f" on each of {race.folds} folds, which together test every sample once" if race.folds else ""
     seeds = f" and run with {race.seeds} seeds, whose accuracies are averaged" if race.seeds > 1 else ""
     yield Text(
-        f"{embedded}Each method trained the same two-layer network on the vectors (frozen: fitted a classifier on them), "
+        f"{embedded}Each method trained the same two-layer network on the vectors (frozen: fitted a classifier), "
         f"{race.trials} times for "
         f"{race.steps:,} steps with {race.batch_size} samples per domain{folds}: once with its default "
         f"hyperparameters, then with random ones. The trial that is best on validation was chosen{seeds}. Methods are "
