@@ -73,11 +73,11 @@ def pages(make_run_in: Callable[..., Path], tmp_path_factory: pytest.TempPathFac
         run = make_run_in(many, algorithm, hits, algorithm=algorithm, alpha=1.0 + i, dataset=EVIL)
     add_traces(run)
     write_page(read_run(run))
-    for algorithm in ("erm", "boda"):
-        for stage, seed in product((None, "retrain"), (0, 1)):
-            hits, spec = [[9, 5], [3 + 2 * seed, 0]], {"algorithm": algorithm, "second_stage": stage, "seed": seed}
-            totals = [[10, 10], [10, 2]]
-            make_run_in(few, f"{algorithm}{stage}{seed}", hits, totals=totals, dataset="digits", **spec)
+    methods = [*product(("erm", "boda"), (None, "retrain")), ("frozen", "blend")]
+    for (algorithm, stage), seed in product(methods, (0, 1)):
+        hits, spec = [[9, 5], [3 + 2 * seed, 0]], {"algorithm": algorithm, "second_stage": stage, "seed": seed}
+        totals = [[10, 10], [10, 2]]
+        make_run_in(few, f"{algorithm}{stage}{seed}", hits, totals=totals, dataset="digits", **spec)
     demo.write_page(root / "demo.html", read_runs([few]), [])
     report = write_report(root / "out", read_runs([many]), "erm", [features()], files=False)
     return {"report": report, "run": run / "report.html", "demo": root / "demo.html"}
