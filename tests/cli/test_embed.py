@@ -162,7 +162,7 @@ MISTAKES = {
     "fit photos --out run --backbone timm:resnet18 --weights none.pth": "none.pth: there is no such file",
     "fit photos --out run --head linear --finetune": "--head and --views are for frozen features: add --freeze",
     "fit v.npz --out run --resolution 32": "--resolution is for image files and for pretrained backbones",
-    "fit v.npz --out run --weights w.pth": "backbone 'mlp' starts from random weights: leave --weights out",
+    "fit v.npz --out run --weights w.pth": "backbone 'identity' starts from random weights: leave --weights out",
 }
 
 
@@ -174,7 +174,7 @@ def test_a_mistake_is_named(crosstail, photos, vectors, words, message):
 
 
 def test_a_lack_of_memory_says_what_to_lower(crosstail, vectors):
-    done = crosstail(f"fit {vectors} --out run --width 1000000000000")
+    done = crosstail(f"fit {vectors} --algorithm erm --out run --width 1000000000000")
     assert done.code == 1
     said = " ".join(done.err.split())
     assert said.startswith("error: there is not enough memory: lower --batch-size (now 24 per domain), --width")

@@ -263,7 +263,7 @@ MISTAKES = {
     "fit v.npz --out run --hparams none.json": "none.json: ",
     "fit v.npz --out run --hparams step.toml": "step.toml: ",
     "fit v.npz --out run --hparams list.json": "list.json: ",
-    "fit v.npz --out run --hparams best.json": "best.json has no hyperparameters for boda",
+    "fit v.npz --out run --hparams best.json": "best.json has no hyperparameters for frozen:blend",
     "fit v.npz --out run --algorithm erm --hparams best.json": "unknown hyperparameter 'mu'",
 }
 

@@ -28,7 +28,9 @@ def parts():
         "made", rng.normal(size=(50, 4)).astype(np.float32), y, domain, split, tuple("abc"), tuple("de")
     )
     return dataset, build_algorithm(
-        RunSpec(dataset="made", backbone="mlp", width=5), input_shape(dataset), dataset.counts("train")
+        RunSpec(dataset="made", algorithm="boda", backbone="mlp", width=5),
+        input_shape(dataset),
+        dataset.counts("train"),
     ).train()
 
 
