@@ -208,7 +208,8 @@ def test_an_estimate_grows_with_the_plan(crosstail, vectors):
 
 @pytest.mark.parametrize("backbone", ["mlp", "identity"])
 def test_an_estimate_of_second_stages_that_are_fitted(crosstail, vectors, backbone):
-    words = f"sweep v.npz --algorithm erm:ncm --algorithm erm:tau_norm --backbone {backbone} --steps 30 --trials 2 --seeds 1 --out s"
+    methods = "--algorithm erm:ncm --algorithm erm:tau_norm"
+    words = f"sweep v.npz {methods} --backbone {backbone} --steps 30 --trials 2 --seeds 1 --out s"
     done = crosstail(f"{words} --dry-run")
     assert done.code == 0 and done.out.startswith("erm:ncm: 2 runs of ")
     assert crosstail(words).code == 0
