@@ -68,7 +68,7 @@ def settings(data: Path) -> Iterator[Setting]:
     )
 
 
-UNSEEN_SETS = ("Office-Caltech10, opposite tails", "the same at 64 pixels *", "crisis")
+UNSEEN_SETS = ("Office-Caltech10, opposite tails", "the same at 64 pixels *")
 LESIONS = {"domain": "source", "label": "diagnosis", "group": "lesion_id"}
 TAILS, MISSING = ("forward:100", "backward:100"), ("forward:100!9", "backward:100!0")
 
