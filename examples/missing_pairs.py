@@ -86,11 +86,11 @@ def page(table: pd.DataFrame) -> str:
 TEXT = """# Missing pairs, from pixels
 
 Digits-MLT at 16 × 16 pixels with opposite tails (1,000 down to 10 samples) and two classes missing from each domain,
-which are the most frequent ones in the other domain. A small CNN of width 16 is trained for {steps:,} steps with a learning
-rate of {rate:.2g}; {seeds} seeds, which also redraw the samples. Test accuracy in percent, mean ± standard deviation over
-the seeds: pair average, pairs with 1 to 20 training samples, pairs with none, the worst pair; then the difference in
-pair average from ERM and from the default, with 95 % intervals. `:pooled` replaces the classifier by pooled means
-([how](../method.md)). Written by `python examples/missing_pairs.py`.
+which are the most frequent ones in the other domain. A small CNN of width 16 is trained for {steps:,} steps with a
+learning rate of {rate:.2g}; {seeds} seeds, which also redraw the samples. Test accuracy in percent, mean ± standard
+deviation over the seeds: pair average, pairs with 1 to 20 training samples, pairs with none, the worst pair; then the
+difference in pair average from ERM and from the default, with 95 % intervals. `:pooled` replaces the classifier by
+pooled means ([how](../method.md)). Written by `python examples/missing_pairs.py`.
 
 | method | pairs | few | zero | worst | over `erm` | over `bsoftmax+coral` |
 |---|---|---|---|---|---|---|
