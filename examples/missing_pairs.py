@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import torch
-from scipy.stats import t
 
+from crosstail.metrics import mean_interval
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
@@ -67,8 +66,8 @@ def results(data: Path, out: Path) -> Iterator[dict[str, object]]:
 
 def interval(values: "pd.Series[float]") -> str:
     """Mean and Student's 95 % interval over the seeds."""
-    mean, half = values.mean(), t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return f"{mean:+.1f} ({mean - half:+.1f} to {mean + half:+.1f})".replace("-", "−")
+    low, high = mean_interval(values)
+    return f"{values.mean():+.1f} ({low:+.1f} to {high:+.1f})".replace("-", "−")
 
 
 def page(table: pd.DataFrame) -> str:
