@@ -1,0 +1,124 @@
+"""What probabilities are worth: metrics overall, per domain, per class and per pair."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+By = Literal["overall", "domain", "class", "pair"]
+METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "auroc", "log_loss", "brier", "calibration_error")
+LOWER_IS_BETTER = ("log_loss", "brier", "calibration_error")
+BINS, IN_BIN, DRAWS = 15, 20, 1000
+
+
+def metric_table(
+    probabilities: NDArray[np.floating],
+    y: NDArray[np.int64],
+    domain: NDArray[np.int64],
+    by: By = "overall",
+    *,
+    domains: Sequence[str],
+    classes: Sequence[str],
+) -> pd.DataFrame:
+    """A row for each group with samples: its number of samples, METRICS, and an interval of the calibration error.
+
+    Balanced accuracy, F1 and AUROC (one class against the others) are means over the classes that the group has
+    samples of. For a class or a pair they are those of the class, among all samples or those of the domain.
+
+    >>> p, y = np.array([[0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]), np.array([0, 1, 1])
+    >>> metric_table(p, y, np.zeros(3, int), domains=["a"], classes=["x", "y"])[["accuracy", "auroc"]].round(2).values
+    array([[0.67, 1.  ]])
+    """
+    rows = []
+    for d, c, among, own in _groups(y, domain, by, len(domains), len(classes)):
+        p, labels = probabilities[among].astype(np.float64), y[among]
+        names: dict[str, Any] = {} if d is None else {"domain": domains[d]}
+        names |= {} if c is None else {"class": classes[c]}
+        every = range(len(classes)) if c is None else (c,)
+        rows.append({**names, "samples": int(own.sum()), **_metrics(p, labels, own[among], every)})
+    return pd.DataFrame(rows)
+
+
+def _groups(
+    y: NDArray[np.int64], domain: NDArray[np.int64], by: By, num_domains: int, num_classes: int
+) -> Iterator[tuple[int | None, int | None, NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Domain, class, the samples that it is compared with (N,), and its own (N,) of each group that has any."""
+    everywhere = np.ones(len(y), bool)
+    for d in range(num_domains) if by in ("domain", "pair") else (None,):
+        among = everywhere if d is None else domain == d
+        for c in range(num_classes) if by in ("class", "pair") else (None,):
+            own = among if c is None else among & (y == c)
+            if own.any():
+                yield d, c, among, own
+
+
+def _metrics(
+    p: NDArray[np.float64], y: NDArray[np.int64], own: NDArray[np.bool_], classes: Sequence[int]
+) -> dict[str, float]:
+    """All metrics of the samples that are a group's own, the ranks and errors of these classes among all of them."""
+    said = p.argmax(1)
+    hit = said == y
+    true = np.bincount(y, minlength=p.shape[1])
+    right, all_said = np.bincount(y[hit], minlength=p.shape[1]), np.bincount(said, minlength=p.shape[1])
+    present = np.array([c for c in classes if true[c]])
+    target = p[np.arange(len(y)), y][own]
+    squares = (p[own] ** 2).sum(1) - 2 * target + 1
+    error, low, high = calibration_error(p[own].max(1), hit[own])
+    return {
+        "accuracy": float(hit[own].mean()),
+        "balanced_accuracy": float((right / true.clip(1))[present].mean()),
+        "macro_f1": float((2 * right / (true + all_said).clip(1))[present].mean()),
+        "auroc": _auroc(p, y, [int(c) for c in present if true[c] < len(y)]),
+        "log_loss": float(-np.log(target.clip(1e-12)).mean()),
+        "brier": float(squares.mean()),
+        "calibration_error": error,
+        "calibration_low": low,
+        "calibration_high": high,
+    }
+
+
+def _auroc(p: NDArray[np.float64], y: NDArray[np.int64], classes: Sequence[int]) -> float:
+    """Mean over classes of the probability that a sample of the class has a higher score for it than another one."""
+    found = []
+    for c in classes:
+        positive = y == c
+        n = int(positive.sum())
+        found.append((rankdata(p[:, c])[positive].sum() - n * (n + 1) / 2) / (n * (len(y) - n)))
+    return float(np.mean(found)) if found else float("nan")
+
+
+def calibration_error(
+    confidence: NDArray[np.float64], hit: NDArray[np.bool_], seed: int = 0
+) -> tuple[float, float, float]:
+    """Mean |confidence − accuracy| over bins of equal size, and its 95 % interval.
+
+    Few samples make bins differ by chance, which only ever adds to the error. The interval (basic bootstrap, with
+    normal draws for each bin) makes up for it, so it may lie below the estimate.
+
+    >>> round(calibration_error(np.full(100, 0.8), np.arange(100) < 60)[0], 2)
+    0.2
+    """
+    table = reliability(confidence, hit)
+    share, gap = table["samples"].to_numpy() / len(hit), (table["confidence"] - table["accuracy"]).to_numpy()
+    deviation = table["deviation"].to_numpy()
+    error = float(share @ np.abs(gap))
+    drawn = np.abs(gap + deviation * np.random.default_rng(seed).standard_normal((DRAWS, len(gap)))) @ share
+    high, low = 2 * error - np.quantile(drawn, [0.025, 0.975])
+    return error, float(max(low, 0.0)), float(np.clip(high, 0.0, 1.0))
+
+
+def reliability(confidence: NDArray[np.float64], hit: NDArray[np.bool_]) -> pd.DataFrame:
+    """Bins of about equal size, with equal confidences together: their mean confidence, accuracy and samples.
+
+    `deviation` is the standard error of the difference between the first two.
+    """
+    bins = int(np.clip(len(hit) // IN_BIN, 1, BINS))
+    of = ((rankdata(confidence) - 0.5) * bins / len(hit)).astype(np.int64)
+    table = pd.DataFrame({"confidence": confidence, "accuracy": hit.astype(float), "gap": confidence - hit})
+    grouped = table.groupby(of)
+    number = grouped.size()
+    found = grouped[["confidence", "accuracy"]].mean()
+    return found.assign(samples=number, deviation=grouped["gap"].std(ddof=0) / np.sqrt(number)).reset_index(drop=True)

@@ -1,0 +1,102 @@
+"""The prevalence of the classes at a site: corrected for, and estimated from unlabelled samples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+TOLERANCE = 1e-4  # of a sum of shares in a file
+CHANGE = 1e-6  # of the estimate in a step of EM, at its end
+STEPS = 1000
+
+
+def with_prior(balanced: NDArray[np.floating], prior: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Probabilities (N, C) where classes have these shares, from those where they are equally frequent (Bayes' rule).
+
+    >>> with_prior(np.array([[0.5, 0.5]]), np.array([0.9, 0.1])).round(2).tolist()
+    [[0.9, 0.1]]
+    """
+    joint = balanced * np.asarray(prior, balanced.dtype)
+    found: NDArray[np.float64] = joint / joint.sum(1, keepdims=True).clip(np.finfo(joint.dtype).tiny)
+    return found
+
+
+@dataclass(frozen=True)
+class EstimatedPrior:
+    """Shares (C,) of the classes among samples, with their 95 % intervals."""
+
+    share: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def estimate_prior(balanced: NDArray[np.floating]) -> EstimatedPrior:
+    """The shares that make unlabelled samples most likely, by EM (Saerens et al., 2002), from balanced probabilities.
+
+        π_c ← (1/N) Σ_i π_c p_ic / Σ_k π_k p_ik
+
+    With calibrated probabilities the likelihood Π_i Σ_k π_k p_ik is concave in π. Intervals come from its
+    curvature, on the logit scale; they leave out the uncertainty of the calibration.
+
+    >>> sure = np.eye(2)[np.repeat([0, 1], [30, 10])]
+    >>> estimate_prior(sure).share.round(2).tolist()
+    [0.75, 0.25]
+    """
+    p = np.asarray(balanced)
+    if not len(p):
+        raise ValueError("no samples to estimate the prevalence from")
+    share = np.full(p.shape[1], 1 / p.shape[1], p.dtype)
+    for _ in range(STEPS):
+        updated = share * (p.T @ (1 / (p @ share).clip(np.finfo(p.dtype).tiny))) / len(p)
+        moved = float(np.abs(updated - share).max())
+        share = updated
+        if moved < CHANGE:
+            break
+    found = share.astype(np.float64) / share.sum(dtype=np.float64)
+    deviation = _deviations(p, found)
+    inside = found.clip(1e-9, 1 - 1e-9)
+    half = NormalDist().inv_cdf(0.975) * deviation / (inside * (1 - inside))
+    logit = np.log(inside / (1 - inside))
+    low, high = (1 / (1 + np.exp(-(logit + sign * half.clip(max=50)))) for sign in (-1, 1))
+    return EstimatedPrior(found, low, high)
+
+
+def _deviations(p: NDArray[np.floating], share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard errors (C,) from the information of the shares, which sum to 1."""
+    weighted = p / (p @ share.astype(p.dtype))[:, None].clip(np.finfo(p.dtype).tiny)
+    information = (weighted.T @ weighted).astype(np.float64)
+    centred = np.eye(len(share)) - 1 / len(share)  # shares move within their sum
+    covariance = np.linalg.pinv(centred @ information @ centred, hermitian=True)
+    found: NDArray[np.float64] = np.sqrt(covariance.diagonal().clip(0))
+    return found
+
+
+def read_prior(file: Path, classes: Sequence[str]) -> NDArray[np.float64]:
+    """Shares (C,) from a .csv file with the columns `class` and `share`; they are non-negative and sum to 1."""
+    try:
+        table = pd.read_csv(file, dtype={"class": str})
+    except FileNotFoundError:
+        raise FileNotFoundError(f"--prior {file}: there is no such file") from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise ValueError(f"--prior {file}: not a table ({error})") from None
+    missing = [name for name in ("class", "share") if name not in table]
+    if missing:
+        raise ValueError(f"--prior {file}: the column {missing[0]!r} is missing, found {', '.join(table.columns)}")
+    shares = pd.to_numeric(table["share"], errors="coerce").set_axis(table["class"])
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise ValueError(f"--prior {file}: the share of {name!r} is not a number between 0 and 1")
+    for what, names in (
+        ("twice", shares.index[shares.index.duplicated()]),
+        ("not a class of the model", shares.index.difference(classes)),
+        ("missing", pd.Index(classes).difference(shares.index)),
+    ):
+        if len(names):
+            raise ValueError(f"--prior {file}: {names[0]!r} is {what}; the classes are {', '.join(classes)}")
+    if abs(shares.sum() - 1) > TOLERANCE:
+        raise ValueError(f"--prior {file}: the shares sum to {shares.sum():g}, expected 1")
+    return (shares.loc[list(classes)] / shares.sum()).to_numpy(np.float64)

@@ -1,0 +1,108 @@
+"""Prediction sets: all classes that a sample may have, so that its own is among them as often as promised."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Per = Literal["all", "site", "class", "pair"]
+FALLBACK: dict[Per, tuple[Per, ...]] = {
+    "all": ("all",),
+    "site": ("site", "all"),
+    "class": ("class", "all"),
+    "pair": ("pair", "class", "site", "all"),
+}
+"""Where the threshold of a pair comes from: the first group with enough samples."""
+
+
+def require_coverage(coverage: float) -> None:
+    """Refuse what no set, or every set, would reach."""
+    if not 0 < coverage < 1:
+        raise ValueError(f"--coverage is {coverage:g}, expected a share between 0 and 1, such as 0.9")
+
+
+def least_samples(coverage: float) -> int:
+    """How many samples a group needs, at least, before its threshold means anything: ⌈(n + 1) coverage⌉ ≤ n.
+
+    >>> least_samples(0.9), least_samples(0.5)
+    (9, 1)
+    """
+    n = int(coverage / (1 - coverage))
+    return n if np.ceil((n + 1) * coverage - 1e-9) <= n else n + 1
+
+
+@dataclass(frozen=True)
+class PredictionSets:
+    """The least probability (D + 1, C) with which a class is in the set of a sample from a site; the last row is for
+    samples of unknown site. `source` is the group that each comes from, as an index into `FALLBACK[per]`.
+
+    Split conformal prediction with a threshold for each group (Vovk et al., 2005, chapter 4; "Mondrian"): with n
+    calibration samples of a group, a class is in the set if its probability is among the ⌈(n + 1) coverage⌉ highest
+    of these samples for their own class. If new samples of the group are exchangeable with them, the
+    set contains the true class with at least this probability, whatever the model. A group that is too small for
+    that uses the next larger one, whose promise is on average over the larger group only.
+
+    The most probable class is always in the set.
+    """
+
+    least: NDArray[np.float64]
+    source: NDArray[np.int64]
+    coverage: float
+    per: Per
+
+    @classmethod
+    def calibrated(
+        cls,
+        probabilities: NDArray[np.floating],
+        y: NDArray[np.int64],
+        site: NDArray[np.int64],
+        *,
+        num_sites: int,
+        coverage: float = 0.9,
+        per: Per = "pair",
+    ) -> "PredictionSets":
+        """From probabilities (N, C), classes and sites (N,) of samples that the model was not trained or selected on.
+
+        >>> p, y = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]]), np.array([0, 1, 1])
+        >>> PredictionSets.calibrated(p, y, np.zeros(3, int), num_sites=1, coverage=0.5, per="all").least[0].round(2)
+        array([0.7, 0.7])
+        """
+        require_coverage(coverage)
+        num_classes = probabilities.shape[1]
+        own = probabilities[np.arange(len(y)), y].astype(np.float64)
+        shape = (num_sites + 1, num_classes)
+        sites, classes = (index.ravel() for index in np.indices(shape))
+        groups: dict[Per, tuple[NDArray[np.int64], NDArray[np.int64]]] = {  # of the samples, of the thresholds
+            "all": (np.zeros_like(y), np.zeros_like(sites)),
+            "site": (site, sites),
+            "class": (y, classes),
+            "pair": (site * num_classes + y, sites * num_classes + classes),
+        }
+        least, source = np.full(sites.shape, np.nan), np.full(sites.shape, len(FALLBACK[per]))
+        for level, name in enumerate(FALLBACK[per]):
+            of_sample, of_threshold = groups[name]
+            found = _order_statistics(own, of_sample, int(of_threshold.max()) + 1, coverage)[of_threshold]
+            better = np.isnan(least) & ~np.isnan(found)
+            least[better], source[better] = found[better], level
+        return cls(np.nan_to_num(least, nan=0.0).reshape(shape), source.reshape(shape), coverage, per)
+
+    def members(self, probabilities: NDArray[np.floating], site: NDArray[np.int64] | int = -1) -> NDArray[np.bool_]:
+        """Which classes are in the sets (N, C) of samples from these sites; −1 is an unknown one."""
+        least = self.least.astype(probabilities.dtype)[np.broadcast_to(np.asarray(site), len(probabilities))]
+        inside: NDArray[np.bool_] = probabilities >= least
+        inside[np.arange(len(inside)), probabilities.argmax(1)] = True
+        return inside
+
+
+def _order_statistics(
+    own: NDArray[np.float64], group: NDArray[np.int64], number: int, coverage: float
+) -> NDArray[np.float64]:
+    """For each group, the ⌈(n + 1) coverage⌉-th largest of its values; NaN if it has too few."""
+    order = np.lexsort((-own, group))
+    n = np.bincount(group, minlength=number)
+    rank = np.ceil((n + 1) * coverage - 1e-9).astype(np.int64)  # the small number undoes rounding: 10 × 0.9 is 9
+    found = np.full(number, np.nan)
+    enough = rank <= n
+    found[enough] = own[order[(np.cumsum(n) - n + rank - 1)[enough]]]
+    return found
