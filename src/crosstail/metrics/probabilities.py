@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import chi2, rankdata
 
 By = Literal["overall", "domain", "class", "pair"]
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "auroc", "log_loss", "brier", "calibration_error")
@@ -93,10 +93,10 @@ def _auroc(p: NDArray[np.float64], y: NDArray[np.int64], classes: Sequence[int])
 def calibration_error(
     confidence: NDArray[np.float64], hit: NDArray[np.bool_], seed: int = 0
 ) -> tuple[float, float, float]:
-    """Mean |confidence − accuracy| over bins of equal size, and its 95 % interval.
+    """Mean |confidence − accuracy| over bins of about equal size, and its 95 % interval.
 
-    Few samples make bins differ by chance, which only ever adds to the error. The interval (basic bootstrap, with
-    normal draws for each bin) makes up for it, so it may lie below the estimate.
+    Few samples make bins differ by chance, which only ever adds to the error. The interval, from normal draws for each
+    bin, makes up for it, so the estimate may lie above it. It begins at 0 if a χ² test finds no difference at all.
 
     >>> round(calibration_error(np.full(100, 0.8), np.arange(100) < 60)[0], 2)
     0.2
@@ -106,8 +106,12 @@ def calibration_error(
     deviation = table["deviation"].to_numpy()
     error = float(share @ np.abs(gap))
     drawn = np.abs(gap + deviation * np.random.default_rng(seed).standard_normal((DRAWS, len(gap)))) @ share
-    high, low = 2 * error - np.quantile(drawn, [0.025, 0.975])
-    return error, float(max(low, 0.0)), float(np.clip(high, 0.0, 1.0))
+    bias = drawn.mean() - error
+    low, high = np.quantile(drawn, [0.025, 0.975]) - (2 * bias, bias)
+    differ = (gap / deviation.clip(1e-9)) ** 2
+    if differ.sum() <= chi2.ppf(0.975, len(gap)):
+        low = 0.0
+    return error, float(max(low, 0.0)), float(min(high, 1.0))
 
 
 def reliability(confidence: NDArray[np.float64], hit: NDArray[np.bool_]) -> pd.DataFrame:
@@ -121,4 +125,5 @@ def reliability(confidence: NDArray[np.float64], hit: NDArray[np.bool_]) -> pd.D
     grouped = table.groupby(of)
     number = grouped.size()
     found = grouped[["confidence", "accuracy"]].mean()
-    return found.assign(samples=number, deviation=grouped["gap"].std(ddof=0) / np.sqrt(number)).reset_index(drop=True)
+    deviation = grouped["gap"].std(ddof=0) / np.sqrt((number - 1).clip(1))
+    return found.assign(samples=number, deviation=deviation).reset_index(drop=True)

@@ -1,0 +1,86 @@
+"""Metrics of probabilities against scikit-learn and loops; calibration error where the truth is known."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss, roc_auc_score
+
+from crosstail.metrics.probabilities import calibration_error, metric_table, reliability
+
+NAMES = {"domains": ["a", "b"], "classes": ["x", "y", "z"]}
+
+
+@pytest.fixture(scope="module")
+def said():
+    """Probabilities (300, 3) with some ties, classes and domains."""
+    rng = np.random.default_rng(0)
+    y, domain = rng.choice(3, 300, p=[0.6, 0.3, 0.1]), rng.integers(2, size=300)
+    p = rng.dirichlet(np.ones(3), 300) + 0.7 * np.eye(3)[y]
+    return np.round(p / p.sum(1, keepdims=True), 2) + 1e-3, y, domain
+
+
+def normalised(p):
+    return p / p.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize("by", ["overall", "domain"])
+def test_groups_of_several_classes_are_scikit_learns(said, by):
+    p, y, domain = normalised(said[0]), *said[1:]
+    table = metric_table(p, y, domain, by, **NAMES)
+    assert list(table.get("domain", ["all"])) == (["a", "b"] if by == "domain" else ["all"])
+    for i, row in table.iterrows():
+        own = domain == i if by == "domain" else slice(None)
+        mine, true = p[own], y[own]
+        best = mine.argmax(1)
+        assert row["samples"] == len(true) and row["accuracy"] == pytest.approx((best == true).mean())
+        assert row["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(true, best))
+        assert row["macro_f1"] == pytest.approx(f1_score(true, best, average="macro"))
+        assert row["auroc"] == pytest.approx(roc_auc_score(true, mine, multi_class="ovr"))
+        assert row["log_loss"] == pytest.approx(log_loss(true, mine))
+        assert row["brier"] == pytest.approx(((mine - np.eye(3)[true]) ** 2).sum(1).mean())
+
+
+@pytest.mark.parametrize("by", ["class", "pair"])
+def test_of_one_class_they_are_those_of_the_class_among_the_samples_of_the_domain(said, by):
+    p, y, domain = normalised(said[0]), *said[1:]
+    table = metric_table(p, y, domain, by, **NAMES)
+    assert len(table) == (6 if by == "pair" else 3)
+    for _, row in table.iterrows():
+        c = NAMES["classes"].index(row["class"])
+        among = domain == NAMES["domains"].index(row["domain"]) if by == "pair" else np.ones(300, bool)
+        own = among & (y == c)
+        best = p.argmax(1)
+        assert row["samples"] == own.sum() and row["accuracy"] == pytest.approx((best[own] == c).mean())
+        assert row["macro_f1"] == pytest.approx(f1_score(y[among] == c, best[among] == c))
+        assert row["auroc"] == pytest.approx(roc_auc_score(y[among] == c, p[among, c]))
+        assert row["log_loss"] == pytest.approx(-np.log(p[own, c]).mean())
+
+
+def test_a_group_without_samples_has_no_row_and_one_class_alone_has_no_auroc(said):
+    p, y, _ = said
+    table = metric_table(p[y == 1], y[y == 1], np.zeros((y == 1).sum(), int), "pair", **NAMES)
+    assert table[["domain", "class"]].values.tolist() == [["a", "y"]] and np.isnan(table["auroc"][0])
+
+
+class TestCalibrationError:
+    def test_bins_have_equal_size_and_equal_confidences_share_one(self):
+        confidence = np.repeat([0.6, 0.7, 0.8, 0.9], 50)
+        hit = np.arange(200) % 10 < np.repeat([6, 5, 8, 9], 50)
+        table = reliability(confidence, hit)
+        assert table["samples"].tolist() == [50] * 4 and table["accuracy"].tolist() == pytest.approx(
+            [0.6, 0.5, 0.8, 0.9]
+        )
+        assert calibration_error(confidence, hit)[0] == pytest.approx(0.05)
+        order = np.random.default_rng(0).permutation(200)
+        assert calibration_error(confidence[order], hit[order])[0] == pytest.approx(0.05)
+        even = np.linspace(0.5, 1, 3000)
+        assert reliability(even, even > 0.7)["samples"].tolist() == [200] * 15
+
+    @pytest.mark.parametrize("shift", [0.0, 0.07, 0.15])
+    def test_the_interval_covers_the_truth(self, shift):
+        """Of probabilities that are too high by `shift`, which is the expected error."""
+        rng, covered = np.random.default_rng(1), 0
+        for seed in range(100):
+            true = rng.uniform(0.3, 0.85, 400)
+            _, low, high = calibration_error(true + shift, rng.random(400) < true, seed)
+            covered += low - 1e-9 <= shift <= high + 1e-9
+        assert covered >= 90

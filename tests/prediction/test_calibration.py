@@ -1,0 +1,107 @@
+"""Temperatures and biases: against a search, recovered where known, and shrunk where sites have few samples."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import log_softmax
+
+from crosstail.prediction.calibration import (
+    LARGEST,
+    Fitted,
+    balanced_weights,
+    calibrate,
+    fit_bias,
+    fit_sharpness,
+    shrunk,
+)
+
+
+def draw(n, rng, sharpness=1.0, bias=0.0, classes=4):
+    """Log probabilities whose calibrated form is softmax(sharpness · log p + bias), and classes drawn from it."""
+    log_p = log_softmax(2 * rng.normal(size=(n, classes)), axis=1)
+    true = np.exp(log_softmax(sharpness * log_p + bias, axis=1))
+    return log_p, np.array([rng.choice(classes, p=p) for p in true])
+
+
+def loss(log_p, y, weights, s, b=0.0):
+    """By loops."""
+    total = 0.0
+    for row, c, w in zip(s * log_p + b, y, weights, strict=True):
+        total -= w * (row[c] - np.logaddexp.reduce(row))
+    return total
+
+
+def test_sharpness_is_the_minimum_of_the_weighted_loss():
+    rng = np.random.default_rng(0)
+    log_p, y = draw(200, rng, sharpness=0.4)
+    weights = rng.random(200)
+    best = minimize_scalar(lambda v: loss(log_p, y, weights, np.exp(v)), bounds=(-3, 3), method="bounded")
+    assert fit_sharpness(log_p, y, weights).log_sharpness == pytest.approx(best.x, abs=1e-4)
+
+
+def test_the_standard_error_is_the_spread_over_samples():
+    rng = np.random.default_rng(0)
+    found = [fit_sharpness(*draw(200, rng, 0.5), np.ones(200)) for _ in range(150)]
+    spread = np.std([one.log_sharpness for one in found])
+    assert np.sqrt(np.mean([one.squared_error for one in found])) == pytest.approx(spread, rel=0.2)
+    assert np.mean([one.log_sharpness for one in found]) == pytest.approx(np.log(0.5), abs=4 * spread / np.sqrt(150))
+
+
+def test_bias_is_the_minimum_of_the_penalised_loss_and_needs_samples():
+    rng = np.random.default_rng(0)
+    log_p, y = draw(300, rng, 0.6, np.array([0.8, -0.5, 0.2, -0.5]))
+    weights = np.ones(300)
+
+    def objective(free):
+        return loss(log_p, y, weights, np.exp(free[0]), free[1:]) + 0.5 * float(free[1:] @ free[1:])
+
+    best = minimize(objective, np.zeros(5))
+    s, b = fit_bias(log_p, y, weights)
+    assert objective(np.array([np.log(s), *b])) == pytest.approx(best.fun, abs=1e-3)
+    kept = y != 2
+    assert fit_bias(log_p[kept], y[kept], weights[kept])[1][2] == 0
+
+
+def test_sites_keep_their_own_temperature_as_far_as_samples_tell_them_apart():
+    far = [Fitted(0.6, 1e-4), Fitted(-0.6, 1e-4), Fitted(0.9, 4.0), Fitted(0.0, np.inf)]
+    found = shrunk(far, common=0.1)
+    assert found[0] == pytest.approx(0.6, abs=0.01) and found[1] == pytest.approx(-0.6, abs=0.01)
+    assert 0.1 < found[2] < 0.4 and found[3] == 0.1
+    same = [Fitted(0.11, 0.01), Fitted(0.09, 0.01), Fitted(0.10, 0.01)]
+    assert shrunk(same, 0.1) == [0.1] * 3
+    assert shrunk([Fitted(0.4, 0.01)], 0.3) == [0.3]
+
+
+def test_every_pair_weighs_the_same():
+    y, site = np.array([0, 0, 0, 1, 0, 1]), np.array([0, 0, 0, 0, 1, 1])
+    weights = balanced_weights(y, site, 2)
+    assert weights.sum() == pytest.approx(6)
+    assert [weights[(y == c) & (site == d)].sum() for d in (0, 1) for c in (0, 1)] == pytest.approx([1.5] * 4)
+
+
+def test_calibration_lowers_the_loss_of_new_samples_at_every_site():
+    rng, log_p, y, site = np.random.default_rng(0), [], [], []
+    for d, s in enumerate((0.4, 1.5)):
+        drawn = draw(1500, rng, s)
+        log_p, y, site = [*log_p, drawn[0]], [*y, drawn[1]], [*site, np.full(1500, d)]
+    log_p, y, site = map(np.concatenate, (log_p, y, site))
+    half = np.arange(3000) % 2 == 0
+    found = calibrate(log_p[half], log_p[half], y[half], site[half], ["a", "b", "c"])
+    assert found.sites["a"] == pytest.approx(0.4, rel=0.15) and found.sites["b"] == pytest.approx(1.5, rel=0.15)
+    assert found.sites["a"] < found.sharpness < found.sites["b"] and found.samples == 1500
+    for name, d in (("a", 0), ("b", 1)):
+        own = ~half & (site == d)
+        ones = np.ones(own.sum())
+        assert loss(log_p[own], y[own], ones, found.sites[name]) < loss(log_p[own], y[own], ones, 1.0)
+
+
+def test_no_samples_one_sample_and_perfect_separation_are_survived():
+    none = calibrate(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0, int), np.zeros(0, int), ["a"])
+    assert (none.sharpness, none.sites, none.bias, none.samples) == (1.0, {"a": 1.0}, [0, 0, 0], 0)
+    log_p = np.log(np.array([[0.7, 0.2, 0.1]]))
+    one = calibrate(log_p, log_p, np.array([0]), np.array([0]), ["a"])
+    assert np.isfinite([one.sharpness, one.corrected, *one.bias, *one.sites.values()]).all()
+    assert one.sharpness <= np.exp(LARGEST) * (1 + 1e-9)
+    sure = np.log(np.eye(3)[[0, 1, 2]].clip(1e-7))
+    perfect = calibrate(sure, sure, np.arange(3), np.zeros(3, int), ["a"])
+    assert np.isfinite([perfect.sharpness, *perfect.bias]).all()
