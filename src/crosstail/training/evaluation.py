@@ -13,12 +13,13 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, to_input
 from crosstail.losses import PairStatistics
 from crosstail.metrics import PairAccuracy
-from crosstail.training.result import KnownDomain, SplitAccuracy, Trace, Transferability
+from crosstail.training.result import Trace, Transferability
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import GraphBuilder, Metric
 
 EVALUATED = {"validation": "val", "test": "test"}
 BATCH = 256
+LEAST = -6e4  # log probability that half precision can store
 CHUNK = 8192  # samples whose features are in memory at once for the graph
 
 
@@ -41,28 +42,26 @@ def _map(
     algorithm.train(was_training)
 
 
-def predicted(
+def answers(
     algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64], known: bool = False
-) -> NDArray[np.int64]:
-    """The classes (N,) that a model predicts for these rows, from the inputs alone or with their domain `known`."""
-    parts = [scores.argmax(1).cpu().numpy() for scores in _map(algorithm, dataset, rows, algorithm, known)]
-    return np.concatenate([*parts, np.zeros(0, np.int64)])
+) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+    """Predicted classes (N,) and log probabilities (N, C) of these rows, from the inputs alone or with their domain."""
+    predicted, log_p = np.empty(len(rows), np.int64), np.empty((len(rows), dataset.num_classes), np.float16)
+    for i, scores in enumerate(_map(algorithm, dataset, rows, algorithm, known)):
+        part = slice(i * BATCH, i * BATCH + len(scores))
+        predicted[part] = scores.argmax(1).cpu().numpy()
+        log_p[part] = scores.float().log_softmax(1).clamp(min=LEAST).cpu().numpy()
+    return predicted, log_p
 
 
 def pair_accuracy(
-    algorithm: Algorithm, dataset: DomainDataset, split: str, share: tuple[int, int] = (0, 1), known: bool = False
+    algorithm: Algorithm, dataset: DomainDataset, split: str, share: tuple[int, int] = (0, 1)
 ) -> PairAccuracy:
-    """Hits and totals of every pair on a split, or on the share of process i of n; `known` as in `predicted`."""
+    """Hits and totals of every pair on a split, or on the share of process i of n."""
     rows = dataset.rows(split)[share[0] :: share[1]]
     sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
-    answers = predicted(algorithm, dataset, rows, known)
-    return PairAccuracy.from_predictions(answers, dataset.y[rows], dataset.domain[rows], **sizes)
-
-
-def known_domain(algorithm: Algorithm, dataset: DomainDataset) -> KnownDomain:
-    """The accuracies of a model that is told the domain of every sample."""
-    parts = {name: pair_accuracy(algorithm, dataset, split, known=True) for name, split in EVALUATED.items()}
-    return KnownDomain(**{name: SplitAccuracy.of(accuracy) for name, accuracy in parts.items()})
+    predicted, _ = answers(algorithm, dataset, rows)
+    return PairAccuracy.from_predictions(predicted, dataset.y[rows], dataset.domain[rows], **sizes)
 
 
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:

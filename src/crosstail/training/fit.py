@@ -12,7 +12,7 @@ from crosstail.data import Augment
 from crosstail.progress import Progress
 from crosstail.training import own_code
 from crosstail.training.devices import Devices, fabric_of
-from crosstail.training.evaluation import graph_of, known_domain, traced, transferability
+from crosstail.training.evaluation import graph_of, traced, transferability
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
 from crosstail.training.known import KnownSamples
@@ -20,6 +20,7 @@ from crosstail.training.loop import Limits, train
 from crosstail.training.memory import lower_if_short
 from crosstail.training.model import build_algorithm
 from crosstail.training.predictions import Predictions
+from crosstail.training.probabilities import Probabilities
 from crosstail.training.resolve import resolve, steps_of_stages
 from crosstail.training.result import RunResult, make_result
 from crosstail.training.second_stage import run_second_stage
@@ -106,14 +107,16 @@ def _train_stages(
         return Run(folder, folder.finished_result(), inputs, None)
     folder.save("model.pt", algorithm.state_dict())
     known = algorithm.uses_domain and spec.protocol == "mdlt" and dataset.num_domains > 1
-    predictions = Predictions.of(algorithm, dataset, known)
+    held_out = Probabilities.of(algorithm, dataset, known)
+    held_out.save(folder)
+    predictions = held_out.predictions()
     predictions.save(folder)
     result = make_result(
         spec,
         dataset,
         folder.records(),
         selected_steps=steps,
-        known=known_domain(algorithm, dataset) if known else None,
+        known=held_out.known_domain(dataset.num_domains, dataset.num_classes),
         transferability=transferability(graph_of(algorithm, dataset)),
         hparams=spec.hparams,
         input_shape=list(input_shape(inputs.raw)),

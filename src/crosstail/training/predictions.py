@@ -6,9 +6,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from crosstail.algorithms import Algorithm
-from crosstail.data import DomainDataset
-from crosstail.training.evaluation import predicted
 from crosstail.training.folder import RunFolder
 
 FILE = "predictions.pt"
@@ -26,14 +23,6 @@ class Predictions:
     domain: NDArray[np.int64]
     group: NDArray[np.int64] | None = None  # where the data have groups
     known: NDArray[np.int64] | None = None
-
-    @classmethod
-    def of(cls, algorithm: Algorithm, dataset: DomainDataset, known: bool) -> "Predictions":
-        """Predict the test samples of a data set, also with the domain `known` if so."""
-        rows = dataset.rows("test")
-        group = None if dataset.group is None else dataset.group[rows]
-        told = predicted(algorithm, dataset, rows, known=True) if known else None
-        return cls(predicted(algorithm, dataset, rows), dataset.y[rows], dataset.domain[rows], group, told)
 
     def save(self, folder: RunFolder) -> None:
         """Store each in the smallest integer type."""

@@ -1,0 +1,97 @@
+"""The probabilities that the final model gives to held-out samples: those of validation and test."""
+
+import io
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crosstail.algorithms import Algorithm
+from crosstail.data import DomainDataset
+from crosstail.metrics import PairAccuracy
+from crosstail.storage import write_whole
+from crosstail.training.evaluation import answers
+from crosstail.training.folder import RunFolder
+from crosstail.training.predictions import Predictions
+from crosstail.training.result import KnownDomain, SplitAccuracy
+
+FILE = "probabilities.npz"
+KINDS = (bool, np.float16, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Probabilities:
+    """Log probabilities (N, C) in half precision, beside the row in the data, class, domain and group of each sample.
+
+    `predicted` is the class with the highest score, which half precision may not tell from the second. `known` and
+    `known_predicted` are those of a model that uses the domain, where it is told the domain of each sample.
+    """
+
+    row: NDArray[np.int64]
+    test: NDArray[np.bool_]  # else validation
+    y: NDArray[np.int64]
+    domain: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    unknown: NDArray[np.float16]
+    known_predicted: NDArray[np.int64] | None = None
+    known: NDArray[np.float16] | None = None
+    group: NDArray[np.int64] | None = None  # where the data have groups
+
+    @classmethod
+    def of(cls, algorithm: Algorithm, dataset: DomainDataset, known: bool) -> Self:
+        """Of the validation and test samples of a data set, also with the domain `known` if so."""
+        row = np.flatnonzero(np.isin(dataset.split, ("val", "test")))
+        told = answers(algorithm, dataset, row, known=True) if known else (None, None)
+        group = None if dataset.group is None else dataset.group[row]
+        of_row = dataset.split[row] == "test", dataset.y[row], dataset.domain[row]
+        return cls(row, *of_row, *answers(algorithm, dataset, row), *told, group)
+
+    def told(self) -> NDArray[np.float16]:
+        """Those with the domain known, which are the same if the model does not use it."""
+        return self.unknown if self.known is None else self.known
+
+    def part(self, test: bool) -> Self:
+        """The test samples, or the validation samples."""
+        return self.keep(self.test == test)
+
+    def keep(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Self:
+        """Some of the samples."""
+        return type(self)(**{name: None if value is None else value[rows] for name, value in vars(self).items()})
+
+    def predictions(self) -> Predictions:
+        """The predicted classes of the test samples."""
+        test = self.part(test=True)
+        return Predictions(test.predicted, test.y, test.domain, test.group, test.known_predicted)
+
+    def known_domain(self, num_domains: int, num_classes: int) -> KnownDomain | None:
+        """The accuracies of a model that is told the domain of every sample, if it uses it."""
+        if self.known_predicted is None:
+            return None
+        sizes = {"num_domains": num_domains, "num_classes": num_classes}
+        parts = [self.part(test) for test in (False, True)]
+        found = [PairAccuracy.from_predictions(p.known_predicted, p.y, p.domain, **sizes) for p in parts]
+        return KnownDomain(validation=SplitAccuracy.of(found[0]), test=SplitAccuracy.of(found[1]))
+
+    def save(self, folder: RunFolder) -> None:
+        """Store them, compressed."""
+        content = io.BytesIO()
+        np.savez_compressed(content, **{name: value for name, value in vars(self).items() if value is not None})
+        write_whole(folder.path / FILE, content.getbuffer())
+
+    @classmethod
+    def load(cls, folder: RunFolder) -> Self | None:
+        """Those of a finished run, or None if they were not kept."""
+        file = folder.path / FILE
+        if not file.exists():
+            return None
+        try:
+            with np.load(file, allow_pickle=False) as stored:
+                found = {field.name: stored[field.name] for field in fields(cls) if field.name in stored.files}
+            if not all(len(value) == len(found["row"]) and value.dtype in KINDS for value in found.values()):
+                raise ValueError
+            return cls(**found)
+        except Exception:
+            raise ValueError(
+                f"{file} is damaged. Remove it and the run's result.json, and repeat its command"
+            ) from None
