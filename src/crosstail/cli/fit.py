@@ -56,7 +56,7 @@ def fit(
     from crosstail.report.run.reported import reported
     from crosstail.report.run.summary import folds_summary, result_summary
     from crosstail.report.wording import estimate_note
-    from crosstail.training.devices import Devices, is_main_process
+    from crosstail.training.devices import Devices, is_main_process, spare_compiler
     from crosstail.training.fit import fit as fit_run
     from crosstail.training.folder import RunFolder
     from crosstail.training.inputs import folds, load_inputs, load_source
@@ -66,6 +66,8 @@ def fit(
     from crosstail.training.result import RunResult, mean_counts, pooled_accuracy
     from crosstail.training.spec import RunSpec
 
+    if not compiled:
+        spare_compiler()
     chosen = _selected(selected, resolve(options.spec(dataset=dataset, hparams={}))) if selected else {}
     spec = resolve(options.spec(dataset=dataset, hparams=chosen | options.hparams))
     if refit and spec.part:
