@@ -50,10 +50,7 @@ def find(package: str, name: str, kind: str) -> ModuleType:
 
 def load_file(path: Path) -> ModuleType:
     """Import a Python file by path; the same content is imported only once."""
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+    source = require_file(path)
     name = f"{path.stem}_{hashlib.sha256(source).hexdigest()[:16]}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
@@ -68,6 +65,14 @@ def load_file(path: Path) -> ModuleType:
                 raise
             raise ValueError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
     return sys.modules[name]
+
+
+def require_file(path: Path) -> bytes:
+    """The content of a Python file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def suggestion(name: str, known: list[str]) -> str:

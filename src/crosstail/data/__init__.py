@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # importing torch takes seconds, and a wrong path is found wi
     from crosstail.data.sources.hugging_face import load_hf
     from crosstail.data.sources.input_kind import kind_of
     from crosstail.data.sources.load import load
+    from crosstail.data.sources.locate import spelled
     from crosstail.data.sources.manifest import load_manifest, save_split
     from crosstail.data.sources.manifest_table import read_split
     from crosstail.data.splits.gaps import with_gaps_noted
@@ -31,5 +32,5 @@ __all__ = [
     "SPLITS", "Augment", "BrokenImage", "DomainBatch", "DomainBatches", "DomainDataset", "ImageFiles", "LabelProfile",
     "PairBalancedSampler", "apply_labels", "check_images", "kind_of", "load", "load_arrays", "load_folder", "load_hf",
     "load_manifest", "pair_names", "paper_split", "read_image", "read_split", "save_arrays", "save_split", "sheet_of",
-    "shot_thresholds", "to_input", "with_gaps_noted",
+    "shot_thresholds", "spelled", "to_input", "with_gaps_noted",
 ]  # fmt: skip

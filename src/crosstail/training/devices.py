@@ -48,7 +48,9 @@ class Devices:
             return next(name for name, found in there.items() if found)
         if not there.get(self.accelerator):
             usable = " or ".join(name for name, found in there.items() if found)
-            raise ValueError(f"--accelerator {self.accelerator}: torch finds none on this machine; use {usable}, or auto")
+            raise ValueError(
+                f"--accelerator {self.accelerator}: torch finds none on this machine; use {usable}, or auto"
+            )
         return self.accelerator
 
 

@@ -69,7 +69,7 @@ def load_hf(source: AnyPath, *, columns: Columns = None, **options: Unpack[Sourc
     parts: dict[str, Any] = dict(found) if isinstance(found, datasets.DatasetDict) else {"train": found}
     wrong = [ours for ours in columns or {} if ours not in COLUMNS]
     if wrong:
-        raise ValueError(f"columns has {wrong[0]!r}, expected some of {', '.join(COLUMNS)}")
+        raise ValueError(f"--column has {wrong[0]!r}, expected some of {', '.join(COLUMNS)}")
     chosen = {ours: ours for ours in COLUMNS[:3]} | dict(columns or {})
     if all("group" in part.column_names for part in parts.values()):
         chosen.setdefault("group", "group")

@@ -44,4 +44,6 @@ def require_source(source: str) -> None:
         raise FileNotFoundError(f"{path}: there is no such file or folder{hint}")
     benchmarks = discovery.names(BENCHMARKS)
     near = discovery.nearest(source, [*benchmarks, *beside])
-    raise ValueError(f"unknown data set {source!r}: {discovery.suggestion(source, [near] if near else benchmarks)} {OTHERS}")
+    raise ValueError(
+        f"unknown data set {source!r}: {discovery.suggestion(source, [near] if near else benchmarks)} {OTHERS}"
+    )
