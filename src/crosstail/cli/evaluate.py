@@ -36,14 +36,14 @@ def evaluate(
     Args:
         split: Part of the data to test on; of the run's own data, its own split. By default all new samples.
     """
-    run, source = existing_run(run), known_source(source)
+    folder, source = existing_run(run), known_source(source)
 
     from crosstail.prediction.evaluate import evaluate_on, load_for
     from crosstail.prediction.predictor import Predictor
     from crosstail.report.document import terminal
     from crosstail.report.run.summary import accuracy_summary
 
-    predictor = Predictor(run, weights, trust)
+    predictor = Predictor(folder, weights, trust)
     with progress_bar(Console(stderr=True)) as progress:
         dataset = load_for(
             predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken, progress=progress

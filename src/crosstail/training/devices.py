@@ -49,7 +49,7 @@ class Devices:
         if not there.get(self.accelerator):
             usable = " or ".join(name for name, found in there.items() if found)
             raise ValueError(
-                f"--accelerator {self.accelerator}: torch finds none on this machine; use {usable}, or auto"
+                f"--accelerator {self.accelerator}: torch finds no such device on this machine; use {usable}, or auto"
             )
         return self.accelerator
 
