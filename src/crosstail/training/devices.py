@@ -58,6 +58,7 @@ class OneDevice:
     """One process on one device, as the loop uses it: the part of Fabric that a single device needs."""
 
     global_rank, world_size, is_global_zero = 0, 1, True
+    backward = staticmethod(Tensor.backward)
 
     def __init__(self, kind: str, precision: str) -> None:
         self.device = torch.device(kind)
@@ -71,9 +72,6 @@ class OneDevice:
 
     def autocast(self) -> AbstractContextManager[Any]:
         return torch.autocast(self.device.type, torch.bfloat16) if self.low_precision else nullcontext()
-
-    def backward(self, loss: Tensor, **how: Any) -> None:
-        loss.backward(**how)
 
     def all_reduce(self, values: Tensor, reduce_op: str) -> Tensor:
         return values
