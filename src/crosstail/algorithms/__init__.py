@@ -60,7 +60,7 @@ def canonical(name: str) -> str:
     """
     words = _words(name)
     if len(words) == 1:
-        return find(name).alias_of or name
+        return find(name).alias_of or words[0]
     find(name)
     return "+".join(sorted(words, key=lambda word: (word.endswith(".py"), word)))
 
@@ -71,7 +71,7 @@ def own_file(name: str) -> str:
     >>> own_file("boda+coral"), own_file("boda+./mine.py")
     ('', './mine.py')
     """
-    return next((word for word in _words(name) if word.endswith(".py")), "")
+    return next((word for word in discovery.combined(name) if word.endswith(".py")), "")
 
 
 def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | None = None) -> Algorithm:
@@ -91,9 +91,14 @@ def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | N
 
 
 def _words(name: str) -> list[str]:
-    """The names in a combination; a path, which may contain a plus, ends with .py."""
-    words = re.findall(r"[^+]*/.*?\.py(?=\+|$)|[^+]+", name)
-    return words if "+".join(words) == name else name.split("+")
+    """The names in a combination, as their files spell them."""
+    words = discovery.combined(name)
+    return [word if word.endswith(".py") else _spelled(word) for word in words]
+
+
+def _spelled(word: str) -> str:
+    base, at, preset = word.partition("@")
+    return f"{discovery.known('crosstail.algorithms', base, 'algorithm')}{at}{preset.lower()}"
 
 
 def _label(word: str) -> str:
