@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax
 
-from crosstail.prediction.calibration import (
+from crosstail.metrics.calibration import (
     LARGEST,
     Fitted,
     balanced_weights,
