@@ -1,21 +1,22 @@
 """crosstail predict: classes for unlabelled files."""
 
-import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
 
-from crosstail.cli._parameters import Json, MovedWeights, Run, Site, Trust
+from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
 from crosstail.training.existing import existing_run
 
 if TYPE_CHECKING:
-    from crosstail.prediction.predictor import Prediction
+    import pandas as pd
+
+    from crosstail.prediction.decision import Decided
+    from crosstail.prediction.predictor import Predictor
 
 
 def predict(
@@ -23,63 +24,113 @@ def predict(
     files: Annotated[list[Path], Parameter(name="FILES")],
     /,
     *,
-    site: Site = None,
+    site: str | None = None,
+    prior: str | None = None,
+    coverage: float | None = None,
+    per: Literal["all", "site", "class", "pair"] = "pair",
     out: Path | None = None,
     weights: MovedWeights = None,
     skip_broken: SkipBroken = False,
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
-    """Predict the class of images or vectors, with a probability for each class; their domain may be unknown.
+    """Predict the class of images or vectors, with a calibrated probability for each class.
 
-    Example: `crosstail predict run photos/ another.jpg --out classes.csv`
+    Example: `crosstail predict run photos/ --site lagos --prior estimate --coverage 0.9 --out classes.csv`
 
     Args:
-        files: Images, folders of images, or one .npy or .npz file of inputs.
+        files: Images, folders of images, one .csv with a column `path`, or one .npy or .npz file of inputs.
+        site: The site that the inputs are from: a domain of the run; `folder`, if the path of each file contains its
+            site; or `column:NAME` of the .csv. Without it, the site is unknown.
+        prior: How frequent the classes are: `uniform`; as in `train`ing at the site; a .csv file with the columns
+            `class` and `share`; or `estimate`, from these inputs. Without it, the model's own answer: every pair
+            is taken to be equally frequent.
+        coverage: Add a set of classes for each input that contains the true one with this probability, such as 0.9,
+            and whether a person should look at it, because the set has not exactly one class.
+        per: Which groups of inputs the coverage is promised for, each on its own.
         out: A .csv or .json file; default: CSV on standard output.
     """
     run = existing_run(run)
     for file in files:
         if not file.exists():
             raise FileNotFoundError(f"{file}: there is no such file or folder")
+    if prior not in (None, "uniform", "train", "estimate") and not Path(prior).is_file():
+        raise FileNotFoundError(f"--prior {prior}: there is no such file; or use uniform, train or estimate")
+    if coverage is not None and not 0 < coverage < 1:
+        raise ValueError(f"--coverage is {coverage:g}, expected a share between 0 and 1, such as 0.9")
 
+    from crosstail.prediction.decision import decide
     from crosstail.prediction.predictor import Predictor, find_inputs, predict_inputs
+    from crosstail.prediction.sites import sites_of
 
-    console = Console(stderr=True, markup=False)
+    console = Console(stderr=True, markup=False, highlight=False)
     predictor = Predictor(run, weights, trust)
-    domain = predictor.site(site)
-    names, inputs = find_inputs(files, predictor)
-    if note := predictor.site_note(site):
+    names, inputs, table = find_inputs(files, predictor)
+    where = sites_of(predictor, names, site, table)
+    for note in where.notes:
         console.print(f"note: {note}", soft_wrap=True)
     with progress_bar(console) as progress:
-        rows = predict_inputs(predictor, names, inputs, site=domain, skip_broken=skip_broken, progress=progress)
-    for row in rows:
-        if row.problem:
-            console.print(f"skipped: {row.name}: {row.problem}", soft_wrap=True)
-    predicted = [row for row in rows if not row.problem]
-    as_json = as_json or (out is not None and out.suffix == ".json")
-    used = {} if site is None else {"site": None if note else site}
-    text = (_json if as_json else _csv)(predicted, predictor.classes, used)
+        rows, log_p, problems = predict_inputs(
+            predictor, names, inputs, where.domain, skip_broken=skip_broken, progress=progress
+        )
+    for row, problem in problems.items():
+        console.print(f"skipped: {names[row]}: {problem}", soft_wrap=True)
+    if not len(rows):
+        raise ValueError(f"{files[0]}: none of the {len(names):,} inputs can be read")
+    found = decide(predictor, log_p, where.domain[rows], prior=prior, coverage=coverage, per=per)
+    for note in found.notes:
+        console.print(f"note: {note}", soft_wrap=True)
+    _show_prevalence(console, predictor, found)
+    columns = {"input": [names[row] for row in rows]}
+    if site is not None:
+        columns["site"] = [where.names[row] for row in rows]
+    text = _written(columns, predictor, found, as_json or (out is not None and out.suffix == ".json"))
     if out is None:
         sys.stdout.write(text)
     else:
         out.write_text(text, encoding="utf-8")
-        console.print(f"{len(predicted)} predictions in {out}")
+        console.print(f"{len(rows)} predictions in {out}")
 
 
-def _json(rows: "list[Prediction]", classes: Sequence[str], used: dict[str, str | None]) -> str:
-    records = [
-        {"input": row.name, **used, "class": row.label}
-        | {"probabilities": dict(zip(classes, row.probabilities, strict=True))}
-        for row in rows
-    ]
-    return json.dumps(records, indent=1, ensure_ascii=False) + "\n"
+def _show_prevalence(console: Console, predictor: "Predictor", found: "Decided") -> None:
+    """Print the estimated shares of the classes, with their intervals."""
+    from crosstail.report.document import terminal
+    from crosstail.report.document.model import Table
+
+    names = [*predictor.result.domains, "unknown site"]
+    for site, one in found.estimates.items():
+        rows = [
+            [name, f"{100 * share:.1f}", f"{100 * low:.1f} to {100 * high:.1f}"]
+            for name, share, low, high in zip(predictor.classes, one.share, one.low, one.high, strict=True)
+        ]
+        title = f"Estimated prevalence, {names[site]}"
+        terminal.show([Table(header=["class", "%", "95 % interval"], rows=rows, title=title)], console)
 
 
-def _csv(rows: "list[Prediction]", classes: Sequence[str], used: dict[str, str | None]) -> str:
+def _written(columns: "dict[str, list[str]]", predictor: "Predictor", found: "Decided", as_json: bool) -> str:
+    """The predictions as CSV or JSON."""
     import pandas as pd
 
-    header = ["input", *used, "class", *(f"p({name})" for name in classes)]
-    cells = [[row.name, *used.values(), row.label, *row.probabilities] for row in rows]
-    table = pd.DataFrame(cells, columns=header)
-    return table.to_csv(index=False, float_format="%.6f", lineterminator="\n")
+    classes = predictor.classes
+    table = pd.DataFrame({**columns, "class": [classes[c] for c in found.probabilities.argmax(1)]})
+    sets = None
+    if found.members is not None:
+        sets = [[classes[c] for c in row.nonzero()[0]] for row in found.members]
+        table["review"] = [len(one) != 1 for one in sets]
+    if as_json:
+        return _json(table, sets, predictor, found)
+    if sets is not None:
+        table.insert(table.shape[1] - 1, "set", [" | ".join(one) for one in sets])
+        table["review"] = ["yes" if each else "no" for each in table["review"]]
+    shares = pd.DataFrame(found.probabilities, columns=[f"p({name})" for name in classes])
+    return pd.concat([table, shares], axis=1).to_csv(index=False, float_format="%.6f", lineterminator="\n")
+
+
+def _json(table: "pd.DataFrame", sets: list[list[str]] | None, predictor: "Predictor", found: "Decided") -> str:
+    import json
+
+    records = table.to_dict("records")
+    for i, record in enumerate(records):
+        record |= {"set": sets[i]} if sets is not None else {}
+        record["probabilities"] = dict(zip(predictor.classes, map(float, found.probabilities[i]), strict=True))
+    return json.dumps(records, indent=1, ensure_ascii=False) + "\n"

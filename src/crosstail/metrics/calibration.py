@@ -1,5 +1,6 @@
 """Probabilities that mean what they say: temperatures, for each site as far as its samples tell it apart."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -27,7 +28,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """Held-out samples that it was fitted on."""
 
     @classmethod
-    def none(cls, sites: list[str], num_classes: int) -> "Calibration":
+    def none(cls, sites: Sequence[str], num_classes: int) -> "Calibration":
         """Scores as they are, where there are no samples to calibrate on."""
         same = dict.fromkeys(sites, 1.0)
         return cls(sharpness=1.0, sites=same, bias=[0.0] * num_classes, corrected=1.0, samples=0)
@@ -123,7 +124,7 @@ def calibrate(
     known: NDArray[np.floating],
     y: NDArray[np.int64],
     site: NDArray[np.int64],
-    sites: list[str],
+    sites: Sequence[str],
     seed: int = 0,
 ) -> Calibration:
     """From log probabilities (N, C) of held-out samples, without and with their site (N,) known.

@@ -125,5 +125,5 @@ def reliability(confidence: NDArray[np.float64], hit: NDArray[np.bool_]) -> pd.D
     grouped = table.groupby(of)
     number = grouped.size()
     found = grouped[["confidence", "accuracy"]].mean()
-    deviation = grouped["gap"].std(ddof=0) / np.sqrt((number - 1).clip(1))
+    deviation: pd.Series[float] = grouped["gap"].std(ddof=0) / np.sqrt((number - 1).clip(1))
     return found.assign(samples=number, deviation=deviation).reset_index(drop=True)

@@ -49,13 +49,14 @@ class _Whole(nn.Module):
         self.images = len(predictor.input_shape) == 3
         self.embedder = copy.deepcopy(predictor.embedder.backbone).cpu() if predictor.embedder else nn.Identity()
         self.algorithm, self.site = predictor.algorithm, site
+        self.sharpness = float(predictor.sharpness[site])
 
     def forward(self, x: Tensor) -> Tensor:
         """Images (N, H, W, 3) in uint8 or vectors (N, F) in float32 → (N, C)."""
         if self.images:
             x = x.permute(0, 3, 1, 2) / 255
         domain = None if self.site == UNKNOWN else torch.full(x.shape[:1], self.site)
-        return self.algorithm(self.embedder(x), domain).softmax(1)
+        return (self.sharpness * self.algorithm(self.embedder(x), domain)).softmax(1)
 
 
 def export(
@@ -83,6 +84,8 @@ def export(
         raise ValueError(f"--out {out}: the suffix is {out.suffix or 'missing'!r}, expected {known}")
     predictor = Predictor(run, trust=trust)
     domain = predictor.site(site)
+    if site is not None and domain == UNKNOWN:
+        raise ValueError(f"--site: {predictor.site_note(site)}")
     whole = _Whole(predictor, domain).eval().to(memory_format=torch.contiguous_format)
     example = torch.from_numpy(_random_inputs(predictor, 2))
     _drop_unused(whole, _traced(whole, example))

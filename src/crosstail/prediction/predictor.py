@@ -1,13 +1,15 @@
 """A finished run as a function from inputs to probabilities, without the training data."""
 
+import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from torch import Tensor
 
 from crosstail import discovery
@@ -18,6 +20,7 @@ from crosstail.data.dataset import Samples
 from crosstail.data.images.broken import problem_of
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
 from crosstail.data.sources.arrays import read_x
+from crosstail.metrics.calibration import Calibration
 from crosstail.progress import Progress
 from crosstail.training import own_code
 from crosstail.training.existing import existing_run
@@ -53,6 +56,10 @@ class Predictor:
         self.algorithm = build_final_model(spec, seen, np.array(result.counts))
         self.algorithm.load_state_dict(state)
         self.algorithm.eval()
+        given = folder.calibration() or Calibration.none(result.domains, len(self.classes))
+        self.calibration = given
+        self.sharpness = np.array([*(given.sites.get(name, 1.0) for name in result.domains), given.sharpness])
+        """1/T of every domain; the last is for samples whose domain is UNKNOWN."""
 
     def _frozen(self, weights: str | None) -> Backbone | None:
         """The backbone that embedded the training data, verified by the checksum of its weights."""
@@ -72,23 +79,20 @@ class Predictor:
         return backbone
 
     def site(self, name: str | None) -> int:
-        """The domain with this name, UNKNOWN without one."""
-        if name is None:
-            return UNKNOWN
-        found = discovery.same_name(name, self.sites)
-        if found is None:
-            known = list(self.sites)
-            near = f"did you mean {near!r}? " if (near := discovery.nearest(name, known)) else ""
-            more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
-            trained = f"The model was trained on {', '.join(known[:NAMED])}{more}"
-            raise ValueError(f"unknown site {name!r}: {near}{trained}")
-        return self.sites[found]
+        """The domain with this name; UNKNOWN without one, or if the model was not trained on it."""
+        return UNKNOWN if name is None else self.sites.get(name, UNKNOWN)
 
     def site_note(self, name: str | None) -> str:
-        """Why a site makes no difference, where it makes none."""
-        if name is None or self.algorithm.uses_domain:
+        """Why a site is not used, where it is not."""
+        if name is None or (name in self.sites and self.algorithm.uses_domain):
             return ""
-        return f"{self.result.spec.method} does not use the site: it predicts the same for all of them"
+        if name not in self.sites:
+            known = list(self.sites)
+            near = f". Did you mean {near!r}?" if (near := discovery.nearest(name, known)) else ""
+            more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
+            trained = f"the model was trained on {', '.join(known[:NAMED])}{more}"
+            return f"the site {name!r} is new to the model, so it is treated as unknown: {trained}{near}"
+        return f"{self.result.spec.method} does not use the site; only the temperature of its probabilities does"
 
     def inputs(self, dataset: DomainDataset) -> Samples:
         """The inputs of a data set, images in the size that the model takes."""
@@ -96,8 +100,14 @@ class Predictor:
         return x.at_resolution(self.input_shape[1]) if isinstance(x, ImageFiles) else x
 
     def probabilities(self, x: NDArray[Any], domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
-        """Class probabilities (N, C) of images (N, H, W, 3) or vectors (N, F); `domain` as in `scored`."""
-        return self.scored(self.features(x), domain)
+        """Calibrated probabilities (N, C) of images (N, H, W, 3) or vectors (N, F); `domain` as in `scored`."""
+        found: NDArray[np.float32] = softmax(self.sharpened(self.scored(self.features(x), domain), domain), axis=1)
+        return found
+
+    def sharpened(self, log_p: NDArray[np.floating], domain: NDArray[np.int64] | int) -> NDArray[np.float32]:
+        """Log probabilities (N, C) divided by the temperature of their domain; they no longer sum to 1."""
+        sharpness = self.sharpness[np.broadcast_to(np.asarray(domain), len(log_p))]
+        return log_p * sharpness[:, None].astype(np.float32)
 
     def features(self, x: NDArray[Any]) -> Tensor:
         """What the classifier sees (N, F) of images (N, H, W, 3) or vectors (N, F)."""
@@ -113,7 +123,10 @@ class Predictor:
             return z
 
     def scored(self, z: Tensor, domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
-        """Class probabilities (N, C) of features, all of one domain or with one for each, which may be UNKNOWN."""
+        """Log probabilities (N, C) of features, all of one domain or with one for each, which may be UNKNOWN.
+
+        They are those of the model as it was trained, not calibrated.
+        """
         domain = np.broadcast_to(np.asarray(domain), len(z))
         scores = torch.empty(len(z), len(self.classes))
         with torch.inference_mode():
@@ -121,31 +134,25 @@ class Predictor:
                 if rows.any():
                     own = torch.from_numpy(domain[rows]) if known else None
                     scores[rows] = self.algorithm.scores(z[rows], own)
-            return scores.softmax(1).numpy()
+            return scores.log_softmax(1).numpy()
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """The predicted class of one input, or why the input could not be read."""
-
-    name: str
-    label: str = ""
-    probabilities: tuple[float, ...] = ()
-    problem: str = ""
-
-
-def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str], Samples]:
-    """Names and inputs: image files, the images in folders, or the rows of one .npy or .npz file."""
+def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str], Samples, pd.DataFrame | None]:
+    """Names and inputs: image files, those in folders or a .csv, which is returned too, or rows of one array file."""
     if any(file.suffix.lower() in (".npy", ".npz") for file in files):
         if len(files) > 1:
             raise ValueError(f"{files[0]}: give one .npy or .npz file, or images, not both")
         if not files[0].exists():
             raise FileNotFoundError(f"{files[0]}: there is no such file")
         x = read_x(files[0])
-        return [str(row) for row in range(len(x))], x
+        return [str(row) for row in range(len(x))], x, None
     if len(predictor.input_shape) == 1:
         takes = f"the model takes vectors of {predictor.input_shape[0]} numbers"
         raise ValueError(f"{files[0]}: {takes}: give an .npy or .npz file")
+    table: pd.DataFrame | None = None
+    if len(files) == 1 and files[0].suffix.lower() == ".csv":
+        table = _table(files[0])
+        files = [files[0].parent / name for name in table["path"]]
     found: list[Path] = []
     for file in files:
         if file.is_dir():
@@ -158,7 +165,18 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
         raise ValueError(f"{files[0]}: contains no images ({', '.join(sorted(IMAGE_SUFFIXES))})")
     names = [str(path) for path in found]
     absolute = [str(path.absolute()).lstrip("/") for path in found]
-    return names, ImageFiles("/", absolute, resolution=predictor.input_shape[1])
+    return names, ImageFiles("/", absolute, resolution=predictor.input_shape[1]), table
+
+
+def _table(file: Path) -> pd.DataFrame:
+    """A table with the files that are to be predicted."""
+    try:
+        table = pd.read_csv(file, sep=None, engine="python", dtype=str)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{file}: not a table ({error})") from None
+    if "path" not in table:
+        raise ValueError(f"{file}: the column 'path' is missing, found {', '.join(table.columns)}")
+    return table
 
 
 def _is_image(path: Path) -> bool:
@@ -170,22 +188,23 @@ def predict_inputs(
     predictor: Predictor,
     names: Sequence[str],
     inputs: Samples,
+    site: NDArray[np.int64],
     *,
-    site: int = UNKNOWN,
     skip_broken: bool = False,
     progress: Progress | None = None,
-) -> list[Prediction]:
-    """Predict all inputs, from one site or from unknown ones; see `read_inputs` for broken images."""
-    predictions: list[Prediction] = []
+) -> tuple[NDArray[np.int64], NDArray[np.float32], dict[int, str]]:
+    """Rows that can be read (N,), their log probabilities (N, C), and the problems of the others by row.
+
+    `site` (all rows) is the domain of each input, which may be UNKNOWN; see `read_inputs` for broken images.
+    """
+    read, found = [np.zeros(0, np.int64)], [np.zeros((0, len(predictor.classes)), np.float32)]
+    problems: dict[int, str] = {}
     for rows, x, broken in read_inputs(names, inputs, skip_broken=skip_broken, progress=progress):
-        scores = predictor.probabilities(x, site) if len(rows) else ()
-        made = {
-            int(row): Prediction(names[int(row)], predictor.classes[int(p.argmax())], tuple(p.tolist()))
-            for row, p in zip(rows, scores, strict=True)
-        }
-        made |= {row: Prediction(names[row], problem=problem) for row, problem in broken.items()}
-        predictions += [made[row] for row in sorted(made)]
-    return predictions
+        problems |= broken
+        if len(rows):
+            read.append(rows)
+            found.append(predictor.scored(predictor.features(x), site[rows]))
+    return np.concatenate(read), np.concatenate(found), problems
 
 
 def read_inputs(

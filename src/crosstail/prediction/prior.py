@@ -92,8 +92,8 @@ def read_prior(file: Path, classes: Sequence[str]) -> NDArray[np.float64]:
             raise ValueError(f"--prior {file}: the share of {name!r} is not a number between 0 and 1")
     for what, names in (
         ("twice", shares.index[shares.index.duplicated()]),
-        ("not a class of the model", shares.index.difference(classes)),
-        ("missing", pd.Index(classes).difference(shares.index)),
+        ("not a class of the model", shares.index.difference(list(classes))),
+        ("missing", pd.Index(list(classes)).difference(shares.index)),
     ):
         if len(names):
             raise ValueError(f"--prior {file}: {names[0]!r} is {what}; the classes are {', '.join(classes)}")

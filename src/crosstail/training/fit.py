@@ -109,6 +109,7 @@ def _train_stages(
     known = algorithm.uses_domain and spec.protocol == "mdlt" and dataset.num_domains > 1
     held_out = Probabilities.of(algorithm, dataset, known)
     held_out.save(folder)
+    folder.calibrate(held_out.calibration(dataset.domains))
     predictions = held_out.predictions()
     predictions.save(folder)
     result = make_result(

@@ -10,6 +10,7 @@ from zipfile import ZipFile
 import msgspec
 import torch
 
+from crosstail.metrics.calibration import Calibration
 from crosstail.storage import decode, naming, read_json, write_json, write_whole
 from crosstail.training.existing import no_run
 from crosstail.training.result import DataFacts, Evaluation, RunResult
@@ -77,6 +78,14 @@ class RunFolder:
                 f"{self.path} has no model.pt: remove its result.json, if any, and run its `crosstail fit` command"
             )
         return state
+
+    def calibrate(self, calibration: Calibration) -> None:
+        """Store how scores become probabilities."""
+        write_json(self.path / "calibration.json", calibration)
+
+    def calibration(self) -> Calibration | None:
+        """How scores become probabilities; None for a run that was not calibrated."""
+        return self._read("calibration.json", Calibration) if (self.path / "calibration.json").exists() else None
 
     def _read(self, name: str, kind: type[Any]) -> Any:
         try:

@@ -1,8 +1,9 @@
 """The probabilities that the final model gives to held-out samples: those of validation and test."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
 from crosstail.metrics import PairAccuracy
+from crosstail.metrics.calibration import Calibration, calibrate
 from crosstail.storage import write_whole
 from crosstail.training.evaluation import answers
 from crosstail.training.folder import RunFolder
@@ -42,10 +44,11 @@ class Probabilities:
     def of(cls, algorithm: Algorithm, dataset: DomainDataset, known: bool) -> Self:
         """Of the validation and test samples of a data set, also with the domain `known` if so."""
         row = np.flatnonzero(np.isin(dataset.split, ("val", "test")))
-        told = answers(algorithm, dataset, row, known=True) if known else (None, None)
+        told, known_log_p = answers(algorithm, dataset, row, known=True) if known else (None, None)
         group = None if dataset.group is None else dataset.group[row]
-        of_row = dataset.split[row] == "test", dataset.y[row], dataset.domain[row]
-        return cls(row, *of_row, *answers(algorithm, dataset, row), *told, group)
+        test, y, domain = dataset.split[row] == "test", dataset.y[row], dataset.domain[row]
+        predicted, log_p = answers(algorithm, dataset, row)
+        return cls(row, test, y, domain, predicted, log_p, told, known_log_p, group)
 
     def told(self) -> NDArray[np.float16]:
         """Those with the domain known, which are the same if the model does not use it."""
@@ -57,7 +60,8 @@ class Probabilities:
 
     def keep(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Self:
         """Some of the samples."""
-        return type(self)(**{name: None if value is None else value[rows] for name, value in vars(self).items()})
+        kept: dict[str, Any] = {name: None if value is None else value[rows] for name, value in vars(self).items()}
+        return type(self)(**kept)
 
     def predictions(self) -> Predictions:
         """The predicted classes of the test samples."""
@@ -69,9 +73,17 @@ class Probabilities:
         if self.known_predicted is None:
             return None
         sizes = {"num_domains": num_domains, "num_classes": num_classes}
-        parts = [self.part(test) for test in (False, True)]
-        found = [PairAccuracy.from_predictions(p.known_predicted, p.y, p.domain, **sizes) for p in parts]
-        return KnownDomain(validation=SplitAccuracy.of(found[0]), test=SplitAccuracy.of(found[1]))
+        parts = {"validation": ~self.test, "test": self.test}
+        found = {
+            name: PairAccuracy.from_predictions(self.known_predicted[own], self.y[own], self.domain[own], **sizes)
+            for name, own in parts.items()
+        }
+        return KnownDomain(**{name: SplitAccuracy.of(accuracy) for name, accuracy in found.items()})
+
+    def calibration(self, domains: Sequence[str]) -> Calibration:
+        """What makes the probabilities of the validation samples mean what they say."""
+        part = self.part(test=False)
+        return calibrate(part.unknown, part.told(), part.y, part.domain, domains)
 
     def save(self, folder: RunFolder) -> None:
         """Store them, compressed."""
