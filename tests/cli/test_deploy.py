@@ -1,0 +1,189 @@
+"""From a model to a decision at a site: kept probabilities, calibration, prevalence, prediction sets, and bad input."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from crosstail.metrics.calibration import calibrate
+from crosstail.prediction.predictor import UNKNOWN, Predictor
+from crosstail.training.folder import RunFolder
+from crosstail.training.probabilities import Probabilities
+
+SITES = ["berlin", "lagos"]
+FIT = "fit v.npz --algorithm erm --backbone identity --steps 60 --hp lr=0.02 --batch-size 16 --evaluations 1 --out run"
+
+
+def draw(counts, seed):
+    """Vectors (N, 4), classes and domains with so many samples per pair."""
+    rng = np.random.default_rng(seed)
+    d, c = (np.repeat(i.ravel(), np.ravel(counts)) for i in np.indices(np.shape(counts)))
+    x = rng.normal(size=(len(d), 4)) + 1.5 * np.eye(4)[c] + 0.5 * d[:, None]
+    return x.astype(np.float32), c, d
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A run on vectors from two sites, and new vectors with another prevalence."""
+    return tmp_path_factory.mktemp("deploy")
+
+
+@pytest.fixture
+def run(home, crosstail, monkeypatch):
+    monkeypatch.chdir(home)
+    if not (home / "run" / "result.json").exists():
+        parts = [draw([[40, 40, 40], [60, 20, 5]], 0), draw([[20] * 3] * 2, 1), draw([[40, 40, 40], [40, 40, 4]], 2)]
+        x, y, d = (np.concatenate(each) for each in zip(*parts, strict=True))
+        split = np.repeat(["train", "val", "test"], [len(part[1]) for part in parts])
+        np.savez("v.npz", x=x, y=y, domain=d, split=split, domains=SITES, classes=["a", "b", "c"])
+        new, true, _ = draw([[160, 30, 10]], 3)
+        np.save("new.npy", new)
+        np.save("true.npy", true)
+        done = crosstail(FIT)
+        assert done.code == 0, done.err
+    return RunFolder(Path("run"))
+
+
+def rows_of(done):
+    assert done.code == 0, done.err
+    return list(csv.DictReader(io.StringIO(done.out)))
+
+
+def probabilities(rows):
+    return np.array([[float(row[f"p({name})"]) for name in "abc"] for row in rows])
+
+
+def test_a_run_keeps_what_its_model_says_of_held_out_samples(run):
+    kept, predictor = Probabilities.load(run), Predictor(run.path)
+    with np.load("v.npz") as arrays:
+        rows = np.flatnonzero(arrays["split"] != "train")
+        x, y, domain, test = (
+            arrays["x"][rows],
+            arrays["y"][rows],
+            arrays["domain"][rows],
+            arrays["split"][rows] == "test",
+        )
+    np.testing.assert_array_equal(kept.row, rows)
+    for found, expected in ((kept.y, y), (kept.domain, domain), (kept.test, test)):
+        np.testing.assert_array_equal(found, expected)
+    said = predictor.scored(predictor.features(x))
+    np.testing.assert_allclose(kept.unknown, said, rtol=2e-3, atol=1e-3)
+    np.testing.assert_array_equal(kept.predicted, said.argmax(1))
+    assert kept.unknown.dtype == np.float16 and kept.known is None and kept.told() is kept.unknown
+    hits = np.array(run.finished_result().test.hits)
+    own = kept.part(test=True)
+    assert [
+        [((own.predicted == c) & (own.y == c) & (own.domain == d)).sum() for c in range(3)] for d in range(2)
+    ] == hits.tolist()
+
+
+def test_probabilities_are_calibrated_on_validation_and_classes_stay(run, crosstail):
+    part = Probabilities.load(run).part(test=False)
+    expected = calibrate(part.unknown, part.unknown, part.y, part.domain, SITES)
+    assert run.calibration() == expected and expected.samples == 120
+    predictor, new = Predictor(run.path), np.load("new.npy")
+    raw = predictor.scored(predictor.features(new))
+    for words, sharpness in (("", expected.sharpness), ("--site lagos", expected.sites["lagos"])):
+        rows = rows_of(crosstail(f"predict run new.npy {words}"))
+        np.testing.assert_allclose(probabilities(rows), softmax(sharpness * raw, axis=1), atol=2e-6)
+        assert [row["class"] for row in rows] == ["abc"[c] for c in raw.argmax(1)]
+
+
+def test_the_prevalence_of_a_site_is_estimated_and_helps(run, crosstail):
+    true = np.load("true.npy")
+    plain, done = (
+        rows_of(crosstail("predict run new.npy --site berlin")),
+        crosstail("predict run new.npy --site berlin --prior estimate"),
+    )
+    found = rows_of(done)
+    assert "Estimated prevalence, berlin" in done.err and "95 % interval" in done.err
+    losses = [-np.log(probabilities(rows)[np.arange(len(true)), true]).mean() for rows in (plain, found)]
+    assert losses[1] < losses[0]
+    (first,) = [line.split() for line in done.err.splitlines() if line.split()[:1] == ["a"]]
+    assert float(first[2]) <= 80 <= float(first[4])  # 160 of 200
+
+
+def test_a_prior_from_a_file_and_from_training(run, crosstail):
+    Path("prior.csv").write_text("class,share\na,0.8\nb,0.15\nc,0.05\n")
+    given, predictor = run.calibration(), Predictor(run.path)
+    raw = predictor.scored(predictor.features(np.load("new.npy")))
+    balanced = softmax(given.corrected * raw + np.array(given.bias), axis=1)
+    counts = np.array(run.finished_result().counts)
+    shares = {"prior.csv": np.array([0.8, 0.15, 0.05]), "uniform": np.ones(3) / 3, "train": counts[1] / counts[1].sum()}
+    for prior, share in shares.items():
+        rows = rows_of(crosstail(f"predict run new.npy --site lagos --prior {prior}"))
+        joint = balanced * share
+        np.testing.assert_allclose(probabilities(rows), joint / joint.sum(1, keepdims=True), atol=1e-5)
+
+
+def test_sets_cover_and_say_when_to_look(run, crosstail):
+    true = np.load("true.npy")
+    done = crosstail("predict run new.npy --site berlin --coverage 0.9 --per class")
+    rows = rows_of(done)
+    sets = [row["set"].split(" | ") for row in rows]
+    inside = np.array(["abc"[y] in one for y, one in zip(true, sets, strict=True)])
+    assert inside.mean() > 0.8 and all(row["class"] in one for row, one in zip(rows, sets, strict=True))
+    assert [row["review"] for row in rows] == ["no" if len(one) == 1 else "yes" for one in sets]
+    records = json.loads(crosstail("predict run new.npy --coverage 0.9 --per class --json").out)
+    assert {type(record["review"]) for record in records} == {bool} and isinstance(records[0]["set"], list)
+    small = crosstail("predict run new.npy --site lagos --coverage 0.9")
+    assert "lagos / c" in small.err and "class" in small.err and "lagos / a" not in small.err
+
+
+def test_sites_from_folders_and_columns(run):
+    import pandas as pd
+
+    from crosstail.prediction.sites import sites_of
+
+    predictor = Predictor(run.path)
+    names = ["x/berlin/1.png", "x/lagos/berlin/2.png", "y/3.png"]
+    found = sites_of(predictor, names, "folder", None)
+    assert found.domain.tolist() == [0, 0, UNKNOWN] and "1 inputs" in " ".join(found.notes)
+    found = sites_of(predictor, names, "column:hospital", pd.DataFrame({"hospital": ["lagos", "rome", None]}))
+    assert found.domain.tolist() == [1, UNKNOWN, UNKNOWN] and "'rome'" in " ".join(found.notes)
+    with pytest.raises(ValueError, match="'ward'"):
+        sites_of(predictor, names, "column:ward", pd.DataFrame({"hospital": []}))
+
+
+def test_a_new_site_is_stated_and_treated_as_unknown(run, crosstail):
+    done = crosstail("predict run new.npy --site rome")
+    assert "'rome'" in done.err and "berlin, lagos" in done.err
+    np.testing.assert_array_equal(
+        probabilities(rows_of(done)), probabilities(rows_of(crosstail("predict run new.npy")))
+    )
+    refused = crosstail("export run --format torch --site rome --out model.pt2")
+    assert refused.code == 2 and "'rome'" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("--coverage 1", "--coverage"),
+        ("--coverage 0", "--coverage"),
+        ("--prior nothere.csv", "nothere.csv"),
+        ("--prior short.csv", "'c'"),
+        ("--prior high.csv", "1.2"),
+        ("--site column:hospital", "column"),
+    ],
+)
+def test_bad_input_is_named(run, crosstail, words, named):
+    Path("short.csv").write_text("class,share\na,0.5\nb,0.5\n")
+    Path("high.csv").write_text("class,share\na,0.5\nb,0.5\nc,0.2\n")
+    done = crosstail(f"predict run new.npy {words}")
+    assert done.code == 2 and named in done.err and "Traceback" not in done.err
+
+
+def test_a_run_without_kept_probabilities_or_with_damaged_ones(run, crosstail, tmp_path):
+    import shutil
+
+    copy = shutil.copytree("run", tmp_path / "copy")
+    (copy / "probabilities.npz").write_bytes(b"nothing")
+    for content in ("damaged", "has no"):
+        done = crosstail(f"predict {copy} new.npy --coverage 0.9")
+        assert done.code == 2 and content in done.err and "probabilities.npz" in done.err.replace("\n", "")
+        (copy / "probabilities.npz").unlink(missing_ok=True)
+    assert crosstail(f"predict {copy} new.npy").code == 0
