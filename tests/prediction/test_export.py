@@ -98,7 +98,9 @@ def test_a_site_is_fixed_in_the_file(runs, tmp_path, format, name):
     subprocess.run([sys.executable, "-c", WITHOUT_US, *files], check=True)
     found, z = np.load(tmp_path / "p.npy"), predictor.algorithm.backbone(torch.from_numpy(x))
     own = torch.cat([z, predictor.algorithm.domain_embedding[1].expand_as(z)], 1)
-    np.testing.assert_allclose(found, predictor.algorithm.head(own).softmax(1).detach().numpy(), atol=1e-5)
+    np.testing.assert_allclose(
+        found, (predictor.sharpness[1] * predictor.algorithm.head(own)).softmax(1).detach().numpy(), atol=1e-5
+    )
     assert np.abs(found - predictor.probabilities(x)).max() > 1e-3
     card = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
     assert card["site"] == site and card["known"]["test"]["totals"] == predictor.result.test.totals
@@ -113,7 +115,8 @@ def test_a_site_is_fixed_in_the_head_of_a_second_stage(runs, tmp_path, format, n
     x = np.random.default_rng(1).normal(2, 1, (9, 6)).astype(np.float32)  # where both domains have samples
     model = predictor.algorithm
     with torch.no_grad():
-        expected = model.head(model.backbone(torch.from_numpy(x)), torch.ones(9, dtype=torch.int64)).softmax(1)
+        scores = model.head(model.backbone(torch.from_numpy(x)), torch.ones(9, dtype=torch.int64))
+    expected = (predictor.sharpness[1] * scores).softmax(1)
     np.testing.assert_allclose(read(x), expected, atol=1e-5)
     assert np.abs(read(x) - predictor.probabilities(x)).max() > 0.1
 

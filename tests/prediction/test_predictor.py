@@ -22,7 +22,7 @@ def test_hidden_files_and_folders_are_skipped(tmp_path):
     shown = [save_image(root / "a.png"), save_image(root / "b" / "c.PNG")]
     for name in ("._a.png", ".git/x.png", "b/.thumbnails/c.png"):
         save_image(root / name)
-    names, _ = find_inputs([root], IMAGES)
+    names, _, _ = find_inputs([root], IMAGES)
     assert names == [str(path) for path in shown]
     assert find_inputs([root / "._a.png"], IMAGES)[0] == [str(root / "._a.png")]  # it was asked for by name
 
@@ -32,5 +32,5 @@ def test_arrays_whatever_the_case_of_their_suffix(tmp_path, name):
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
     with (tmp_path / name).open("wb") as file:
         np.save(file, x) if name.lower().endswith("npy") else np.savez(file, x=x)
-    names, found = find_inputs([tmp_path / name], VECTORS)
+    names, found, _ = find_inputs([tmp_path / name], VECTORS)
     assert names == ["0", "1"] and np.array_equal(found, x)
