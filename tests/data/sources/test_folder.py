@@ -92,7 +92,6 @@ WRONG = {
     "nothing": ((), ".", r"has no images; expected ROOT/<domain>/<class>/<image>"),
     "no images": (("p/x/a.txt",), ".", r"has no images"),
     "images only": (("a.jpg",), ".", r"holds images such as a\.jpg, but no folder for each class; expected ROOT/<d"),
-    "heic only": (("p/x/a.HEIC",), ".", r"holds HEIC photos such as p/x/a\.HEIC: pip install pillow-heif"),
 }
 
 
@@ -174,6 +173,8 @@ def test_heic_photos_are_ignored_with_the_remedy(tmp_path, monkeypatch):
     notes = load_folder(touch(tmp_path, "p/x/a.jpg", "p/y/b.jpg", "p/y/c.heic", "p/y/d.HEIF", "p/y/e.txt")).notes
     assert any("2 HEIC photos (p/y/c.heic, p/y/d.HEIF)" in note and "pillow-heif" in note for note in notes)
     assert any(note.startswith("1 file (p/y/e.txt)") for note in notes)
+    with pytest.raises(ValueError, match=r"HEIC photos such as x/a\.HEIC: pip install pillow-heif"):
+        load_folder(touch(tmp_path / "only", "x/a.HEIC", "y/b.heic"))
 
 
 def test_a_domain_may_have_the_name_of_one_split(tmp_path):

@@ -30,10 +30,7 @@ def load_folder(path: AnyPath, **options: Unpack[SourceOptions]) -> DomainDatase
     a file changes, so that the next start does not list half a million files again.
     """
     root = Path(path)
-    index = read_index(root)
-    if index is None:
-        index = scan(root)
-        write_index(root, index)
+    index = folder_index(root)
     splits, domain_of, class_of, counts = zip(*index.pairs, strict=True)
     domains, classes = natural_order(domain_of), natural_order(class_of)
     domain = np.repeat([domains.index(name) for name in domain_of], counts)
@@ -42,6 +39,15 @@ def load_folder(path: AnyPath, **options: Unpack[SourceOptions]) -> DomainDatase
     files = ImageFiles(root, index.paths, sizes=index.sizes)
     name = Path(os.path.abspath(root)).name  # noqa: PTH100 - resolve() would follow a link to a folder of another name
     return as_dataset(name, files, y, domain, classes, domains, split=split, notes=index.notes, **options)
+
+
+def folder_index(root: Path) -> FolderIndex:
+    """The listing of a folder, from the cache or made now."""
+    index = read_index(root)
+    if index is None:
+        index = scan(root)
+        write_index(root, index)
+    return index
 
 
 def scan(root: Path) -> FolderIndex:
