@@ -28,9 +28,8 @@ def resolve(spec: RunSpec) -> RunSpec:
 
 def all_hparams(algorithm: str, given: dict[str, Any], *, finetune: bool) -> dict[str, Any]:
     """Every hyperparameter of an algorithm, typed; those not given have their default."""
-    declared = algorithms.find(algorithm).Hparams
-    defaults = algorithms.draw(declared, trial=0, finetune=finetune)
-    return algorithms.values(algorithms.parse(declared, defaults | given))
+    defaults = algorithms.draw(algorithms.find(algorithm).Hparams, trial=0, finetune=finetune)
+    return algorithms.values(algorithms.parse_for(algorithm, defaults | given))
 
 
 def finetunes(spec: RunSpec) -> bool:
