@@ -22,6 +22,8 @@ from crosstail.sklearn import (
     PairOverSampler,
     PartialPoolingClassifier,
     _warn_about_one_domain,
+    pair_average,
+    worst_pair,
 )
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
@@ -294,3 +296,40 @@ def test_the_sampler_keeps_the_kind_of_its_inputs(samples):
     with pytest.warns(UserWarning, match="all samples count as one domain"):
         _, new_y = PairOverSampler().fit_resample(x, y)
     assert np.unique(new_y, return_counts=True)[1].tolist() == [27] * 3
+
+
+def by_hand(model, x, y, domain):
+    """Accuracy of every pair with samples, with loops."""
+    right, found = model.predict(x) == y, []
+    for d in set(domain):
+        for c in set(y):
+            own = [bool(r) for r, yi, di in zip(right, y, domain, strict=True) if (di, yi) == (d, c)]
+            found += [sum(own) / len(own)] if own else []
+    return found
+
+
+def test_a_search_scores_pairs(samples):
+    x, y, domain = samples
+    with config_context(enable_metadata_routing=True):
+        model = PartialPoolingClassifier().set_fit_request(domain=True)
+        both = {"average": pair_average, "worst": worst_pair}
+        search = GridSearchCV(model, {"blend": [False, True]}, scoring=both, refit="worst", cv=StratifiedKFold(3))
+        search.fit(x, y, domain=domain)
+        alone = GridSearchCV(model, {"blend": [False]}, scoring=pickle.loads(pickle.dumps(worst_pair)), cv=3)
+        alone.fit(x, y, domain=domain)
+        scores = cross_val_score(model, x, y, scoring=pair_average, cv=3, params={"domain": domain})
+    for number, (train, test) in enumerate(StratifiedKFold(3).split(x, y)):
+        pairs = by_hand(
+            PartialPoolingClassifier().fit(x[train], y[train], domain[train]), x[test], y[test], domain[test]
+        )
+        assert search.cv_results_[f"split{number}_test_average"][0] == pytest.approx(np.mean(pairs)) == scores[number]
+        assert search.cv_results_[f"split{number}_test_worst"][0] == min(pairs)
+    assert alone.best_score_ == search.cv_results_["mean_test_worst"][0]
+
+
+def test_a_scorer_without_domains_says_how(samples):
+    x, y, domain = samples
+    model = PartialPoolingClassifier().fit(x, y, domain=domain)
+    with pytest.raises(ValueError, match=r"worst_pair needs the domains: .*enable_metadata_routing"):
+        worst_pair(model, x, y)
+    assert worst_pair(model, x, y, domain=domain) == min(by_hand(model, x, y, domain))
