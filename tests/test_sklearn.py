@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -310,21 +311,22 @@ def by_hand(model, x, y, domain):
 
 def test_a_search_scores_pairs(samples):
     x, y, domain = samples
+    folds, grid = StratifiedKFold(3), {"var_smoothing": [1e-9, 10.0]}
     with config_context(enable_metadata_routing=True):
+        both = {"average": pair_average, "worst": pickle.loads(pickle.dumps(worst_pair))}
+        search = GridSearchCV(GaussianNB(), grid, scoring=both, refit="worst", cv=folds).fit(x, y, domain=domain)
+        alone = GridSearchCV(GaussianNB(), grid, scoring=worst_pair, cv=folds).fit(x, y, domain=domain)
         model = PartialPoolingClassifier().set_fit_request(domain=True)
-        both = {"average": pair_average, "worst": worst_pair}
-        search = GridSearchCV(model, {"blend": [False, True]}, scoring=both, refit="worst", cv=StratifiedKFold(3))
-        search.fit(x, y, domain=domain)
-        alone = GridSearchCV(model, {"blend": [False]}, scoring=pickle.loads(pickle.dumps(worst_pair)), cv=3)
-        alone.fit(x, y, domain=domain)
-        scores = cross_val_score(model, x, y, scoring=pair_average, cv=3, params={"domain": domain})
-    for number, (train, test) in enumerate(StratifiedKFold(3).split(x, y)):
-        pairs = by_hand(
-            PartialPoolingClassifier().fit(x[train], y[train], domain[train]), x[test], y[test], domain[test]
-        )
-        assert search.cv_results_[f"split{number}_test_average"][0] == pytest.approx(np.mean(pairs)) == scores[number]
-        assert search.cv_results_[f"split{number}_test_worst"][0] == min(pairs)
-    assert alone.best_score_ == search.cv_results_["mean_test_worst"][0]
+        scores = cross_val_score(model, x, y, scoring=pair_average, cv=folds, params={"domain": domain})
+    for number, (train, test) in enumerate(folds.split(x, y)):
+        for which, smoothing in enumerate(grid["var_smoothing"]):
+            model = GaussianNB(var_smoothing=smoothing).fit(x[train], y[train])
+            pairs = by_hand(model, x[test], y[test], domain[test])
+            assert search.cv_results_[f"split{number}_test_average"][which] == pytest.approx(np.mean(pairs))
+            assert search.cv_results_[f"split{number}_test_worst"][which] == min(pairs)
+        model = PartialPoolingClassifier().fit(x[train], y[train], domain=domain[train])
+        assert scores[number] == pytest.approx(np.mean(by_hand(model, x[test], y[test], domain[test])))
+    assert alone.best_params_ == search.best_params_ and alone.best_score_ == search.best_score_
 
 
 def test_a_scorer_without_domains_says_how(samples):

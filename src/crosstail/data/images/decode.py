@@ -1,7 +1,8 @@
 """Image files to pixels: 8-bit RGB, upright, whatever the format; a damaged file is refused, never half decoded."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import IO
@@ -19,12 +20,8 @@ SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", 
 FORMATS: tuple[str, ...] = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 HEIC = (".heic", ".heif")  # photos taken by phones
 HEIC_REMEDY = "pip install pillow-heif, or convert them to JPEG"
-try:
-    import pillow_heif
-except ImportError:
-    pass
-else:
-    pillow_heif.register_heif_opener()
+with suppress(ImportError):
+    import_module("pillow_heif").register_heif_opener()
     SUFFIXES, FORMATS = SUFFIXES | {*HEIC}, (*FORMATS, "HEIF")
 MAX_PIXELS = 200_000_000
 VERSION = 2  # of the output of `read_image`; part of the key of every cache of pixels
