@@ -28,5 +28,5 @@ class Evaluation:
 
     def write(self, **more: Any) -> None:
         """Write the page."""
-        gathered = {name: torch.cat([batch[name] for batch in self.batches]).numpy() for name in self.batches[0]}
-        write_report(self.out, **self.about, **gathered, **more)
+        more |= {name: torch.cat([batch[name] for batch in self.batches]).numpy() for name in self.batches[0]}
+        write_report(self.out, **self.about, **more)

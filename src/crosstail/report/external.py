@@ -135,8 +135,8 @@ def _document(run: ReportedRun, title: str, features: NDArray[np.float64] | None
 def _graph(run: ReportedRun, features: NDArray[np.float64]) -> Iterator[Block]:
     said, result = run.predictions, run.result
     assert said is not None
-    sizes = {"num_domains": len(result.domains), "num_classes": len(result.classes)}
-    graph = TransferabilityGraph.from_features(features, said.y, said.domain, **sizes)
+    d, c = len(result.domains), len(result.classes)
+    graph = TransferabilityGraph.from_features(features, said.y, said.domain, num_domains=d, num_classes=c)
     values = graph.statistics._asdict()
     yield Heading("Transferability: α, β, γ", 3)
     yield Text("Mean distances between the features of pairs, here of the test samples.")

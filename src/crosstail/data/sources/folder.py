@@ -92,7 +92,9 @@ class _Scan:
 
     def _list(self, path: str, relative: str) -> tuple[list[str], list[tuple[str, int, int]]]:
         """Folders, and images with size and time, sorted by name; hidden entries are left out, others are noted."""
-        folders, images, others = [], [], []
+        folders: list[str] = []
+        images: list[tuple[str, int, int]] = []
+        others: list[str] = []
         with os.scandir(path) as entries:
             for entry in entries:
                 name = entry.name
