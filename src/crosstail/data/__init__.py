@@ -10,9 +10,10 @@ from crosstail.data.images.broken import check_images
 from crosstail.data.images.decode import BrokenImage, read_image
 from crosstail.data.images.files import ImageFiles
 from crosstail.data.sources.arrays import load_arrays, save_arrays
+from crosstail.data.sources.domain_count import count_domains
 from crosstail.data.sources.folder import load_folder
 from crosstail.data.sources.hugging_face import load_hf
-from crosstail.data.sources.input_kind import count_domains, kind_of
+from crosstail.data.sources.input_kind import kind_of
 from crosstail.data.sources.load import load
 from crosstail.data.sources.manifest import load_frame, load_manifest, save_split
 from crosstail.data.sources.manifest_table import read_split
