@@ -42,8 +42,8 @@ def _index(found: dict[str, str]) -> str:
 def _fields() -> str:
     intro = (
         "The fields of [`RunSpec`](training.md#crosstail.training.RunSpec), each an option of "
-        "[`crosstail fit`](../commands/fit.md), a keyword in Python and a key in the `--plan` of a sweep. Two runs whose "
-        "identifying fields are equal are the same run. A field that is `None` but needs a value takes what suits the "
+        "[`crosstail fit`](../commands/fit.md), a keyword in Python and a key in the `--plan` of a sweep. Two runs "
+        "whose identifying fields are equal are the same run. A field that is `None` but needs a value takes what suits the "
         "data."
     )
     header = ["| field | option | default | identifies | meaning |", "|---|---|---|---|---|"]
