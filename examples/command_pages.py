@@ -43,8 +43,8 @@ def _fields() -> str:
     intro = (
         "The fields of [`RunSpec`](training.md#crosstail.training.RunSpec), each an option of "
         "[`crosstail fit`](../commands/fit.md), a keyword in Python and a key in the `--plan` of a sweep. Two runs "
-        "whose identifying fields are equal are the same run. A field that is `None` but needs a value takes what suits the "
-        "data."
+        "whose identifying fields are equal are the same run. A field that is `None` but needs a value takes what "
+        "suits the data."
     )
     header = ["| field | option | default | identifies | meaning |", "|---|---|---|---|---|"]
     identifying = identifying_fields(RunSpec)

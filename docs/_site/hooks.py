@@ -35,7 +35,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add pages from the root, and a page with the text of every file, or list of every folder, that a page links to."""
+    """Add pages from the root, and one with the text of every file, or list of every folder, that a page links to."""
     for name in PAGES:
         files.append(File.generated(config, name, content=(ROOT / name).read_text(encoding="utf-8")))
     links = {
