@@ -32,7 +32,7 @@ LAYERS = [
     {"data", "backbones", "transfer", "metrics"},
     {"losses"},
     {"cache", "storage"},
-    {"discovery", "progress", "__init__"},
+    {"discovery", "literature", "progress", "__init__"},
 ]
 LEVEL = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
 LOSSES_MAY_IMPORT = {"torch", "numpy"}

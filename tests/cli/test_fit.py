@@ -72,7 +72,7 @@ def test_the_table_shows_the_accuracies_within_80_columns(crosstail, vectors):
         assert f"{100 * value:.1f}" in cells[row]
     assert "many-shot pairs" not in cells  # no pair has more than 100 samples
     assert f"{result.transferability.alpha:.2f}" in cells["transferability α"]
-    assert lines[-1] == "Next: open run/report.html, crosstail predict run FILES, or crosstail graph run"
+    assert "run/report.html" in lines[-2] and lines[-1] == f"Next: crosstail evaluate run {vectors} --split test"
     assert f"<td>{100 * result.test.pair_average:.1f}</td>" in Path("run/report.html").read_text(encoding="utf-8")
 
 
@@ -86,7 +86,8 @@ def test_the_same_command_again_shows_the_same_result(crosstail, vectors):
 
 def test_each_fold_has_a_page_and_so_have_all_together(crosstail, vectors):
     done = crosstail(f"fit {vectors} --out dg --protocol dg {SHORT.replace('boda', 'erm')}")
-    assert done.code == 0 and done.out.splitlines()[-1] == "Next: open dg/report.html"
+    assert done.code == 0 and "dg/report.html" in done.out
+    assert re.fullmatch("Next: crosstail fit .*--protocol dg .*--refit --out dg", done.out.splitlines()[-1])
     titles = [re.search("<title>(.*?)</title>", Path(p).read_text(encoding="utf-8"))[1] for p in PAGES]
     assert titles == ["erm on v.npz: each domain unseen in turn", "erm on v.npz: unseen 0", "erm on v.npz: unseen 1"]
 
@@ -161,6 +162,11 @@ MISTAKES = {
     "fit digits --out run --algorithm bodda": "unknown algorithm 'bodda': did you mean 'boda'?",
     "fit digitz --out run": "unknown data set 'digitz': did you mean 'digits'?",
     "fit nowhere.npz --out run": "nowhere.npz: there is no such file",
+    "fit --data v.npz --out run": "DATA comes first, without --data: crosstail fit v.npz",
+    "fit v.mpz --out run": "v.mpz: there is no such file or folder, did you mean v.npz?",
+    "fit v.npz --out run --accelerator cuda": "--accelerator cuda: torch finds no such device",
+    "fit v.npz --out run --algorithm boda:retrian": "unknown second stage 'retrian': did you mean 'retrain'?",
+    "fit v.npz --out run --algorithm ./none.py": "none.py: cannot be read",
     "fit v.npz --out run --backbone mpl": "unknown backbone 'mpl': did you mean 'mlp'?",
     "fit v.npz --out run --backbone small_cnn": "backbone 'small_cnn' takes images, but the data are vectors of shape",
     "fit v.npz --out run --unseen a": "the protocol mdlt trains on all domains: leave --unseen a out",
@@ -181,7 +187,7 @@ MISTAKES = {
     "fit v.npz --out run --backbone mlp --hp nu=": "--hp: expected name=value, got 'nu='",
     "fit v.npz --out run --backbone mlp --hp mu=1": "unknown hyperparameter 'mu': there are lr,",
     "fit v.npz --algorithm boda --out run --backbone mlp --hp nu=much": "hyperparameter nu is 'much', expected float",
-    "fit v.npz --out run --backbone mlp --hp lr=-1": "Invalid learning rate: -1.0",
+    "fit v.npz --out run --algorithm erm --hp lr=-1": "Invalid learning rate: -1.0",
     "fit v.npz --algorithm boda --out run --backbone mlp --hp window=0": "window is 0 and refresh 0",
     "fit v.npz --algorithm boda --out run --backbone mlp --hp temperature=-1": "temperature is -1.0, expected",
     "fit v.npz --out run --backbone mlp --steps 0": "steps is 0, expected 1 or more",

@@ -298,7 +298,7 @@ def test_columns_that_are_not_there(manifest):
     refused(error, "m.csv: has no column 'site' for 'domain' but domain, label, path, split")
     with pytest.raises(ValueError) as error:
         load(path, columns={"site": "domain"})
-    refused(error, "columns has 'site', expected some of path, x, domain, label, split")
+    refused(error, "--column has 'site', expected some of path, x, domain, label, split")
 
 
 def test_rows_of_parquet_are_numbered_from_0(tmp_path):

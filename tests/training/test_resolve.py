@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosstail import algorithms, discovery
@@ -26,12 +26,14 @@ SPECS = st.builds(
 )
 
 
+@settings(deadline=None)  # the first example imports an algorithm's file
 @given(SPECS)
 def test_resolving_again_changes_nothing(spec):
     once = resolve(spec)
     assert resolve(once) == once and resolve(once).key == once.key
 
 
+@settings(deadline=None)
 @given(SPECS)
 def test_everything_that_decides_the_run_is_named(spec):
     found = resolve(spec)

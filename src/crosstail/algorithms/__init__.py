@@ -63,7 +63,7 @@ def canonical(name: str) -> str:
     """
     words = _words(name)
     if len(words) == 1:
-        return find(name).alias_of or name
+        return find(name).alias_of or words[0]
     find(name)
     return "+".join(sorted(words, key=lambda word: (word.endswith(".py"), word)))
 
@@ -74,7 +74,7 @@ def own_file(name: str) -> str:
     >>> own_file("boda+coral"), own_file("boda+./mine.py")
     ('', './mine.py')
     """
-    return next((word for word in _words(name) if word.endswith(".py")), "")
+    return next((word for word in discovery.combined(name) if word.endswith(".py")), "")
 
 
 def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | None = None) -> Algorithm:
@@ -102,9 +102,14 @@ def parse_for(name: str, hparams: dict[str, Any]) -> Any:
 
 
 def _words(name: str) -> list[str]:
-    """The names in a combination; a path, which may contain a plus, ends with .py."""
-    words = re.findall(r"[^+]*/.*?\.py(?=\+|$)|[^+]+", name)
-    return words if "+".join(words) == name else name.split("+")
+    """The names in a combination, as their files spell them."""
+    words = discovery.combined(name)
+    return [word if word.endswith(".py") else _spelled(word) for word in words]
+
+
+def _spelled(word: str) -> str:
+    base, at, preset = word.partition("@")
+    return f"{discovery.known('crosstail.algorithms', base, 'algorithm')}{at}{preset.lower()}"
 
 
 def _label(word: str) -> str:
@@ -114,8 +119,6 @@ def _label(word: str) -> str:
 
 def _defined_by(name: str) -> type[Algorithm]:
     own = name.endswith(".py")
-    if not own and name not in discovery.names(__name__) and Path(f"{name}.py").is_file():
-        raise ValueError(f"unknown algorithm {name!r}: did you mean './{name}.py', the file?")
     module = discovery.load_file(Path(name)) if own else discovery.find(__name__, name, "algorithm")
     classes = [v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__]
     found = [value for value in classes if issubclass(value, Algorithm)]

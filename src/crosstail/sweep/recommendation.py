@@ -22,7 +22,7 @@ def recommendation(board: "Sequence[Standing]", samples: int) -> str:
     leads = [_lead(others[0].lead, f"the second, {others[0].method}")]
     leads += [_lead(row.lead, BASELINE) for row in others[1:] if row.method == BASELINE]
     level = [row for row in others if row.level]
-    cheapest = min([first, *level], key=lambda row: row.cost)
+    cheapest = start_with(board)
     noise = f"behind it by more than the noise of {samples:,} test samples"
     some = f"{len(level)} of the {len(others)} others {'is' if len(level) == 1 else 'are'} not {noise}"
     if len(level) == len(others):
@@ -34,6 +34,11 @@ def recommendation(board: "Sequence[Standing]", samples: int) -> str:
     else:
         advice = f"{some}: start with the cheapest, {cheapest.method}."
     return f"{best}; on the test set it is {' and '.join(leads)}. {advice}"
+
+
+def start_with(board: "Sequence[Standing]") -> "Standing":
+    """The cheapest of the methods that the first is not ahead of by more than the noise."""
+    return min([row for row in board if row.level], key=lambda row: row.cost)
 
 
 def _lead(lead: Difference | None, other: str) -> str:

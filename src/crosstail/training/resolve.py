@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from crosstail import algorithms, backbones, data, second_stages
+from crosstail import algorithms, backbones, data, discovery, second_stages
 from crosstail.second_stages import FittedStage
 from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 
@@ -109,18 +109,21 @@ def canonical_method(method: str) -> str:
     given, stage = split_method(method)
     algorithm, own = split_method(algorithms.canonical(given))
     if stage:
-        second_stages.find(stage)  # an unknown name is an error
+        stage = discovery.known(second_stages.PACKAGE, stage, "second stage")
         if own and stage != own and algorithm != given:
             raise ValueError(f"{given} is {algorithm} with the second stage {own}, not {stage}")
     return f"{algorithm}:{stage or own}" if stage or own else algorithm
 
 
 def _with_data_defaults(spec: RunSpec) -> RunSpec:
+    spec = replace(spec, dataset=data.spelled(spec.dataset))
     chosen = (spec.backbone, spec.freeze, spec.augment)
     kind = data.kind_of(spec.dataset, spec.columns) if None in chosen else None
     if spec.backbone is None:
         assert kind is not None
         spec = replace(spec, backbone="efficientnet_lite0" if spec.freeze else SUITABLE_BACKBONE[kind])
+    elif not spec.backbone.startswith(backbones.PREFIX):
+        spec = replace(spec, backbone=discovery.known("crosstail.backbones", spec.backbone, "backbone"))
     if spec.freeze is None:
         spec = replace(spec, freeze=kind == "files" and _network(spec) is not None)
     if spec.augment is None:

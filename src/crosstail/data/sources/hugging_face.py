@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
 from crosstail.data.images.files import AnyPath, ImageFiles, file_state
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
+from crosstail.data.sources.locate import HUGGING_FACE
 from crosstail.data.sources.manifest_table import Columns, as_text
 from crosstail.data.sources.natural_order import numbered_names
 
-PREFIX = "hf:"
 COLUMNS = ("image", "label", "domain", "group")  # the last is optional
 
 
@@ -70,7 +70,7 @@ def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOpt
             raise ValueError(f"{source}: is streamed; load it without streaming=True")
     wrong = [ours for ours in columns or {} if ours not in COLUMNS]
     if wrong:
-        raise ValueError(f"columns has {wrong[0]!r}, expected some of {', '.join(COLUMNS)}")
+        raise ValueError(f"--column has {wrong[0]!r}, expected some of {', '.join(COLUMNS)}")
     chosen = {ours: ours for ours in COLUMNS[:3]} | dict(columns or {})
     if all("group" in part.column_names for part in parts.values()):
         chosen.setdefault("group", "group")
@@ -104,7 +104,7 @@ def _opened(source: AnyPath) -> tuple[Any, str]:
         datasets: Any = import_module("datasets")
     except ImportError:
         raise ValueError(f"{source}: needs the library `datasets`: pip install 'crosstail[hf]'") from None
-    name = str(source).removeprefix(PREFIX)
+    name = str(source).removeprefix(HUGGING_FACE)
     try:
         return (datasets.load_from_disk if is_saved_dataset(Path(name)) else datasets.load_dataset)(name), name
     except Exception as error:  # the library raises all kinds: network, Hub, unsupported scripts

@@ -1,29 +1,27 @@
 """`load`: any source to a DomainDataset."""
 
 from collections.abc import Sequence
-from os import PathLike, sep
+from os import PathLike
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import pandas as pd
 
-from crosstail import discovery
-from crosstail.data.benchmarks._load import BENCHMARKS, load_benchmark, sheet_of
+from crosstail.data.benchmarks._load import load_benchmark, sheet_of
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import AnyPath
 from crosstail.data.sources.arrays import load_arrays
 from crosstail.data.sources.as_dataset import SourceOptions, without_broken
 from crosstail.data.sources.folder import load_folder
-from crosstail.data.sources.hugging_face import PREFIX, is_hf, is_saved_dataset, load_hf
+from crosstail.data.sources.hugging_face import is_hf, is_saved_dataset, load_hf
+from crosstail.data.sources.locate import HUGGING_FACE, OTHERS, require_source
 from crosstail.data.sources.manifest import load_frame, load_manifest
 from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES, Columns
 from crosstail.data.sources.torch_dataset import load_torch
 from crosstail.data.splits.gaps import with_gaps_noted
 from crosstail.data.splits.label_profiles import apply_labels
 from crosstail.progress import Progress
-
-_OTHERS = "Other sources: a folder, a .csv or .parquet manifest, an .npz file, hf:NAME."
 
 
 def load(
@@ -64,7 +62,7 @@ def load(
         dataset = load_benchmark(name, seed=seed)
         labels = sheet.labels if labels is None else labels
         dataset = without_broken(dataset) if skip_broken else dataset
-    elif name.startswith(PREFIX) or is_saved_dataset(path):
+    elif name.startswith(HUGGING_FACE) or is_saved_dataset(path):
         dataset = load_hf(source, columns=columns, **options)
     elif path.suffix.lower() == ".npz":
         dataset = load_arrays(path, **options)
@@ -72,13 +70,9 @@ def load(
         dataset = load_manifest(path, columns=columns, root=root, **options)
     elif path.is_dir():
         dataset = load_folder(path, **options)
-    elif path.exists():
-        raise ValueError(f"{path}: is not a kind of file that can be loaded. {_OTHERS}")
-    elif sep in name:
-        raise FileNotFoundError(f"{path}: there is no such file or folder")
     else:
-        near = discovery.suggestion(name, discovery.names(BENCHMARKS))
-        raise ValueError(f"unknown data set {name!r}: {near} {_OTHERS}")
+        require_source(name)
+        raise ValueError(f"{path}: is not a kind of file that can be loaded. {OTHERS}")
     return with_gaps_noted(apply_labels(dataset, labels, seed))
 
 

@@ -140,7 +140,7 @@ def choose(
     chosen = {ours: name for ours, others in COLUMNS.items() for name in (*others, ours) if name in found}
     for ours, given in (columns or {}).items():
         if ours not in COLUMNS:
-            raise ValueError(f"columns has {ours!r}, expected some of {', '.join(COLUMNS)}")
+            raise ValueError(f"--column has {ours!r}, expected some of {', '.join(COLUMNS)}")
         if given not in found:
             raise ValueError(f"{file}: has no column {given!r} for {ours!r} but {', '.join(found)}")
         chosen[ours] = given

@@ -1,6 +1,5 @@
 """The leaderboard of a race: a table, two charts and a page."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from crosstail.report.document import html
 from crosstail.report.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
 from crosstail.report.wording import TRACKS, interval, number
 from crosstail.sweep.race import RaceResult, Standing
+from crosstail.sweep.recommendation import start_with
 
 # Colour-blind readers can tell these colours apart; small families share two of them.
 MARKS = {
@@ -140,18 +140,10 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     yield Heading("Method")
     yield from _method(race)
     yield Heading("Next steps")
-    use = "Use the model of the first method, or train" if race.folds is None else "Train"
-    yield Text(f"{use} any of them again with the chosen hyperparameters:")
-    yield Code("\n".join(next_steps(race, out)))
-
-
-def next_steps(race: RaceResult, out: Path) -> list[str]:
-    """Commands that predict with the model of the first method, if it is a single one, and that train any method."""
-    fit = shlex.join(["crosstail", "fit", race.dataset, "--hparams", str(out / "selected.json")])
-    if race.folds is not None:
-        return [f"{fit} --algorithm {race.leaderboard[0].method} --folds {race.folds} --refit --out run"]
-    predict = shlex.join(["crosstail", "predict", str(out / "runs" / race.leaderboard[0].runs[0][0])])
-    return [f"{predict} FILES", f"{fit} --algorithm NAME --out run"]
+    best = f" Its model in this race is {out / 'best'}." if race.folds is None else ""
+    yield Text(f"Train {start_with(race.leaderboard).method} for longer, with the chosen hyperparameters:")
+    yield Code(race.next)
+    yield Text(f"Another --algorithm of this page does the same for that one.{best}")
 
 
 def _method(race: RaceResult) -> Iterator[Text]:
