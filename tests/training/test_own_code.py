@@ -45,10 +45,6 @@ def spec(tmp_path):
     )
 
 
-def test_it_keeps_the_contracts(spec):
-    testing.check_algorithm(spec.algorithm)
-
-
 @pytest.mark.parametrize("term", ["", "boda+"])
 def test_a_run_predicts_elsewhere_when_its_code_is_trusted(spec, tmp_path, term):
     fit(replace(spec, algorithm=term + spec.algorithm), tmp_path / "run")
