@@ -91,6 +91,7 @@ WRONG = {
     "a file": (("a.txt",), "a.txt", r"a\.txt: is not a folder"),
     "nothing": ((), ".", r"has no images; expected ROOT/<domain>/<class>/<image>"),
     "no images": (("p/x/a.txt",), ".", r"has no images"),
+    "splits of images only": (("train/a.jpg", "test/b.jpg"), ".", r"such as test/b\.jpg, but no folder for each class"),
     "images only": (("a.jpg",), ".", r"holds images such as a\.jpg, but no folder for each class; expected ROOT/<d"),
 }
 

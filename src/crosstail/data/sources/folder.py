@@ -135,7 +135,8 @@ class _Scan:
     def _nothing(self) -> str:
         """Why no image is where it is expected."""
         if self.images:
-            return f"holds images such as {self.images[()].paths[0]}, but no folder for each class"
+            first = next(iter(self.images.values())).paths[0]
+            return f"holds images such as {first}, but no folder for each class"
         heic, _ = self._ignored()
         return f"holds HEIC photos such as {heic[0]}: {HEIC_REMEDY}" if heic else "has no images"
 

@@ -152,10 +152,9 @@ def choose(
 
 
 def _missing(file: Path, name: str, found: list[str]) -> ValueError:
-    return ValueError(
-        f"{file}: has no column {name!r} but {', '.join(found)}; expected path (or x), domain, label and "
-        f"optionally split and group, or their names as --column {name}=..."
-    )
+    expected = "path (or x), domain, label and optionally split and group, or their names as"
+    option = f"--column {name}=..." if file.suffix else f"columns={{{name!r}: ...}}"
+    return ValueError(f"{file}: has no column {name!r} but {', '.join(found)}; expected {expected} {option}")
 
 
 def checksum_file(path: Path) -> Path:
