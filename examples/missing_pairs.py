@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -44,9 +45,11 @@ SHARED = RunSpec(
 COLUMNS = ("pairs", "few", "zero", "worst")
 
 
-def measured(test: SplitAccuracy) -> dict[str, float]:
+def measured(test: SplitAccuracy, counts: list[list[int]]) -> dict[str, float]:
     """The columns of the table, in percent."""
-    found = (test.pair_average, test.shots["few"], test.shots["zero"], test.worst_pair)
+    pairs = test.pairs()
+    shots = pairs.shots(np.array(counts))
+    found = (pairs.pair_average, shots["few"], shots["zero"], pairs.worst_pair)
     return {name: 100 * (value or 0.0) for name, value in zip(COLUMNS, found, strict=True)}
 
 
@@ -60,8 +63,9 @@ def results(data: Path, out: Path) -> Iterator[dict[str, object]]:
             result = fit(spec, folder.path).result
             first = next(e for e in folder.records() if (e.stage, e.step) == (1, result.selected_steps[0]))
             for stage, test in (("", first.test), (":pooled", result.test)):
-                yield {"method": method + stage, "seed": seed, **measured(test)}
-            print(method, seed, measured(first.test), measured(result.test), flush=True)
+                row = {"method": method + stage, "seed": seed, **measured(test, result.counts)}
+                print(row, flush=True)
+                yield row
 
 
 def interval(values: "pd.Series[float]") -> str:
