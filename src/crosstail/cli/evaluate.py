@@ -1,7 +1,9 @@
 """crosstail evaluate: test a trained model on any labelled data."""
 
 import json
+import shlex
 from dataclasses import asdict
+from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
@@ -20,6 +22,7 @@ def evaluate(
     /,
     *,
     split: Literal["all", "train", "val", "test"] = "all",
+    out: Path | None = None,
     columns: Columns = {},  # noqa: B006 - only read
     group_by: GroupBy = None,
     weights: MovedWeights = None,
@@ -29,18 +32,22 @@ def evaluate(
 ) -> None:
     """Test a run's model on new labelled data, also from domains that it has not seen.
 
-    Samples that the run was trained or selected on are found by content and left out.
+    Samples that the run was trained or selected on are found by content and left out, and so are samples of classes
+    that the model does not know. Writes a page with the new domains beside those that the run was tested on.
 
     Example: `crosstail evaluate run new_hospital/`
 
     Args:
         split: Part of the data to test on; of the run's own data, its own split. By default all new samples.
+        out: The page to write; default: RUN/evaluated/DATA.html.
     """
     folder, source = existing_run(run), known_source(source)
 
     from crosstail.prediction.evaluate import evaluate_on, load_for
     from crosstail.prediction.predictor import Predictor
     from crosstail.report.document import terminal
+    from crosstail.report.run.command import words
+    from crosstail.report.run.evaluated import write_evaluation
     from crosstail.report.run.summary import accuracy_summary
 
     predictor = Predictor(folder, weights, trust)
@@ -49,11 +56,15 @@ def evaluate(
             predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken, progress=progress
         )
         found = evaluate_on(predictor, dataset, split, progress)
+    page = out or folder / "evaluated" / f"{Path(source).resolve().stem}{'' if split == 'all' else f'-{split}'}.html"
+    options = words(split=split, columns=columns, group_by=group_by, skip_broken=skip_broken)
+    command = shlex.join(["crosstail", "evaluate", str(run), source, *options])
     seen = [name for name in dataset.domains if name in predictor.sites]
     if as_json:
         facts = {"domains": dataset.domains, "classes": predictor.classes, "left_out": asdict(found.left_out)}
         known = {"known": {"sites": seen, **found.known.to_json()}} if found.known else {}
         print(json.dumps({**facts, **found.accuracy.to_json(), **known}))
+        write_evaluation(page, folder, predictor.result, found, command)
         return
     console = Console(markup=False)
     for note in dataset.notes:
@@ -66,5 +77,7 @@ def evaluate(
     title = f"{run} on {source}, {split}"
     table = accuracy_summary(title, found.accuracy, dataset.domains, predictor.classes, found.known)
     terminal.show([table], console)
+    write_evaluation(page, folder, predictor.result, found, command)  # last: the run's folder may be read-only
+    console.print(f"The page is in {page}.", soft_wrap=True)
     if inputs := unlabelled(source, dataset):
         say_next(console, "predict", run, inputs, "--out", free("classes.csv"))

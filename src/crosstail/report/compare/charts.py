@@ -9,7 +9,7 @@ import pandas as pd
 
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group
-from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, search, shades, tip
+from crosstail.report.charts import INK, PALETTE, colours, diverging, names, numbers, palette, search, shades, tip
 from crosstail.report.compare.method_runs import MethodRun
 from crosstail.report.compare.tables import RANKED, of_metric
 from crosstail.report.document.model import Chart
@@ -101,8 +101,7 @@ def _gain_heat_map(base: alt.Chart, table: pd.DataFrame, reach: float) -> alt.La
         x=names(alt.X, across, title=across, labelLimit=90, labelAngle=angle(table[across])),
         y=names(alt.Y, down, labelLimit=90),
     ).properties(width="container", height=34 * table[down].nunique())
-    scale = alt.Scale(scheme="purplegreen", domain=[-reach, reach], domainMid=0)
-    cells = base.mark_rect().encode(color=shades("gain", "gain, points", scale))
+    cells = base.mark_rect().encode(color=shades("gain", "gain, points", diverging(reach)))
     return cells + numbers(base, "gain", "+.0f", f"abs(datum.gain) > {0.6 * reach}")
 
 
