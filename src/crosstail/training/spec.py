@@ -11,6 +11,9 @@ import msgspec
 AUTO = "auto"
 """The algorithm that `resolve` replaces by one that suits the data."""
 
+Accelerator = Literal["auto", "cpu", "cuda", "mps"]
+"""The kinds of device that a run may be trained on, and the best available."""
+
 HEADS = {"mlp": "mlp", "linear": "identity"}
 """The heads on frozen features, and the backbone that implements each."""
 
