@@ -19,7 +19,7 @@ from crosstail import __version__, discovery
 
 VERBS = (
     *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "graph", "export"),
-    *("sweep", "race", "status", "select", "report", "list"),
+    *("sweep", "race", "status", "select", "report", "list", "new"),
 )
 _PLACES = {"list": "list_:list_", "sweep": "sweep:app"}  # where the file's function is not called like its verb
 
@@ -92,8 +92,8 @@ def _message(error: CycloptsError, words: Sequence[str]) -> str:
     if isinstance(error, UnknownOptionError):
         option, _, value = error.token.value.partition("=")
         if option in ("--data", "--dataset", "--source"):
-            given = value or "".join(words[words.index(option) + 1 :][:1])
-            return f"DATA comes first, without {option}: {verb} {given}"
+            typed = value or "".join(words[words.index(option) + 1 :][:1])
+            return f"DATA comes first, without {option}: {verb} {typed}"
     if isinstance(error, UnusedCliTokensError):
         return f"unexpected argument {(error.unused_tokens or words)[0]!r}; see {verb} --help"
     if isinstance(error, MissingArgumentError):

@@ -42,4 +42,5 @@ def unlabelled(source: str, dataset: "DomainDataset") -> Path | None:
     if not isinstance(dataset.x, ImageFiles):
         return None
     files = (Path(dataset.x.root, name) for name in dataset.x.paths())
-    return path if path.is_dir() else next((file for file in files if file.exists()), None)
+    first = next((file for file in files if file.is_file()), None)  # none if the images are inside other files
+    return path if first and path.is_dir() else first

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -17,6 +17,7 @@ from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions
+from crosstail.training.spec import Accelerator
 
 if TYPE_CHECKING:
     from crosstail.training import RunSpec
@@ -29,7 +30,7 @@ def fit(
     out: Path,
     options: Annotated[RunOptions, Parameter(name="*")] = RunOptions(),  # noqa: B008 - immutable
     selected: Annotated[Path | None, Parameter(name="--hparams")] = None,
-    accelerator: Literal["auto", "cpu", "cuda", "mps"] = "auto",
+    accelerator: Accelerator = "auto",
     devices: int = 1,
     nodes: int = 1,
     accumulate: int = 1,

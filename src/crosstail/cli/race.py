@@ -100,7 +100,8 @@ def race(
     if board:
         write_page(found, out)
         if shared.folds is None:
-            point_to(out / "runs" / start_with(board).runs[0][0], out / "best")
+            (run, *_), *_ = start_with(board).runs.values()
+            point_to(out / "runs" / run, out / "best")
     console = Console(highlight=False, markup=False, quiet=as_json)
     if as_json:
         print(msgspec.json.encode(found).decode())

@@ -7,18 +7,19 @@ import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
+from crosstail.training.spec import Accelerator
+
 if TYPE_CHECKING:  # importing it takes seconds, and one device does not need it
     from lightning_fabric import Fabric
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed"}
-Accelerator = Literal["auto", "cpu", "cuda", "mps"]
 
 
 @dataclass(frozen=True)

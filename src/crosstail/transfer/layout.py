@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import orthogonal_procrustes
 
 
 def planar_layout(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -39,5 +38,7 @@ def aligned(points: NDArray[np.float64], to: NDArray[np.float64]) -> NDArray[np.
     >>> aligned(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[2.0, 0.0], [-2.0, 0.0]])).round(6).tolist()
     [[1.0, 0.0], [-1.0, 0.0]]
     """
+    from scipy.linalg import orthogonal_procrustes
+
     rotation, _ = orthogonal_procrustes(points, to)
     return np.asarray(points @ rotation)

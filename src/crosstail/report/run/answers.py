@@ -70,16 +70,17 @@ def tested_pairs(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def below(tested: pd.DataFrame, average: float) -> pd.DataFrame:
-    """The pairs that are clearly worse than the average: their whole interval is below it; the clearest first."""
-    return tested[tested["high"] < average].sort_values("high", kind="stable")
+    """The pairs that are clearly worse than the average, also considering how many pairs there are; clearest first."""
+    return tested[tested["top"] < average].sort_values("top", kind="stable")
 
 
 def clearly_worse(tested: pd.DataFrame, average: float) -> str:
     """A sentence on the pairs that are clearly worse than the average, and on those with too few samples to tell."""
     worse, few = below(tested, average), int((tested["tested"] < FEW_TESTS).sum())
     if len(worse):
-        many = f"{len(worse):,} of {several(len(tested), 'tested pair')} {'is' if len(worse) == 1 else 'are'}"
-        text = f"{many} clearly worse, above all {pair_name(worse.iloc[0])} with {right(worse.iloc[0])}"
+        many = f"{len(worse):,} of {several(len(tested), 'tested pair')}"
+        verb = "is clearly worse:" if len(worse) == 1 else "are clearly worse, above all"
+        text = f"{many} {verb} {pair_name(worse.iloc[0])} with {right(worse.iloc[0])}"
     else:
         lowest = tested.sort_values(["accuracy", "tested"], ascending=[True, False], kind="stable").iloc[0]
         text = f"No pair is clearly worse; the lowest is {pair_name(lowest)} with {right(lowest)}"
@@ -107,7 +108,7 @@ def right(row: Any) -> str:
 def next_steps(results: Sequence[RunResult], out: Path) -> Iterator[Block]:
     """What to collect and to test, and the commands for it."""
     spec, tested = results[0].spec, tested_pairs(pair_table(results))
-    advice = list(_collect(tested))
+    advice = list(_collect(tested, counted=spec.unseen is None))
     run = shlex.quote(str(out))
     if len(results) == 1:
         advice.append(
@@ -128,13 +129,15 @@ def next_steps(results: Sequence[RunResult], out: Path) -> Iterator[Block]:
         yield Code(short_command("fit", replace(spec, unseen=None, fold=None), f"{out}-final", "--refit"))
 
 
-def _collect(tested: pd.DataFrame) -> Iterator[str]:
+def _collect(tested: pd.DataFrame, counted: bool) -> Iterator[str]:
     if tested.empty:
         yield "Collect test samples: without any, nothing is known about the model."
         return
     weak = below(tested, float(tested["accuracy"].mean()))
     if len(weak):
-        names = [f"{pair_name(row)} ({several(row['count'], 'training sample')})" for row in weak.to_dict("records")]
+        rows = weak.to_dict("records")
+        samples = [f" ({several(row['count'], 'training sample')})" if counted else "" for row in rows]
+        names = [f"{pair_name(row)}{own}" for row, own in zip(rows, samples, strict=True)]
         yield f"Collect training samples of the pairs that are clearly worse: {listing(names, 5)}."
     few = tested[tested["tested"] < FEW_TESTS].sort_values("tested", kind="stable")
     if len(few):

@@ -1,5 +1,6 @@
 """Charts of a run, drawn from its tables."""
 
+from math import ceil
 from typing import Any
 
 import altair as alt
@@ -9,7 +10,8 @@ from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palet
 
 NUMBERED = 40  # classes or domains up to which cells have room for a number
 TALL = 16  # the same, up to which cells have room for two lines
-PANEL = 60  # rows of smaller cells in one panel
+FLAT = 40  # letters above a heat map that fit side by side on a phone
+PANEL = 30  # rows of smaller cells in one panel
 BAD = "190, 65, 0"
 
 
@@ -22,13 +24,17 @@ def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.LayerChart | alt.Co
     across, down = "domain", "class"
     if pairs["domain"].nunique() > pairs["class"].nunique():
         across, down = down, across
-    if pairs[down].nunique() <= NUMBERED:
-        return _numbered(_cells(pairs, across, down, count_title), tall=pairs[down].nunique() <= TALL)
+    rows = pairs[down].nunique()
+    if rows <= NUMBERED:
+        tall = rows <= TALL
+        chart = _numbered(_cells(pairs, across, down, count_title), tall)
+        return chart.properties(width="container", height=rows * (44 if tall else 26))
     mean = pairs.groupby(down)["accuracy"].transform("mean")  # long lists are easier to read from worst to best
     pairs = pairs.assign(mean=mean).sort_values(["mean", down], kind="stable")
     rank = pairs[down].map({name: i for i, name in enumerate(dict.fromkeys(pairs[down]))})
-    panels = [_coloured(_cells(part, across, down, count_title)) for _, part in pairs.groupby(rank // PANEL)]
-    return alt.concat(*(panel.properties(width=alt.Step(22), height=alt.Step(13)) for panel in panels), columns=4)
+    equal = ceil(rows / ceil(rows / PANEL))
+    panels = [_coloured(_cells(part, across, down, count_title)) for _, part in pairs.groupby(rank // equal)]
+    return alt.concat(*(panel.properties(width=alt.Step(30), height=alt.Step(15)) for panel in panels), columns=4)
 
 
 def _cells(pairs: pd.DataFrame, across: str, down: str, count_title: str) -> alt.Chart:
@@ -37,10 +43,18 @@ def _cells(pairs: pd.DataFrame, across: str, down: str, count_title: str) -> alt
     tooltip += [tip("known", ".1f", "with the domain known, %")] * ("known" in pairs)
     tooltip += [tip("tested", title="of test samples")]
     tooltip += [tip("low", ".1f", "95 % interval from"), tip("high", ".1f", "to")]
-    angle = 0 if pairs[across].nunique() <= 6 else -40
+    angle = 0 if sum(map(len, pairs[across].unique())) <= FLAT else -40
     gap = alt.Scale(paddingInner=0.04)
-    x = names(alt.X, across, orient="top", labelAngle=angle, domain=False, ticks=False).scale(gap)
-    y = names(alt.Y, down, labelOverlap=False, domain=False, ticks=False).scale(gap)
+    x = (
+        names(alt.X, across, orient="top", labelAngle=angle, domain=False, ticks=False)
+        .scale(gap)
+        .sort(list(pairs[across].unique()))
+    )
+    y = (
+        names(alt.Y, down, labelLimit=160, labelOverlap=False, domain=False, ticks=False)
+        .scale(gap)
+        .sort(list(pairs[down].unique()))
+    )
     return alt.Chart(pairs).encode(x=x, y=y, tooltip=tooltip)
 
 
@@ -50,7 +64,7 @@ def _coloured(base: alt.Chart, beside: int = 0) -> alt.LayerChart:
     shapes = alt.Scale(domain=["few", "zero"], range=["triangle-up", "cross"])
     shape = alt.Shape("shot:N", title="training samples", scale=shapes, legend=alt.Legend(orient="top"))
     rare = base.transform_filter("datum.shot == 'few' || datum.shot == 'zero'")
-    marks = rare.mark_point(fill=PALETTE[0], stroke="white", strokeWidth=0.8, size=40, opacity=1, xOffset=beside)
+    marks = rare.mark_point(fill=PALETTE[0], stroke="white", strokeWidth=0.8, size=32, opacity=1, xOffset=beside)
     cells = base.transform_filter("datum.tested > 0").mark_rect(cornerRadius=2).encode(color=colour)
     return cells + marks.encode(shape=shape)
 
@@ -58,13 +72,12 @@ def _coloured(base: alt.Chart, beside: int = 0) -> alt.LayerChart:
 def _numbered(base: alt.Chart, tall: bool) -> alt.LayerChart:
     """Accuracy in every cell, and if the cells are `tall`, below it the samples."""
     tested, dark = base.transform_filter("datum.tested > 0"), "datum.high < 45"
-    chart = _coloured(base, beside=22) + base.transform_filter("datum.tested == 0").mark_text(text="–")
+    chart = _coloured(base, beside=17) + base.transform_filter("datum.tested == 0").mark_text(text="–")
     if tall:
         samples = tested.transform_calculate(of="datum.hits + '/' + datum.tested").encode(text="of:N")
         ink = alt.condition(dark, alt.value("white"), alt.value("currentColor"))
         chart += samples.mark_text(fontSize=10, dy=11, opacity=0.75).encode(color=ink)
-    chart += numbers(tested, "accuracy", ".0f", dark, dy=-5 if tall else 0)
-    return chart.properties(width="container", height=alt.Step(44 if tall else 26))
+    return chart + numbers(tested, "accuracy", ".0f", dark, dy=-5 if tall else 0)
 
 
 def accuracy_chart(table: pd.DataFrame, metric: str) -> alt.LayerChart | alt.FacetChart:
@@ -93,7 +106,9 @@ def transfer_chart(table: pd.DataFrame) -> alt.Chart:
 def _curve(table: pd.DataFrame, colour: str, order: list[str], y: alt.Y, tooltip: list[Any]) -> alt.Chart:
     color = colours(colour, palette(order), orient="bottom", labelLimit=0, columns=3)
     base = alt.Chart(table, width="container", height=240)
-    return base.encode(x=alt.X("at:Q", title="step"), y=y, color=color, detail="stage:O", tooltip=tooltip)
+    return base.encode(
+        x=alt.X("at:Q", title="step", axis=alt.Axis(tickCount=8)), y=y, color=color, detail="stage:O", tooltip=tooltip
+    )
 
 
 def _second_stage(table: pd.DataFrame) -> list[alt.Chart]:

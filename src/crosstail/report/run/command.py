@@ -52,7 +52,7 @@ def options(spec: RunSpec, only: Container[str] | None = None) -> list[str]:
     """
     plain = RunSpec(dataset=spec.dataset)
     changed = [f.name for f in fields(spec) if getattr(spec, f.name) != getattr(plain, f.name)]
-    return [word for name in changed if only is None or name in only for word in _option(name, getattr(spec, name))]
+    return words(**{name: getattr(spec, name) for name in changed if only is None or name in only})
 
 
 def _option(name: str, value: Any) -> Iterator[str]:

@@ -12,11 +12,13 @@ from crosstail.report.run.tables import worst_table
 from crosstail.report.wording import TRACKS, interval, number
 
 DRAWN = 5000  # pairs up to which there is a heat map
-CELL = 150  # pixels up to which the cells of a heat map grow
+CELLS = 46, 150  # pixels between which the cells of a heat map grow
 
 
 def pair_map(pairs: pd.DataFrame, few: int, counted: str = "training samples") -> Iterator[Block]:
     """The heat map of `pair_table`; pairs with at most `few` of what is `counted` are marked."""
+    if not pairs["tested"].any():
+        return
     yield Heading("Every (domain, class) pair", 3)
     if len(pairs) > DRAWN:
         yield Text(f"There are {len(pairs):,}, too many for a heat map; result.json has the hits and totals of each.")
@@ -36,7 +38,8 @@ def pair_map(pairs: pd.DataFrame, few: int, counted: str = "training samples") -
         "",
         pair_chart(pairs, counted),
         "Heat map: test accuracy per domain and class",
-        widest=max(520, 140 + CELL * across),
+        narrowest=130 + CELLS[0] * across,
+        widest=max(520, 140 + CELLS[1] * across),
     )
 
 
