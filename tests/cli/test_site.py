@@ -42,7 +42,12 @@ def oracle(domain):
         z = model.backbone(torch.from_numpy(arrays["x"][arrays["split"] == "test"]))
     embedding = model.domain_embedding.mean(0) if domain == UNKNOWN else model.domain_embedding[domain]
     scores = model.head(torch.cat([z, embedding.expand_as(z)], 1))
-    return (predictor.sharpness[domain] * scores).softmax(1).detach().numpy()
+    return (
+        (float(predictor.calibration.sharpness_of(predictor.result.domains)[domain]) * scores)
+        .softmax(1)
+        .detach()
+        .numpy()
+    )
 
 
 def save_test_samples():

@@ -81,6 +81,17 @@ class TestCalibrationError:
         rng, covered = np.random.default_rng(1), 0
         for seed in range(100):
             true = rng.uniform(0.3, 0.85, 400)
-            _, low, high = calibration_error(true + shift, rng.random(400) < true, seed)
+            _, low, high = calibration_error(true + shift, rng.random(400) < true, seed=seed)
             covered += low - 1e-9 <= shift <= high + 1e-9
         assert covered >= 90
+
+    def test_weights_are_numbers_of_samples(self):
+        rng = np.random.default_rng(0)
+        confidence = rng.random(200)
+        hit, weights = rng.random(200) < confidence, rng.integers(1, 4, 200)
+        expected = reliability(np.repeat(confidence, weights), np.repeat(hit, weights))
+        found = reliability(confidence, hit, weights.astype(float))
+        assert len(found) <= len(expected)  # repeated samples say nothing new
+        assert found["share"].sum() == pytest.approx(1) and found["samples"].sum() == 200
+        overall = (found["share"] * (found["confidence"] - found["accuracy"])).sum()
+        assert overall == pytest.approx(np.average(confidence - hit, weights=weights))

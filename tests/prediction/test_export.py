@@ -99,7 +99,12 @@ def test_a_site_is_fixed_in_the_file(runs, tmp_path, format, name):
     found, z = np.load(tmp_path / "p.npy"), predictor.algorithm.backbone(torch.from_numpy(x))
     own = torch.cat([z, predictor.algorithm.domain_embedding[1].expand_as(z)], 1)
     np.testing.assert_allclose(
-        found, (predictor.sharpness[1] * predictor.algorithm.head(own)).softmax(1).detach().numpy(), atol=1e-5
+        found,
+        (float(predictor.calibration.sharpness_of(predictor.result.domains)[1]) * predictor.algorithm.head(own))
+        .softmax(1)
+        .detach()
+        .numpy(),
+        atol=1e-5,
     )
     assert np.abs(found - predictor.probabilities(x)).max() > 1e-3
     card = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
@@ -116,7 +121,7 @@ def test_a_site_is_fixed_in_the_head_of_a_second_stage(runs, tmp_path, format, n
     model = predictor.algorithm
     with torch.no_grad():
         scores = model.head(model.backbone(torch.from_numpy(x)), torch.ones(9, dtype=torch.int64))
-    expected = (predictor.sharpness[1] * scores).softmax(1)
+    expected = (float(predictor.calibration.sharpness_of(predictor.result.domains)[1]) * scores).softmax(1)
     np.testing.assert_allclose(read(x), expected, atol=1e-5)
     assert np.abs(read(x) - predictor.probabilities(x)).max() > 0.1
 

@@ -33,6 +33,24 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
         same = dict.fromkeys(sites, 1.0)
         return cls(sharpness=1.0, sites=same, bias=[0.0] * num_classes, corrected=1.0, samples=0)
 
+    def sharpness_of(self, sites: Sequence[str]) -> NDArray[np.float32]:
+        """1/T (D + 1,) of these sites; the last is for unknown ones."""
+        return np.array([*(self.sites.get(name, self.sharpness) for name in sites), self.sharpness], np.float32)
+
+    def probabilities(
+        self, log_p: NDArray[np.floating], site: NDArray[np.int64] | int, sites: Sequence[str]
+    ) -> NDArray[np.float32]:
+        """Calibrated probabilities (N, C) of samples from these sites, by index; −1 is an unknown one."""
+        sharpness = self.sharpness_of(sites)[np.broadcast_to(np.asarray(site), len(log_p))]
+        found: NDArray[np.float32] = softmax(np.asarray(log_p, np.float32) * sharpness[:, None], axis=1)
+        return found
+
+    def balanced(self, log_p: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Probabilities (N, C) where classes are equally frequent, corrected for the model's own preferences."""
+        scores = np.asarray(log_p, np.float32) * np.float32(self.corrected) + np.asarray(self.bias, np.float32)
+        found: NDArray[np.float32] = softmax(scores, axis=1)
+        return found
+
 
 class Fitted(NamedTuple):
     """Log sharpness and its squared standard error."""

@@ -91,7 +91,7 @@ def _auroc(p: NDArray[np.float64], y: NDArray[np.int64], classes: Sequence[int])
 
 
 def calibration_error(
-    confidence: NDArray[np.float64], hit: NDArray[np.bool_], seed: int = 0
+    confidence: NDArray[np.float64], hit: NDArray[np.bool_], weights: NDArray[np.float64] | None = None, seed: int = 0
 ) -> tuple[float, float, float]:
     """Mean |confidence − accuracy| over bins of about equal size, and its 95 % interval.
 
@@ -101,8 +101,8 @@ def calibration_error(
     >>> round(calibration_error(np.full(100, 0.8), np.arange(100) < 60)[0], 2)
     0.2
     """
-    table = reliability(confidence, hit)
-    share, gap = table["samples"].to_numpy() / len(hit), (table["confidence"] - table["accuracy"]).to_numpy()
+    table = reliability(confidence, hit, weights)
+    share, gap = table["share"].to_numpy(), (table["confidence"] - table["accuracy"]).to_numpy()
     deviation = table["deviation"].to_numpy()
     error = float(share @ np.abs(gap))
     drawn = np.abs(gap + deviation * np.random.default_rng(seed).standard_normal((DRAWS, len(gap)))) @ share
@@ -114,16 +114,25 @@ def calibration_error(
     return error, float(max(low, 0.0)), float(min(high, 1.0))
 
 
-def reliability(confidence: NDArray[np.float64], hit: NDArray[np.bool_]) -> pd.DataFrame:
-    """Bins of about equal size, with equal confidences together: their mean confidence, accuracy and samples.
+def reliability(
+    confidence: NDArray[np.float64], hit: NDArray[np.bool_], weights: NDArray[np.float64] | None = None
+) -> pd.DataFrame:
+    """Bins of about equal weight, with equal confidences together: mean confidence, accuracy, share and samples.
 
     `deviation` is the standard error of the difference between the first two.
     """
-    bins = int(np.clip(len(hit) // IN_BIN, 1, BINS))
-    of = ((rankdata(confidence) - 0.5) * bins / len(hit)).astype(np.int64)
-    table = pd.DataFrame({"confidence": confidence, "accuracy": hit.astype(float), "gap": confidence - hit})
-    grouped = table.groupby(of)
-    number = grouped.size()
-    found = grouped[["confidence", "accuracy"]].mean()
-    deviation: pd.Series[float] = grouped["gap"].std(ddof=0) / np.sqrt((number - 1).clip(1))
-    return found.assign(samples=number, deviation=deviation).reset_index(drop=True)
+    w = np.ones(len(hit)) if weights is None else weights
+    bins = int(np.clip(w.sum() ** 2 / (w**2).sum() / IN_BIN, 1, BINS))
+    values, same = np.unique(confidence, return_inverse=True)
+    of_value = np.bincount(same, w, minlength=len(values))
+    middle = (np.cumsum(of_value) - of_value / 2) / w.sum()
+    of = np.minimum((middle * bins).astype(np.int64), bins - 1)[same]
+    total = np.bincount(of, w, minlength=bins)
+    kept = total > 0
+    total = np.where(kept, total, 1)
+    mean, right = (np.bincount(of, w * each, minlength=bins) / total for each in (confidence, hit))
+    around = (w * (confidence - hit - (mean - right)[of])) ** 2
+    number = np.bincount(of, minlength=bins)
+    deviation = np.sqrt(np.bincount(of, around, minlength=bins) * number / (number - 1).clip(1)) / total
+    found = {"confidence": mean, "accuracy": right, "share": total / w.sum(), "samples": number, "deviation": deviation}
+    return pd.DataFrame(found)[kept].reset_index(drop=True)

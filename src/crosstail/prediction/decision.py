@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.prediction.prior import EstimatedPrior, estimate_prior, read_prior, with_prior
@@ -49,14 +48,6 @@ def decide(
     return Decided(probabilities, sets.members(probabilities, site), estimates, notes)
 
 
-def _balanced(predictor: Predictor, log_p: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Probabilities where classes are equally frequent, corrected for the model's own preferences."""
-    given = predictor.calibration
-    scores = np.asarray(log_p, np.float32) * np.float32(given.corrected) + np.asarray(given.bias, np.float32)
-    found: NDArray[np.float32] = softmax(scores, axis=1)
-    return found
-
-
 def _shares(
     predictor: Predictor, log_p: NDArray[np.floating], site: Sites, prior: str | None
 ) -> tuple[NDArray[np.float64] | None, dict[int, EstimatedPrior]]:
@@ -70,7 +61,7 @@ def _shares(
         own = counts / counts.sum(1, keepdims=True).clip(1)
         table = np.vstack([own, own[counts.sum(1) > 0].mean(0)])
     elif prior == "estimate":
-        estimates = {int(d): estimate_prior(_balanced(predictor, log_p[site == d])) for d in np.unique(site)}
+        estimates = {int(d): estimate_prior(predictor.calibration.balanced(log_p[site == d])) for d in np.unique(site)}
         everywhere = np.mean([one.share for one in estimates.values()], axis=0)
         table = np.stack([estimates[d].share if d in estimates else everywhere for d in (*range(len(counts)), UNKNOWN)])
         return table, estimates
@@ -83,9 +74,8 @@ def _probabilities(
     predictor: Predictor, log_p: NDArray[np.floating], site: Sites, shares: NDArray[np.float64] | None
 ) -> NDArray[np.float32]:
     if shares is None:
-        found: NDArray[np.float32] = softmax(predictor.sharpened(np.asarray(log_p, np.float32), site), axis=1)
-        return found
-    return with_prior(_balanced(predictor, log_p), shares[site]).astype(np.float32)
+        return predictor.calibration.probabilities(log_p, site, predictor.result.domains)
+    return with_prior(predictor.calibration.balanced(log_p), shares[site]).astype(np.float32)
 
 
 def held_out(predictor: Predictor, test: bool = True) -> Probabilities:

@@ -49,7 +49,7 @@ class _Whole(nn.Module):
         self.images = len(predictor.input_shape) == 3
         self.embedder = copy.deepcopy(predictor.embedder.backbone).cpu() if predictor.embedder else nn.Identity()
         self.algorithm, self.site = predictor.algorithm, site
-        self.sharpness = float(predictor.sharpness[site])
+        self.sharpness = float(predictor.calibration.sharpness_of(predictor.result.domains)[site])
 
     def forward(self, x: Tensor) -> Tensor:
         """Images (N, H, W, 3) in uint8 or vectors (N, F) in float32 → (N, C)."""

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
 from torch import Tensor
 
 from crosstail import discovery
@@ -57,10 +56,7 @@ class Predictor:
         self.algorithm = build_final_model(spec, seen, np.array(result.counts))
         self.algorithm.load_state_dict(state)
         self.algorithm.eval()
-        given = folder.calibration() or Calibration.none(result.domains, len(self.classes))
-        self.calibration = given
-        self.sharpness = np.array([*(given.sites.get(name, 1.0) for name in result.domains), given.sharpness])
-        """1/T of every domain; the last is for samples whose domain is UNKNOWN."""
+        self.calibration = folder.calibration() or Calibration.none(result.domains, len(self.classes))
 
     def _frozen(self, weights: str | None) -> Backbone | None:
         """The backbone that embedded the training data, verified by the checksum of its weights."""
@@ -102,13 +98,8 @@ class Predictor:
 
     def probabilities(self, x: NDArray[Any], domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
         """Calibrated probabilities (N, C) of images (N, H, W, 3) or vectors (N, F); `domain` as in `scored`."""
-        found: NDArray[np.float32] = softmax(self.sharpened(self.scored(self.features(x), domain), domain), axis=1)
-        return found
-
-    def sharpened(self, log_p: NDArray[np.floating], domain: NDArray[np.int64] | int) -> NDArray[np.float32]:
-        """Log probabilities (N, C) divided by the temperature of their domain; they no longer sum to 1."""
-        sharpness = self.sharpness[np.broadcast_to(np.asarray(domain), len(log_p))]
-        return log_p * sharpness[:, None].astype(np.float32)
+        scores = self.scored(self.features(x), domain)
+        return self.calibration.probabilities(scores, domain, self.result.domains)
 
     def features(self, x: NDArray[Any]) -> Tensor:
         """What the classifier sees (N, F) of images (N, H, W, 3) or vectors (N, F)."""

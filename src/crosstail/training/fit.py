@@ -37,6 +37,7 @@ class Run:
     result: RunResult
     inputs: Inputs
     predictions: Predictions | None
+    probabilities: Probabilities | None = None
 
 
 def fit(
@@ -63,7 +64,7 @@ def fit(
             finished = folder.result()
             if finished is not None:
                 KnownSamples.keep(inputs.raw, folder)
-                return Run(folder, finished, inputs, Predictions.load(folder))
+                return Run(folder, finished, inputs, Predictions.load(folder), Probabilities.load(folder))
         with _threads(None if inputs.seen(progress).is_image else 1):
             return _train_stages(spec, inputs, folder, progress, devices, limits)
 
@@ -126,7 +127,7 @@ def _train_stages(
     )
     folder.finish(result)
     fabric.barrier()
-    return Run(folder, result, inputs, predictions)
+    return Run(folder, result, inputs, predictions, held_out)
 
 
 @contextmanager

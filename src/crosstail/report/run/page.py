@@ -14,6 +14,7 @@ from crosstail.report.document.model import Block, Chart, Code, Document, Headin
 from crosstail.report.run import model_card as card
 from crosstail.report.run import tables
 from crosstail.report.run.answers import next_steps, usable
+from crosstail.report.run.certainty import certainty
 from crosstail.report.run.charts import accuracy_chart, loss_chart
 from crosstail.report.run.command import command
 from crosstail.report.run.confusions import confusion_blocks
@@ -56,6 +57,7 @@ def run_document(run: ReportedRun) -> Document:
         Heading("Can I use it?"),
         *usable([result]),
         *([Heading("Where does it fail?"), *fails] if fails else ()),
+        *certainty(run),
         Heading("What next?"),
         *next_steps([result], run.folder),
         Heading("How was it made?"),

@@ -14,6 +14,7 @@ from crosstail.training.fit import Run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import load_inputs
 from crosstail.training.predictions import Predictions
+from crosstail.training.probabilities import Probabilities
 from crosstail.training.result import Evaluation, RunResult
 
 AUDIT = "audit.json"
@@ -29,6 +30,7 @@ class ReportedRun:
     predictions: Predictions | None = None
     dataset: DomainDataset | None = None
     """As loaded and split, before any embedding; None if it is gone or has changed since."""
+    probabilities: Probabilities | None = None
 
     def duplicates(self) -> list[str]:
         """Sentences on duplicate samples; the search is stored in the folder, for when the data are gone."""
@@ -54,7 +56,9 @@ class ReportedRun:
 
 def reported(run: Run) -> ReportedRun:
     """A run that was just trained, or found finished, with its data in memory."""
-    return ReportedRun(run.folder.path, run.result, run.folder.records(), run.predictions, run.inputs.raw)
+    return ReportedRun(
+        run.folder.path, run.result, run.folder.records(), run.predictions, run.inputs.raw, run.probabilities
+    )
 
 
 def read_run(path: Path) -> ReportedRun:
@@ -65,4 +69,4 @@ def read_run(path: Path) -> ReportedRun:
     with suppress(OSError, ValueError):
         found = load_inputs(result.spec).raw
         dataset = found if found.checksum == result.data.checksum else None
-    return ReportedRun(path, result, folder.records(), Predictions.load(folder), dataset)
+    return ReportedRun(path, result, folder.records(), Predictions.load(folder), dataset, Probabilities.load(folder))
