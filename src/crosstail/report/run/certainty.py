@@ -22,7 +22,7 @@ from crosstail.training.probabilities import Probabilities
 
 COVERAGE, FOLDS = 0.9, 5
 NO_SAMPLES = "There are no validation samples to calibrate on."
-SITES = 8  # most curves in one chart
+SITES, LEAST_BINS = 8, 3  # most curves in one chart, and fewest points of one
 SUSPECTS, SIDE = 12, 160  # label errors that are shown, and pixels of their pictures
 TITLES = {"log_loss": "log loss", "macro_f1": "macro F1", "auroc": "AUROC", "brier": "Brier score"}
 
@@ -77,15 +77,12 @@ def _curves(
     test: Probabilities,
     domains: list[str],
 ) -> pd.DataFrame:
-    """Confidence and accuracy in %, by bins of equal weight, of each domain, or of all together if there are many."""
-    several = len(domains) <= SITES
-    groups = {name: test.domain == d for d, name in enumerate(domains)} if several else {"all domains": test.y >= 0}
-    parts = [
-        reliability(confidence[own], hit[own], weights[own]).assign(domain=name)
-        for name, own in groups.items()
-        if own.any()
-    ]
-    table = pd.concat(parts)
+    """Confidence and accuracy in %, by bins of equal weight, of each domain if all have some, or of all together."""
+    groups = {name: test.domain == d for d, name in enumerate(domains)}
+    parts = {name: reliability(confidence[own], hit[own], weights[own]) for name, own in groups.items() if own.any()}
+    if len(parts) > SITES or min(map(len, parts.values())) < LEAST_BINS:
+        parts = {"all domains": reliability(confidence, hit, weights)}
+    table = pd.concat([part.assign(domain=name) for name, part in parts.items()])
     return table.assign(confidence=100 * table["confidence"], accuracy=100 * table["accuracy"])
 
 
