@@ -53,7 +53,21 @@ def test_more_samples_and_half_precision_give_about_the_same():
 def test_a_class_that_is_absent_has_a_share_of_about_zero():
     p, _ = balanced(np.array([0.5, 0.5, 0, 0]), 3000, np.random.default_rng(0), distance=3.0)
     found = estimate_prior(p)
-    assert (found.share[2:] < 0.01).all() and (found.low[2:] < 0.01).all() and np.isfinite(found.high).all()
+    assert (found.share[2:] < 0.01).all() and (found.low[2:] < 0.01).all() and (found.high[2:] < 0.03).all()
+
+
+def test_intervals_of_absent_classes_cover_what_is_there():
+    """Exactly 0, and so few that some samples have none."""
+    share, rng, covered = np.array([0.79, 0.2, 0.01, 0]), np.random.default_rng(4), np.zeros(4)
+    for _ in range(100):
+        found = estimate_prior(balanced(share, 200, rng)[0])
+        covered += (found.low <= share) & (found.high >= share)
+    assert (covered >= 86).all()
+
+
+def test_one_class_alone():
+    found = estimate_prior(np.tile([0.98, 0.02], (300, 1)))
+    assert found.share[0] > 0.99 and found.low[0] > 0.9 and found.high[1] < 0.1
 
 
 def test_without_samples_there_is_nothing_to_estimate():

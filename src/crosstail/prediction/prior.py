@@ -39,8 +39,8 @@ def estimate_prior(balanced: NDArray[np.floating]) -> EstimatedPrior:
 
         π_c ← (1/N) Σ_i π_c p_ic / Σ_k π_k p_ik
 
-    With calibrated probabilities the likelihood Π_i Σ_k π_k p_ik is concave in π. Intervals come from its
-    curvature, on the logit scale; they leave out the uncertainty of the calibration.
+    With calibrated probabilities the log likelihood Σ_i log Σ_k π_k p_ik is concave in π. Intervals come from it, too;
+    they leave out the uncertainty of the calibration.
 
     >>> sure = np.eye(2)[np.repeat([0, 1], [30, 10])]
     >>> estimate_prior(sure).share.round(2).tolist()
@@ -57,22 +57,41 @@ def estimate_prior(balanced: NDArray[np.floating]) -> EstimatedPrior:
         if moved < CHANGE:
             break
     found = share.astype(np.float64) / share.sum(dtype=np.float64)
-    deviation = _deviations(p, found)
-    inside = found.clip(1e-9, 1 - 1e-9)
-    half = NormalDist().inv_cdf(0.975) * deviation / (inside * (1 - inside))
-    logit = np.log(inside / (1 - inside))
-    low, high = (1 / (1 + np.exp(-(logit + sign * half.clip(max=50)))) for sign in (-1, 1))
+    low, high = _intervals(p, found)
     return EstimatedPrior(found, low, high)
 
 
-def _deviations(p: NDArray[np.floating], share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Standard errors (C,) from the information of the shares, which sum to 1."""
-    weighted = p / (p @ share.astype(p.dtype))[:, None].clip(np.finfo(p.dtype).tiny)
+def _intervals(p: NDArray[np.floating], share: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """95 % intervals (C,) of shares that were estimated: of those above 0 from the curvature, on the logit scale.
+
+    A share of about 0 lies on the border of what is possible, where curvature says nothing. It may rise, at the
+    expense of all others, until the log likelihood has fallen by 1.92.
+    """
+    inside = np.flatnonzero(share > 1 / len(p))
+    mixed = (p @ share.astype(p.dtype)).clip(np.finfo(p.dtype).tiny)
+    weighted = p[:, inside] / mixed[:, None]
     information = (weighted.T @ weighted).astype(np.float64)
-    centred = np.eye(len(share)) - 1 / len(share)  # shares move within their sum
+    centred = np.eye(len(inside)) - 1 / len(inside)  # shares move within their sum
     covariance = np.linalg.pinv(centred @ information @ centred, hermitian=True)
-    found: NDArray[np.float64] = np.sqrt(covariance.diagonal().clip(0))
-    return found
+    middle = share[inside].clip(1e-9, 1 - 1e-9)
+    half = NormalDist().inv_cdf(0.975) * np.sqrt(covariance.diagonal().clip(0)) / (middle * (1 - middle))
+    logit = np.log(middle / (1 - middle))
+    low, high = np.zeros_like(share), np.ones_like(share)
+    low[inside], high[inside] = (1 / (1 + np.exp(-(logit + sign * half.clip(max=50)))) for sign in (-1, 1))
+    for c in inside if len(inside) > 1 else ():  # it may be 0 if that lowers the likelihood as little
+        without = (mixed - share[c] * p[:, c]) / (1 - share[c])
+        low[c] *= float(np.log((mixed / without.clip(1e-300)).clip(1e-300)).sum()) > 1.92
+    for c in np.flatnonzero(share <= 1 / len(p)):
+        ratio = p[:, c].astype(np.float64) / mixed - 1
+        least, most = 0.0, 1.0
+        for _ in range(30):
+            middle_of = (least + most) / 2
+            fallen = -float(np.log1p(middle_of * ratio).clip(min=-700).sum()) > 1.92
+            least, most = (least, middle_of) if fallen else (middle_of, most)
+        high[c] = most
+    if len(inside) == 1:  # what the others may have, it may lack
+        low[inside] = max(0.0, 1 - float(np.delete(high, inside).sum()))
+    return low, high
 
 
 def read_prior(file: Path, classes: Sequence[str]) -> NDArray[np.float64]:
