@@ -22,7 +22,7 @@ ROOT = Path(crosstail.__file__).parent
 
 LAYERS = [
     {"testing"},  # may import anything
-    {"cli", "sklearn"},
+    {"cli", "sklearn", "integrations"},
     {"report"},
     {"sweep"},
     {"prediction"},

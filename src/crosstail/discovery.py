@@ -39,7 +39,8 @@ def known(package: str, name: str, kind: str) -> str:
     """
     offered = names(package)
     if (found := same_name(name, offered)) is None:
-        raise ValueError(f"unknown {kind} {name!r}: {suggestion(name, offered)}")
+        own = f"did you mean './{name}.py', the file?" if kind == "algorithm" and Path(f"{name}.py").is_file() else ""
+        raise ValueError(f"unknown {kind} {name!r}: {own or suggestion(name, offered)}")
     return found
 
 

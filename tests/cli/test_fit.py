@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from PIL import Image
 
 from crosstail import __version__ as crosstail_version
 from crosstail.training import RunSpec
@@ -289,10 +290,29 @@ def test_a_trace_is_kept_where_it_is_asked_for_from_the_start(crosstail, vectors
 
 @pytest.mark.parametrize(("first", "second"), [("--protocol dg", ""), ("", "--protocol dg")])
 def test_a_page_of_other_runs_is_not_overwritten(crosstail, vectors, first, second):
-    words = f"fit {vectors} --algorithm erm --width 4 --steps 2 --batch-size 4 --evaluations 1 --out runs"
+    words = f"fit {vectors} --algorithm erm --width 8 --steps 2 --batch-size 4 --evaluations 1 --out runs"
     assert crosstail(f"{words} {first}").code == 0
     page = Path("runs/report.html").read_bytes()
     done = crosstail(f"{words} {second}")
     assert done.code == 2 and "report.html" in done.err and "--out" in done.err
     assert Path("runs/report.html").read_bytes() == page
     assert crosstail(f"{words} {first}").code == 0
+
+
+SMALL = "--backbone small_cnn --resolution 16 --width 8 --steps 2 --batch-size 4 --evaluations 1"
+
+
+def test_a_folder_of_classes_just_runs(crosstail, tmp_path):
+    rng = np.random.default_rng(0)
+    for name, level in (("cat", 60), ("dog", 190)):
+        (tmp_path / "pets" / name).mkdir(parents=True)
+        for i in range(10):
+            pixels = rng.normal(level, 20, (32, 32, 3)).clip(0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "pets" / name / f"{i}.png")
+    for method, more in (("frozen:blend", "--resolution 32"), ("bsoftmax", SMALL)):
+        done = crosstail(f"fit pets --out {method[0]} {more}")
+        result = msgspec.json.decode((tmp_path / method[0] / "result.json").read_bytes(), type=RunResult)
+        assert done.code == 0 and result.spec.method == method and result.domains == ["all"]
+        assert "no folders for domains: all 20 images are in one domain" in done.out and "report.html" in done.out
+        assert "no folders for domains" in (tmp_path / method[0] / "report.html").read_text()
+    assert "no folders for domains: all 20 images" in crosstail("audit pets").out.lower()

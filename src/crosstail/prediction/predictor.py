@@ -16,6 +16,7 @@ from crosstail.backbones._frozen import FrozenNetwork
 from crosstail.data import BrokenImage, DomainDataset, ImageFiles, to_input
 from crosstail.data.dataset import Samples
 from crosstail.data.images.broken import problem_of
+from crosstail.data.images.decode import FORMATS, HEIC_REMEDY
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
 from crosstail.data.sources.arrays import read_x
 from crosstail.progress import Progress
@@ -155,7 +156,8 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
         else:
             raise FileNotFoundError(f"{file}: there is no such file or folder")
     if not found:
-        raise ValueError(f"{files[0]}: contains no images ({', '.join(sorted(IMAGE_SUFFIXES))})")
+        heic = f"; for HEIC photos {HEIC_REMEDY}" if "HEIF" not in FORMATS else ""
+        raise ValueError(f"{files[0]}: contains no images ({', '.join(sorted(IMAGE_SUFFIXES))}{heic})")
     names = [str(path) for path in found]
     absolute = [str(path.absolute()).lstrip("/") for path in found]
     return names, ImageFiles("/", absolute, resolution=predictor.input_shape[1])

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from crosstail import algorithms
 from crosstail.algorithms import Algorithm
 from crosstail.algorithms._processes import backward_of, merged
 from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
@@ -112,7 +113,7 @@ class _Loop:
         learns: bool,
     ) -> None:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
-        self.selected_on = spec.selected_on
+        self.selected_on, self.named = spec.selected_on, algorithms.own_file(spec.algorithm) or spec.algorithm
         self.averaged = averaged_copy(algorithm) if spec.average else None
         self.evaluated: Any = self.averaged.module if self.averaged else algorithm  # what is selected and traced
         # None where there are no steps: an optimizer imports torch's compiler, which takes two seconds.
@@ -182,14 +183,26 @@ class _Loop:
                 algorithm.refresh(merged(own) if fabric.world_size > 1 else own)
             with fabric.autocast():
                 losses = algorithm.update(next(stream).to(fabric.device), self.wrapped, self.backward)
+            algorithms.check_terms(losses)
+        except algorithms.WrongTerms as error:
+            raise ValueError(f"{self.named}: {error}") from error
         except NotFinite as error:
             _means(self.sums, self.since, step)  # a term that is already NaN is the better explanation
             raise Diverged(f"step {step}: {error}. {SMALLER}") from error
         if self.averaged:
             self.averaged.update_parameters(algorithm)
+        if step == 0:
+            self._check_first(losses)
         for name, value in losses.items():
             total, number = self.sums.get(name, (0.0, 0))
             self.sums[name] = total + value.detach(), number + 1
+
+    def _check_first(self, losses: dict[str, Tensor]) -> None:
+        """A term that is not finite at the first step is no matter of the learning rate."""
+        for name, value in losses.items():
+            if not bool(value.isfinite()):
+                found = f"the loss term {name!r} is {value.item()} at the first step, before the weights have changed"
+                raise Diverged(f"{self.named}: {found}. Look for a division by zero, a log of zero or extreme inputs")
 
 
 def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: AnyFabric) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 
 SUITABLE_BACKBONE = {"files": "efficientnet_lite0", "images": "small_cnn", "vectors": "mlp"}
 STEPS, BATCH_SIZE = 1000, 24
-ON_FEATURES, ON_PIXELS = "frozen", "bsoftmax+coral"
+ON_FEATURES, ON_PIXELS, ON_ONE_DOMAIN = "frozen", "bsoftmax+coral", "bsoftmax"
 
 
 def resolve(spec: RunSpec) -> RunSpec:
@@ -28,9 +28,8 @@ def resolve(spec: RunSpec) -> RunSpec:
 
 def all_hparams(algorithm: str, given: dict[str, Any], *, finetune: bool) -> dict[str, Any]:
     """Every hyperparameter of an algorithm, typed; those not given have their default."""
-    declared = algorithms.find(algorithm).Hparams
-    defaults = algorithms.draw(declared, trial=0, finetune=finetune)
-    return algorithms.values(algorithms.parse(declared, defaults | given))
+    defaults = algorithms.draw(algorithms.find(algorithm).Hparams, trial=0, finetune=finetune)
+    return algorithms.values(algorithms.parse_for(algorithm, defaults | given))
 
 
 def finetunes(spec: RunSpec) -> bool:
@@ -83,11 +82,17 @@ def _network(spec: RunSpec) -> backbones.Pretrained | None:
 
 
 def _with_algorithm(spec: RunSpec) -> RunSpec:
-    """The default: on features that are fixed the second stage does the work, else the loss and the alignment do."""
+    """The default: on features that are fixed the second stage does the work, else the loss and the alignment do.
+
+    A single domain leaves nothing to align.
+    """
     if spec.algorithm != AUTO:
         return spec
-    fixed = spec.freeze or spec.backbone in HEADS.values()
-    return replace(spec, algorithm=ON_FEATURES if fixed else ON_PIXELS)
+    if spec.freeze or spec.backbone in HEADS.values():
+        return replace(spec, algorithm=ON_FEATURES)
+    domains = data.count_domains(spec.dataset, spec.columns)
+    alone = domains is not None and domains - (spec.protocol == "dg") < 2
+    return replace(spec, algorithm=ON_ONE_DOMAIN if alone else ON_PIXELS)
 
 
 def _without_alias(spec: RunSpec) -> RunSpec:
