@@ -159,6 +159,20 @@ def test_a_new_site_is_stated_and_treated_as_unknown(run, crosstail):
     assert refused.code == 2 and "'rome'" in refused.err
 
 
+def test_a_refit_has_what_the_folds_say_of_samples_that_they_were_not_trained_on(run, crosstail):
+    with np.load("v.npz") as arrays:
+        np.savez("w.npz", **{name: arrays[name] for name in ("x", "y", "domain", "domains", "classes")})
+    done = crosstail(FIT.replace("--out run", "--out cv --folds 3 --refit").replace("v.npz", "w.npz"))
+    assert done.code == 0, done.err
+    refit, folds = RunFolder(Path("cv/refit")), [RunFolder(Path(f"cv/fold-{k}")) for k in (1, 2, 3)]
+    kept, parts = Probabilities.load(refit), [Probabilities.load(fold).part(test=True) for fold in folds]
+    assert len(np.unique(kept.row)) == len(kept.row) == refit.finished_result().data.samples
+    np.testing.assert_array_equal(kept.unknown, np.concatenate([part.unknown for part in parts]))
+    assert kept.test.tolist() == [k != 1 for k, part in enumerate(parts) for _ in part.y]
+    assert refit.calibration().samples == len(parts[1].y)
+    assert rows_of(crosstail("predict cv/refit new.npy --site lagos --coverage 0.8 --per class"))
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [

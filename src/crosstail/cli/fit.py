@@ -73,6 +73,7 @@ def fit(
     from crosstail.training.folder import RunFolder
     from crosstail.training.inputs import folds, load_inputs, load_source
     from crosstail.training.logs import logged
+    from crosstail.training.probabilities import Probabilities
     from crosstail.training.refit import refit_spec, with_estimate
     from crosstail.training.resolve import resolve
     from crosstail.training.result import RunResult, mean_counts, pooled_accuracy
@@ -91,6 +92,8 @@ def fit(
     places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
     require_own(out, own=all((place / "spec.json").exists() for place in places))
 
+    kept: list[Probabilities | None] = []
+
     def train(one: RunSpec, place: Path, after: Sequence[RunResult] = ()) -> RunResult:
         with ExitStack() as stack:
             progress = stack.enter_context(progress_bar(Console(stderr=True), f"{one.part}:" if one.part else ""))
@@ -98,7 +101,11 @@ def fit(
                 progress = stack.enter_context(logged(log, one, place, progress))
             shown = progress if is_main_process() else None
             run = fit_run(one, place, progress=shown, inputs=load_inputs(one, source), devices=machine)
-        run = with_estimate(run, after) if after else run
+        if after:
+            whole = [part for part in kept if part is not None]
+            run = with_estimate(run, after, Probabilities.pooled(whole) if len(whole) == len(after) else None)
+        elif refit:
+            kept.append(run.probabilities)
         if is_main_process():
             write_page(reported(run))
         return run.result

@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -49,6 +49,20 @@ class Probabilities:
         test, y, domain = dataset.split[row] == "test", dataset.y[row], dataset.domain[row]
         predicted, log_p = answers(algorithm, dataset, row)
         return cls(row, test, y, domain, predicted, log_p, told, known_log_p, group)
+
+    @classmethod
+    def pooled(cls, runs: Sequence["Probabilities"]) -> Self:
+        """What runs say of samples that they were not trained on, for a model that was trained on all of them.
+
+        Of several runs, which were tested on different samples, the test samples of every other one count as
+        validation samples, so that temperatures and prediction sets come from different ones.
+        """
+        if len(runs) == 1:
+            return cls(**vars(runs[0]))
+        parts = [replace(run.part(test=True), test=run.test[run.test] & (k % 2 == 0)) for k, run in enumerate(runs)]
+        values = {name: [getattr(part, name) for part in parts] for name in vars(parts[0])}
+        every: dict[str, Any] = {n: None if v[0] is None else np.concatenate(v) for n, v in values.items()}
+        return cls(**every)
 
     def told(self) -> NDArray[np.float16]:
         """Those with the domain known, which are the same if the model does not use it."""

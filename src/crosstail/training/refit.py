@@ -9,6 +9,7 @@ import numpy as np
 
 from crosstail.training.devices import is_main_process
 from crosstail.training.fit import Run
+from crosstail.training.probabilities import Probabilities
 from crosstail.training.result import RunResult, pooled_accuracy
 from crosstail.training.spec import RunSpec
 
@@ -22,12 +23,18 @@ def refit_spec(results: Sequence[RunResult]) -> RunSpec:
     return replace(results[0].spec, unseen=None, fold=None, stop_at=tuple(median_high(stage) for stage in stages))
 
 
-def with_estimate(run: Run, after: Sequence[RunResult]) -> Run:
-    """The run on every sample with the pooled test accuracy of those before it, also in its folder."""
+def with_estimate(run: Run, after: Sequence[RunResult], held_out: Probabilities | None = None) -> Run:
+    """The run on every sample with the pooled test accuracy of those before it, also in its folder.
+
+    `held_out` is what those say of samples that they were not trained on: it has no such samples of its own.
+    """
     counts, known = np.array(run.result.counts), run.result.known
     if known:
         known = msgspec.structs.replace(known, estimate=pooled_accuracy(after, counts, known=True))
     result = msgspec.structs.replace(run.result, estimate=pooled_accuracy(after, counts), known=known)
     if result != run.result and is_main_process():
+        if held_out:
+            held_out.save(run.folder)
+            run.folder.calibrate(held_out.calibration(result.domains))
         run.folder.finish(result)
-    return replace(run, result=result)
+    return replace(run, result=result, probabilities=held_out)
