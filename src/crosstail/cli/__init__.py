@@ -12,7 +12,7 @@ from rich.text import Text
 from crosstail import discovery
 
 VERBS = (
-    *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "graph", "export"),
+    *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "compare", "graph", "export"),
     *("sweep", "race", "status", "select", "report", "list"),
 )
 _PLACES = {"list": "list_:list_", "sweep": "sweep:app"}  # where the file's function is not called like its verb

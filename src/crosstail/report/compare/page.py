@@ -3,15 +3,17 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from crosstail.report.compare import charts
 from crosstail.report.compare.feature_charts import ModelFeatures, bound_table, feature_charts
+from crosstail.report.compare.gain_charts import gain_chart, gain_table
 from crosstail.report.compare.method_runs import MethodRun, method_runs
+from crosstail.report.compare.paper_table import paper_table
 from crosstail.report.compare.read_runs import Runs
-from crosstail.report.compare.tables import significance_table, summary_table, transfer_table
+from crosstail.report.compare.significance import significance_table, verdict
+from crosstail.report.compare.tables import summary_table, transfer_table
 from crosstail.report.compare.text_tables import (
     domain_table,
     known_table,
@@ -21,37 +23,48 @@ from crosstail.report.compare.text_tables import (
     result_table,
 )
 from crosstail.report.document import html
-from crosstail.report.document.files import FORMATS, save_chart, save_table
+from crosstail.report.document.files import FORMATS, save_chart, save_floating, save_table
 from crosstail.report.document.model import Block, Chart, Document, Heading, Table, Text, bullets
-from crosstail.report.wording import SELECTED_ON, interval, listing, number, several
+from crosstail.report.wording import SELECTED_ON, listing, number, several
 
+BASELINE = "erm"
 NAMED = 20  # skipped folders that are listed
 
 
 def write_report(
-    out: Path, runs: Runs, baseline: str, models: Sequence[ModelFeatures] = (), *, files: bool = True
+    out: Path, runs: Runs, baseline: str | None = None, models: Sequence[ModelFeatures] = (), *, files: bool = True
 ) -> Path:
-    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/."""
-    names = list(dict.fromkeys(runs.chosen["data"]))
-    document = Document(f"Results on {listing(names, 3)}", list(results(runs, baseline, models)))
-    html.save(document, out / "index.html")
-    for block in document.blocks:
+    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/.
+
+    Gains and tests are against the `baseline`, or else gains against erm and tests against the best method.
+    """
+    chosen = runs.chosen
+    names, tests = _file_names(list(dict.fromkeys(chosen["data"]))), significance_table(chosen, baseline)
+    blocks = list(results(runs, tests, baseline or BASELINE, models))
+    html.save(Document(f"Results on {listing(list(names), 3)}", blocks), out / "index.html")
+    for block in blocks:
         if isinstance(block, Table) and block.name:
             save_table(block, out / "tables")
         elif isinstance(block, Chart) and files:
             (out / "charts").mkdir(exist_ok=True)
             for suffix in FORMATS:
                 save_chart(block, out / "charts" / f"{block.name}.{suffix}")
+    summary = summary_table(chosen)
+    for data, name in names.items():
+        if table := paper_table(summary, tests, data, name):
+            save_floating(table, out / "tables")
     return out / "index.html"
 
 
-def results(runs: Runs, baseline: str, models: Sequence[ModelFeatures] = ()) -> Iterator[Block]:
-    """What the runs show; `models` are those whose features to draw."""
+def results(
+    runs: Runs, tests: pd.DataFrame, baseline: str = BASELINE, models: Sequence[ModelFeatures] = ()
+) -> Iterator[Block]:
+    """What the runs and their `significance_table` show; `models` are those whose features to draw."""
     chosen = runs.chosen
     found, missing = method_runs(chosen)
     if not found:
         raise ValueError(f"no method has all its runs: {missing[0]}")
-    summary, tests = summary_table(chosen), significance_table(chosen)
+    summary = summary_table(chosen)
     names = _file_names(list(dict.fromkeys(summary["data"])))
     yield Text(
         f"{several(len(chosen), 'finished run')} of {several(chosen['method'].nunique(), 'method')} on "
@@ -68,7 +81,8 @@ def results(runs: Runs, baseline: str, models: Sequence[ModelFeatures] = ()) -> 
         yield overall(summary)
     for data, name in names.items():
         yield result_table(summary, data, f"results-{name}")
-        yield from (Text(_significance(test)) for test in tests[tests["data"] == data].to_dict("records"))
+        if len(own := tests[tests["data"] == data]):
+            yield Text(verdict(own))
         if known := known_table(summary, data, f"known-{name}"):
             yield known
         by_domain = domain_table(summary, data, f"domains-{name}")
@@ -92,17 +106,6 @@ def _file_names(data: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _significance(test: dict[Any, Any]) -> str:
-    text = f"Best against second: {test['best']} is {number(test['difference'])} points above {test['second']}"
-    if test["p"] != test["p"]:
-        return f"{text}. There is no significance test: predictions are missing, or of different samples."
-    verdict = "significant" if test["p"] < 0.05 else "within noise"
-    return (
-        f"{text} (95 % interval {interval(test['low'], test['high'], '+')}, p = {test['p']:.3f}, paired bootstrap over "
-        f"the test samples): {verdict}. The selection of the best among many is not accounted for."
-    )
-
-
 def _charts(
     name: str, data: str, table: pd.DataFrame, found: Sequence[MethodRun], summary: pd.DataFrame, baseline: str
 ) -> Iterator[Chart]:
@@ -111,7 +114,7 @@ def _charts(
     listed = charts.shortlist(summary, data, baseline)
     if found and baseline in listed and len(listed) > 1:
         best = charts.shortlist(summary[summary["method"] != baseline], data, baseline)[0]
-        yield charts.gain_chart(f"gain-{name}", data, charts.gain_table(found, baseline), baseline, best)
+        yield gain_chart(f"gain-{name}", data, gain_table(found, baseline), baseline, best)
     curves, traces = charts.curve_tables(found, listed)
     if len(curves):
         metric = SELECTED_ON[found[0].folds[0].spec.selected_on]
@@ -120,8 +123,9 @@ def _charts(
         yield charts.trace_chart(f"trace-{name}", data, traces, listed)
     of_data = table[table["data"] == data]
     models = transfer_table(of_data)
-    if len(models):
+    if len(models) > 2:
         yield charts.separation_chart(f"separation-{name}", data, models, listed)
+    if len(models):
         yield charts.transfer_chart(f"transferability-{name}", data, transfer_table(of_data[of_data["chosen"]]))
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from crosstail.metrics import FEW_TESTS
 from crosstail.report.compare import tables
+from crosstail.report.compare.significance import HOW, LEVEL
 from crosstail.report.compare.tables import METRICS, RANKED, of_metric
 from crosstail.report.document.model import Table
 from crosstail.report.wording import TRACKS, has, number, several
@@ -110,11 +111,15 @@ def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFram
         best = nu.iloc[int(nu["mean"].argmax())]
         title = f"The best calibration exponent is ν = {best['nu']:g}, with a mean {accuracy} of {best['mean']:.1f} %"
         found.append(plain_table("nu", title, nu.rename(columns={"nu": "ν"}), **{"ν": "{:g}".format}))
-    if len(tests):
-        sure = int((tests["p"] < 0.05).sum())
-        of_all = f"{sure} of {several(len(tests), 'data set')}"
-        title = f"The best method is significantly better than the second on {of_all}"
-        found.append(plain_table("significance", title, tests, p=lambda v: number(v, 3)))
+    if tests["adjusted"].notna().any():
+        sure = int((tests["adjusted"] < LEVEL).sum())
+        title = (
+            f"{sure} of {several(len(tests), 'difference')} between methods {'is' if sure == 1 else 'are'} significant"
+        )
+        formats = dict.fromkeys(("p", "adjusted"), lambda v: number(v, 3))
+        shown = plain_table("significance", title, tests, difference=lambda v: number(v, 1, "+"), **formats)
+        header = [{"adjusted": "corrected p", "low": "from", "high": "to"}.get(name, name) for name in shown.header]
+        found.append(replace(shown, header=header, note=f"Points, with 95 % intervals: {HOW}."))
     title = "Hyperparameters of the reported runs, and the validation accuracy they were chosen by"
     table = tables.hparams_table(chosen)
     found.append(plain_table("hyperparameters", title, table, hparams=_hparams, trials=lambda v: number(v, 0)))

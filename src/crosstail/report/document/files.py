@@ -34,3 +34,9 @@ def save_table(table: Table, folder: Path) -> None:
     table.numbers.to_csv(folder / f"{table.name}.csv", index=False)
     for suffix, text in {"md": markdown.table(table), "tex": latex.table(table)}.items():
         (folder / f"{table.name}.{suffix}").write_text(f"{text}\n", encoding="utf-8")
+
+
+def save_floating(table: Table, folder: Path) -> None:
+    """NAME.tex with caption and label, for one column of a paper."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{table.name}.tex").write_text(f"{latex.floating(table)}\n", encoding="utf-8")
