@@ -1,4 +1,4 @@
-"""The leaderboard of a race: a table, two charts and a page."""
+"""The page of a race: which methods are tied and which are worse, and the leaderboard."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -10,9 +10,10 @@ import pandas as pd
 
 from crosstail.report.charts import INK, PALETTE, colours, names, tip
 from crosstail.report.document import html
-from crosstail.report.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
+from crosstail.report.document.model import Block, Card, Cards, Chart, Code, Document, Heading, Table, Text, bullets
 from crosstail.report.wording import TRACKS, interval, number
 from crosstail.sweep.race import RaceResult, Standing
+from crosstail.sweep.recommendation import start_with
 
 # Colour-blind readers can tell these colours apart; small families share two of them.
 MARKS = {
@@ -28,6 +29,10 @@ MARKS = {
     "own": (PALETTE[4], "diamond"),
 }
 NAMES = TRACKS[1], "known"  # of the column with the domain known, and where there is little room
+TIED = (
+    "Worse: behind the first on the test set at p < 0.05, corrected for the number of methods. Tied: the test set is "
+    "too small to show a difference."
+)
 TOLD = (
     "Known: test accuracy where the method is told the domain, the same as without if it ignores it; all else is with "
     "the domain unknown."
@@ -70,42 +75,56 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
     )
 
 
-def board_chart(table: pd.DataFrame) -> alt.LayerChart:
-    """Test accuracy with its interval, best on validation at the top; a grey tick is the validation accuracy.
-
-    Methods behind the first by more than the noise are faint.
-    """
-    base, marks = _layers(table, table)
-    scale = alt.Scale(zero=False, nice=False, padding=8)
-    x = alt.X("low:Q", title="pair average, %", scale=scale, axis=alt.Axis(tickCount=8))
-    intervals = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
-    validation = base.mark_tick(thickness=2, size=12).encode(x="validation:Q", color=alt.value(INK))
-    return intervals + validation + marks.encode(x="test:Q")
-
-
-def lead_chart(table: pd.DataFrame) -> alt.LayerChart:
-    """Lead of the first over each other method on the same test samples; the dashed line marks a tie."""
-    base, marks = _layers(table[table["place"] > 1], table)
-    title = f"points by which {table['method'][0]} is ahead on the test set"
-    x = alt.X("lead_low:Q", title=title, scale=alt.Scale(nice=False, padding=8))
-    equal = alt.Chart(pd.DataFrame({"equal": [0]})).mark_rule(strokeDash=[4, 4], color=INK).encode(x="equal:Q")
-    return equal + base.mark_rule(strokeWidth=2).encode(x=x, x2="lead_high:Q") + marks.encode(x="lead:Q")
+def group_table(board: Sequence[Standing]) -> Table:
+    """The methods that are tied with the first and those that are worse: how many, and the range of each metric."""
+    table, rows = board_table(board), []
+    for name, level in (("tied with the first", True), ("worse", False)):
+        own = table[table["level"] == level]
+        others = own[own["place"] > 1]
+        if len(own):
+            numbers = [_range(own["validation"]), _range(own["test"]), _range(others["lead"], "+z")]
+            rows.append([name, str(len(own)), *numbers, ", ".join(own["method"])])
+    header = ["", "methods", "validation, %", "test, %", "points behind the first", ""]
+    return Table(header=header, rows=rows, words_last=True, note=TIED)
 
 
-def _layers(shown: pd.DataFrame, table: pd.DataFrame) -> tuple[alt.Chart, alt.Chart]:
-    """Methods down with the colours of their families, and the same with marks of their shapes."""
-    tips = {"validation": "validation, %", "test": "test, %", "low": "95 % interval from", "high": "to"}
-    tips |= {"lead": "points by which the first is ahead", "lead_low": "95 % interval from ", "lead_high": "to "}
-    families = {family: mark for family, mark in MARKS.items() if family in set(table["family"])}
-    colour_of = {family: colour for family, (colour, _) in families.items()}
-    base = alt.Chart(shown, width="container", height=alt.Step(22)).encode(
-        y=names(alt.Y, "method", labelLimit=130, labelOverlap=False),
-        color=colours("family", colour_of, orient="bottom", columns=3, labelLimit=0),
-        opacity=alt.condition("datum.level", alt.value(1), alt.value(0.35)),
+def _range(values: pd.Series, sign: str = "") -> str:
+    if values.empty:
+        return ""
+    low, high = (number(value, 1, sign) for value in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
+
+
+def behind_table(table: pd.DataFrame) -> pd.DataFrame:
+    """One row for all methods that are tied with the first, and one for each that is worse: points behind the first."""
+    tied, worse = table[table["level"]], table[~table["level"]]
+    shown = worse[["method", "family", "lead", "lead_low", "lead_high"]].assign(first=worse["lead"], last=worse["lead"])
+    row = {"method": f"{len(tied)} tied" if len(tied) > 1 else tied["method"].iloc[0], "family": "tied"}
+    row |= {"lead": 0.0, "lead_low": tied["lead_low"].min(), "lead_high": tied["lead_high"].max()}
+    row |= {"first": tied["lead"].min(), "last": tied["lead"].max()}
+    return pd.concat([pd.DataFrame([row]), shown], ignore_index=True)
+
+
+def behind_chart(table: pd.DataFrame) -> alt.LayerChart:
+    """Points behind the first on the same test samples, with 95 % intervals; tied methods share one bar."""
+    shown = behind_table(table)
+    families = {"tied": (INK, "circle")} | {name: mark for name, mark in MARKS.items() if name in set(shown["family"])}
+    tips = {"lead": "points behind the first", "lead_low": "95 % interval from", "lead_high": "to"}
+    base = alt.Chart(shown, width="container", height=alt.Step(26)).encode(
+        y=names(alt.Y, "method", labelLimit=160, labelOverlap=False),
+        color=colours("family", {name: colour for name, (colour, _) in families.items()}, orient="bottom", columns=3),
         tooltip=["method:N", "family:N", *(tip(name, ".1f", words) for name, words in tips.items())],
     )
+    x = alt.X("lead_low:Q", title=f"points behind {table['method'][0]} on the test set", scale=alt.Scale(nice=False))
     scale = alt.Scale(domain=list(families), range=[shape for _, shape in families.values()])
-    return base, base.mark_point(size=70, filled=True).encode(shape=alt.Shape("family:N", title=None, scale=scale))
+    marks = base.transform_filter("datum.family != 'tied'").mark_point(size=70, filled=True, opacity=1)
+    equal = alt.Chart(pd.DataFrame({"equal": [0]})).mark_rule(strokeDash=[4, 4], color=INK).encode(x="equal:Q")
+    return alt.layer(
+        equal,
+        base.mark_rule(strokeWidth=2).encode(x=x, x2="lead_high:Q"),
+        base.transform_filter("datum.family == 'tied'").mark_bar(height=10).encode(x="first:Q", x2="last:Q"),
+        marks.encode(x="lead:Q", shape=alt.Shape("family:N", title=None, scale=scale, legend=None)),
+    )
 
 
 def write_page(race: RaceResult, out: Path) -> None:
@@ -115,22 +134,22 @@ def write_page(race: RaceResult, out: Path) -> None:
 
 
 def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
-    table = board_table(race.leaderboard)
-    yield Text(race.recommendation)
-    note = (
-        "Best on validation (grey tick) first. Marks are test accuracies, averaged over all pairs, with 95 % "
-        "intervals; they are faint for methods behind the first by more than the noise."
-    )
-    alternative = "Dots with intervals: test accuracy of each method, by rank"
-    yield Chart("leaderboard", "Leaderboard", board_chart(table), alternative, note)
-    if len(table) > 1:
+    board = race.leaderboard
+    table = board_table(board)
+    tied, worse = int(table["level"].sum()), int((~table["level"]).sum())
+    yield Text(race.recommendation, lead=True)
+    if len(board) > 1:
+        yield Cards(list(_cards(race, tied, worse)))
+        yield Heading(f"{tied} tied, {worse} worse")
+        yield group_table(board)
+    if worse:
         note = (
-            f"{table['method'][0]} against each other method on the same {race.samples:,} test samples: samples that "
-            "are hard for both cancel out. An interval that reaches the dashed line is compatible with a tie."
+            f"{board[0].method} against the others on the same {race.samples:,} test samples: samples that are hard "
+            "for both cancel out. Lines are 95 % intervals; the bar spans all methods that are tied."
         )
-        alternative = "Dots with intervals: lead of the first over each other method"
-        yield Chart("lead", "Which differences are more than noise", lead_chart(table), alternative, note)
-    yield replace(leaderboard(race.leaderboard), title="All metrics")
+        alternative = "Dots with intervals: points by which each method is behind the first"
+        yield Chart("behind", "How far the others are behind", behind_chart(table), alternative, note)
+    yield replace(leaderboard(board), title="All methods")
     if race.left_out:
         yield Heading("Left out")
         yield bullets(race.left_out.values())
@@ -143,6 +162,15 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     use = "Use the model of the first method, or train" if race.folds is None else "Train"
     yield Text(f"{use} any of them again with the chosen hyperparameters:")
     yield Code("\n".join(next_steps(race, out)))
+
+
+def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:
+    first, cheapest = race.leaderboard[0], start_with(race.leaderboard)
+    test = f"{number(100 * cheapest.test)} % on test, {interval(100 * cheapest.low, 100 * cheapest.high)}"
+    yield Card("start with", cheapest.method, test, "good")
+    yield Card("best on validation", first.method, f"{number(100 * first.validation)} %")
+    yield Card("tied", f"{tied} of {tied + worse}", "within the noise of the test samples")
+    yield Card("worse", str(worse), "p < 0.05, corrected for the number of methods")
 
 
 def next_steps(race: RaceResult, out: Path) -> list[str]:
@@ -169,7 +197,7 @@ def _method(race: RaceResult) -> Iterator[Text]:
     yield Text(
         "Intervals reflect the sampling of test samples"
         + (" and cover those of all seeds. " if race.seeds > 1 else ". ")
-        + "They are not corrected for multiple comparisons: of twenty methods that are equally good, about one will "
-        "appear to be behind. A lead within the noise does not mean that there is no difference, only that the test "
-        "set is too small to show it."
+        + "Whether a method is worse than the first is decided by a paired bootstrap over the test samples, with "
+        "p-values corrected for the number of methods by Holm's method. Tied does not mean equal: the test set is too small to "
+        "show a difference."
     )
