@@ -1,22 +1,19 @@
 """Charts and tables as files of their own, to use in a paper or on slides."""
 
-from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 
 import altair as alt
 
-from crosstail.report.document import html, latex, markdown
-from crosstail.report.document.model import Chart, Document, Table
+from crosstail.report.document import latex, markdown
+from crosstail.report.document.model import Chart, Table
 
 FORMATS = ("svg", "png", "pdf")
 
 
 def save_chart(chart: Chart, path: Path) -> None:
-    """One chart with its title, as an offline .html page, or as .png, .svg or .pdf."""
-    if path.suffix == ".html":
-        html.save(Document(chart.title, [replace(chart, title="")]), path)
-    elif path.suffix.removeprefix(".") in FORMATS:
+    """One chart with its title, as .png, .svg or .pdf."""
+    if path.suffix.removeprefix(".") in FORMATS:
         drawing = chart.drawing.copy(deep=False)
         if getattr(drawing, "width", None) == "container":
             drawing.width = 560
