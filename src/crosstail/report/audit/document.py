@@ -201,14 +201,12 @@ def _groups(audit: Audit) -> list[Block]:
     sizes = f"the median group has {several(groups.median, 'sample')}, the largest {groups.largest:,}"
     numbers = {"splits": groups.several_splits, "domains": groups.several_domains, "classes": groups.several_classes}
     spread = ", ".join(f"{n:,} in several {what}" for what, n in numbers.items())
-    return [Heading("Groups"), Text(f"{number}: {sizes}; {spread}.")]
+    kept = "A group stays together in our split: samples that the data name as a group, and duplicates."
+    return [Heading("Groups"), Text(f"{number}: {sizes}; {spread}. {kept}")]
 
 
 def _leaking(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
-    if audit.groups is None:
-        return
-    yield Text("A group stays together in our split: samples that the data name as a group, and duplicates.", dim=True)
-    if not audit.is_image or not audit.groups.leaking:
+    if audit.groups is None or not audit.is_image or not audit.groups.leaking:
         return
     yield Text("The first groups in several splits, with the split of each image:")
     for group in audit.groups.leaking[:GROUPS]:

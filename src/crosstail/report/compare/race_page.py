@@ -198,6 +198,6 @@ def _method(race: RaceResult) -> Iterator[Text]:
         "Intervals reflect the sampling of test samples"
         + (" and cover those of all seeds. " if race.seeds > 1 else ". ")
         + "Whether a method is worse than the first is decided by a paired bootstrap over the test samples, with "
-        "p-values corrected for the number of methods by Holm's method. Tied does not mean equal: the test set is too small to "
-        "show a difference."
+        "p-values corrected for the number of methods by Holm's method. Tied does not mean equal: the test set is too "
+        "small to show a difference."
     )
