@@ -14,9 +14,9 @@ from crosstail.report.wording import interval, number, several
 from crosstail.training.result import RunResult
 
 HOW = (
-    "It is a 90 % prediction interval for the accuracy on one more domain: mean ± t · s · √(1 + 1/n) over the n domains "
-    "that were left out in turn, with their standard deviation s and Student's t of n − 1 degrees of freedom. It assumes "
-    "that a new domain differs from these as they differ from each other."
+    "This is a 90 % prediction interval for the accuracy on one more domain: mean ± t · s · √(1 + 1/n) over the n "
+    "domains that were left out in turn, with their standard deviation s and Student's t of n − 1 degrees of freedom. "
+    "It assumes that a new domain differs from these as they differ from each other."
 )
 FEW = "With fewer than three domains left out, their spread says nothing about a new one."
 KINDS = {"seen in training": PALETTE[0], "unseen": PALETTE[5]}
@@ -45,6 +45,13 @@ def expected(table: pd.DataFrame) -> tuple[float, float] | None:
     return None if ends is None else (100 * ends[0], 100 * ends[1])
 
 
+def expectation(table: pd.DataFrame) -> str:
+    """What to expect on a new domain, in a sentence or two, from `seen_table`."""
+    known, ends = table["unseen"].dropna(), expected(table)
+    left_out = f"The {several(len(known), 'domain')} left out in turn had {interval(known.min(), known.max())} %."
+    return f"On a new domain, expect {_whole(ends)} %. {left_out}" if ends else f"{left_out} {FEW}"
+
+
 def unseen_blocks(results: Sequence[RunResult]) -> Iterator[Block]:
     """What to expect on a new domain, and seen beside unseen."""
     table = seen_table(results)
@@ -52,11 +59,8 @@ def unseen_blocks(results: Sequence[RunResult]) -> Iterator[Block]:
     if known.empty:
         yield Text("There are no test samples, so the accuracy is unknown.", lead=True)
         return
-    worst, best = (known.loc[getattr(known["unseen"], which)()] for which in ("idxmin", "idxmax"))
-    left_out = (
-        f"The {several(len(known), 'domain')} left out in turn had {interval(worst['unseen'], best['unseen'])} %."
-    )
-    yield Text(f"On a new domain, expect {_whole(ends)} %. {left_out}" if ends else f"{left_out} {FEW}", lead=True)
+    worst = known.loc[known["unseen"].idxmin()]
+    yield Text(expectation(table), lead=True)
     loss = known["loss"].mean()
     cards = [Card("a new domain", f"{_whole(ends)} %", "90 % prediction interval")] if ends else []
     cards += [
@@ -70,8 +74,8 @@ def unseen_blocks(results: Sequence[RunResult]) -> Iterator[Block]:
     yield Heading("Seen beside unseen")
     yield Text(
         "Each row is a domain. Unseen: the run that left it out was trained on 80 % of the other domains, selected on "
-        "the other 20 %, and tested on 80 % of this domain, as in DomainBed. Seen: the runs that were trained on it, on "
-        "its validation samples, which they were also selected by."
+        "the other 20 %, and tested on 80 % of this domain, as in DomainBed. Seen: the runs that were trained on it, "
+        "on its validation samples, which they were also selected by."
     )
     yield _chart(known, ends)
     yield _table(table)
@@ -88,14 +92,10 @@ def _ends(row: pd.Series) -> str:
 
 def _table(table: pd.DataFrame) -> Table:
     rows = [
-        [row["domain"], *(number(row[name]) for name in ("unseen",)), interval(row["low"], row["high"])]
+        [row["domain"], number(row["unseen"]), interval(row["low"], row["high"])]
         + [number(row[name]) for name in ("class mean", "seen", "loss")]
-        for row in table.to_dict("records")
+        for row in [*table.to_dict("records"), {"domain": "mean", **table.mean(numeric_only=True), "low": np.nan}]
     ]
-    means = table[["unseen", "class mean", "seen", "loss"]].mean()
-    rows.append(
-        ["mean", number(means["unseen"]), "", *(number(means[name]) for name in ("class mean", "seen", "loss"))]
-    )
     header = ["domain", "unseen, %", "95 % interval", "class mean, unseen", "seen, %", "lost, points"]
     note = "Accuracy is the share of correct samples, class mean the mean accuracy of the classes."
     return Table(header=header, rows=rows, note=note, emphasised={(len(table), j) for j in range(len(header))})
@@ -127,7 +127,6 @@ def _chart(table: pd.DataFrame, ends: tuple[float, float] | None) -> Chart:
     if most is not None:
         verb = f"loses most when it is unseen: {number(most['loss'])} points" if most["loss"] > 0 else "loses nothing"
         title = f"{most['domain']} {verb}"
-    note = "Solid lines are 95 % intervals of the unseen domain" + (
-        "; the bar is the 90 % prediction interval." if ends else "."
-    )
+    bar = "; the bar is the 90 % prediction interval" if ends else ""
+    note = f"Solid lines are 95 % intervals of the accuracy on the unseen domain{bar}."
     return Chart("unseen", title, alt.layer(*layers), "Dots: accuracy of each domain when seen and when unseen", note)
