@@ -1,6 +1,6 @@
 """Colours and encodings that all charts share."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -47,6 +47,17 @@ def shades(field: str, title: str, scale: alt.Scale, **legend: Any) -> alt.Color
     return alt.Color(f"{field}:Q", title=title, scale=scale, legend=bar)
 
 
+def ramp(domain: Sequence[float], colour: str = "0, 90, 160", **scale: Any) -> alt.Scale:
+    """A scale from almost transparent to a colour (red, green, blue), so that light cells have the page's colour."""
+    return alt.Scale(domain=list(domain), range=[f"rgba({colour}, {alpha})" for alpha in (0.06, 1)], **scale)
+
+
+def diverging(reach: float) -> alt.Scale:
+    """A scale from purple for -`reach` over transparent for 0 to green."""
+    ends = "rgba(118, 42, 131, 1)", "rgba(130, 130, 130, 0)", "rgba(0, 120, 60, 1)"
+    return alt.Scale(domain=[-reach, 0, reach], range=list(ends))
+
+
 def names(channel: Any, field: str, *, title: str | None = None, **axis: Any) -> Any:
     """An axis of names in the order of the data; `channel` is alt.X or alt.Y."""
     return channel(f"{field}:N", title=title, sort=None, axis=alt.Axis(**{"labelLimit": 120, **axis}))
@@ -58,7 +69,7 @@ def search(name: str) -> tuple[alt.Parameter, str]:
     return field, f"indexof(lower(datum['class'] + ' ' + datum['domain']), lower({field.name})) >= 0"
 
 
-def numbers(base: alt.Chart, field: str, form: str, dark: str) -> alt.Chart:
-    """The number in each cell of a heat map, white where the cell is dark."""
-    ink = alt.condition(dark, alt.value("white"), alt.value("black"))
-    return base.mark_text(fontSize=11).encode(text=alt.Text(f"{field}:Q", format=form), color=ink)
+def numbers(base: alt.Chart, field: str, form: str, dark: str, dy: int = 0) -> alt.Chart:
+    """The number in each cell of a heat map, white where the cell is dark, the colour of the page's text elsewhere."""
+    ink = alt.condition(dark, alt.value("white"), alt.value("currentColor"))
+    return base.mark_text(fontSize=12, dy=dy).encode(text=alt.Text(f"{field}:Q", format=form), color=ink)

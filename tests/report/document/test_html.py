@@ -10,7 +10,20 @@ import pandas as pd
 from PIL import Image
 
 from crosstail.report.document import html
-from crosstail.report.document.model import Chart, Code, Document, Gallery, Heading, Item, Items, Picture, Table, Text
+from crosstail.report.document.model import (
+    Card,
+    Cards,
+    Chart,
+    Code,
+    Document,
+    Gallery,
+    Heading,
+    Item,
+    Items,
+    Picture,
+    Table,
+    Text,
+)
 
 EVIL = "<script>alert(1)</script>"
 
@@ -45,7 +58,7 @@ def test_nothing_is_loaded_from_elsewhere():
 
 
 def test_a_page_without_charts_does_not_carry_vega():
-    assert len(html.render(Document("words", [Text("a")]))) < 10_000
+    assert len(html.render(Document("words", [Text("a")]))) < 15_000
 
 
 def test_cells_are_emphasised_faint_and_shaded():
@@ -59,7 +72,7 @@ def test_cells_are_emphasised_faint_and_shaded():
         words_last=True,
     )
     page = html.render(Document("t", [table]))
-    assert '<td class="best">2</td>' in page and '<tr class="dim">' in page and '<table class="words">' in page
+    assert '<td class="w prose best">2</td>' in page and '<tr class="dim">' in page
     assert re.findall(r'<td style="background: ([^;]+); color: (\w+)">(.)<', page) == [
         ("color-mix(in srgb, #08519c 100%, #deebf7)", "white", "1"),
         ("#b84a00", "white", "3"),
@@ -76,3 +89,23 @@ def test_a_thumbnail_is_small():
     address = html._thumbnail(Picture(noise, "", ""), 64)
     image = Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2])))
     assert max(image.size) == 64 and len(address) < 8000
+
+
+def test_contents_link_to_every_heading():
+    headings = [Heading("Where does it fail?"), Heading("Pictures", 3), Heading("Pictures", 3)]
+    page = html.render(Document("t", headings))
+    links, ids = (re.findall(pattern, page) for pattern in (r'<a href="#([^"]+)"', r'<h[23] id="([^"]+)"'))
+    assert links == ids and len(set(ids)) == 3
+    assert "<nav" not in html.render(Document("t", headings[:1]))  # one section needs no contents
+
+
+def test_backticks_are_code_in_prose_but_not_within_names():
+    page = html.render(Document("t", [Text("run `a <b>` on x`y`z"), Cards([Card("a", "1 %", "`b`", "bad")])]))
+    assert "<p>run <code>a &lt;b&gt;</code> on x`y`z</p>" in page
+    assert '<div class="card bad"><span class="label">a</span><b>1 %</b><span><code>b</code></span></div>' in page
+
+
+def test_columns_of_words_are_left_aligned():
+    rows = [["1", "12.3 to 15.0", "few", "3 of 10", "–"], ["2", "–", "many", "9 of 10", "+1.2 ± 0.3"]]
+    page = html.render(Document("t", [Table(header=list("abcde"), rows=rows)]))
+    assert re.findall(r'<td class="w">(\w+)</td>', page) == ["few", "many"]

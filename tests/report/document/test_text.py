@@ -7,12 +7,26 @@ import pytest
 from rich.console import Console
 
 from crosstail.report.document import latex, markdown, terminal
-from crosstail.report.document.model import Chart, Code, Document, Gallery, Heading, Item, Items, Picture, Table, Text
+from crosstail.report.document.model import (
+    Card,
+    Cards,
+    Chart,
+    Code,
+    Document,
+    Gallery,
+    Heading,
+    Item,
+    Items,
+    Picture,
+    Table,
+    Text,
+)
 
 DOCUMENT = Document(
     "Cats & dogs",
     [
-        Text("A_paragraph."),
+        Text("A_paragraph of `a_b`."),
+        Cards([Card("Worst pair", "5 %", "sketch / cat", "bad")]),
         Heading("The [b]data[/b]"),
         Items([Item("All is well."), Item("A file is broken.", "a.png\x1b[2J", problem=True)]),
         Table(header=["pair", "%"], rows=[["sketch / cat", "5.0"]], title="Pairs", note="Of 10.", emphasised={(0, 1)}),
@@ -33,13 +47,14 @@ def shown(blocks, width=80):
 def test_markdown():
     assert markdown.render(DOCUMENT).split("\n\n") == [
         "# Cats \\& dogs",
-        "A\\_paragraph.",
+        "A\\_paragraph of `a_b`.",
+        "|  |  |  |\n|---|---|---|\n| Worst pair | 5 % | sketch / cat |",
         "## The \\[b\\]data\\[/b\\]",
         "- All is well.\n- **Problem:** A file is broken. a.png\x1b\\[2J",
-        "## Pairs",
+        "### Pairs",
         "| pair | % |\n|---|---|\n| sketch / cat | **5.0** |",
         "Of 10.",
-        "## A chart",
+        "### A chart",
         "Points: one.",
         "Small.",
         "- sketch: sketch / cat as dog: a.png",
@@ -55,7 +70,7 @@ def test_latex():
     text = latex.render(DOCUMENT)
     for part in (
         r"\section{Cats \& dogs}",
-        r"A\_paragraph.",
+        r"A\_paragraph of \texttt{a\_b}.",
         r"\item All is well.",
         r"sketch / cat & \textbf{5.0} \\",
         r"\caption{Pairs. Of 10.}",
@@ -67,7 +82,8 @@ def test_latex():
 
 def test_the_terminal_shows_names_as_they_are_but_no_control_characters():
     assert [line.rstrip() for line in shown(DOCUMENT.blocks).splitlines()] == [
-        "A_paragraph.",
+        "A_paragraph of `a_b`.",
+        "Worst pair 5 % sketch / cat",
         "",
         "The [b]data[/b]",
         "- All is well.",

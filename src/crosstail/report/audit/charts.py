@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 
 from crosstail.report.audit.result import Audit
-from crosstail.report.charts import INK, PALETTE, names, numbers, shades, tip
+from crosstail.report.charts import INK, PALETTE, names, numbers, ramp, shades, tip
 from crosstail.report.document.model import Chart
 from crosstail.report.tables import label_table
 from crosstail.report.wording import has
@@ -41,9 +41,9 @@ def count_chart(audit: Audit) -> Chart | None:
         tooltip=["domain:N", "class:N", tip("count", title="training samples"), "shot:N"],
     )
     there, zero = audit.train[audit.train > 0], len(audit.zero_pairs)
-    scale = alt.Scale(type="log", scheme="blues", domain=[1, max(2, int(there.max()))])
+    scale = ramp([1, max(2, int(there.max()))], type="log")
     colour = shades("count", "training samples (log scale)", scale, titleLimit=300)
-    base = base.mark_rect(stroke="white", strokeWidth=1)
+    base = base.mark_rect()
     drawing = base.transform_filter("datum.count > 0").encode(color=colour)
     drawing += base.transform_filter("datum.count == 0").encode(color=alt.value(ZERO))
     if numbered:
@@ -113,8 +113,8 @@ def between_chart(audit: Audit) -> Chart | None:
         y=names(alt.Y, "domain", title="domain"),
         tooltip=["domain:N", "other:N", tip("bits", ".3f")],
     )
-    colour = alt.Color("bits:Q", title="bits", scale=alt.Scale(scheme="purples", domain=[0, top]))
-    cells = base.mark_rect(stroke="white", strokeWidth=1).encode(color=colour)
+    colour = alt.Color("bits:Q", title="bits", scale=ramp([0, top], "90, 60, 160"))
+    cells = base.mark_rect().encode(color=colour)
     drawing = cells if small else cells + numbers(base, "bits", ".2f", f"datum.bits > {0.6 * top}")
     both, chance = " and ".join(audit.domains[i] for i in far), f"{d.chance_mismatch:.2f} expected by chance"
     title = f"{both} differ by {d.between[far]:.2f} bits, {chance}"

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import json
+import re
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -12,11 +13,12 @@ from pathlib import Path
 import altair as alt
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from PIL import Image
 
 from crosstail.cache import cache_folder, write_atomically
-from crosstail.report.document.model import Chart, Document, Picture, Table
+from crosstail.report.document.model import Chart, Document, Heading, Picture, Table
+from crosstail.report.document.text import CODE
 from crosstail.storage import write_whole
 
 
@@ -24,7 +26,10 @@ def render(document: Document) -> str:
     """The page as text."""
     blocks = [(type(block).__name__, block) for block in document.blocks]
     draws = any(isinstance(block, Chart) for block in document.blocks)
-    return _template().render(title=document.title, blocks=blocks, draws=draws)
+    contents = _contents(document)
+    return _template().render(
+        title=document.title, blocks=blocks, draws=draws, contents=contents, addresses=list(contents)
+    )
 
 
 def save(document: Document, path: Path) -> None:
@@ -38,9 +43,37 @@ def _template() -> Template:
     loader = PackageLoader("crosstail.report", "document")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
-    for function in (_fits, _shade, _specification, _thumbnail, _vega):
+    for function in (_classes, _fits, _marked, _prose, _shade, _specification, _thumbnail, _vega):
         environment.globals[function.__name__.lstrip("_")] = function
     return environment.get_template("page.html.jinja")
+
+
+def _contents(document: Document) -> dict[str, Heading]:
+    """The headings by their addresses within the page."""
+    found: dict[str, Heading] = {}
+    for block in document.blocks:
+        if isinstance(block, Heading):
+            address = re.sub(r"\W+", "-", block.text.lower()).strip("-")
+            found[f"{address}-{len(found)}" if address in found else address] = block
+    return found
+
+
+def _prose(text: str) -> Markup:
+    """Plain text with code between backticks."""
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
+
+
+def _classes(table: Table) -> list[str]:
+    """How the cells of each column are set; the first is left-aligned in any case."""
+    last = len(table.header) - 1
+    return [
+        "w prose" if table.words_last and j == last else "w" * (words and j > 0) for j, words in enumerate(table.words)
+    ]
+
+
+def _marked(*classes: str) -> Markup:
+    names = " ".join(filter(None, classes))
+    return Markup(' class="{}"').format(names) if names else Markup()
 
 
 def _fits(chart: Chart) -> bool:

@@ -21,7 +21,7 @@ def table(block: Table) -> str:
     for i, j in block.emphasised:
         lines[i + 1][j] = rf"\textbf{{{lines[i + 1][j]}}}"
     head, *body = [" & ".join(line) + r" \\" for line in lines]
-    columns = "l" + "r" * (len(block.header) - 1 - block.words_last) + "l" * block.words_last
+    columns = "".join("l" if words else "r" for words in block.words)
     rows = [r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", *rows, r"\end{tabular}"])
 
@@ -42,20 +42,24 @@ def escape(text: str) -> str:
     return "".join(_SPECIAL.get(sign, sign) for sign in text)
 
 
+def _prose(words: str) -> str:
+    return text.CODE.sub(r"\\texttt{\1}", escape(words))
+
+
 def _items(block: Items) -> str:
-    lines = [rf"\item {escape(f'{item.text} {item.detail}'.strip())}" for item in block.items]
+    lines = [rf"\item {_prose(f'{item.text} {item.detail}'.strip())}" for item in block.items]
     return "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
 
 
 def _float(kind: str, block: Table | Chart, body: str) -> str:
-    caption = escape(". ".join(filter(None, (block.title, block.note))))
+    caption = _prose(". ".join(filter(None, (block.title, block.note))))
     return "\n".join([rf"\begin{{{kind}}}", body, rf"\caption{{{caption}}}", rf"\end{{{kind}}}"])
 
 
 _MARKUP: text.Markup = {
     Document: lambda block: rf"\section{{{escape(block.title)}}}",
-    Heading: lambda block: rf"\subsection{{{escape(block.text)}}}",
-    Text: lambda block: escape(block.text),
+    Heading: lambda block: rf"\{'sub' * (block.level - 1)}section{{{escape(block.text)}}}",
+    Text: lambda block: _prose(block.text),
     Code: lambda block: rf"\begin{{quote}}\ttfamily {escape(block.text)}\end{{quote}}",
     Items: _items,
     Table: lambda block: _float("table", block, table(block)),

@@ -36,8 +36,18 @@ def escape(text: str) -> str:
     return re.sub(r"([\\|*_`<>\[\]&~$])", r"\\\1", " ".join(text.splitlines()))
 
 
-def _heading(text: str) -> str:
-    return f"## {escape(text)}"
+def _prose(words: str) -> str:
+    """Plain text with code between backticks.
+
+    >>> print(_prose("`a_b` or a_b"))
+    `a_b` or a\\_b
+    """
+    parts = text.CODE.split(words)
+    return "".join(f"`{part}`" if i % 2 else escape(part) for i, part in enumerate(parts))
+
+
+def _heading(text: str, level: int = 3) -> str:
+    return f"{'#' * level} {escape(text)}"
 
 
 def _code(block: Code) -> str:
@@ -46,17 +56,17 @@ def _code(block: Code) -> str:
 
 
 def _item(item: Item) -> str:
-    return ("- **Problem:** " if item.problem else "- ") + escape(f"{item.text} {item.detail}".strip())
+    return ("- **Problem:** " if item.problem else "- ") + _prose(f"{item.text} {item.detail}".strip())
 
 
 def _titled(block: Table | Chart, body: str) -> str:
-    return "\n\n".join(filter(None, (block.title and _heading(block.title), body, escape(block.note))))
+    return "\n\n".join(filter(None, (block.title and _heading(block.title), body, _prose(block.note))))
 
 
 _MARKUP: text.Markup = {
     Document: lambda block: f"# {escape(block.title)}",
-    Heading: lambda block: _heading(block.text),
-    Text: lambda block: escape(block.text),
+    Heading: lambda block: _heading(block.text, block.level),
+    Text: lambda block: _prose(block.text),
     Code: _code,
     Items: lambda block: "\n".join(map(_item, block.items)),
     Table: lambda block: _titled(block, table(block) if block.rows else ""),

@@ -1,13 +1,15 @@
 """What a report is made of, whatever it is rendered to.
 
-Text is plain text everywhere: a renderer escapes what its format would interpret, so names from the data are safe.
+Text is plain text everywhere: a renderer escapes what its format would interpret, so names from the data are safe. In
+paragraphs, items and notes, what stands between backticks is code.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:  # a table in the terminal needs neither
     import altair as alt
@@ -17,20 +19,24 @@ if TYPE_CHECKING:  # a table in the terminal needs neither
 
     Drawing = alt.Chart | alt.LayerChart | alt.FacetChart | alt.ConcatChart | alt.HConcatChart | alt.VConcatChart
 
+_NUMBER = re.compile(r"(?:[\W\d_]|\b(?:to|of|n|p|e|s|ms|min|h|kB|MB|GB)\b)*")
+
 
 @dataclass(frozen=True)
 class Heading:
-    """The title of a section."""
+    """The title of a section, listed in the page's table of contents; of a part of one at level 3."""
 
     text: str
+    level: Literal[2, 3] = 2
 
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; `dim` for side notes."""
+    """A paragraph; `dim` for side notes, `lead` for the answer that a page begins with."""
 
     text: str
     dim: bool = False
+    lead: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,9 +62,34 @@ class Items:
     items: Sequence[Item]
 
 
+@dataclass(frozen=True)
+class Card:
+    """One number that answers a question, what it is called, and how far to trust it."""
+
+    label: str
+    value: str
+    detail: str = ""
+    tone: Literal["", "good", "warn", "bad"] = ""
+
+
+@dataclass(frozen=True)
+class Cards:
+    """The most important numbers of a page, side by side."""
+
+    cards: Sequence[Card]
+
+    @property
+    def table(self) -> Table:
+        """What to show where there are no cards."""
+        rows = [[card.label, card.value, card.detail] for card in self.cards]
+        return Table(header=["", "", ""], rows=rows, words_last=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """A table of text. Cells are addressed as (row, column), both from 0, the header not counted.
+
+    Columns of numbers are right-aligned, columns of words left-aligned.
 
     `name` is the stem of its files (see `files.save_table`) and `numbers` the unrounded values behind them.
     """
@@ -78,6 +109,17 @@ class Table:
     """The last column is prose: left-aligned and wrapped."""
     numbers: pd.DataFrame | None = None
 
+    @property
+    def words(self) -> list[bool]:
+        """Whether each column holds words.
+
+        >>> Table(header=["method", "accuracy", "shots"], rows=[["erm", "9.1 to 9.8", "few"], ["3", "–", ""]]).words
+        [True, False, True]
+        """
+        columns = [[row[j] for row in self.rows] for j in range(len(self.header))]
+        found = [j == 0 or not all(map(_NUMBER.fullmatch, cells)) for j, cells in enumerate(columns)]
+        return [*found[:-1], found[-1] or self.words_last]
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -88,15 +130,18 @@ class Chart:
     drawing: Drawing
     alternative: str
     note: str = ""
+    widest: int = 1200
+    """Pixels up to which a chart whose width is "container" grows with the page."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image (H, W, 3) with a label under it and a text alternative."""
+    """An image (H, W, 3) with a label and a detail under it and a text alternative."""
 
     pixels: NDArray[np.uint8]
     label: str
     alternative: str
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,7 +158,7 @@ class Gallery:
         return bullets(f"{self.caption}: {picture.alternative}" for picture in self.pictures)
 
 
-Block = Heading | Text | Code | Items | Table | Chart | Gallery
+Block = Heading | Text | Code | Items | Cards | Table | Chart | Gallery
 
 
 @dataclass(frozen=True)

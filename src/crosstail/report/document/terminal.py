@@ -6,7 +6,8 @@ from rich import table as rich_table
 from rich.console import Console, Group, RenderableType
 from rich.text import Text as Words
 
-from crosstail.report.document.model import Block, Chart, Code, Gallery, Heading, Items, Table, Text
+from crosstail.report.document.model import Block, Chart, Code, Heading, Items, Table, Text
+from crosstail.report.document.text import plain
 
 # From light to dark with a readable number on each; the number itself carries the meaning.
 _LIGHT, _DARK = ("#deebf7", "#c6dbef", "#9ecae1", "#6baed6"), ("#3182bd", "#08519c")
@@ -28,18 +29,18 @@ def render(blocks: Iterable[Block]) -> Group:
 
 def _parts(blocks: Iterable[Block]) -> Iterator[tuple[Block, RenderableType]]:
     """What to print, with an empty line before every heading but the first."""
-    for i, block in enumerate(blocks):
+    for i, block in enumerate(map(plain, blocks)):
         if i and (isinstance(block, Heading) or (isinstance(block, Table | Chart) and block.title)):
             yield block, Words()
         match block:
-            case Heading(text):
+            case Heading(text, _):
                 yield block, _words(text, "bold")
-            case Text(text, dim):
+            case Text(text, dim, _):
                 yield block, _words(text, "dim" if dim else "")
             case Code(text):
                 yield block, _words("\n".join(f"  {line}" for line in text.splitlines()))
-            case Items() | Gallery():
-                yield block, _items(block.alternatives if isinstance(block, Gallery) else block)
+            case Items():
+                yield block, _items(block)
             case Table() | Chart():
                 body = _table(block) if isinstance(block, Table) else _words(block.alternative, "dim")
                 title, note = _words(block.title, "bold"), _words(block.note, "dim")
@@ -54,10 +55,14 @@ def _table(block: Table) -> rich_table.Table:
     """Numbers are never wrapped; names in the first column and prose in the last one are."""
     table = rich_table.Table(box=None, padding=(0, 1, 0, 0), show_header=any(block.header))
     last = len(block.header) - 1
-    for j, name in enumerate(block.header):
-        words = j == 0 or (block.words_last and j == last)
-        justify, overflow = ("left", "fold") if words else ("right", "ellipsis")
-        table.add_column(_words(name), justify=justify, overflow=overflow, no_wrap=not words)  # type: ignore[arg-type]
+    for j, (name, words) in enumerate(zip(block.header, block.words, strict=True)):
+        wrapped = j == 0 or (block.words_last and j == last)
+        table.add_column(
+            _words(name),
+            justify="left" if words else "right",
+            overflow="fold" if wrapped else "ellipsis",
+            no_wrap=not wrapped,
+        )
     for i, row in enumerate(block.rows):
         cells = [_words(cell, _style(block, i, j)) for j, cell in enumerate(row)]
         table.add_row(*cells, style="dim" if i in block.faint else None)

@@ -1,9 +1,13 @@
 """Documents as text: one walk over the blocks, for any markup."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from crosstail.report.document.model import Document, Gallery
+from crosstail.report.document.model import Block, Cards, Document, Gallery
+
+CODE = re.compile(r"(?<![\w`])`([^`\n]+)`(?![\w`])")
+"""Code in prose; a backtick within a name is not the start of any."""
 
 Markup = Mapping[type, Callable[[Any], str]]
 """How each kind of block is written, and under `Document` its title."""
@@ -11,5 +15,12 @@ Markup = Mapping[type, Callable[[Any], str]]
 
 def render(document: Document, markup: Markup) -> str:
     """The whole document; images become their text alternatives."""
-    blocks = [block.alternatives if isinstance(block, Gallery) else block for block in document.blocks]
+    blocks = map(plain, document.blocks)
     return "\n\n".join(filter(None, (markup[type(block)](block) for block in (document, *blocks)))) + "\n"
+
+
+def plain(block: Block) -> Block:
+    """The block, or what to show of it where there are neither images nor cards."""
+    if isinstance(block, Cards):
+        return block.table
+    return block.alternatives if isinstance(block, Gallery) else block

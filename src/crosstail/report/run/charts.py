@@ -5,50 +5,66 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, shades, tip
+from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, ramp, shades, tip
 
 NUMBERED = 40  # classes or domains up to which cells have room for a number
+TALL = 16  # the same, up to which cells have room for two lines
 PANEL = 60  # rows of smaller cells in one panel
+BAD = "190, 65, 0"
 
 
-def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.ConcatChart:
+def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.LayerChart | alt.ConcatChart:
     """Heat map of the test accuracy per pair; the longer of domains and classes runs downwards, in panels if long.
 
-    Few-shot pairs have a triangle, zero-shot pairs a cross; grey cells have no test samples.
+    Cells are coloured by the upper end of the interval: a pair is dark only if its test samples show that it is bad.
+    Few-shot pairs have a triangle, zero-shot pairs a cross; pairs without test samples have a dash.
     """
     across, down = "domain", "class"
     if pairs["domain"].nunique() > pairs["class"].nunique():
         across, down = down, across
-    numbered = pairs[down].nunique() <= NUMBERED
-    if not numbered:  # long lists are easier to read from worst to best
-        mean = pairs.groupby(down)["accuracy"].transform("mean")
-        pairs = pairs.assign(mean=mean).sort_values(["mean", down], kind="stable")
+    if pairs[down].nunique() <= NUMBERED:
+        return _numbered(_cells(pairs, across, down, count_title), tall=pairs[down].nunique() <= TALL)
+    mean = pairs.groupby(down)["accuracy"].transform("mean")  # long lists are easier to read from worst to best
+    pairs = pairs.assign(mean=mean).sort_values(["mean", down], kind="stable")
     rank = pairs[down].map({name: i for i, name in enumerate(dict.fromkeys(pairs[down]))})
-    panels = [_panel(part, across, down, count_title, numbered) for _, part in pairs.groupby(rank // PANEL)]
-    return alt.concat(*panels, columns=4)
+    panels = [_coloured(_cells(part, across, down, count_title)) for _, part in pairs.groupby(rank // PANEL)]
+    return alt.concat(*(panel.properties(width=alt.Step(22), height=alt.Step(13)) for panel in panels), columns=4)
 
 
-def _panel(pairs: pd.DataFrame, across: str, down: str, count_title: str, numbered: bool) -> alt.LayerChart:
-    width, height = (64, 26) if numbered else (22, 13)
+def _cells(pairs: pd.DataFrame, across: str, down: str, count_title: str) -> alt.Chart:
     tooltip: list[Any] = ["domain:N", "class:N", tip("count", title=count_title)]
     tooltip += [tip("accuracy", ".1f", "test accuracy, %"), tip("hits", title="correct")]
     tooltip += [tip("known", ".1f", "with the domain known, %")] * ("known" in pairs)
     tooltip += [tip("tested", title="of test samples")]
     tooltip += [tip("low", ".1f", "95 % interval from"), tip("high", ".1f", "to")]
-    base = alt.Chart(pairs, width=alt.Step(width), height=alt.Step(height)).encode(
-        x=names(alt.X, across, orient="top", labelAngle=-40), y=names(alt.Y, down, labelOverlap=False), tooltip=tooltip
-    )
-    scale = alt.Scale(domain=[0, 50, 100], range=["#7f2704", "#f16913", "#fff5eb"])
-    colour = shades("accuracy", "test accuracy, %", scale)
+    angle = 0 if pairs[across].nunique() <= 5 else -40
+    gap = alt.Scale(paddingInner=0.04)
+    x = names(alt.X, across, orient="top", labelAngle=angle, domain=False, ticks=False).scale(gap)
+    y = names(alt.Y, down, labelOverlap=False, domain=False, ticks=False).scale(gap)
+    return alt.Chart(pairs).encode(x=x, y=y, tooltip=tooltip)
+
+
+def _coloured(base: alt.Chart, beside: int = 0) -> alt.LayerChart:
+    """The cells, and `beside` their middle the marks of rare pairs."""
+    colour = shades("high", "accuracy at best, %", ramp([100, 20], BAD, clamp=True))
     shapes = alt.Scale(domain=["few", "zero"], range=["triangle-up", "cross"])
     shape = alt.Shape("shot:N", title="training samples", scale=shapes, legend=alt.Legend(orient="top"))
-    cells = base.transform_filter("datum.tested > 0")
-    marks = base.transform_filter("datum.shot == 'few' || datum.shot == 'zero'").mark_point(
-        fill=PALETTE[0], stroke="white", strokeWidth=0.8, size=40, opacity=1, xOffset=22 if numbered else 0
-    )
-    untested = base.mark_rect(color=INK, opacity=0.3, stroke="white")
-    chart = untested + cells.mark_rect(stroke="white").encode(color=colour) + marks.encode(shape=shape)
-    return chart + numbers(cells, "accuracy", ".0f", "datum.accuracy < 40") if numbered else chart
+    rare = base.transform_filter("datum.shot == 'few' || datum.shot == 'zero'")
+    marks = rare.mark_point(fill=PALETTE[0], stroke="white", strokeWidth=0.8, size=40, opacity=1, xOffset=beside)
+    cells = base.transform_filter("datum.tested > 0").mark_rect(cornerRadius=2).encode(color=colour)
+    return cells + marks.encode(shape=shape)
+
+
+def _numbered(base: alt.Chart, tall: bool) -> alt.LayerChart:
+    """Accuracy in every cell, and if the cells are `tall`, below it the samples."""
+    tested, dark = base.transform_filter("datum.tested > 0"), "datum.high < 45"
+    chart = _coloured(base, beside=22) + base.transform_filter("datum.tested == 0").mark_text(text="–")
+    if tall:
+        samples = tested.transform_calculate(of="datum.hits + '/' + datum.tested").encode(text="of:N")
+        ink = alt.condition(dark, alt.value("white"), alt.value("currentColor"))
+        chart += samples.mark_text(fontSize=10, dy=11, opacity=0.75).encode(color=ink)
+    chart += numbers(tested, "accuracy", ".0f", dark, dy=-5 if tall else 0)
+    return chart.properties(width="container", height=alt.Step(44 if tall else 26))
 
 
 def accuracy_chart(table: pd.DataFrame, metric: str) -> alt.LayerChart | alt.FacetChart:

@@ -1,0 +1,52 @@
+const places = [...document.querySelectorAll("[data-chart]")], waiting = new Set(places);
+// Text and lines take the colour of the page, so charts follow the colour scheme, also on paper, without being redrawn.
+const ink = "currentColor", faint = {domainOpacity: .35, tickOpacity: .35, gridOpacity: .13};
+const label = {labelColor: ink, titleColor: ink, labelFontSize: 12, titleFontSize: 12};
+const config = {background: "transparent", font: "system-ui, sans-serif", view: {stroke: "transparent"},
+  axis: {...label, ...faint, titleFontWeight: "normal", domainColor: ink, tickColor: ink, gridColor: ink},
+  legend: {...label, titleFontWeight: "normal"}, header: {...label, labelFontSize: 13}, title: {color: ink, fontSize: 14},
+  text: {color: ink}, rule: {color: ink}, tick: {color: ink}};
+async function draw(place) {
+  waiting.delete(place);
+  const spec = JSON.parse(document.getElementById(place.dataset.chart).textContent);
+  const {view} = await vegaEmbed(place, spec, {actions: false, renderer: "svg", config});
+  for (const button of place.parentElement.nextElementSibling.querySelectorAll("[data-save]"))
+    button.onclick = async () => Object.assign(document.createElement("a"), {download: place.dataset.name + "." +
+      button.dataset.save, href: await view.toImageURL(button.dataset.save, 2)}).click();
+}
+// Charts near the window are drawn first, so that a page with many opens at once; the others follow when the browser is
+// idle, without being scrolled to. The page counts as loading until then (an open document in a frame holds back the
+// load event), so that a screenshot or a PDF made on loading has all charts. Printing draws what is left.
+const near = new IntersectionObserver(found => { for (const one of found) if (one.isIntersecting) {
+  near.unobserve(one.target); if (waiting.has(one.target)) draw(one.target); } }, {rootMargin: "600px"});
+places.forEach(place => near.observe(place));
+const frame = document.body.appendChild(Object.assign(document.createElement("iframe"), {hidden: true}));
+frame.contentDocument.open();
+const idle = window.requestIdleCallback ?? (then => setTimeout(then, 50));
+idle(function next() {
+  const [place] = waiting;
+  if (place) draw(place).finally(() => idle(next)); else { frame.contentDocument.close(); frame.remove(); }
+});
+addEventListener("beforeprint", () => [...waiting].forEach(draw));
+
+for (const field of document.querySelectorAll("[data-rows]")) field.oninput = () => {
+  for (const row of field.parentElement.nextElementSibling.querySelectorAll("tbody tr"))
+    row.hidden = !row.textContent.toLowerCase().includes(field.value.toLowerCase());
+};
+for (const button of document.querySelectorAll("pre button")) button.onclick = async () => {
+  await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+  button.textContent = "Copied";
+};
+const contents = document.querySelector(".toc details");
+if (contents) {
+  const beside = matchMedia("(min-width: 1100px)"), open = () => { contents.open = beside.matches; };
+  beside.addEventListener("change", open);
+  open();
+  const links = [...contents.querySelectorAll("a")], heads = links.map(a => document.getElementById(a.hash.slice(1)));
+  const mark = () => {
+    const at = heads.findLastIndex(head => head.getBoundingClientRect().top < 120);
+    links.forEach((link, i) => link.classList.toggle("here", i === Math.max(at, 0)));
+  };
+  addEventListener("scroll", mark, {passive: true});
+  mark();
+}
