@@ -94,7 +94,7 @@ def test_the_title_claims_a_relation_only_if_its_interval_excludes_zero():
 
 @pytest.mark.parametrize(("x", "y"), [([1, 1, 1, 1, 1], [1, 2, 3, 4, 5]), ([1, 2, 3, 4, 5], [5] * 5), ([1, 2], [1, 2])])
 def test_a_correlation_needs_several_models_that_differ(x, y):
-    assert correlation(points(x, y)) is None
+    assert correlation(pd.Series(x), pd.Series(y)) is None
     assert "r =" not in separation_chart("s", "photos", points(x, y), ["erm"]).title
 
 

@@ -110,9 +110,9 @@ def test_the_page_has_the_answer_first_and_every_metric(tmp_path: Path) -> None:
     failed = [FailedRun("irm", "trial 2", "became nan")]
     text = page_of(tmp_path, race(*TWO, left_out={"coral": "coral needs two domains"}, failed=failed))
     assert "<h1>Which method for my photos?</h1>" in text
-    assert text.index("boda is best on validation") < text.index("<h2>")
+    assert text.index("boda is best on validation") < text.index("<h2")
     headings = re.findall("<h2[^>]*>(.*?)</h2>", text)
-    assert headings[0] == "1 tied, 1 worse" and headings[-4:] == ["Left out", "Failed runs", "Method", "Next steps"]
+    assert headings[0] == "1 tied, 1 worse" and headings[1:] == ["Left out", "Method", "Next steps"]
     for row in leaderboard(TWO).rows:
         assert "".join(f"<td>{cell}</td>" for cell in row) in text
     assert "<td>irm</td><td>trial 2</td><td>became nan</td>" in text and "coral needs two domains" in text
@@ -130,5 +130,5 @@ def test_names_are_shown_as_text(tmp_path: Path) -> None:
     text = page_of(tmp_path, bad)
     assert EVIL not in text and "<!--" not in text
     charts = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text)
-    drawn = {r["method"] for rows in json.loads(charts[0])["datasets"].values() for r in rows}
+    drawn = {r["method"] for rows in json.loads(charts[0])["datasets"].values() for r in rows if "method" in r}
     assert drawn == {f"./{EVIL}.py", "<!--<script>"}

@@ -259,8 +259,8 @@ def test_with_dg_seeds_are_tested_on_different_samples_and_compared_one_by_one(m
 
 
 def test_all_methods_are_tested_against_the_best_or_a_baseline_and_corrected(make_run, tmp_path):
-    for name, hits in (("erm", 30), ("boda", 38), ("coral", 37), ("irm", 12)):
-        make_run(name, [[hits, hits]] * 2, totals=[[40, 40]] * 2, algorithm=name)
+    for name, hits, last in (("erm", 30, 30), ("boda", 38, 38), ("coral", 38, 37), ("irm", 12, 12)):
+        make_run(name, [[hits, hits], [hits, last]], totals=[[40, 40]] * 2, algorithm=name)
     chosen = read_runs([tmp_path]).chosen
     table = significance_table(chosen)
     assert set(table["against"]) == {"boda"} and table["method"].tolist() == ["coral", "erm", "irm"]

@@ -19,7 +19,7 @@ from crosstail.report.tables import label_table
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import counted_steps, has_learnt
 
-CORRELATED = 5  # models from which a correlation is worth a number
+CORRELATED = 5  # points from which a correlation is worth a number
 LABELLED = 40  # up to this many classes, each has room for its name
 LEGEND: dict[str, Any] = {"orient": "top", "labelLimit": 0, "columns": 3, "symbolOpacity": 1}
 
@@ -75,7 +75,10 @@ def separation_chart(name: str, data: str, table: pd.DataFrame, methods: Sequenc
         color=colour("method", order),
         tooltip=["method:N", "seed:N", tip("separation", ".2f"), tip("accuracy", ".1f")],
     ).interactive()
-    title, found = f"{data}: accuracy and (β + γ) − α of {len(table)} models", correlation(table)
+    title, found = (
+        f"{data}: accuracy and (β + γ) − α of {len(table)} models",
+        correlation(table["separation"], table["accuracy"]),
+    )
     if found:
         r, low, high = found
         verb = "rises with" if low > 0 else "falls with" if high < 0 else "is not clearly related to"
@@ -86,10 +89,9 @@ def separation_chart(name: str, data: str, table: pd.DataFrame, methods: Sequenc
     return Chart(name, title, drawing, "Points: test accuracy of each model against the separation of classes", note)
 
 
-def correlation(table: pd.DataFrame) -> tuple[float, float, float] | None:
-    """Pearson's correlation of separation and accuracy with its 95 % interval; None with few models or no variation."""
-    x, y = table["separation"], table["accuracy"]
-    if len(table) < CORRELATED or x.nunique() < 2 or y.nunique() < 2:
+def correlation(x: pd.Series, y: pd.Series) -> tuple[float, float, float] | None:
+    """Pearson's correlation with its 95 % interval; None with few points or a constant."""
+    if len(x) < CORRELATED or x.nunique() < 2 or y.nunique() < 2:
         return None
     found = pearsonr(x, y)
     ends = found.confidence_interval(0.95)

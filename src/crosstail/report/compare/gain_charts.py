@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from crosstail.metrics.comparisons import difference_interval
-from crosstail.report.charts import INK, certain, colours, names, numbers, palette, search, shades, tip
+from crosstail.report.charts import INK, certain, colours, diverging, names, numbers, palette, search, shades, tip
 from crosstail.report.compare.charts import LABELLED, angle, counts_table
 from crosstail.report.compare.method_runs import MethodRun
 from crosstail.report.document.model import Chart
@@ -77,8 +77,8 @@ def gain_heat_map(base: alt.Chart, table: pd.DataFrame, reach: float) -> alt.Lay
         y=names(alt.Y, down, labelLimit=90),
         tooltip=_tooltip(),
     ).properties(width="container", height=34 * table[down].nunique())
-    scale = alt.Scale(scheme="purplegreen", domain=[-reach, reach], domainMid=0)
-    cells = base.mark_rect().encode(color=shades("sure", "gain beyond the noise, points", scale, titleLimit=300))
+    colour = shades("sure", "gain beyond the noise, points", diverging(reach), titleLimit=300)
+    cells = base.mark_rect().encode(color=colour)
     return cells + numbers(base, "gain", "+.0f", f"abs(datum.sure) > {0.6 * reach}")
 
 
