@@ -1,7 +1,9 @@
 """crosstail evaluate: test a trained model on any labelled data."""
 
 import json
+import shlex
 from dataclasses import asdict
+from pathlib import Path
 from typing import Literal
 
 from rich.console import Console
@@ -17,6 +19,7 @@ def evaluate(
     /,
     *,
     split: Literal["all", "train", "val", "test"] = "all",
+    out: Path | None = None,
     columns: Columns = {},  # noqa: B006 - only read
     group_by: GroupBy = None,
     weights: MovedWeights = None,
@@ -26,16 +29,20 @@ def evaluate(
 ) -> None:
     """Test a run's model on new labelled data, also from domains that it has not seen.
 
-    Samples that the run was trained or selected on are found by content and left out.
+    Samples that the run was trained or selected on are found by content and left out, and so are samples of classes
+    that the model does not know. Writes a page with the new domains beside those that the run was tested on.
 
     Example: `crosstail evaluate run new_hospital/`
 
     Args:
         split: Part of the data to test on; of the run's own data, its own split. By default all new samples.
+        out: The page to write; default: RUN/evaluated/DATA.html.
     """
     from crosstail.prediction.evaluate import evaluate_on, load_for
     from crosstail.prediction.predictor import Predictor
     from crosstail.report.document import terminal
+    from crosstail.report.run.command import words
+    from crosstail.report.run.evaluated import write_evaluation
     from crosstail.report.run.summary import accuracy_summary
 
     predictor = Predictor(run, weights, trust)
@@ -44,6 +51,10 @@ def evaluate(
             predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken, progress=progress
         )
         found = evaluate_on(predictor, dataset, split, progress)
+    page = out or run / "evaluated" / f"{Path(source).stem}{'' if split == 'all' else f'-{split}'}.html"
+    options = words(split=split, columns=columns, group_by=group_by, skip_broken=skip_broken)
+    command = shlex.join(["crosstail", "evaluate", str(run), source, *options])
+    write_evaluation(page, run, predictor.result, found, command)
     seen = [name for name in dataset.domains if name in predictor.sites]
     if as_json:
         facts = {"domains": dataset.domains, "classes": predictor.classes, "left_out": asdict(found.left_out)}
@@ -61,3 +72,4 @@ def evaluate(
     title = f"{run} on {source}, {split}"
     table = accuracy_summary(title, found.accuracy, dataset.domains, predictor.classes, found.known)
     terminal.show([table], console)
+    console.print(f"Next: open {page}", soft_wrap=True)

@@ -1,7 +1,7 @@
 """The accuracy of a finished run on labelled data, without the samples that it was trained on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,18 +13,22 @@ from crosstail.prediction.predictor import UNKNOWN, Predictor, read_inputs
 from crosstail.progress import Progress
 from crosstail.training.inputs import load_source, split_source
 from crosstail.training.known import KnownSamples
+from crosstail.training.predictions import Predictions
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Numbers of samples that are not new to a run, by what it did with them."""
+    """Numbers of samples that do not count, by what the run did with them."""
 
     trained: int  # trained or selected on
     held_out: int  # tested on, or unused
+    unknown: dict[str, int] = field(default_factory=dict)  # of classes that the model does not know
 
     def __str__(self) -> str:
-        parts = {"was trained or selected on": self.trained, "held out": self.held_out}
-        return " and ".join(f"{number:,} samples that the run {did}" for did, number in parts.items() if number)
+        parts = {"that the run was trained or selected on": self.trained, "that the run held out": self.held_out}
+        named = ", ".join(f"{name} ({number:,})" for name, number in self.unknown.items())
+        parts[f"of classes that the model does not know: {named}"] = sum(self.unknown.values())
+        return " and ".join(f"{number:,} samples {which}" for which, number in parts.items() if number)
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,10 @@ class Evaluated:
     known: PairAccuracy | None
     """With the domains known that the model was trained on; None if it uses none of them."""
     left_out: LeftOut
+    samples: DomainDataset
+    """Those that count, all in the split test."""
+    predictions: Predictions
+    """For these samples, with the model's numbers of the classes."""
 
 
 def load_for(
@@ -65,21 +73,25 @@ def evaluate_on(
 ) -> Evaluated:
     """Accuracy per pair of the data set's domains and the model's classes; both are matched by name.
 
-    Samples whose content the run was trained or selected on never count; of `all` samples, only those count that are
-    not in the run's data at all.
+    Samples of classes that the model does not know do not count. Samples whose content the run was trained or selected
+    on never count; of `all` samples, only those count that are not in the run's data at all.
     """
-    unknown = [name for name in dataset.classes if name not in predictor.classes]
-    if unknown:
-        expected = f"the model was trained on {', '.join(predictor.classes)}"
-        raise ValueError(f"{dataset.name} has the class {unknown[0]!r}, but {expected}")
+    number = {name: c for c, name in enumerate(predictor.classes)}
+    if not any(name in number for name in dataset.classes):
+        found = f"the classes {', '.join(dataset.classes)}, but the model was trained on {', '.join(number)}"
+        raise ValueError(f"{dataset.name} has {found}: no class is in both, so nothing can be tested")
     rows = np.arange(len(dataset)) if split == "all" else dataset.rows(split)
     if not len(rows):
         raise ValueError(f"{dataset.name} has no samples in the split {split!r}")
-    part, known = dataset.keep(rows), KnownSamples.load(predictor.folder)
+    every = np.array([number.get(name, UNKNOWN) for name in dataset.classes])[dataset.y]
+    strange = np.bincount(dataset.y[rows][every[rows] == UNKNOWN], minlength=dataset.num_classes)
+    unknown = {name: int(n) for name, n in zip(dataset.classes, strange, strict=True) if n}
+    tested = rows[every[rows] != UNKNOWN]
+    part, known = dataset.keep(tested), KnownSamples.load(predictor.folder)
     hashes = content_hashes(part.x)
     trained = np.isin(hashes, known.trained)
     held_out = np.isin(hashes, known.held_out) & ~trained & (split == "all")
-    left_out = LeftOut(int(trained.sum()), int(held_out.sum()))
+    left_out = LeftOut(int(trained.sum()), int(held_out.sum()), unknown)
     new = ~(trained | held_out)
     part = part.keep(new)
     if not len(part):
@@ -88,7 +100,7 @@ def evaluate_on(
         again = ". For the test samples of the run's own data, add --split test" if left_out.held_out else ""
         raise ValueError(f"{found} are new: they are {left_out}{again}")
     inputs = predictor.inputs(part)
-    names = inputs.paths() if isinstance(inputs, ImageFiles) else [str(row) for row in rows[new]]
+    names = inputs.paths() if isinstance(inputs, ImageFiles) else [str(row) for row in tested[new]]
     sites = np.array([predictor.sites.get(name, UNKNOWN) for name in dataset.domains])[part.domain]
     both = predictor.algorithm.uses_domain and bool((sites != UNKNOWN).any())
     predicted = np.empty((1 + both, len(part)), np.int64)  # with the domain unknown, and known
@@ -96,8 +108,14 @@ def evaluate_on(
         z = predictor.features(x)
         for track, domain in enumerate((UNKNOWN, sites[batch])[: 1 + both]):
             predicted[track, batch] = predictor.scored(z, domain).argmax(1)
-    number = {name: c for c, name in enumerate(predictor.classes)}
-    y = np.array([number[name] for name in dataset.classes])[part.y]
+    y = every[tested[new]]
     about: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": len(number), "group": part.group}
     tracks = [PairAccuracy.from_predictions(track, y, part.domain, **about) for track in predicted]
-    return Evaluated(tracks[0], tracks[1] if both else None, left_out)
+    told = predicted[1] if both else None
+    return Evaluated(
+        tracks[0],
+        tracks[1] if both else None,
+        left_out,
+        replace(part, split=np.full(len(part), "test")),
+        Predictions(predicted[0], y, part.domain, part.group, told),
+    )

@@ -37,7 +37,7 @@ def _cells(pairs: pd.DataFrame, across: str, down: str, count_title: str) -> alt
     tooltip += [tip("known", ".1f", "with the domain known, %")] * ("known" in pairs)
     tooltip += [tip("tested", title="of test samples")]
     tooltip += [tip("low", ".1f", "95 % interval from"), tip("high", ".1f", "to")]
-    angle = 0 if pairs[across].nunique() <= 5 else -40
+    angle = 0 if pairs[across].nunique() <= 6 else -40
     gap = alt.Scale(paddingInner=0.04)
     x = names(alt.X, across, orient="top", labelAngle=angle, domain=False, ticks=False).scale(gap)
     y = names(alt.Y, down, labelOverlap=False, domain=False, ticks=False).scale(gap)

@@ -18,11 +18,30 @@ def command(spec: RunSpec, out: Path) -> str:
     >>> command(RunSpec(dataset="my photos", algorithm="boda", hparams={"lr": 0.01}), Path("run"))[:66]
     "crosstail fit 'my photos' --algorithm boda --protocol mdlt --data-"
     """
-    words = ["crosstail", "fit", spec.dataset]
-    for field in fields(spec):
-        if field.name != "dataset":
-            words += _option(field.name, getattr(spec, field.name))
-    return shlex.join([*words, "--out", str(out)])
+    options = words(**{field.name: getattr(spec, field.name) for field in fields(spec) if field.name != "dataset"})
+    return shlex.join(["crosstail", "fit", spec.dataset, *options, "--out", str(out)])
+
+
+def short_command(verb: str, spec: RunSpec, out: str, *flags: str) -> str:
+    """A command on the same data with another verb or protocol; a `fit` also has the method, the rest is the default.
+
+    >>> short_command("fit", RunSpec(dataset="a.csv", algorithm="boda", columns={"domain": "site"}), "run", "--refit")
+    'crosstail fit a.csv --algorithm boda --column domain=site --refit --out run'
+    """
+    named = ["columns", "group_by", "skip_broken", "labels"]
+    if verb == "fit":
+        named = ["algorithm", "second_stage", *["protocol"] * (spec.protocol != "mdlt"), "folds", *named]
+    options = words(**{name: getattr(spec, name) for name in named})
+    return shlex.join(["crosstail", verb, spec.dataset, *options, *flags, "--out", out])
+
+
+def words(**options: Any) -> list[str]:
+    """Options with their values, by their names in Python.
+
+    >>> words(group_by="patient", skip_broken=True, columns={"domain": "site"})
+    ['--group-by', 'patient', '--skip-broken', '--column', 'domain=site']
+    """
+    return [word for name, value in options.items() for word in _option(name, value)]
 
 
 def _option(name: str, value: Any) -> Iterator[str]:

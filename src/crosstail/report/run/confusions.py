@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from crosstail.data import DomainDataset, ImageFiles
-from crosstail.report.charts import PALETTE, colours, names, tip
+from crosstail.report.charts import PALETTE, colours, tip
 from crosstail.report.document.model import Block, Chart, Gallery, Heading, Picture, Text, bullets
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import pair_table, worst_table
+from crosstail.report.run.tables import pair_table
 from crosstail.training.predictions import Predictions
 from crosstail.training.result import RunResult
 
@@ -19,13 +19,14 @@ Pair = tuple[int, int]
 PAIRS = 8  # of the worst
 CLASSES = 5  # most frequent wrong answers per pair
 SAMPLES = 6  # failures per pair
+SIDE = 160  # pixels of a picture
 KINDS = {"right": PALETTE[0], "wrong": PALETTE[5], "wrong, other classes": PALETTE[1]}
 
 
 def failing_pairs(result: RunResult) -> list[Pair]:
-    """The worst pairs with at least one failure, as (domain, class) indices."""
-    worst = worst_table(pair_table([result]), PAIRS)
-    worst = worst[worst["hits"] < worst["tested"]]
+    """The clearest failures, lowest upper end of the interval first, as (domain, class) indices."""
+    pairs = pair_table([result])
+    worst = pairs[pairs["hits"] < pairs["tested"]].sort_values(["high", "accuracy"], kind="stable").head(PAIRS)
     named = zip(worst["domain"], worst["class"], strict=True)
     return [(result.domains.index(domain), result.classes.index(name)) for domain, name in named]
 
@@ -58,13 +59,19 @@ def confusion_blocks(run: ReportedRun) -> list[Block]:
     pairs = [pair for pair in failing_pairs(result) if predictions and failures(predictions, pair)]
     if predictions is None or not pairs:
         return []
-    chart = confusion_chart(confusion_table(result, predictions, pairs))
-    heading = Heading(f"Misclassified test samples of the worst pairs, up to {SAMPLES} of each")
+    chart = [
+        Heading("What the worst pairs are mistaken for", 3),
+        confusion_chart(confusion_table(result, predictions, pairs)),
+    ]
+    heading = Heading("Misclassified samples", 3)
     images = len(result.input_shape) == 3
     if images and run.dataset is not None:
         try:
             galleries = [_gallery(result, predictions, run.dataset, pair) for pair in pairs]
-            return [chart, heading, Text("Under each sample is the predicted class."), *galleries]
+            about = Text(
+                f"Up to {SAMPLES} test samples of each of the worst pairs, with the predicted class and the file."
+            )
+            return [*chart, heading, about, *galleries]
         except (OSError, ValueError):  # a file was removed or damaged since
             pass
     gone = "The images are missing or have changed, so only their numbers are shown. " if images else ""
@@ -72,7 +79,7 @@ def confusion_blocks(run: ReportedRun) -> list[Block]:
     for pair in pairs:
         answers = (f"{i} as {result.classes[predictions.predicted[i]]}" for i in failures(predictions, pair))
         lines.append(f"{_name(result, pair)}: " + "; ".join(answers))
-    return [chart, heading, Text(f"{gone}Test samples are numbered from 0 in the order of the data."), bullets(lines)]
+    return [*chart, heading, Text(f"{gone}Test samples are numbered from 0 in the order of the data."), bullets(lines)]
 
 
 def _gallery(result: RunResult, predictions: Predictions, dataset: DomainDataset, pair: Pair) -> Gallery:
@@ -80,8 +87,8 @@ def _gallery(result: RunResult, predictions: Predictions, dataset: DomainDataset
     for number in failures(predictions, pair):
         row, answer = int(rows[number]), result.classes[predictions.predicted[number]]
         place = dataset.x.paths(row)[0] if isinstance(dataset.x, ImageFiles) else f"test sample {number}"
-        pictures.append(Picture(dataset.x[row], answer, f"{name} predicted as {answer}: {place}"))
-    return Gallery(name, pictures)
+        pictures.append(Picture(dataset.x[row], f"→ {answer}", f"{name} predicted as {answer}: {place}", place))
+    return Gallery(name, pictures, SIDE)
 
 
 def _name(result: RunResult, pair: Pair) -> str:
@@ -89,19 +96,40 @@ def _name(result: RunResult, pair: Pair) -> str:
 
 
 def confusion_chart(table: pd.DataFrame) -> Chart:
-    """A panel per pair, a bar per answer."""
+    """A bar per pair, divided by answer, under a line that names the answers; it fits any width."""
     most = table[table["kind"] == "wrong"].sort_values("samples", ascending=False, kind="stable").iloc[0]
     kinds = {kind: colour for kind, colour in KINDS.items() if kind in set(table["kind"])}
-    base = alt.Chart(table, width=210, height=alt.Step(16)).mark_bar()
-    bars = base.encode(
-        x=alt.X("samples:Q", title="test samples", axis=alt.Axis(tickMinStep=1, format="d")),
-        y=names(alt.Y, "answer"),
-        color=colours("kind", kinds, "answer", orient="top", labelLimit=0),
+    order = list(dict.fromkeys(table["pair"]))
+    table = table.assign(rank=range(len(table)))
+    y = alt.Y("pair:N", sort=order, axis=None)
+    share = alt.X(
+        "share:Q", title="share of the test samples, %", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(tickCount=5)
+    )
+    bars = alt.Chart(table).mark_bar(height=14, yOffset=9, stroke="currentColor", strokeOpacity=0.3, strokeWidth=0.7)
+    bars = bars.encode(
+        x=share,
+        y=y,
+        color=colours("kind", kinds, orient="top", labelLimit=0),
+        order="rank:Q",
         tooltip=["pair:N", "answer:N", "samples:Q", tip("share", ".0f", "% of the pair")],
     )
-    order = list(dict.fromkeys(table["pair"]))
-    facet = alt.Facet("pair:N", title=None, sort=order, header=alt.Header(labelFontWeight="bold", labelLimit=300))
-    drawing = bars.facet(facet=facet, columns=2).resolve_scale(y="independent")
+    lines = pd.DataFrame({"pair": order, "line": [_line(table[table["pair"] == pair]) for pair in order]})
+    words = alt.Chart(lines).mark_text(
+        align="left", dy=-8, fontSize=12, color="currentColor", limit=alt.ExprRef("width")
+    )
+    drawing = (bars + words.encode(x=alt.value(0), y=y, text="line:N")).properties(
+        width="container", height=alt.Step(42)
+    )
     tested = table[table["pair"] == most["pair"]]["samples"].sum()
     title = f"{most['pair']} is mistaken for {most['answer']} in {most['samples']} of {tested} test samples"
-    return Chart("confusions", title, drawing, "Bars: predicted classes of the worst pairs")
+    return Chart("confusions", title, drawing, "Bars: predicted classes of the worst pairs", widest=900)
+
+
+def _line(answers: pd.DataFrame) -> str:
+    """The pair and what it is mistaken for."""
+    wrong = answers[answers["kind"] != "right"]
+    named = (
+        f"{row['answer'] if row['kind'] == 'wrong' else 'others'} {row['samples']}" for row in wrong.to_dict("records")
+    )
+    right = answers[answers["kind"] == "right"]["samples"].sum()
+    return f"{answers['pair'].iloc[0]}: right {right}, wrong: {', '.join(named)}"

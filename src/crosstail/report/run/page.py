@@ -6,17 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from crosstail.data import shot_thresholds
 from crosstail.report.document import html, markdown
 from crosstail.report.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
 from crosstail.report.run import model_card as card
 from crosstail.report.run import tables
-from crosstail.report.run.charts import NUMBERED, accuracy_chart, loss_chart, pair_chart
+from crosstail.report.run.answers import next_steps, usable
+from crosstail.report.run.charts import accuracy_chart, loss_chart
 from crosstail.report.run.command import command
 from crosstail.report.run.confusions import confusion_blocks
+from crosstail.report.run.failing import pair_map, worst_pairs
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import DISTANCES, STATISTICS, pair_table, worst_table
+from crosstail.report.run.tables import DISTANCES, STATISTICS, pair_table
 from crosstail.report.run.trace import trace_charts
 from crosstail.report.wording import (
     KNOWN_PAIR_AVERAGE,
@@ -31,7 +34,6 @@ from crosstail.storage import write_whole
 from crosstail.training.result import Evaluation, RunResult
 
 MEANING = "Mean distances between pairs: " + "; ".join(f"{k}: {v}" for k, v in DISTANCES.items()) + "."
-DRAWN = 5000  # pairs up to which there is a heat map
 
 
 def write_page(run: ReportedRun) -> None:
@@ -48,19 +50,27 @@ def write_folds_page(out: Path, results: Sequence[RunResult]) -> None:
 def run_document(run: ReportedRun) -> Document:
     """The page of one run."""
     result = run.result
+    pairs, few, counted = _tested_on([result])
     blocks = [
-        *_headline([result]),
-        *_pairs([result]),
+        Heading("Can I use it?"),
+        *usable([result]),
+        Heading("Where does it fail?"),
+        *pair_map(pairs, few, counted),
         *confusion_blocks(run),
+        *worst_pairs(pairs, counted),
+        Heading("What next?"),
+        *next_steps([result], run.folder),
+        Heading("How was it made?"),
+        *_metrics([result]),
         *_training(result, run.records),
-        *_transferability(result, run.records),
         *_data([result]),
-        Heading("Limits"),
+        Heading("Limits", 3),
         bullets(card.limits(run)),
-        Heading("Versions and checksums"),
-        bullets(card.versions(run)),
-        Text("model_card.md has the same and more, to ship with the model.", dim=True),
         *_repeat(command(result.spec, run.folder), result),
+        Heading("Versions and checksums", 3),
+        bullets(card.versions(run)),
+        Text("`model_card.md` has the same and more, to ship with the model.", dim=True),
+        *_transferability(result, run.records),
     ]
     return Document(card.title_of(result.spec), blocks)
 
@@ -68,20 +78,38 @@ def run_document(run: ReportedRun) -> Document:
 def folds_document(out: Path, results: Sequence[RunResult]) -> Document:
     """The page over all folds."""
     spec = results[0].spec
-    repeat = _repeat(command(replace(spec, unseen=None, fold=None), out), results[0])
-    each = _unseen(results) if spec.protocol == "dg" else _folds(results)
-    blocks = [*_headline(results), *each, *_pairs(results), *_data(results), *repeat]
+    pairs, few, counted = _tested_on(results)
+    blocks = [
+        Heading("Can I use it?"),
+        *usable(results),
+        *(_unseen(results) if spec.protocol == "dg" else _folds(results)),
+        Heading("Where does it fail?"),
+        *pair_map(pairs, few, counted),
+        *worst_pairs(pairs, counted),
+        Heading("What next?"),
+        *next_steps(results, out),
+        Heading("How was it made?"),
+        *_metrics(results),
+        *_data(results),
+        *_repeat(command(replace(spec, unseen=None, fold=None), out), results[0]),
+    ]
     return Document(card.title_of(spec, folds=True), blocks)
 
 
-def _headline(results: Sequence[RunResult]) -> Iterator[Block]:
+def _tested_on(results: Sequence[RunResult]) -> tuple[pd.DataFrame, int, str]:
+    """The table of pairs, the number of samples up to which one is few-shot, and what is counted."""
+    spec = results[0].spec
+    counted = "training samples" + (" of the class" if spec.unseen is not None else "")
+    return pair_table(results), shot_thresholds(spec.dataset)[1], counted
+
+
+def _metrics(results: Sequence[RunResult]) -> Iterator[Block]:
     table = card.accuracy_table(results)
     if not table.rows:
-        yield Text(estimate_note(results[0]) or "There are no test samples, so the accuracy is unknown.")
         return
-    if refit := estimate_note(results[0]):
-        yield Text(refit)
+    yield Heading("All metrics", 3)
     pooled = f" of {len(results)} folds together: every sample was tested once" if results[0].spec.fold else ""
+    refit = estimate_note(results[0])
     title = f"{'Estimated' if refit else 'Test'} accuracy{pooled if len(results) > 1 else ''}, in %."
     yield Text(" ".join([title, *[TRACKS_NOTE] * tables.has_known(results), card.intervals_note(results)]))
     note = "Intervals of the worst pair and domain account for taking the lowest of several, so they are wide."
@@ -89,7 +117,7 @@ def _headline(results: Sequence[RunResult]) -> Iterator[Block]:
 
 
 def _folds(results: Sequence[RunResult]) -> Iterator[Block]:
-    yield Heading("Each fold")
+    yield Heading("Each fold", 3)
     yield Text(
         "Each row is a separate run: one fold is its test set, a tenth of every pair in the others its validation set, "
         "and it is trained on the rest. Pooled is the accuracy on the test samples of all folds together, not the mean "
@@ -122,7 +150,7 @@ def _of_run(row: Mapping[Any, Any]) -> list[str]:
 
 
 def _unseen(results: Sequence[RunResult]) -> Iterator[Block]:
-    yield Heading("Each domain unseen in turn")
+    yield Heading("Each domain unseen in turn", 3)
     yield Text(
         "Each row is a separate run: trained on 80 % of the other domains, selected by its accuracy on the other 20 %, "
         "tested on 80 % of the unseen domain, as in DomainBed. Accuracy is the share of correct samples, class mean "
@@ -143,43 +171,11 @@ def _unseen(results: Sequence[RunResult]) -> Iterator[Block]:
     yield Table(header=header, rows=rows, note=MEANING, emphasised=mean)
 
 
-def _pairs(results: Sequence[RunResult]) -> Iterator[Block]:
-    pairs, spec, known = pair_table(results), results[0].spec, tables.has_known(results)
-    counted = "training samples" + (" of the class" if spec.unseen is not None else "")
-    _, few = shot_thresholds(spec.dataset)
-    yield Heading("Every (domain, class) pair")
-    if len(pairs) <= DRAWN:
-        sorted_rows = max(pairs["domain"].nunique(), pairs["class"].nunique()) > NUMBERED
-        yield Text(
-            f"Darker cells are less accurate. A triangle marks 1 to {few} {counted}, a cross none; grey cells have no "
-            "test samples. Hover over a cell for its counts."
-            + (" Rows are sorted from worst to best, panel by panel." if sorted_rows else "")
-            + (" The cells are with the domain unknown; the tooltip has both accuracies." if known else "")
-        )
-        yield Chart("pairs", "", pair_chart(pairs, counted), "Heat map: test accuracy per domain and class")
-    else:
-        yield Text(f"There are {len(pairs):,}, too many for a heat map; result.json has the hits and totals of each.")
-    worst = worst_table(pairs)
-    if worst.empty:
-        return
-    rows = [
-        [f"{row['domain']} / {row['class']}", number(row["accuracy"]), interval(row["low"], row["high"])]
-        + ([number(row["known"])] if known else [])
-        + [f"{row[name]:,}" for name in ("hits", "tested", "count")]
-        + [row["shot"]]
-        for row in worst.to_dict("records")
-    ]
-    header = ["pair", TRACKS[0] if known else "accuracy", "95 % interval", *[TRACKS[1]] * known]
-    header += ["correct", "tested", counted, "shots"]
-    note = f"Wilson intervals. {card.resolution_note(pairs[pairs['tested'] > 0])}"
-    yield Table(header=header, rows=rows, title="The worst pairs", note=note)
-
-
 def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
     if not records:  # the file may have been removed
         return
     spec = result.spec
-    yield Heading("Training")
+    yield Heading("Training", 3)
     weights, metric = " of the averaged weights" if spec.average else "", SELECTED_ON[spec.selected_on]
     second = " The second stage fits a new classifier on the features of stage one." if records[-1].stage == 2 else ""
     kept = f"The evaluation{weights} with the highest {metric} on validation is reported (ring).{second}"
@@ -194,10 +190,14 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
 
 
 def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
-    yield Heading("Transferability between pairs")
-    yield Text("Mean distance of training features to the mean feature of another pair; `crosstail graph` draws them.")
-    rows = [[s, number(getattr(result.transferability, name), 2), DISTANCES[s]] for name, s in STATISTICS.items()]
-    yield Table(header=["", "distance", "between"], rows=rows, words_last=True)
+    yield Heading("Transferability: α, β, γ", 3)
+    yield Text(
+        "Features carry over between domains where a class is close to itself in the other domains (small α) and far "
+        "from other classes (large β and γ); `crosstail graph` draws the distances."
+    )
+    values = {s: getattr(result.transferability, name) for name, s in STATISTICS.items()}
+    rows = [[s, number(value, 2), DISTANCES[s]] for s, value in values.items() if value is not None]
+    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True)
     yield from trace_charts(result, records)
 
 
@@ -207,10 +207,10 @@ def _data(results: Sequence[RunResult]) -> Iterator[Block]:
     if len(results) == 1:
         parts = {"training": first.counts, "validation": first.validation.totals, "test": first.test.totals}
         about += " (" + ", ".join(f"{int(np.sum(n)):,} for {split}" for split, n in parts.items()) + ")"
-    yield Heading("Data")
+    yield Heading("Data", 3)
     yield Text(f"{about}, {len(first.domains):,} domains, {len(first.classes):,} classes.")
     yield from (Text(f"Note: {note}") for note in first.data.notes)
 
 
 def _repeat(line: str, result: RunResult) -> list[Block]:
-    return [Heading("How to repeat it"), Code(line), Text(card.hyperparameters(result), dim=True)]
+    return [Heading("How to repeat it", 3), Code(line), Text(card.hyperparameters(result), dim=True)]
