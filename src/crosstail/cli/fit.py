@@ -53,7 +53,7 @@ def fit(
     from crosstail.report.document import terminal
     from crosstail.report.run.model_card import stopped
     from crosstail.report.run.page import write_folds_page, write_page
-    from crosstail.report.run.reported import reported
+    from crosstail.report.run.reported import ReportedRun, reported
     from crosstail.report.run.summary import folds_summary, result_summary
     from crosstail.report.wording import estimate_note
     from crosstail.training.devices import Devices, is_main_process
@@ -77,7 +77,7 @@ def fit(
     places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
     require_own(out, own=all((place / "spec.json").exists() for place in places))
 
-    def train(one: RunSpec, place: Path, after: Sequence[RunResult] = ()) -> RunResult:
+    def train(one: RunSpec, place: Path, after: Sequence[RunResult] = ()) -> ReportedRun:
         with ExitStack() as stack:
             progress = stack.enter_context(progress_bar(Console(stderr=True), f"{one.part}:" if one.part else ""))
             if log and is_main_process():
@@ -85,16 +85,18 @@ def fit(
             shown = progress if is_main_process() else None
             run = fit_run(one, place, progress=shown, inputs=load_inputs(one, source), devices=machine)
         run = with_estimate(run, after) if after else run
+        shown = reported(run)
         if is_main_process():
-            write_page(reported(run))
-        return run.result
+            write_page(shown)
+        return shown
 
-    results = [train(one, place) for one, place in zip(specs, places, strict=True)]
-    final = train(refit_spec(results), out / "refit", results) if refit else None
+    runs = [train(one, place) for one, place in zip(specs, places, strict=True)]
+    results = [run.result for run in runs]
+    final = train(refit_spec(results), out / "refit", results).result if refit else None
     if not is_main_process():
         return
     if len(results) > 1:
-        write_folds_page(out, results)
+        write_folds_page(out, runs)
     if as_json:
         counts = mean_counts(results)
         several: dict[str, Any] = {"test": pooled_accuracy(results, counts), "runs": results, "refit": final}

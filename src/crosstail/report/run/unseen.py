@@ -71,7 +71,7 @@ def unseen_blocks(results: Sequence[RunResult]) -> Iterator[Block]:
     yield Cards(cards)
     if ends:
         yield Text(HOW, dim=True)
-    yield Heading("Seen beside unseen")
+    yield Heading("Seen beside unseen", 3)
     yield Text(
         "Each row is a domain. Unseen: the run that left it out was trained on 80 % of the other domains, selected on "
         "the other 20 %, and tested on 80 % of this domain, as in DomainBed. Seen: the runs that were trained on it, "
