@@ -88,7 +88,7 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
         names = methods if methods[0] != methods[1] else [str(run) for run in runs]
         found = [one._replace(name=name) for one, name in zip(found, names, strict=True)]
         chart = side_by_side(*found)
-        title = f"{runs[0]} and {runs[1]}"
+        title = f"{names[0]} and {names[1]}"
     elif path.suffix == ".csv":
         graph.to_frame(domains, classes).to_csv(path, index=False)
         return
@@ -98,7 +98,8 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
             chart = moving_chart(folder.finished_result(), evaluations)
     if chart is None:
         drawing = graph_chart(graph.nodes(domains, classes))
-        chart = Chart("graph", title, drawing, "Scatter plot: the pairs of the model in two dimensions", READING)
+        alternative = "Scatter plot: the pairs of the model in two dimensions"
+        chart = Chart("graph", title, drawing, alternative, READING, widest=760)
     if path.suffix == ".html":
         shown = replace(chart, title="") if chart.title == title else chart
         html.save(graph_document(title, found, shown), path)

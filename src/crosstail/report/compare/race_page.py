@@ -78,7 +78,7 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
 def group_table(board: Sequence[Standing]) -> Table:
     """The methods that are tied with the first and those that are worse: how many, and the range of each metric."""
     table, rows = board_table(board), []
-    for name, level in (("tied with the first", True), ("worse", False)):
+    for name, level in (("tied" if sum(row.level for row in board) > 1 else "first", True), ("worse", False)):
         own = table[table["level"] == level]
         others = own[own["place"] > 1]
         if len(own):
@@ -99,7 +99,9 @@ def behind_table(table: pd.DataFrame) -> pd.DataFrame:
     """One row for all methods that are tied with the first, and one for each that is worse: points behind the first."""
     tied, worse = table[table["level"]], table[~table["level"]]
     shown = worse[["method", "family", "lead", "lead_low", "lead_high"]].assign(first=worse["lead"], last=worse["lead"])
-    row = {"method": f"{len(tied)} tied" if len(tied) > 1 else tied["method"].iloc[0], "family": "tied"}
+    if len(tied) == 1:
+        return shown.reset_index(drop=True)
+    row = {"method": f"{len(tied)} tied", "family": "tied"}
     row |= {"lead": 0.0, "lead_low": tied["lead_low"].min(), "lead_high": tied["lead_high"].max()}
     row |= {"first": tied["lead"].min(), "last": tied["lead"].max()}
     return pd.concat([pd.DataFrame([row]), shown], ignore_index=True)
@@ -108,7 +110,8 @@ def behind_table(table: pd.DataFrame) -> pd.DataFrame:
 def behind_chart(table: pd.DataFrame) -> alt.LayerChart:
     """Points behind the first on the same test samples, with 95 % intervals; tied methods share one bar."""
     shown = behind_table(table)
-    families = {"tied": (INK, "circle")} | {name: mark for name, mark in MARKS.items() if name in set(shown["family"])}
+    marked = {"tied": (INK, "circle")} | MARKS
+    families = {name: mark for name, mark in marked.items() if name in set(shown["family"])}
     tips = {"lead": "points behind the first", "lead_low": "95 % interval from", "lead_high": "to"}
     base = alt.Chart(shown, width="container", height=alt.Step(26)).encode(
         y=names(alt.Y, "method", labelLimit=160, labelOverlap=False),
@@ -140,12 +143,12 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     yield Text(race.recommendation, lead=True)
     if len(board) > 1:
         yield Cards(list(_cards(race, tied, worse)))
-        yield Heading(f"{tied} tied, {worse} worse")
+        yield Heading(f"{tied} tied, {worse} worse" if tied > 1 else f"{board[0].method} first, {worse} worse")
         yield group_table(board)
     if worse:
         note = (
             f"{board[0].method} against the others on the same {race.samples:,} test samples: samples that are hard "
-            "for both cancel out. Lines are 95 % intervals; the bar spans all methods that are tied."
+            "for both cancel out. Lines are 95 % intervals" + ("; the bar spans all tied methods." if tied > 1 else ".")
         )
         alternative = "Dots with intervals: points by which each method is behind the first"
         yield Chart("behind", "How far the others are behind", behind_chart(table), alternative, note)
@@ -169,7 +172,7 @@ def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:
     test = f"{number(100 * cheapest.test)} % on test, {interval(100 * cheapest.low, 100 * cheapest.high)}"
     yield Card("start with", cheapest.method, test, "good")
     yield Card("best on validation", first.method, f"{number(100 * first.validation)} %")
-    yield Card("tied", f"{tied} of {tied + worse}", "within the noise of the test samples")
+    yield Card("tied with it", str(tied - 1), "within the noise of the test samples")
     yield Card("worse", str(worse), "p < 0.05, corrected for the number of methods")
 
 
@@ -197,7 +200,7 @@ def _method(race: RaceResult) -> Iterator[Text]:
     yield Text(
         "Intervals reflect the sampling of test samples"
         + (" and cover those of all seeds. " if race.seeds > 1 else ". ")
-        + "Whether a method is worse than the first is decided by a paired bootstrap over the test samples, with "
+        + "Whether a method is worse than the first is decided by a paired permutation test on the test samples, with "
         "p-values corrected for the number of methods by Holm's method. Tied does not mean equal: the test set is too "
         "small to show a difference."
     )

@@ -15,7 +15,7 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.predictions import Predictions
 
 LEVEL = 0.05
-HOW = "paired bootstrap over the test samples, p-values corrected for the number of methods by Holm's method"
+HOW = "paired permutation test on the test samples, p-values corrected for the number of methods by Holm's method"
 Answers = tuple[NDArray[np.bool_], NDArray[np.int64]]
 Answered = Sequence[tuple[MethodRun, Answers | None]]
 
@@ -23,8 +23,8 @@ Answered = Sequence[tuple[MethodRun, Answers | None]]
 def significance_table(chosen: pd.DataFrame, reference: str | None = None) -> pd.DataFrame:
     """One row per data set and method: its difference in points from the `reference`, or from the best method.
 
-    By a paired bootstrap over the test samples; `adjusted` are Holm's p-values for all methods on a data set. The test
-    is NaN unless every run has stored its predictions. Interval and p-value are those of the trained models on other
+    By paired tests on the test samples; `adjusted` are Holm's p-values for all methods on a data set. The test is NaN
+    unless every run has stored its predictions. Interval and p-value are those of the trained models on other
     test samples. With dg, seeds are tested on different samples: the interval covers those of all seeds.
     """
     found, _ = method_runs(chosen)

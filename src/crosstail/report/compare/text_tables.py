@@ -25,8 +25,10 @@ def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
 
 
 def known_table(summary: pd.DataFrame, data: str, name: str) -> Table | None:
-    """The same with the domain known, if any method uses it."""
-    if not len(of_metric(summary, RANKED, data, "known")):
+    """The same with the domain known, if it makes a difference to any method."""
+    means = (of_metric(summary, RANKED, data, kind).set_index("method")["mean"] for kind in ("metric", "known"))
+    unknown, known = means
+    if known.empty or known.sub(unknown).abs().max() < 1e-9:
         return None
     table = _with_best(_of_kind("known", summary, data, name, f"{data}, {TRACKS[1]}"))
     return replace(table, note=f"Methods that ignore the domain have the same accuracy as above. {table.note}".rstrip())
@@ -59,7 +61,9 @@ def _of_kind(kind: str, summary: pd.DataFrame, data: str, name: str, title: str)
     of_data = of_data.sort_values("method", key=lambda names: -names.map(rank), kind="stable")
     cells = {(row["method"], row["metric"]): row for row in of_data.to_dict("records")}
     present = dict.fromkeys(of_data["metric"])
-    columns = list(present) if kind == "domain" else [metric for metric in METRICS if metric in present]
+    columns = list(present)
+    if kind != "domain":  # what they are ranked by comes first
+        columns = sorted((metric for metric in METRICS if metric in present), key=lambda metric: metric not in RANKED)
     rows, best = [], set()
     for i, (method, own) in enumerate(of_data.groupby("method", sort=False)):
         rows.append(["• " * bool(own["boda"].any()) + str(method), str(own["n"].max())])

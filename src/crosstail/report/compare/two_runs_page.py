@@ -16,11 +16,12 @@ LISTED = 10  # pairs in the terminal
 SHOWN = 40  # pairs on the page
 HOW = (
     "Both models answer the same test samples, so samples that are hard for both cancel out. Overall: 95 % intervals "
-    "and the p-value by a paired bootstrap over the test samples, within each pair; those of a worst case are "
-    "approximate. Pair by pair: an exact sign test on the samples that only one model gets right (McNemar's test), or, "
-    "where samples come in groups, on the groups; Newcombe's interval for paired proportions. P-values of pairs are "
-    "corrected for the number of pairs by Holm's method: if the models were equally good on every pair, the chance of "
-    "any p < 0.05 would be at most 5 %. The tests treat both models as given: another seed may give another model."
+    "by a paired bootstrap over the test samples, within each pair (approximate for a worst case), and the p-value of "
+    "a permutation test that swaps the answers of both models. Pair by pair: an exact sign test on the samples that "
+    "only one model gets right (McNemar's test), or, where samples come in groups, on the groups; Newcombe's interval "
+    "for paired proportions. P-values of pairs are corrected for the number of pairs by Holm's method: if the models "
+    "were equally good on every pair, the chance of any p < 0.05 would be at most 5 %. The tests treat both models as "
+    "given: another seed may give another model."
 )
 
 

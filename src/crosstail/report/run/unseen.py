@@ -108,7 +108,8 @@ def _chart(table: pd.DataFrame, ends: tuple[float, float] | None) -> Chart:
         ["domain", "low", "high"], list(KINDS), var_name="kind", value_name="accuracy"
     )
     y = names(alt.Y, "domain").scale(domain=order)
-    x = alt.X("accuracy:Q", title="accuracy, %", scale=alt.Scale(zero=False, nice=True))
+    axis = alt.Axis(format="d", tickCount=6)
+    x = alt.X("accuracy:Q", title="accuracy, %", scale=alt.Scale(zero=False, nice=True), axis=axis)
     base = alt.Chart(long[long["accuracy"].notna()], width="container", height=alt.Step(34)).encode(y=y)
     spread = alt.Chart(table).mark_rule(strokeWidth=2, color=KINDS["unseen"], opacity=0.5)
     join = alt.Chart(table[table["seen"].notna()]).mark_rule(color=INK, strokeDash=[3, 3])
