@@ -30,7 +30,7 @@ from crosstail.report.document.terminal import cut
 from crosstail.report.wording import number, several
 
 GROUPS = 12  # groups shown with images
-SIDE = 96  # pixels of an image
+SIDE = 160  # pixels of an image
 CLASSES, DOMAINS = 12, 8  # the largest tables of pairs and of domains that fit the terminal
 ROWS = 20  # domains listed in the terminal
 SPLITS = ("training", "validation", "test")
@@ -179,6 +179,7 @@ def _divergence(audit: Audit) -> Iterator[Block | None]:
     if not audit.train.any():
         return
     d = audit.divergence
+    yield Heading("Label divergence")
     yield charts.uniform_chart(audit)
     yield charts.between_chart(audit)
     rows = [[name, f"{one:.2f}", f"{two:.2f}"] for name, (one, two) in PAPER_SETS.items()]
