@@ -57,7 +57,7 @@ def test_the_test_split_is_that_of_the_run(crosstail, options):
     shutil.move("v.npz", "moved.npz")
     found = evaluated(crosstail, "moved.npz --split test")
     assert (found["hits"], found["totals"]) == (result.test.hits, result.test.totals)
-    assert found["left_out"] == {"trained": 0, "held_out": 0}
+    assert found["left_out"] == {"trained": 0, "held_out": 0, "unknown": {}}
 
 
 def test_the_test_split_of_photos_is_that_of_the_run(crosstail, photos):
@@ -105,9 +105,9 @@ def test_known_vectors_are_left_out_wherever_they_are(crosstail):
     shutil.move("v.npz", "elsewhere.npz")
     alone, mixed = evaluated(crosstail, "new.npz"), evaluated(crosstail, "both.npz")
     trained = int(np.sum(result.counts) + np.sum(result.validation.totals))
-    assert mixed["left_out"] == {"trained": trained, "held_out": 72 - trained}
+    assert mixed["left_out"] == {"trained": trained, "held_out": 72 - trained, "unknown": {}}
     assert (mixed["hits"], mixed["totals"]) == (alone["hits"], alone["totals"])
-    assert alone["left_out"] == {"trained": 0, "held_out": 0}
+    assert alone["left_out"] == {"trained": 0, "held_out": 0, "unknown": {}}
     tested = evaluated(crosstail, "labelled.npz --split test")  # old test samples count where a test split is asked for
     assert tested["left_out"]["trained"] == trained
     assert tested["hits"] == (np.array(alone["hits"]) + result.test.hits).tolist()
@@ -133,7 +133,11 @@ def test_known_images_are_left_out_wherever_they_are(crosstail, photos):
         path.rename(path.with_name(f"renamed {path.name}"))
     Image.fromarray(rng.integers(0, 255, (20, 20, 3)).astype(np.uint8)).save("photos/day/plain/new.png")
     found = evaluated(crosstail, "photos")
-    assert np.sum(found["totals"]) == 1 and found["left_out"] == {"trained": trained, "held_out": 48 - trained}
+    assert np.sum(found["totals"]) == 1 and found["left_out"] == {
+        "trained": trained,
+        "held_out": 48 - trained,
+        "unknown": {},
+    }
 
 
 def test_known_images_in_arrays_are_left_out(crosstail):
@@ -166,3 +170,22 @@ def test_a_run_without_the_record_gets_it_from_its_command(crosstail):
     run_of(f"v.npz {SHORT}", crosstail)
     assert crosstail("evaluate run v.npz --split test").code == 0
     assert Path("run/model.pt").stat().st_mtime_ns == before
+
+
+def test_unknown_classes_are_counted_and_left_out(crosstail):
+    save_unsplit("v.npz")
+    save_unsplit("new.npz", seed=1)
+    with np.load("new.npz") as arrays:
+        np.savez("more.npz", **arrays, classes=["0", "moped", "2"], domains=["0", "clinic"])
+        np.savez("other.npz", **arrays, classes=["a", "b", "c"])
+    run_of(f"v.npz {SHORT}", crosstail)
+    plain, found = evaluated(crosstail, "new.npz"), evaluated(crosstail, "more.npz")
+    assert found["left_out"] == {"trained": 0, "held_out": 0, "unknown": {"moped": 24}}
+    assert found["hits"] == [[row[0], 0, row[2]] for row in plain["hits"]]
+    assert [row[1] for row in found["totals"]] == [0, 0]
+    done = crosstail("evaluate run more.npz")
+    assert "24 samples" in done.out and "moped" in done.out and "run/evaluated/more.html" in done.out
+    page = Path("run/evaluated/more.html").read_text(encoding="utf-8")
+    assert "moped (24)" in page and "clinic (new)" in page and "crosstail evaluate run more.npz" in page
+    none = crosstail("evaluate run other.npz")
+    assert none.code == 2 and "a, b, c" in none.err and "0, 1, 2" in none.err

@@ -29,7 +29,7 @@ pytestmark = [
 ]
 EVIL = "<script>photos<!--"
 METHODS = ("erm", "boda", "coral", "irm", "mmd", "mixup", "dann", "ldam", "fish")
-WAYS = {"phone": (390, 844, "dark", "rgb(23, 23, 26)"), "desktop": (1100, 900, "light", "rgb(255, 255, 255)")}
+WAYS = {"phone": (390, 844, "dark", "rgb(22, 24, 28)"), "desktop": (1440, 900, "light", "rgb(255, 255, 255)")}
 
 
 @pytest.fixture(scope="module")
@@ -171,11 +171,20 @@ def test_the_slider_moves_the_pairs_and_what_is_typed_finds_them(browser, pages)
     assert found.count('opacity="0.05"') > kept.count('opacity="0.05"')
 
 
-def test_printing_draws_charts_on_white_whatever_the_screen(browser, pages):
+def test_charts_take_the_colour_of_the_page_on_a_dark_screen_and_on_paper(browser, pages):
     opened(browser, pages["run"], "phone")
-    colour = "return document.querySelector('[data-chart] .role-axis-label text').getAttribute('fill')"
-    dark = browser.execute_script(colour)
-    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
-    soon(lambda: browser.execute_script(colour) != dark)
-    browser.execute_script("dispatchEvent(new Event('afterprint'))")
-    soon(lambda: browser.execute_script(colour) == dark)
+    colour = "return getComputedStyle(document.querySelector('[data-chart] .role-axis-label text')).fill"
+    assert browser.execute_script(colour) == "rgb(232, 234, 237)"
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": dark})
+    assert browser.execute_script(colour) == "rgb(27, 31, 36)"
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_the_contents_are_beside_the_page_on_a_wide_screen_and_folded_on_a_phone(browser, pages):
+    place = "const [nav, text] = ['nav', 'main'].map(name => document.querySelector(name).getBoundingClientRect());"
+    beside = f"{place} return [nav.right <= text.left, nav.height > 100]"
+    opened(browser, pages["run"], "desktop")
+    assert browser.execute_script(beside) == [True, True]
+    opened(browser, pages["run"], "phone")
+    assert browser.execute_script(beside) == [False, False]

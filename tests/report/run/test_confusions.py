@@ -67,7 +67,9 @@ def test_the_title_names_the_most_frequent_mistake(named):
     given = answers((0, 0, 0), (0, 0, 2), (0, 0, 2), (0, 1, 2))
     chart = confusion_chart(confusion_table(named(1, 3), given, [(0, 0), (0, 1)]))
     assert chart.title == "d0 / c0 is mistaken for c2 in 2 of 3 test samples"
-    assert chart.drawing.to_dict()["facet"]["sort"] == ["d0 / c0", "d0 / c1"]
+    spec = chart.drawing.to_dict()
+    lines = [row["line"] for row in spec["datasets"][spec["layer"][1]["data"]["name"]]]
+    assert lines == ["d0 / c0: 1 right, 2 as c2", "d0 / c1: 0 right, 1 as c2"]
 
 
 def test_failures_are_the_first_in_the_order_of_the_data():
@@ -98,7 +100,9 @@ def test_images_of_an_array_are_shown_until_they_are_gone(images, tmp_path):
     fit(RunSpec(dataset=str(images), **COMMON), tmp_path / "run")
     run = read_run(tmp_path / "run")
     text = shown(run)
-    alternatives = re.findall(r'<img alt="([^"]*)" title="[^"]*" width="64" height="64" src="data:image/jpeg', text)
+    alternatives = re.findall(
+        r'<img alt="([^"]*)" title="[^"]*" width="160" height="160" class="small" src="data:image/jpeg', text
+    )
     assert alternatives and EVIL not in text and "&lt;script&gt;" in text and len(text) < 1_000_000
     assert len(alternatives) == sum(len(failures(run.predictions, pair)) for pair in failing_pairs(run.result))
     assert re.fullmatch(r"[ab] / .* predicted as .*: test sample \d+", alternatives[0])

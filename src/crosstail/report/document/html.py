@@ -53,7 +53,7 @@ def _contents(document: Document) -> dict[str, Heading]:
     found: dict[str, Heading] = {}
     for block in document.blocks:
         if isinstance(block, Heading):
-            address = re.sub(r"\W+", "-", block.text.lower()).strip("-")
+            address = re.sub("[^a-z0-9]+", "-", block.text.lower()).strip("-") or "part"
             found[f"{address}-{len(found)}" if address in found else address] = block
     return found
 

@@ -39,7 +39,7 @@ for (const button of document.querySelectorAll("pre button")) button.onclick = a
 };
 const contents = document.querySelector(".toc details");
 if (contents) {
-  const beside = matchMedia("(min-width: 1100px)"), open = () => { contents.open = beside.matches; };
+  const beside = matchMedia("(min-width: 1200px)"), open = () => { contents.open = beside.matches; };
   beside.addEventListener("change", open);
   open();
   const links = [...contents.querySelectorAll("a")], heads = links.map(a => document.getElementById(a.hash.slice(1)));

@@ -107,7 +107,7 @@ def right(row: Any) -> str:
 def next_steps(results: Sequence[RunResult], out: Path) -> Iterator[Block]:
     """What to collect and to test, and the commands for it."""
     spec, tested = results[0].spec, tested_pairs(pair_table(results))
-    advice = list(_collect(tested))
+    advice = list(_collect(tested, counted=spec.unseen is None))
     run = shlex.quote(str(out))
     if len(results) == 1:
         advice.append(
@@ -128,13 +128,15 @@ def next_steps(results: Sequence[RunResult], out: Path) -> Iterator[Block]:
         yield Code(short_command("fit", replace(spec, unseen=None, fold=None), f"{out}-final", "--refit"))
 
 
-def _collect(tested: pd.DataFrame) -> Iterator[str]:
+def _collect(tested: pd.DataFrame, counted: bool) -> Iterator[str]:
     if tested.empty:
         yield "Collect test samples: without any, nothing is known about the model."
         return
     weak = below(tested, float(tested["accuracy"].mean()))
     if len(weak):
-        names = [f"{pair_name(row)} ({several(row['count'], 'training sample')})" for row in weak.to_dict("records")]
+        rows = weak.to_dict("records")
+        samples = [f" ({several(row['count'], 'training sample')})" if counted else "" for row in rows]
+        names = [f"{pair_name(row)}{own}" for row, own in zip(rows, samples, strict=True)]
         yield f"Collect training samples of the pairs that are clearly worse: {listing(names, 5)}."
     few = tested[tested["tested"] < FEW_TESTS].sort_values("tested", kind="stable")
     if len(few):

@@ -22,8 +22,11 @@ def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.LayerChart | alt.Co
     across, down = "domain", "class"
     if pairs["domain"].nunique() > pairs["class"].nunique():
         across, down = down, across
-    if pairs[down].nunique() <= NUMBERED:
-        return _numbered(_cells(pairs, across, down, count_title), tall=pairs[down].nunique() <= TALL)
+    rows = pairs[down].nunique()
+    if rows <= NUMBERED:
+        tall = rows <= TALL
+        chart = _numbered(_cells(pairs, across, down, count_title), tall)
+        return chart.properties(width="container", height=rows * (44 if tall else 26))
     mean = pairs.groupby(down)["accuracy"].transform("mean")  # long lists are easier to read from worst to best
     pairs = pairs.assign(mean=mean).sort_values(["mean", down], kind="stable")
     rank = pairs[down].map({name: i for i, name in enumerate(dict.fromkeys(pairs[down]))})
@@ -63,8 +66,7 @@ def _numbered(base: alt.Chart, tall: bool) -> alt.LayerChart:
         samples = tested.transform_calculate(of="datum.hits + '/' + datum.tested").encode(text="of:N")
         ink = alt.condition(dark, alt.value("white"), alt.value("currentColor"))
         chart += samples.mark_text(fontSize=10, dy=11, opacity=0.75).encode(color=ink)
-    chart += numbers(tested, "accuracy", ".0f", dark, dy=-5 if tall else 0)
-    return chart.properties(width="container", height=alt.Step(44 if tall else 26))
+    return chart + numbers(tested, "accuracy", ".0f", dark, dy=-5 if tall else 0)
 
 
 def accuracy_chart(table: pd.DataFrame, metric: str) -> alt.LayerChart | alt.FacetChart:
@@ -93,7 +95,9 @@ def transfer_chart(table: pd.DataFrame) -> alt.Chart:
 def _curve(table: pd.DataFrame, colour: str, order: list[str], y: alt.Y, tooltip: list[Any]) -> alt.Chart:
     color = colours(colour, palette(order), orient="bottom", labelLimit=0, columns=3)
     base = alt.Chart(table, width="container", height=240)
-    return base.encode(x=alt.X("at:Q", title="step"), y=y, color=color, detail="stage:O", tooltip=tooltip)
+    return base.encode(
+        x=alt.X("at:Q", title="step", axis=alt.Axis(tickCount=8)), y=y, color=color, detail="stage:O", tooltip=tooltip
+    )
 
 
 def _second_stage(table: pd.DataFrame) -> list[alt.Chart]:

@@ -118,7 +118,7 @@ def confusion_chart(table: pd.DataFrame) -> Chart:
         align="left", dy=-8, fontSize=12, color="currentColor", limit=alt.ExprRef("width")
     )
     drawing = (bars + words.encode(x=alt.value(0), y=y, text="line:N")).properties(
-        width="container", height=alt.Step(42)
+        width="container", height=42 * len(order)
     )
     tested = table[table["pair"] == most["pair"]]["samples"].sum()
     title = f"{most['pair']} is mistaken for {most['answer']} in {most['samples']} of {tested} test samples"
@@ -127,9 +127,7 @@ def confusion_chart(table: pd.DataFrame) -> Chart:
 
 def _line(answers: pd.DataFrame) -> str:
     """The pair and what it is mistaken for."""
-    wrong = answers[answers["kind"] != "right"]
-    named = (
-        f"{row['answer'] if row['kind'] == 'wrong' else 'others'} {row['samples']}" for row in wrong.to_dict("records")
-    )
-    right = answers[answers["kind"] == "right"]["samples"].sum()
-    return f"{answers['pair'].iloc[0]}: right {right}, wrong: {', '.join(named)}"
+    rows = answers.to_dict("records")
+    wrong = [f"{row['samples']} as {row['answer'] if row['kind'] == 'wrong' else 'others'}" for row in rows]
+    right = sum(row["samples"] for row in rows if row["kind"] == "right")
+    return f"{rows[0]['pair']}: {right} right, {', '.join(wrong[bool(right) :])}"

@@ -1,0 +1,62 @@
+"""A model on new data beside its own test set, against hand-made hits."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crosstail.data import DomainDataset
+from crosstail.metrics import PairAccuracy
+from crosstail.prediction.evaluate import Evaluated, LeftOut
+from crosstail.report.document.model import Cards, Text
+from crosstail.report.run.evaluated import domain_table, evaluation_document, on_new_data, side_by_side
+from crosstail.report.run.tables import pair_table
+from crosstail.training.predictions import Predictions
+
+
+@pytest.fixture
+def found():
+    """30 new samples of c0 from d0 and 30 from a new domain; d0's are all right, the others all taken for c1."""
+    domain, y = np.repeat([0, 1], 30), np.zeros(60, np.int64)
+    x, split = np.zeros((60, 4), np.float32), np.full(60, "test")
+    samples = DomainDataset("new.npz", x, y, domain, split, ("c0",), ("d0", "clinic"))
+    predictions = Predictions(domain.copy(), y, domain)
+    accuracy = PairAccuracy(np.array([[30, 0], [0, 0]]), np.array([[30, 0], [30, 0]]))
+    return Evaluated(accuracy, None, LeftOut(3, 0, {"moped": 7}), samples, predictions)
+
+
+def document(own, found):
+    return evaluation_document(on_new_data(Path("run"), own, found), own, found, "crosstail evaluate run new.npz")
+
+
+def test_the_verdict_compares_the_same_classes(make_result, found):
+    own = make_result([[95, 0], [95, 0]], totals=[[100, 100], [100, 100]])
+    blocks = document(own, found).blocks
+    (lead,) = [block.text for block in blocks if isinstance(block, Text) and block.lead]
+    assert "60 new samples of 2 domains, 50.0 %" in lead and "95.0 %" in lead and "clearly lower" in lead
+    assert "clinic / c0 with 0 of 30 right" in lead
+    (cards,) = [block.cards for block in blocks if isinstance(block, Cards)]
+    assert {card.label: card.value for card in cards}["Difference"] == "-45.0 points"
+
+
+def test_new_domains_stand_beside_old_ones(make_result, found):
+    own = make_result([[90, 80], [70, 60]], totals=[[100, 100], [100, 100]])
+    new = on_new_data(Path("run"), own, found).result
+    rows = domain_table(new, own).rows
+    assert [row[:4] for row in rows] == [
+        ["d0", "new data", "yes", "30"],
+        ["clinic", "new data", "no", "30"],
+        ["d0", "the run's test set", "yes", "200"],
+        ["d1", "the run's test set", "yes", "200"],
+    ]
+    assert [row[4] for row in rows] == ["100.0", "0.0", "85.0", "65.0"]
+    pairs = side_by_side(pair_table([new]), pair_table([own]), own)
+    assert list(dict.fromkeys(pairs["domain"])) == ["d0 (new)", "clinic (new)", "d0", "d1"]
+    assert pairs[pairs["class"] == "c0"]["hits"].tolist() == [30, 0, 90, 70]
+    assert pairs["count"].tolist() == [150, 40, 0, 0, 150, 40, 7, 0]
+
+
+def test_classes_that_the_run_was_not_tested_on_have_nothing_to_compare_with(make_result, found):
+    own = make_result([[0, 5], [0, 5]], totals=[[0, 10], [0, 10]])
+    (lead,) = [block.text for block in document(own, found).blocks if isinstance(block, Text) and block.lead]
+    assert "nothing to compare" in lead
