@@ -85,10 +85,10 @@ def fit(
             shown = progress if is_main_process() else None
             run = fit_run(one, place, progress=shown, inputs=load_inputs(one, source), devices=machine)
         run = with_estimate(run, after) if after else run
-        shown = reported(run)
+        found = reported(run)
         if is_main_process():
-            write_page(shown)
-        return shown
+            write_page(found)
+        return found
 
     runs = [train(one, place) for one, place in zip(specs, places, strict=True)]
     results = [run.result for run in runs]

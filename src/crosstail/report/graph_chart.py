@@ -47,7 +47,9 @@ def graph_chart(
     """
     # The same scale on both axes, so that what the eye measures is the distance, whatever the page's width.
     reach = reach or reach_of(nodes)
-    across, down = (_fitting(reach, *sides) for sides in (("width", "height"), ("height", "width")))
+    across = down = alt.Scale(domain=[-reach, reach])
+    if size is None:
+        across, down = (_fitting(reach, *sides) for sides in (("width", "height"), ("height", "width")))
     axis = alt.Axis(labels=False, ticks=False, grid=False, domain=False)
     classes = list(dict.fromkeys(nodes["class"]))
     many = len(nodes) > LINKED

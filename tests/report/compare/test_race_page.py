@@ -84,7 +84,7 @@ def test_an_unknown_family_is_drawn_as_ones_own() -> None:
     table = board_table([TWO[0], standing("./mine.py", (0.03, 0.01, 0.05), "mine")])
     assert table["family"].tolist() == ["ours", "own"]
     colours = behind_chart(table).to_dict()["layer"][1]["encoding"]["color"]["scale"]
-    assert colours["domain"] == ["tied", "own"] and colours["range"][1] == MARKS["own"][0]
+    assert colours == {"domain": ["own"], "range": [MARKS["own"][0]]}
 
 
 THREE = TWO[0], standing("coral", (0.01, -0.02, 0.04), "invariance", test=0.89), TWO[1]
@@ -112,10 +112,10 @@ def test_the_page_has_the_answer_first_and_every_metric(tmp_path: Path) -> None:
     assert "<h1>Which method for my photos?</h1>" in text
     assert text.index("boda is best on validation") < text.index("<h2")
     headings = re.findall("<h2[^>]*>(.*?)</h2>", text)
-    assert headings[0] == "1 tied, 1 worse" and headings[1:] == ["Left out", "Method", "Next steps"]
+    assert headings[0] == "boda first, 1 worse" and headings[1:] == ["Left out", "Method", "Next steps"]
     for row in leaderboard(TWO).rows:
         assert "".join(f"<td>{cell}</td>" for cell in row) in text
-    assert "<td>irm</td><td>trial 2</td><td>became nan</td>" in text and "coral needs two domains" in text
+    assert all(f">{cell}</td>" in text for cell in ("irm", "trial 2", "became nan")) and "coral needs two" in text
     assert f"crosstail predict {tmp_path}/runs/abc FILES" in text and "fit &#39;my photos/&#39; --hparams" in text
 
 
@@ -131,4 +131,4 @@ def test_names_are_shown_as_text(tmp_path: Path) -> None:
     assert EVIL not in text and "<!--" not in text
     charts = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text)
     drawn = {r["method"] for rows in json.loads(charts[0])["datasets"].values() for r in rows if "method" in r}
-    assert drawn == {f"./{EVIL}.py", "<!--<script>"}
+    assert drawn == {"<!--<script>"}

@@ -218,7 +218,8 @@ def test_text_marks_the_best_and_boda_and_is_escaped(make_run, tmp_path):
     table = result_table(summary_table(read_runs([tmp_path]).chosen), "a_b", "a_b")
     rows = {row[0]: row for row in table.rows}
     assert list(rows) == ["• boda", "erm"]  # the best first
-    assert rows["• boda"][:4] == ["• boda", "1", "70.0", "50.0"] and rows["erm"][2] == "50.0"
+    assert table.header[2] == "pair average"  # what they are ranked by
+    assert rows["• boda"][:5] == ["• boda", "1", "70.0", "70.0", "50.0"] and rows["erm"][2] == "50.0"
     assert "**70.0**" in markdown.table(table) and r"\textbf{70.0}" in latex.table(table)
     save_table(table, tmp_path / "tables")
     assert {file.suffix for file in (tmp_path / "tables").iterdir()} == {".csv", ".md", ".tex"}

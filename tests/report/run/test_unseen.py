@@ -5,10 +5,14 @@ import pytest
 from msgspec.structs import replace
 from scipy import stats
 
+from crosstail.data import DomainDataset
 from crosstail.metrics import PairAccuracy
 from crosstail.report.document.model import Cards, Chart, Table
+from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.summary import folds_summary
+from crosstail.report.run.together import together
 from crosstail.report.run.unseen import expectation, expected, seen_table, unseen_blocks
+from crosstail.training.predictions import Predictions
 from crosstail.training.result import SplitAccuracy
 
 RIGHT = [8, 6, 9, 7]  # of 10 test samples of each unseen domain
@@ -56,3 +60,20 @@ def test_the_page_begins_with_what_to_expect(results):
     assert "d1" in next(block.title for block in blocks if isinstance(block, Chart))  # it loses most
     (summary,) = folds_summary(results)
     assert summary.note == blocks[0].text
+
+
+def test_runs_together_have_the_predictions_of_all_in_the_order_of_the_data(results, tmp_path):
+    domain = np.tile(np.arange(4), 10)  # the domains take turns
+    y = np.zeros(40, np.int64)
+    names = {"domains": ("d0", "d1", "d2", "d3"), "classes": ("c0",)}
+    runs = []
+    for d, result in enumerate(results):
+        split = np.where(domain == d, "test", "train")
+        dataset = DomainDataset(x=np.zeros((40, 2), np.float32), y=y, domain=domain, split=split, name="v", **names)
+        told = Predictions(np.arange(10) + 10 * d, y[:10], np.full(10, d))
+        runs.append(ReportedRun(tmp_path, result, (), told, dataset))
+    joined = together(runs)
+    assert joined.predictions.domain.tolist() == domain.tolist() and len(joined.dataset.rows("test")) == 40
+    assert joined.predictions.predicted[:6].tolist() == [0, 10, 20, 30, 1, 11]
+    assert joined.result.test.hits == [[8], [6], [9], [7]] and joined.result.spec.unseen is None
+    assert together([*runs[:3], ReportedRun(tmp_path, results[3])]) is None

@@ -111,8 +111,10 @@ def _cards(audit: Audit, problems: Sequence[AuditFinding]) -> Cards:
         [
             Card("problems", str(len(problems)), found, "bad" if problems else "good"),
             Card(noun, f"{audit.num_samples:,}", size),
-            Card("pairs without training samples", f"{shots['zero']:,} of {pairs:,}", "", "warn" * (shots["zero"] > 0)),
-            Card(f"pairs with 1 to {audit.few}", f"{shots['few']:,} of {pairs:,}", "", "warn" * (shots["few"] > 0)),
+            Card(
+                "pairs without training samples", f"{shots['zero']:,} of {pairs:,}", "", "warn" if shots["zero"] else ""
+            ),
+            Card(f"pairs with 1 to {audit.few}", f"{shots['few']:,} of {pairs:,}", "", "warn" if shots["few"] else ""),
         ]
     )
 

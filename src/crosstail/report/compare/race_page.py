@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -101,13 +102,13 @@ def behind_table(table: pd.DataFrame) -> pd.DataFrame:
     shown = worse[["method", "family", "lead", "lead_low", "lead_high"]].assign(first=worse["lead"], last=worse["lead"])
     if len(tied) == 1:
         return shown.reset_index(drop=True)
-    row = {"method": f"{len(tied)} tied", "family": "tied"}
+    row: dict[str, Any] = {"method": f"{len(tied)} tied", "family": "tied"}
     row |= {"lead": 0.0, "lead_low": tied["lead_low"].min(), "lead_high": tied["lead_high"].max()}
     row |= {"first": tied["lead"].min(), "last": tied["lead"].max()}
     return pd.concat([pd.DataFrame([row]), shown], ignore_index=True)
 
 
-def behind_chart(table: pd.DataFrame) -> alt.LayerChart:
+def behind_chart(table: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     """Points behind the first on the same test samples, with 95 % intervals; tied methods share one bar."""
     shown = behind_table(table)
     marked = {"tied": (INK, "circle")} | MARKS

@@ -1,12 +1,13 @@
 """Two runs on the same test samples: overall and pair by pair."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, Difference, View, paired_difference, shot_group
@@ -30,6 +31,13 @@ OF_SPLIT = (
     "data_seed",
 )
 """Fields that decide which samples are tested."""
+
+
+class Side(NamedTuple):
+    """A run and whether it classifies each test sample correctly (N,)."""
+
+    run: MethodRun
+    correct: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -75,22 +83,18 @@ class Comparison:
 
 def compare(first: Path, second: Path) -> Comparison:
     """Compare two runs, or two folders of `fit` with --folds or --protocol dg, that were tested on the same samples."""
-    one, other = _run(first), _run(second)
-    _check_same_data(one, other, first, second)
-    told = [replace(run, known=True) for run in (one, other)]
-    known = [answers(run) for run in (one, other, *told)]
-    for place, found in zip((first, second), known, strict=False):
-        if found is None:
-            raise ValueError(f"{place} has no predictions.pt: remove its result.json and run its `crosstail fit` again")
-    (a, truth), (b, _), (known_a, _), (known_b, _) = (found for found in known if found is not None)
-    arguments = truth_of(one, (a, truth))
-    metrics = list(_metrics(one, other, a, b, arguments))
-    if (one.uses_domain or other.uses_domain) and not one.dg:
-        metrics.insert(
-            1, _metric(f"{metrics[0].name}, {TRACKS[1]}", *told, known_a, known_b, arguments, "pair_average")
+    runs = _run(first), _run(second)
+    _check_same_data(*runs, first, second)
+    (one, truth), (other, _) = (_answered(*of) for of in zip(runs, (first, second), strict=True))
+    metrics = list(_metrics(one, other, truth))
+    if any(run.uses_domain for run in runs) and not one.run.dg:
+        (one_told, _), (other_told, _) = (
+            _answered(replace(run, known=True), place) for run, place in zip(runs, (first, second), strict=True)
         )
-    names = (one.method, other.method) if one.method != other.method else (str(first), str(second))
-    return Comparison(names, one.data, one.dg, len(a), metrics, _pairs(one, other, a, b, arguments))
+        metrics.insert(1, _metric(f"{metrics[0].name}, {TRACKS[1]}", one_told, other_told, truth, "pair_average"))
+    methods = one.run.method, other.run.method
+    names = methods if methods[0] != methods[1] else (str(first), str(second))
+    return Comparison(names, one.run.data, one.run.dg, len(one.correct), metrics, _pairs(one, other, truth))
 
 
 def _run(place: Path) -> MethodRun:
@@ -117,36 +121,42 @@ def _check_same_data(one: MethodRun, other: MethodRun, first: Path, second: Path
     )
 
 
-def _metrics(one: MethodRun, other: MethodRun, a: Any, b: Any, truth: dict[str, Any]) -> Sequence[Metric]:
+def _answered(run: MethodRun, place: Path) -> tuple[Side, dict[str, Any]]:
+    """The answers of a run, and the test samples as arguments of a paired test."""
+    found = answers(run)
+    if found is None:
+        raise ValueError(f"{place} has no predictions.pt: remove its result.json and run its `crosstail fit` again")
+    return Side(run, found[0]), truth_of(run, found)
+
+
+def _metrics(one: Side, other: Side, truth: dict[str, Any]) -> Iterator[Metric]:
     views: dict[str, View] = {"pair average": "pair_average", "average over domains": "average"}
-    if one.dg:
+    if one.run.dg:
         views = {"accuracy on unseen domains": "average", "class mean": "pair_average"}
     views |= {"worst domain": "worst_domain", "worst pair": "worst_pair"}
-    found = [_metric(name, one, other, a, b, truth, of) for name, of in views.items()]
-    if not one.dg:
-        shots = shot_group(one.counts, *shot_thresholds(one.folds[0].spec.dataset))
-        for shot in SHOTS:
-            own = shots[truth["domain"], truth["y"]] == shot
-            if own.any():
-                arrays = {
-                    name: values[own] if isinstance(values, np.ndarray) else values for name, values in truth.items()
-                }
-                runs = [run.accuracy.only(shots == shot) for run in (one, other)]
-                values = [run.pair_average or 0.0 for run in runs]
-                found.append(Metric(f"{shot}-shot pairs", *values, paired_difference(a[own], b[own], **arrays)))
-    return found
+    yield from (_metric(name, one, other, truth, of) for name, of in views.items())
+    if one.run.dg:
+        return
+    shots = shot_group(one.run.counts, *shot_thresholds(one.run.folds[0].spec.dataset))
+    for shot in SHOTS:
+        own = shots[truth["domain"], truth["y"]] == shot
+        if own.any():
+            arrays = {name: values[own] if isinstance(values, np.ndarray) else values for name, values in truth.items()}
+            first, second = (side.run.accuracy.only(shots == shot).pair_average or 0.0 for side in (one, other))
+            difference = paired_difference(one.correct[own], other.correct[own], **arrays)
+            yield Metric(f"{shot}-shot pairs", first, second, difference)
 
 
-def _metric(name: str, one: MethodRun, other: MethodRun, a: Any, b: Any, truth: dict[str, Any], of: View) -> Metric:
-    values = [getattr(run.accuracy, of) or 0.0 for run in (one, other)]
-    return Metric(name, *values, paired_difference(a, b, **truth, of=of))
+def _metric(name: str, one: Side, other: Side, truth: dict[str, Any], of: View) -> Metric:
+    first, second = (getattr(side.run.accuracy, of) or 0.0 for side in (one, other))
+    return Metric(name, first, second, paired_difference(one.correct, other.correct, **truth, of=of))
 
 
-def _pairs(one: MethodRun, other: MethodRun, a: Any, b: Any, truth: dict[str, Any]) -> pd.DataFrame:
-    fold, differences = one.folds[0], pair_differences(a, b, **truth)
-    table = label_table(one.counts, fold.domains, fold.classes)
-    table["tested"] = one.accuracy.totals.ravel()
-    table["first"], table["second"] = (100 * run.accuracy.matrix.ravel() for run in (one, other))
+def _pairs(one: Side, other: Side, truth: dict[str, Any]) -> pd.DataFrame:
+    fold, differences = one.run.folds[0], pair_differences(one.correct, other.correct, **truth)
+    table = label_table(one.run.counts, fold.domains, fold.classes)
+    table["tested"] = one.run.accuracy.totals.ravel()
+    table["first"], table["second"] = (100 * side.run.accuracy.matrix.ravel() for side in (one, other))
     for name, values in (("difference", differences.estimate), ("low", differences.low), ("high", differences.high)):
         table[name] = 100 * values.ravel()
     table["p"], table["adjusted"] = differences.p_value.ravel(), differences.adjusted.ravel()

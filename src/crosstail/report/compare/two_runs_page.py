@@ -1,6 +1,7 @@
 """Two runs side by side, as a page and for the terminal."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 import altair as alt
 
@@ -73,7 +74,7 @@ def _verdict(found: Comparison) -> tuple[str, str]:
 def _cards(found: Comparison) -> Iterator[Card]:
     main, sure = found.metrics[0], found.sure
     d = main.difference
-    tone = "" if d.p_value >= LEVEL else "good" if d.estimate > 0 else "bad"
+    tone: Literal["", "good", "bad"] = "" if d.p_value >= LEVEL else "good" if d.estimate > 0 else "bad"
     values = zip(found.names, (main.first, main.second), strict=True)
     yield from (Card(name, f"{number(100 * value)} %", main.name) for name, value in values)
     yield Card("difference", f"{100 * d.estimate:+.1f}", f"points, {_ends(main)}; p = {d.p_value:.3f}", tone)

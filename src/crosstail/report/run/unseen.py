@@ -59,7 +59,7 @@ def unseen_blocks(results: Sequence[RunResult]) -> Iterator[Block]:
     if known.empty:
         yield Text("There are no test samples, so the accuracy is unknown.", lead=True)
         return
-    worst = known.loc[known["unseen"].idxmin()]
+    worst = known.iloc[int(known["unseen"].argmin())]
     yield Text(expectation(table), lead=True)
     loss = known["loss"].mean()
     cards = [Card("a new domain", f"{_whole(ends)} %", "90 % prediction interval")] if ends else []
@@ -123,7 +123,7 @@ def _chart(table: pd.DataFrame, ends: tuple[float, float] | None) -> Chart:
         layers.append(
             band.encode(y=y, x="from:Q", x2="to:Q", tooltip=["domain:N", tip("from", ".1f"), tip("to", ".1f")])
         )
-    most = table.loc[table["loss"].idxmax()] if table["loss"].notna().any() else None
+    most = table.iloc[int(table["loss"].argmax())] if table["loss"].notna().any() else None
     title = "Accuracy of each domain, seen and unseen"
     if most is not None:
         verb = f"loses most when it is unseen: {number(most['loss'])} points" if most["loss"] > 0 else "loses nothing"
