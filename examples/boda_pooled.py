@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from crosstail.metrics import mean_interval
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.result import RunResult
 
 PAGE = Path(__file__).parents[1] / "docs/results/boda-pooled.md"
-STUDENT = {2: 12.706, 3: 4.303, 5: 2.776}  # 97.5 % quantile of t for so many seeds
 FROZEN_SEEDS, PIXEL_SEEDS = 5, 2
 SEEDS = f"{FROZEN_SEEDS} with frozen features, {PIXEL_SEEDS} from pixels, 1 in the last rows"
 OPPOSITE, MISSING = ("forward:100", "backward:100"), ("forward:100!9", "backward:100!0")
@@ -82,7 +82,7 @@ def rows(case: Case, algorithm: str, source: str, out: Path) -> list[str]:
     mean, spread = [v.mean(0) for v in found], [np.full(len(COLUMNS), np.nan)] * 3
     if case.seeds > 1:
         spread = [v.std(0, ddof=1) for v in found]
-        spread[2] *= STUDENT[case.seeds] / case.seeds**0.5
+        spread[2] = np.array([np.ptp(mean_interval(column)) / 2 for column in found[2].T])
     cells = [[cell(*c) for c in zip(m, s, strict=True)] for m, s in zip(mean, spread, strict=True)]
     cells[2] = [c if c.startswith(("–", "−")) else f"+{c}" for c in cells[2]]
     return [f"{label} {' | '.join(row)} |" for label, row in zip(labels, cells, strict=True)]

@@ -20,7 +20,7 @@ import pandas as pd
 import torch
 
 from crosstail import algorithms
-from crosstail.metrics import paired_difference
+from crosstail.metrics import mean_interval, paired_difference
 from crosstail.sweep.worker import inputs
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
@@ -126,8 +126,7 @@ def run(spec: RunSpec, method: str, seed: int, out: Path) -> list[tuple[RunResul
 
 def interval(values: "pd.Series[float]") -> str:
     """Mean and Student's 95 % interval over three splits."""
-    half = 4.303 * values.std(ddof=1) / len(values) ** 0.5  # t with 2 degrees of freedom
-    return signed(values.mean(), values.mean() - half, values.mean() + half)
+    return signed(values.mean(), *mean_interval(values))
 
 
 def lead(one: str, other: str) -> str:

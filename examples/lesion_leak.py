@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from crosstail.data import ImageFiles
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics import PairAccuracy, mean_interval
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.inputs import load_inputs
@@ -74,9 +74,8 @@ def lesions_of(spec: RunSpec, pictures: ImageFiles) -> "pd.Series[str]":
 
 def interval(values: NDArray[np.float64]) -> str:
     """Mean and Student's 95 % interval over the seeds."""
-    half = 2.776 * values.std(ddof=1) / len(values) ** 0.5  # t with 4 degrees of freedom
-    shown = f"{values.mean():+.1f} ({values.mean() - half:+.1f} to {values.mean() + half:+.1f})"
-    return shown.replace("-", "−")
+    low, high = mean_interval(values)
+    return f"{values.mean():+.1f} ({low:+.1f} to {high:+.1f})".replace("-", "−")
 
 
 def main() -> None:

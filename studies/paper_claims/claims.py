@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import pandas as pd
 from scipy import stats
 from studies.paper_claims.design import CONFIGURATIONS, DOMAINS, SEEDS, UNIFORM, Study
-from studies.paper_claims.measured import Measured, accuracy, bound_gap, discrepancy, interval, measured
+from studies.paper_claims.measured import Measured, accuracy, bound_gap, discrepancy, measured
+
+from crosstail.metrics import mean_interval
 
 STRONG = 0.8  # r from which we call a correlation very strong
 BALANCED = 90.5  # percent: the paper's ERM with balanced labels
@@ -35,7 +37,7 @@ def verdict(values: Sequence[float], paper: float) -> str:
     >>> verdict([2.9, 3.0, 3.1], 3.0), verdict([0.9, 1.0, 1.1], 3.0), verdict([-1.0, 0.0, 1.0], 9.0)
     ('reproduced', 'partly: a gain, but smaller', 'not: no gain beyond the noise')
     """
-    low, high = interval(values)
+    low, high = mean_interval(values)
     if low > 0:
         return "reproduced" if high >= paper else "partly: a gain, but smaller"
     if high < 0:
@@ -85,7 +87,7 @@ def claims(study: Study) -> list[Claim]:
 
 
 def _reached(values: Sequence[float]) -> str:
-    low, high = interval(values)
+    low, high = mean_interval(values)
     return "reproduced" if low <= BALANCED <= high else "not: lower" if high < BALANCED else "not: higher"
 
 
@@ -94,7 +96,7 @@ def _smaller(values: Sequence[float]) -> str:
 
 
 def _tight(values: Sequence[float]) -> str:
-    return "reproduced" if interval(values)[0] <= TIGHT else "not: looser"
+    return "reproduced" if mean_interval(values)[0] <= TIGHT else "not: looser"
 
 
 def _correlated(study: Study) -> Claim:

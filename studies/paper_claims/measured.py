@@ -1,15 +1,13 @@
 """What a method reaches by seed, from the records: accuracies, differences, and their intervals."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 from studies.paper_claims.design import DIVERGENT, DOMAINS, Cell, Study
 from studies.paper_claims.records import Record
 
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics import PairAccuracy, mean_interval
 from crosstail.training.spec import split_method
 
 Measure = Callable[[Record, int], float]  # of a run at the end of a stage
@@ -65,16 +63,6 @@ def bound_gap(record: Record, stage: int) -> float:
     return float(100 * (empirical / least - 1))
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Student's 95 % interval of the mean.
-
-    >>> [round(end, 2) for end in interval([1.0, 2.0, 3.0])]
-    [-0.48, 4.48]
-    """
-    half = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)) if len(values) > 1 else math.inf
-    return float(np.mean(values)) - half, float(np.mean(values)) + half
-
-
 @dataclass(frozen=True)
 class Measured:
     """Values by seed, and the keys of the runs that are missing."""
@@ -94,7 +82,7 @@ class Measured:
     @property
     def sign(self) -> int:
         """1 for a gain and -1 for a loss beyond the noise, else 0."""
-        low, high = interval(self.values)
+        low, high = mean_interval(self.values)
         return int(low > 0) - int(high < 0)
 
     def missing(self) -> str:
@@ -115,7 +103,7 @@ class Measured:
 
     def span(self, form: str = "+.1f") -> str:
         """The interval, if there are at least two values."""
-        ends = interval(self.values) if len(self.by_seed) > 1 else ()
+        ends = mean_interval(self.values) if len(self.by_seed) > 1 else ()
         return " to ".join(minus(f"{end:{form}}") for end in ends) or "–"
 
     def mean(self, form: str = ".1f") -> str:

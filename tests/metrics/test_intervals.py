@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crosstail.metrics import Difference, PairAccuracy, paired_difference, wilson
+from crosstail.metrics import Difference, PairAccuracy, mean_interval, paired_difference, wilson
 
 VIEWS = ("average", "worst_domain", "pair_average", "worst_pair")
 # Outcomes of one sample: neither model right, only b, only a, both.
@@ -350,3 +350,10 @@ def test_the_interval_covers_the_truth_of_groups(pairs: int, number: int, correl
         covered.append([found.low <= 0.04 <= found.high for found in both])
     naive, by_group = np.mean(covered, axis=0)
     assert naive < 0.88 and by_group > 0.87
+
+
+def test_interval_of_a_mean_is_students():
+    values = [1.0, 2.5, 4.0]
+    deviation = math.sqrt(sum((v - 2.5) ** 2 for v in values) / 2)
+    half = 4.302653 * deviation / math.sqrt(3)  # t with 2 degrees of freedom
+    assert mean_interval(values) == pytest.approx((2.5 - half, 2.5 + half), rel=1e-6)

@@ -38,7 +38,7 @@ def test_balanced_softmax_reaches_the_minimum(features, penalty):
     def loss(both):
         return objective(both[:20].reshape(4, 5), both[20:], *own)
 
-    reached = loss(np.concatenate([found.weight.detach().numpy().ravel(), found.bias.detach().numpy()]).astype(float))
+    reached = loss(np.concatenate([found.weight.numpy().ravel(), found.bias.numpy()]).astype(float))
     best = minimize(loss, np.zeros(24), options={"gtol": 1e-4})
     assert reached == pytest.approx(best.fun, abs=1e-5)
     expected = z @ best.x[:20].reshape(4, 5).T + best.x[20:]
@@ -55,7 +55,7 @@ def test_without_some_samples_it_neither_sees_nor_counts_them(features):
     spoilt.z[held] = 1e3
     spoilt.y[held] = 0
     other = BalancedSoftmax(spoilt, held)
-    other.scale, other.z = whole.scale, whole.z  # the scale is that of all samples
+    other.scale, other.z, other.variance = whole.scale, whole.z, whole.variance  # the scale is that of all samples
     other.solve(0.1)
     torch.testing.assert_close(other.weight, whole.weight)
     torch.testing.assert_close(other.bias, whole.bias)
@@ -126,7 +126,7 @@ def test_shares_and_penalty_come_from_samples_that_were_held_out(features, monke
     monkeypatch.setattr(BalancedSoftmax, "log_probabilities", spied)
     monkeypatch.setattr(blend, "blend_shares", lambda *args: judged.append(args) or shares(*args))
     head = find("blend").fit(features)
-    assert len(parts) == 5 * len(blend.PENALTIES)
+    assert len(parts) in (10, 15)  # until a weaker penalty is worse
     for classifier, z, _ in parts:
         train = {tuple(row) for row in np.round(classifier.z.numpy(), 4).tolist()}
         assert not train & {tuple(row) for row in np.round((z / classifier.scale).float().numpy(), 4).tolist()}

@@ -1,7 +1,6 @@
 """The committed page and records: up to date with the code, in agreement with the design, and free of machine paths."""
 
 import json
-import math
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from studies.paper_claims import page
 from studies.paper_claims.__main__ import HERE, PROJECT
 from studies.paper_claims.claims import verdict
 from studies.paper_claims.design import DOMAINS, METHODS, NO_WARMUP, SETTINGS, Cell, Run, Study
-from studies.paper_claims.measured import Measured, accuracy, class_mean, few_shot, interval, measured
+from studies.paper_claims.measured import Measured, accuracy, class_mean, few_shot, measured
 from studies.paper_claims.records import Records
 
 STUDIES = {name: Study(setting, Records(HERE / "records" / f"{name}.jsonl")) for name, setting in SETTINGS.items()}
@@ -90,13 +89,6 @@ def test_accuracy_is_the_mean_over_pairs_or_the_share_of_the_unseen_domain():
     made["spec"] = {"unseen": DOMAINS[0]}
     assert accuracy(made, 1) == pytest.approx(100 * 105 / 110)
     assert class_mean(made, 1) == pytest.approx(75)
-
-
-def test_interval_is_students():
-    values = [1.0, 2.5, 4.0]
-    deviation = math.sqrt(sum((v - 2.5) ** 2 for v in values) / 2)
-    half = 4.302653 * deviation / math.sqrt(3)  # t with 2 degrees of freedom
-    assert interval(values) == pytest.approx((2.5 - half, 2.5 + half), rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
 
 from crosstail.metrics.views import View, cells, pair_index, view
 
@@ -62,6 +63,19 @@ def average_interval(
     # Clipped and rounded: a sum of weights may miss 1 by an ulp.
     average = np.clip(np.round((h / n) @ w, 12), 0, 1)
     return wilson(np.asarray(average * effective), effective, confidence)
+
+
+def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
+    """Student's interval of the mean of independent values, such as one for each seed; a single value says nothing.
+
+    >>> [round(end, 2) for end in mean_interval([1.0, 2.0, 3.0])], mean_interval([1.0])
+    ([-0.48, 4.48], (-inf, inf))
+    """
+    values = np.asarray(values, float)
+    if len(values) < 2:
+        return -np.inf, np.inf
+    half = float(stdtrit(len(values) - 1, (1 + _checked(confidence)) / 2) * values.std(ddof=1) / len(values) ** 0.5)
+    return float(values.mean()) - half, float(values.mean()) + half
 
 
 def percentile_interval(drawn: NDArray[np.float64], confidence: float) -> tuple[float, float]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -99,9 +100,10 @@ class Pooling:
     def __init__(self, features: Features) -> None:
         num_features, *shape = features.sizes
         self.shape: tuple[int, int] = (shape[0], shape[1])
-        pair = features.domain * shape[1] + features.y
-        self.fold, folds = _folds(pair, features)
-        self.rows = rows = _in_turns(pair, SAMPLE, features.seed)
+        pair = features.pair
+        codes, self.present = pd.factorize(pair)  # in the order of the samples, so that names do not matter
+        self.fold, folds = _folds(codes, features)
+        self.rows = rows = _in_turns(codes, SAMPLE, features.seed)
         self.judged = min(len(rows), JUDGED, max(FOLDS, SCORES // (shape[0] * shape[1])))
         sample = torch.from_numpy(features.z[rows])
         self.rooted = bool((sample >= 0).all())
@@ -192,16 +194,15 @@ class Pooling:
         A class always keeps a domain.
         """
         n = self.counts.sum(0)
-        present = np.flatnonzero(n.numpy())
-        lacking = len(n) - len(present)
-        order = np.random.default_rng(seed).permutation(present)
+        lacking = len(n) - len(self.present)
+        order = np.random.default_rng(seed).permutation(self.present)
         for k in range(FOLDS) if lacking else ():
             mask = torch.zeros(len(n), dtype=torch.bool)
             mask[torch.from_numpy(order[k::FOLDS])] = True
             left = torch.where(mask, 0, n).view(self.shape).sum(0) > 0
             mask &= left.expand(self.shape).reshape(-1)
             if mask.any():
-                yield self._without_pairs(mask, lacking / len(present))
+                yield self._without_pairs(mask, lacking / len(self.present))
 
     def _without_pairs(self, mask: Tensor, weight: float) -> Holdout:
         counts = torch.where(mask, 0, self.whole.counts)

@@ -1,5 +1,6 @@
 """Blend: pooled means and balanced softmax, weighted by their predictions for held-out samples (Wolpert, 1992)."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from crosstail.second_stages._stage import Features, FittedStage
 from crosstail.second_stages.pooled import PooledHead, fit_pooled
 
 PENALTIES = (0.1, 0.03, 0.01)  # of the squared weights; strongest first
-STEP = 10.0  # of biases, in units of weights: the search is faster, as biases have no penalty and a small curvature
+CURVATURE = 0.02  # of the loss in a score, about; it only decides how long the search takes
 
 
 class BlendHead(PooledHead):
@@ -54,29 +55,29 @@ class BalancedSoftmax:
         self.offset = counts[domain].float().log()
         sizes = counts.sum(1)
         self.share = (1 / sizes[domain] / (sizes > 0).sum()).float()
-        self.weight = torch.zeros(shape[1], self.z.shape[1], requires_grad=True)
-        self.scaled_bias = torch.where(counts.sum(0) > 0, 0.0, NEVER / STEP).requires_grad_()
-
-    @property
-    def bias(self) -> Tensor:
-        """Biases (C,)."""
-        return STEP * self.scaled_bias
+        self.variance = self.share @ self.z**2
+        self.weight = torch.zeros(shape[1], self.z.shape[1])
+        self.bias = torch.where(counts.sum(0) > 0, 0.0, NEVER)
 
     def solve(self, penalty: float) -> None:
-        """Find the classifier for a penalty."""
+        """Find the classifier for a penalty.
+
+        The search is for weights and biases in units in which the curvature is about 1 in every direction.
+        """
+        of_weight, of_bias = (CURVATURE * self.variance + penalty).rsqrt(), CURVATURE**-0.5
+        weight, bias = (self.weight / of_weight).requires_grad_(), (self.bias / of_bias).requires_grad_()
 
         def terms() -> Iterator[Tensor]:
-            scores = F.linear(self.z, self.weight, self.bias) + self.offset
+            scores = F.linear(self.z, of_weight * weight, of_bias * bias) + self.offset
             yield self.share @ F.cross_entropy(scores, self.y, reduction="none")
-            yield 0.5 * penalty * (self.weight**2).sum()
+            yield 0.5 * penalty * ((of_weight * weight) ** 2).sum()
 
-        minimise(terms, [self.weight, self.scaled_bias], max_iter=40, history_size=10)
+        minimise(terms, [weight, bias], max_iter=40, history_size=10, tolerance_grad=1e-3)
+        self.weight, self.bias = of_weight * weight.detach(), of_bias * bias.detach()
 
     def log_probabilities(self, z: Tensor) -> Tensor:
         """Of projected features (N, R), in float64."""
-        with torch.no_grad():
-            scores = F.linear((z / self.scale).float(), self.weight, self.bias).double()
-        return scores.log_softmax(1)
+        return F.linear((z / self.scale).float(), self.weight, self.bias).double().log_softmax(1)
 
 
 def blend_shares(pooled: Tensor, softmax: Tensor, y: Tensor, weights: Tensor) -> Tensor:
@@ -102,18 +103,20 @@ def fit(features: Features) -> BlendHead:
     if judged:
         y, weights = torch.cat([held.y for held in judged]), torch.cat([held.weights for held in judged])
         parts = [BalancedSoftmax(pooling, held.held) for held in judged]
-        found = []
+        least, softmax = math.inf, Tensor()
         for strength in PENALTIES:
             for part in parts:
                 part.solve(strength)
             each = [part.log_probabilities(pooling.z[held.rows]) for part, held in zip(parts, judged, strict=True)]
-            found.append((float(log_loss(torch.cat(each), y, weights)), strength, torch.cat(each)))
-        _, penalty, softmax = min(found, key=lambda one: one[0])
+            loss = float(log_loss(torch.cat(each), y, weights))
+            if loss >= least:
+                break
+            least, penalty, softmax = loss, strength, torch.cat(each)
         pooled = torch.cat([held.scores(given, pooling.shape).logsumexp(1) for held in judged]).log_softmax(1)
         head.shares.copy_(blend_shares(pooled, softmax, y, weights))
     final.solve(penalty)
-    head.softmax_weight.copy_(final.weight.detach() / final.scale)
-    head.softmax_bias.copy_(final.bias.detach())
+    head.softmax_weight.copy_(final.weight / final.scale)
+    head.softmax_bias.copy_(final.bias)
     return head
 
 
