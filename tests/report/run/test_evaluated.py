@@ -46,8 +46,8 @@ def test_new_domains_stand_beside_old_ones(make_result, found):
     assert [row[:4] for row in rows] == [
         ["d0", "new data", "yes", "30"],
         ["clinic", "new data", "no", "30"],
-        ["d0", "the run's test set", "yes", "200"],
-        ["d1", "the run's test set", "yes", "200"],
+        ["d0", "own test set", "yes", "200"],
+        ["d1", "own test set", "yes", "200"],
     ]
     assert [row[4] for row in rows] == ["100.0", "0.0", "85.0", "65.0"]
     pairs = side_by_side(pair_table([new]), pair_table([own]), own)

@@ -98,6 +98,7 @@ def test_pairs_have_counts_shots_accuracy_and_wilson_interval(result):
     for row, (hits, total) in enumerate([(9, 10), (1, 4), (3, 6)]):
         low, high = wilson(hits, total)
         assert (table["low"][row], table["high"][row]) == pytest.approx((100 * low, 100 * high))
+        assert table["top"][row] == pytest.approx(100 * wilson(hits, total, 0.95 ** (1 / 3))[1])  # of three at once
 
 
 def test_groups_widen_intervals_and_the_page_says_so(result, finished):

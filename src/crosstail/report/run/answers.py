@@ -70,8 +70,8 @@ def tested_pairs(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def below(tested: pd.DataFrame, average: float) -> pd.DataFrame:
-    """The pairs that are clearly worse than the average: their whole interval is below it; the clearest first."""
-    return tested[tested["high"] < average].sort_values("high", kind="stable")
+    """The pairs that are clearly worse than the average, also considering how many pairs there are; clearest first."""
+    return tested[tested["top"] < average].sort_values("top", kind="stable")
 
 
 def clearly_worse(tested: pd.DataFrame, average: float) -> str:

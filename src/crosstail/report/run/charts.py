@@ -9,6 +9,7 @@ from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palet
 
 NUMBERED = 40  # classes or domains up to which cells have room for a number
 TALL = 16  # the same, up to which cells have room for two lines
+FLAT = 40  # letters above a heat map that fit side by side on a phone
 PANEL = 60  # rows of smaller cells in one panel
 BAD = "190, 65, 0"
 
@@ -40,7 +41,7 @@ def _cells(pairs: pd.DataFrame, across: str, down: str, count_title: str) -> alt
     tooltip += [tip("known", ".1f", "with the domain known, %")] * ("known" in pairs)
     tooltip += [tip("tested", title="of test samples")]
     tooltip += [tip("low", ".1f", "95 % interval from"), tip("high", ".1f", "to")]
-    angle = 0 if pairs[across].nunique() <= 6 else -40
+    angle = 0 if sum(map(len, pairs[across].unique())) <= FLAT else -40
     gap = alt.Scale(paddingInner=0.04)
     x = names(alt.X, across, orient="top", labelAngle=angle, domain=False, ticks=False).scale(gap)
     y = names(alt.Y, down, labelOverlap=False, domain=False, ticks=False).scale(gap)

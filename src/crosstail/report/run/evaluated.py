@@ -23,7 +23,7 @@ from crosstail.report.run.tables import pair_table
 from crosstail.report.wording import TRACKS_NOTE, interval, listing, number, percent, sentence, several, worst_pair
 from crosstail.training.result import DataFacts, KnownDomain, RunResult, SplitAccuracy, pooled
 
-NEW, OLD = "new data", "the run's test set"
+NEW, OLD = "new data", "own test set"
 
 
 def write_evaluation(path: Path, run: Path, own: RunResult, found: Evaluated, command: str) -> None:
@@ -93,7 +93,8 @@ def _usable(new: RunResult, own: RunResult) -> Iterator[Block]:
         verdict = ". The run was not tested on these classes, so there is nothing to compare with."
     else:
         was, difference = before.interval() or (np.nan, np.nan), 100 * (now.pair_average - before.pair_average)
-        verdict = f", against {percent(before.pair_average)} % on {OLD} for the same classes: {_verdict(ends, was)}."
+        then = f", against {percent(before.pair_average)} % on the run's test set for the same classes"
+        verdict = f"{then}: {_verdict(ends, was)}."
         cards.append(_card("The run's test set", before, "pair_average", "the same classes"))
         cards.append(Card("Difference", f"{number(difference, 1, '+')} points", _verdict(ends, was)))
     yield Text(f"{expected}{verdict} {clearly_worse(tested, 100 * now.pair_average)}", lead=True)

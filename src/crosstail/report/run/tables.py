@@ -34,7 +34,8 @@ def pair_table(results: Sequence[RunResult]) -> pd.DataFrame:
     """One row per pair: training count, shots, hits, test samples, accuracy in % with Wilson's interval.
 
     `known` is the accuracy with the domain known, if the model uses it. With folds, the count is the mean over them.
-    With unseen domains, only these have rows, and the count is that of the class in the other domains.
+    With unseen domains, only these have rows, and the count is that of the class in the other domains. `top` is the
+    upper end of an interval that holds for all pairs at once: what is below it is low by more than chance.
     """
     first, accuracy, counts = results[0], pooled(results), mean_counts(results)
     unseen = {r.spec.unseen: np.sum(r.counts, axis=0) for r in results if r.spec.unseen is not None}
@@ -46,6 +47,7 @@ def pair_table(results: Sequence[RunResult]) -> pd.DataFrame:
     hits, tests = accuracy.independent
     low, high = wilson(hits.ravel(), tests.ravel())
     table["accuracy"], table["low"], table["high"] = 100 * accuracy.matrix.ravel(), 100 * low, 100 * high
+    table["top"] = 100 * wilson(hits.ravel(), tests.ravel(), 0.95 ** (1 / max(1, (tests > 0).sum())))[1]
     if has_known(results):
         table["known"] = 100 * pooled(results, known=True).matrix.ravel()
     return table[table["domain"].isin(list(unseen))].reset_index(drop=True) if unseen else table
