@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, stdtrit  # scipy.stats has the same, and takes a second to import
+from scipy.special import bdtr  # scipy.stats has the same, and takes a second to import
 
-from crosstail.metrics.intervals import wilson
+from crosstail.metrics.intervals import mean_interval, wilson
 from crosstail.metrics.pairs import PairAccuracy
 from crosstail.metrics.views import cells, pair_index
 
@@ -42,8 +42,9 @@ def prediction_interval(values: ArrayLike, confidence: float = 0.9) -> tuple[flo
     x = np.asarray(values, float)
     if len(x) < 3:
         return None
-    reach = float(stdtrit(len(x) - 1, (1 + confidence) / 2) * x.std(ddof=1) * np.sqrt(1 + 1 / len(x)))
-    return max(0.0, float(x.mean()) - reach), min(1.0, float(x.mean()) + reach)
+    low, high = mean_interval(x, confidence)
+    middle, reach = (low + high) / 2, (high - low) / 2 * (len(x) + 1) ** 0.5
+    return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
 def difference_interval(

@@ -172,10 +172,10 @@ def paired_difference(
     shape = num_domains, num_classes
     accuracy_a = view(drawn_a.reshape(-1, *shape), totals.reshape(shape) * len(a), of)
     accuracy_b = view(drawn_b.reshape(-1, *shape), totals.reshape(shape) * len(b), of)
-    estimate, centre, *rest = accuracy_a - accuracy_b
-    rest = np.asarray(rest)
+    gaps = accuracy_a - accuracy_b
+    estimate, centre, rest = gaps[0], gaps[1], gaps[2:]
     # A draw without a difference stays one: the shift is no evidence.
-    drawn = np.where(np.abs(rest) < 1e-12, 0, np.clip(rest - centre + estimate, -1, 1))
+    drawn = np.where(np.abs(rest) < 1e-12, 0.0, np.clip(rest - centre + estimate, -1, 1))
     low, high = percentile_interval(drawn, confidence)
     tables = (np.clip(hits, 0, totals).reshape(-1, *shape) for hits in (swapped_a, swapped_b))
     null = np.subtract(*(view(hits, totals.reshape(shape), of) for hits in tables))

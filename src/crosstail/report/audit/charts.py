@@ -1,5 +1,7 @@
 """Charts of an audit: each is a table first, and its title states the finding."""
 
+from typing import Literal
+
 import altair as alt
 import numpy as np
 import pandas as pd
@@ -34,7 +36,7 @@ def count_chart(audit: Audit) -> Chart | None:
     order = None if numbered else [audit.classes[c] for c in (-audit.train.sum(axis=0)).argsort(kind="stable")]
     angle = -90 if not numbered else 0 if max(map(len, audit.classes)) <= 4 else -40
     axis = alt.Axis(labelAngle=angle, labelLimit=120, labelOverlap=False, grid=False)
-    width: str | alt.Step = "container" if numbered else alt.Step(13)
+    width: Literal["container"] | alt.Step = "container" if numbered else alt.Step(13)
     base = alt.Chart(count_table(audit), width=width, height=alt.Step(34)).encode(
         x=alt.X("class:N", title="class", sort=order, axis=axis),
         y=names(alt.Y, "domain", title="domain"),
