@@ -175,8 +175,8 @@ def paired_difference(
     gaps = accuracy_a - accuracy_b
     estimate, centre, rest = gaps[0], gaps[1], gaps[2:]
     # A draw without a difference stays one: the shift is no evidence.
-    drawn = np.where(np.abs(rest) < 1e-12, 0.0, np.clip(rest - centre + estimate, -1, 1))
-    low, high = percentile_interval(drawn, confidence)
+    shifted = np.where(np.abs(rest) < 1e-12, 0.0, np.clip(rest - centre + estimate, -1, 1))
+    low, high = percentile_interval(shifted, confidence)
     tables = (np.clip(hits, 0, totals).reshape(-1, *shape) for hits in (swapped_a, swapped_b))
     null = np.subtract(*(view(hits, totals.reshape(shape), of) for hits in tables))
     extreme = int(np.sum(np.abs(null) >= abs(estimate) - 1e-9))  # as far from 0, up to rounding
