@@ -15,7 +15,7 @@ from crosstail.report.compare.race_page import (
     behind_chart,
     behind_table,
     board_table,
-    group_table,
+    groups,
     leaderboard,
     write_page,
 )
@@ -91,9 +91,9 @@ THREE = TWO[0], standing("coral", (0.01, -0.02, 0.04), "invariance", test=0.89),
 
 
 def test_tied_methods_are_one_row_and_worse_ones_a_row_each() -> None:
-    tied, worse = group_table(THREE).rows
-    assert tied[1] == "2" and tied[3] == "89.0 to 90.0" and tied[-1] == "boda, coral"
-    assert worse[1] == "1" and worse[4] == "+3.0" and worse[-1] == "erm"
+    tied, worse = groups(THREE).items
+    assert tied.text == "2 tied: boda, coral" and "89.0 to 90.0" in tied.detail
+    assert worse.text == "1 worse: erm" and "+3.0 points" in worse.detail
     rows = behind_table(board_table(THREE)).to_dict("records")
     assert [row["method"] for row in rows] == ["2 tied", "erm"]
     assert [rows[0][name] for name in ("first", "last", "lead_low", "lead_high")] == pytest.approx([0, 1, -2, 4])

@@ -11,7 +11,20 @@ import pandas as pd
 
 from crosstail.report.charts import INK, PALETTE, colours, names, tip
 from crosstail.report.document import html
-from crosstail.report.document.model import Block, Card, Cards, Chart, Code, Document, Heading, Table, Text, bullets
+from crosstail.report.document.model import (
+    Block,
+    Card,
+    Cards,
+    Chart,
+    Code,
+    Document,
+    Heading,
+    Item,
+    Items,
+    Table,
+    Text,
+    bullets,
+)
 from crosstail.report.wording import TRACKS, interval, number
 from crosstail.sweep.race import RaceResult, Standing
 from crosstail.sweep.recommendation import start_with
@@ -76,17 +89,18 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
     )
 
 
-def group_table(board: Sequence[Standing]) -> Table:
-    """The methods that are tied with the first and those that are worse: how many, and the range of each metric."""
-    table, rows = board_table(board), []
-    for name, level in (("tied" if sum(row.level for row in board) > 1 else "first", True), ("worse", False)):
+def groups(board: Sequence[Standing]) -> Items:
+    """The methods that are tied with the first and those that are worse, with the range of each metric."""
+    table, items = board_table(board), []
+    for level in (True, False):
         own = table[table["level"] == level]
-        others = own[own["place"] > 1]
+        behind = own[own["place"] > 1]["lead"]
         if len(own):
-            numbers = [_range(own["validation"]), _range(own["test"]), _range(others["lead"], "+z")]
-            rows.append([name, str(len(own)), *numbers, ", ".join(own["method"])])
-    header = ["", "methods", "validation, %", "test, %", "points behind the first", ""]
-    return Table(header=header, rows=rows, words_last=True, note=TIED)
+            name = "worse" if not level else "tied" if len(own) > 1 else "first"
+            parts = [f"validation {_range(own['validation'])} %", f"test {_range(own['test'])} %"]
+            parts += [f"{_range(behind, '+z')} points behind the first"] * (len(behind) > 0)
+            items.append(Item(f"{len(own)} {name}: {', '.join(own['method'])}", "; ".join(parts)))
+    return Items(items)
 
 
 def _range(values: pd.Series, sign: str = "") -> str:
@@ -116,7 +130,7 @@ def behind_chart(table: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
     tips = {"lead": "points behind the first", "lead_low": "95 % interval from", "lead_high": "to"}
     base = alt.Chart(shown, width="container", height=alt.Step(26)).encode(
         y=names(alt.Y, "method", labelLimit=160, labelOverlap=False),
-        color=colours("family", {name: colour for name, (colour, _) in families.items()}, orient="bottom", columns=3),
+        color=colours("family", {name: colour for name, (colour, _) in families.items()}, orient="bottom", columns=2),
         tooltip=["method:N", "family:N", *(tip(name, ".1f", words) for name, words in tips.items())],
     )
     x = alt.X("lead_low:Q", title=f"points behind {table['method'][0]} on the test set", scale=alt.Scale(nice=False))
@@ -145,7 +159,8 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     if len(board) > 1:
         yield Cards(list(_cards(race, tied, worse)))
         yield Heading(f"{tied} tied, {worse} worse" if tied > 1 else f"{board[0].method} first, {worse} worse")
-        yield group_table(board)
+        yield groups(board)
+        yield Text(TIED, dim=True)
     if worse:
         note = (
             f"{board[0].method} against the others on the same {race.samples:,} test samples: samples that are hard "
