@@ -130,8 +130,9 @@ class Chart:
     drawing: Drawing
     alternative: str
     note: str = ""
+    narrowest: int = 0
     widest: int = 1200
-    """Pixels up to which a chart whose width is "container" grows with the page."""
+    """Pixels between which a chart whose width is "container" grows with the page; it scrolls on narrower ones."""
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,9 @@ def clearly_worse(tested: pd.DataFrame, average: float) -> str:
     """A sentence on the pairs that are clearly worse than the average, and on those with too few samples to tell."""
     worse, few = below(tested, average), int((tested["tested"] < FEW_TESTS).sum())
     if len(worse):
-        many = f"{len(worse):,} of {several(len(tested), 'tested pair')} {'is' if len(worse) == 1 else 'are'}"
-        text = f"{many} clearly worse, above all {pair_name(worse.iloc[0])} with {right(worse.iloc[0])}"
+        many = f"{len(worse):,} of {several(len(tested), 'tested pair')}"
+        verb = "is clearly worse:" if len(worse) == 1 else "are clearly worse, above all"
+        text = f"{many} {verb} {pair_name(worse.iloc[0])} with {right(worse.iloc[0])}"
     else:
         lowest = tested.sort_values(["accuracy", "tested"], ascending=[True, False], kind="stable").iloc[0]
         text = f"No pair is clearly worse; the lowest is {pair_name(lowest)} with {right(lowest)}"

@@ -1,5 +1,6 @@
 """Charts of a run, drawn from its tables."""
 
+from math import ceil
 from typing import Any
 
 import altair as alt
@@ -10,7 +11,7 @@ from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palet
 NUMBERED = 40  # classes or domains up to which cells have room for a number
 TALL = 16  # the same, up to which cells have room for two lines
 FLAT = 40  # letters above a heat map that fit side by side on a phone
-PANEL = 60  # rows of smaller cells in one panel
+PANEL = 30  # rows of smaller cells in one panel
 BAD = "190, 65, 0"
 
 
@@ -31,8 +32,9 @@ def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.LayerChart | alt.Co
     mean = pairs.groupby(down)["accuracy"].transform("mean")  # long lists are easier to read from worst to best
     pairs = pairs.assign(mean=mean).sort_values(["mean", down], kind="stable")
     rank = pairs[down].map({name: i for i, name in enumerate(dict.fromkeys(pairs[down]))})
-    panels = [_coloured(_cells(part, across, down, count_title)) for _, part in pairs.groupby(rank // PANEL)]
-    return alt.concat(*(panel.properties(width=alt.Step(22), height=alt.Step(13)) for panel in panels), columns=4)
+    equal = ceil(rows / ceil(rows / PANEL))
+    panels = [_coloured(_cells(part, across, down, count_title)) for _, part in pairs.groupby(rank // equal)]
+    return alt.concat(*(panel.properties(width=alt.Step(30), height=alt.Step(15)) for panel in panels), columns=4)
 
 
 def _cells(pairs: pd.DataFrame, across: str, down: str, count_title: str) -> alt.Chart:
@@ -43,8 +45,16 @@ def _cells(pairs: pd.DataFrame, across: str, down: str, count_title: str) -> alt
     tooltip += [tip("low", ".1f", "95 % interval from"), tip("high", ".1f", "to")]
     angle = 0 if sum(map(len, pairs[across].unique())) <= FLAT else -40
     gap = alt.Scale(paddingInner=0.04)
-    x = names(alt.X, across, orient="top", labelAngle=angle, domain=False, ticks=False).scale(gap)
-    y = names(alt.Y, down, labelOverlap=False, domain=False, ticks=False).scale(gap)
+    x = (
+        names(alt.X, across, orient="top", labelAngle=angle, domain=False, ticks=False)
+        .scale(gap)
+        .sort(list(pairs[across].unique()))
+    )
+    y = (
+        names(alt.Y, down, labelLimit=160, labelOverlap=False, domain=False, ticks=False)
+        .scale(gap)
+        .sort(list(pairs[down].unique()))
+    )
     return alt.Chart(pairs).encode(x=x, y=y, tooltip=tooltip)
 
 
@@ -54,7 +64,7 @@ def _coloured(base: alt.Chart, beside: int = 0) -> alt.LayerChart:
     shapes = alt.Scale(domain=["few", "zero"], range=["triangle-up", "cross"])
     shape = alt.Shape("shot:N", title="training samples", scale=shapes, legend=alt.Legend(orient="top"))
     rare = base.transform_filter("datum.shot == 'few' || datum.shot == 'zero'")
-    marks = rare.mark_point(fill=PALETTE[0], stroke="white", strokeWidth=0.8, size=40, opacity=1, xOffset=beside)
+    marks = rare.mark_point(fill=PALETTE[0], stroke="white", strokeWidth=0.8, size=32, opacity=1, xOffset=beside)
     cells = base.transform_filter("datum.tested > 0").mark_rect(cornerRadius=2).encode(color=colour)
     return cells + marks.encode(shape=shape)
 
@@ -62,7 +72,7 @@ def _coloured(base: alt.Chart, beside: int = 0) -> alt.LayerChart:
 def _numbered(base: alt.Chart, tall: bool) -> alt.LayerChart:
     """Accuracy in every cell, and if the cells are `tall`, below it the samples."""
     tested, dark = base.transform_filter("datum.tested > 0"), "datum.high < 45"
-    chart = _coloured(base, beside=22) + base.transform_filter("datum.tested == 0").mark_text(text="–")
+    chart = _coloured(base, beside=17) + base.transform_filter("datum.tested == 0").mark_text(text="–")
     if tall:
         samples = tested.transform_calculate(of="datum.hits + '/' + datum.tested").encode(text="of:N")
         ink = alt.condition(dark, alt.value("white"), alt.value("currentColor"))

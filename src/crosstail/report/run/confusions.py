@@ -59,7 +59,7 @@ def confusion_blocks(run: ReportedRun) -> list[Block]:
     pairs = [pair for pair in failing_pairs(result) if predictions and failures(predictions, pair)]
     if predictions is None or not pairs:
         return []
-    chart = [
+    chart: list[Block] = [
         Heading("What the worst pairs are mistaken for", 3),
         confusion_chart(confusion_table(result, predictions, pairs)),
     ]

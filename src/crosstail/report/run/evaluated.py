@@ -1,5 +1,6 @@
 """The page of a model on other data: the new domains beside those that the run was tested on."""
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -68,7 +69,7 @@ def evaluation_document(new: ReportedRun, own: RunResult, found: Evaluated, comm
         *confusion_blocks(new),
         *worst_pairs(pairs),
         Heading("What next?"),
-        bullets(_next(pairs, new.result, own)),
+        bullets(_next(new, pairs, own)),
         Heading("How was it tested?"),
         *_tested(new, found, command),
     ]
@@ -86,7 +87,7 @@ def _usable(new: RunResult, own: RunResult) -> Iterator[Block]:
     now, before = _comparable(new, own)
     ends, tested = now.interval() or (np.nan, np.nan), tested_pairs(pair_table([new]))
     assert now.pair_average is not None  # at least one sample is new
-    where = f"On {several(int(now.totals.sum()), 'new sample')} of {several(new_domains(new), 'domain')}"
+    where = f"On {several(int(now.totals.sum()), 'sample')} of {several(new_domains(new), 'domain')}"
     expected = f"{where}, {percent(now.pair_average)} % of the answers are right (95 % interval {_interval(ends)})"
     cards = [_card("New data", now, "pair_average", f"{several(len(tested), 'pair')}, equally weighted")]
     if before.pair_average is None:
@@ -124,7 +125,8 @@ def new_domains(new: RunResult) -> int:
 
 def domain_table(new: RunResult, own: RunResult) -> Table:
     """One row per domain of the new data and of the run's test set: samples, accuracy, interval, mean over classes."""
-    rows, emphasised = [], set()
+    rows: list[list[str]] = []
+    emphasised: set[tuple[int, int]] = set()
     for result, what in ((new, NEW), (own, OLD)):
         accuracy = pooled([result])
         for d, name in enumerate(result.domains):
@@ -151,21 +153,23 @@ def side_by_side(new: pd.DataFrame, old: pd.DataFrame, own: RunResult) -> pd.Dat
     return pd.concat([new, old[old.groupby("domain")["tested"].transform("sum") > 0]], ignore_index=True)
 
 
-def _next(pairs: pd.DataFrame, new: RunResult, own: RunResult) -> Iterator[str]:
+def _next(new: ReportedRun, pairs: pd.DataFrame, own: RunResult) -> Iterator[str]:
     tested = tested_pairs(pairs)
     weak = below(tested, float(tested["accuracy"].mean()))
     if len(weak):
         names = [pair_name(row) for row in weak.to_dict("records")]
         yield f"Label samples of the pairs that are clearly worse, and train again with them: {listing(names, 5)}."
-    now, before = _comparable(new, own)
+    now, before = _comparable(new.result, own)
     ends, was = now.interval(), before.interval()
     if ends and was and ends[1] < was[0]:
         yield "The model does not carry over: add samples of these domains to the training data, and train again."
     untested = len(pairs) - len(tested)
     if untested:
         yield f"{untested:,} of {several(len(pairs), 'pair')} of these domains and the model's classes were not tested."
-    if new.known is None and own.known is not None:
+    if new.result.known is None and own.known is not None:
         yield "The model uses the domain where it is known, but it was trained on none of these."
+    run = shlex.quote(str(new.folder))
+    yield f"Where this accuracy is enough, `crosstail predict {run} FILES` classifies files from these domains."
 
 
 def _tested(new: ReportedRun, found: Evaluated, command: str) -> Iterator[Block]:

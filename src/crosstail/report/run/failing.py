@@ -12,7 +12,7 @@ from crosstail.report.run.tables import worst_table
 from crosstail.report.wording import TRACKS, interval, number
 
 DRAWN = 5000  # pairs up to which there is a heat map
-CELL = 150  # pixels up to which the cells of a heat map grow
+CELLS = 46, 150  # pixels between which the cells of a heat map grow
 
 
 def pair_map(pairs: pd.DataFrame, few: int, counted: str = "training samples") -> Iterator[Block]:
@@ -36,7 +36,8 @@ def pair_map(pairs: pd.DataFrame, few: int, counted: str = "training samples") -
         "",
         pair_chart(pairs, counted),
         "Heat map: test accuracy per domain and class",
-        widest=max(520, 140 + CELL * across),
+        narrowest=130 + CELLS[0] * across,
+        widest=max(520, 140 + CELLS[1] * across),
     )
 
 
