@@ -234,6 +234,8 @@ def cost(method: str) -> MethodCost:
 
 def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
     """Rank by validation accuracy, ties by cost; the test set only tells how certain the differences are."""
+    if not found:
+        return []
     # Rounded, so that equal accuracies in another order of seeds have equal means.
     validation = {entrant.method: round(mean(entrant.validation.values()), 9) for entrant in found}
     ranked = sorted(found, key=lambda entrant: (-validation[entrant.method], entrant.cost))

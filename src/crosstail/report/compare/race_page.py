@@ -104,8 +104,6 @@ def groups(board: Sequence[Standing]) -> Items:
 
 
 def _range(values: pd.Series, sign: str = "") -> str:
-    if values.empty:
-        return ""
     low, high = (number(value, 1, sign) for value in (values.min(), values.max()))
     return low if low == high else f"{low} to {high}"
 
