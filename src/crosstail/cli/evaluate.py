@@ -51,15 +51,15 @@ def evaluate(
             predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken, progress=progress
         )
         found = evaluate_on(predictor, dataset, split, progress)
-    page = out or run / "evaluated" / f"{Path(source).stem}{'' if split == 'all' else f'-{split}'}.html"
+    page = out or run / "evaluated" / f"{Path(source).resolve().stem}{'' if split == 'all' else f'-{split}'}.html"
     options = words(split=split, columns=columns, group_by=group_by, skip_broken=skip_broken)
     command = shlex.join(["crosstail", "evaluate", str(run), source, *options])
-    write_evaluation(page, run, predictor.result, found, command)
     seen = [name for name in dataset.domains if name in predictor.sites]
     if as_json:
         facts = {"domains": dataset.domains, "classes": predictor.classes, "left_out": asdict(found.left_out)}
         known = {"known": {"sites": seen, **found.known.to_json()}} if found.known else {}
         print(json.dumps({**facts, **found.accuracy.to_json(), **known}))
+        write_evaluation(page, run, predictor.result, found, command)
         return
     console = Console(markup=False)
     for note in dataset.notes:
@@ -72,4 +72,5 @@ def evaluate(
     title = f"{run} on {source}, {split}"
     table = accuracy_summary(title, found.accuracy, dataset.domains, predictor.classes, found.known)
     terminal.show([table], console)
+    write_evaluation(page, run, predictor.result, found, command)  # last: the run's folder may be read-only
     console.print(f"Next: open {page}", soft_wrap=True)

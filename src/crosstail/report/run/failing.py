@@ -17,6 +17,8 @@ CELLS = 46, 150  # pixels between which the cells of a heat map grow
 
 def pair_map(pairs: pd.DataFrame, few: int, counted: str = "training samples") -> Iterator[Block]:
     """The heat map of `pair_table`; pairs with at most `few` of what is `counted` are marked."""
+    if not pairs["tested"].any():
+        return
     yield Heading("Every (domain, class) pair", 3)
     if len(pairs) > DRAWN:
         yield Text(f"There are {len(pairs):,}, too many for a heat map; result.json has the hits and totals of each.")

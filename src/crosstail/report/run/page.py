@@ -53,13 +53,11 @@ def run_document(run: ReportedRun) -> Document:
     """The page of one run."""
     result = run.result
     pairs, few, counted = _tested_on([result])
+    fails = [*pair_map(pairs, few, counted), *confusion_blocks(run), *worst_pairs(pairs, counted)]
     blocks = [
         Heading("Can I use it?"),
         *usable([result]),
-        Heading("Where does it fail?"),
-        *pair_map(pairs, few, counted),
-        *confusion_blocks(run),
-        *worst_pairs(pairs, counted),
+        *([Heading("Where does it fail?"), *fails] if fails else ()),
         Heading("What next?"),
         *next_steps([result], run.folder),
         Heading("How was it made?"),
@@ -180,13 +178,15 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
 
 
 def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
+    values = {s: getattr(result.transferability, name) for name, s in STATISTICS.items()}
+    rows = [[s, number(value, 2), DISTANCES[s]] for s, value in values.items() if value is not None]
+    if not rows:
+        return
     yield Heading("Transferability: α, β, γ", 3)
     yield Text(
         "Features carry over between domains where a class is close to itself in the other domains (small α) and far "
         "from other classes (large β and γ); `crosstail graph` draws the distances."
     )
-    values = {s: getattr(result.transferability, name) for name, s in STATISTICS.items()}
-    rows = [[s, number(value, 2), DISTANCES[s]] for s, value in values.items() if value is not None]
     yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True)
     yield from trace_charts(result, records)
 
