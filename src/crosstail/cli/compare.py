@@ -1,6 +1,7 @@
 """crosstail compare: is one run better than another, and on which pairs?"""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -34,20 +35,16 @@ def compare(
             raise FileNotFoundError(f"{folder}: there is no such folder")
 
     from crosstail.report.compare.two_runs import compare as compare_runs
-    from crosstail.report.document import terminal
+    from crosstail.report.compare.two_runs_page import page, summary
+    from crosstail.report.document import html, terminal
 
     found = compare_runs(first, second)
     if out is not None:
-        from crosstail.report.compare.two_runs_page import page
-        from crosstail.report.document import html
-
         html.save(page(found), out)
     if as_json:
         print(json.dumps(found.to_json()))
         return
-    from crosstail.report.compare.two_runs_page import summary
-
     console = Console(highlight=False, markup=False)
     terminal.show(summary(found), console)
-    where = f"Next: open {out}" if out else f"Next: crosstail compare {first} {second} --out compare.html"
-    console.print(where, soft_wrap=True)
+    again = shlex.join(["crosstail", "compare", str(first), str(second), "--out", "compare.html"])
+    console.print(f"Next: open {out}" if out else f"Next: {again}", soft_wrap=True)

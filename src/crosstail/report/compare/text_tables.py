@@ -13,7 +13,7 @@ from crosstail.report.compare import tables
 from crosstail.report.compare.significance import HOW, LEVEL
 from crosstail.report.compare.tables import METRICS, RANKED, of_metric
 from crosstail.report.document.model import Table
-from crosstail.report.wording import TRACKS, has, number, several
+from crosstail.report.wording import TRACKS, has, number, probability, several
 
 
 def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
@@ -120,7 +120,7 @@ def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFram
         title = (
             f"{sure} of {several(len(tests), 'difference')} between methods {'is' if sure == 1 else 'are'} significant"
         )
-        formats = dict.fromkeys(("p", "adjusted"), lambda v: number(v, 3))
+        formats = dict.fromkeys(("p", "adjusted"), probability)
         shown = plain_table("significance", title, tests, difference=lambda v: number(v, 1, "+"), **formats)
         header = [{"adjusted": "corrected p", "low": "from", "high": "to"}.get(name, name) for name in shown.header]
         found.append(replace(shown, header=header, note=f"Points, with 95 % intervals: {HOW}."))

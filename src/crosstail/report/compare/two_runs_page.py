@@ -11,7 +11,7 @@ from crosstail.report.compare.gain_charts import COLOURED, gain_heat_map
 from crosstail.report.compare.significance import LEVEL
 from crosstail.report.compare.two_runs import Comparison, Metric
 from crosstail.report.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text
-from crosstail.report.wording import interval, number, several
+from crosstail.report.wording import interval, number, probability, several
 
 LISTED = 10  # pairs in the terminal
 SHOWN = 40  # pairs on the page
@@ -58,7 +58,7 @@ def _blocks(found: Comparison) -> Iterator[Block]:
 def _verdict(found: Comparison) -> tuple[str, str]:
     main, (first, second) = found.metrics[0], found.names
     d, p = main.difference, main.difference.p_value
-    points = f"{100 * d.estimate:+.1f} points of {main.name} (95 % interval {_ends(main)}, p = {p:.3f})"
+    points = f"{100 * d.estimate:+.1f} points of {main.name} (95 % interval {_ends(main)}, {_p(p)})"
     overall = f"The test set is too small to separate {first} from {second}: {points}."
     if p < LEVEL:
         overall = f"{first} is {'better' if d.estimate > 0 else 'worse'} than {second}: {points}."
@@ -77,9 +77,13 @@ def _cards(found: Comparison) -> Iterator[Card]:
     tone: Literal["", "good", "bad"] = "" if d.p_value >= LEVEL else "good" if d.estimate > 0 else "bad"
     values = zip(found.names, (main.first, main.second), strict=True)
     yield from (Card(name, f"{number(100 * value)} %", main.name) for name, value in values)
-    yield Card("difference", f"{100 * d.estimate:+.1f}", f"points, {_ends(main)}; p = {d.p_value:.3f}", tone)
+    yield Card("difference", f"{100 * d.estimate:+.1f}", f"points, {_ends(main)}; {_p(d.p_value)}", tone)
     counts = [int((sign * sure["difference"] > 0).sum()) for sign in (1, -1)]
     yield Card("pairs that differ", f"{len(sure)} of {len(found.pairs)}", f"{counts[0]} better, {counts[1]} worse")
+
+
+def _p(value: float) -> str:
+    return f"p {probability(value)}" if value < 0.001 else f"p = {probability(value)}"
 
 
 def _ends(metric: Metric) -> str:
@@ -102,7 +106,7 @@ def _pairs_table(found: Comparison, most: int, *, narrow: bool = False) -> Table
         [f"{row['domain']} / {row['class']}", *[f"{row['count']:,}"] * (not narrow), f"{row['tested']:,}"]
         + [number(row[name]) for name in ("first", "second")]
         + [number(row["difference"], 1, "+z"), *[interval(row["low"], row["high"], "+z")] * (not narrow)]
-        + [*[f"{row['p']:.3f}"] * (not narrow), f"{row['adjusted']:.3f}"]
+        + [*[probability(row["p"])] * (not narrow), probability(row["adjusted"])]
         for row in order.head(most).to_dict("records")
     ]
     names = ("A", "B") if narrow else found.names
