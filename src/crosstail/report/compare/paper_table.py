@@ -39,7 +39,7 @@ def paper_table(summary: pd.DataFrame, tests: pd.DataFrame, data: str, name: str
         best |= {(i, j) for j, is_best in enumerate(marked, 1) if is_best}
     header = ["method", main, *(SHORT.get(metric, metric) for metric in others)]
     caption = _caption(summary[summary["data"] == data], own, data, main, others)
-    return Table(name=f"paper-{name}", title=caption, header=header, rows=rows, emphasised=best, numbers=ranked)
+    return Table(name=f"paper-{name}", title=caption, header=header, rows=rows, emphasised=best)
 
 
 def _caption(summary: pd.DataFrame, tests: pd.DataFrame, data: str, main: str, others: list[str]) -> str:

@@ -56,7 +56,6 @@ class Comparison:
 
     names: tuple[str, str]
     data: str
-    dg: bool
     samples: int
     metrics: Sequence[Metric]
     pairs: pd.DataFrame
@@ -94,7 +93,7 @@ def compare(first: Path, second: Path) -> Comparison:
         metrics.insert(1, _metric(f"{metrics[0].name}, {TRACKS[1]}", one_told, other_told, truth, "pair_average"))
     methods = one.run.method, other.run.method
     names = methods if methods[0] != methods[1] else (str(first), str(second))
-    return Comparison(names, one.run.data, one.run.dg, len(one.correct), metrics, _pairs(one, other, truth))
+    return Comparison(names, one.run.data, len(one.correct), metrics, _pairs(one, other, truth))
 
 
 def _run(place: Path) -> MethodRun:

@@ -123,7 +123,6 @@ def _chart(found: Comparison) -> Chart:
     first, second = found.names
     table = found.pairs.rename(columns={"difference": "gain"})
     table["sure"] = certain(table["low"], table["high"], 0)
-    table["certain"] = table["adjusted"] < LEVEL
     drawing = gain_heat_map(alt.Chart(table.round(3)), table, max(float(table["gain"].abs().max()), 1.0))
     title = f"Accuracy of {first} minus that of {second}"
     return Chart("pairs", title, drawing, f"Heat map: {title}, per domain and class", COLOURED)
