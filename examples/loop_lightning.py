@@ -11,6 +11,7 @@ from synthetic_images import COUNTS, synthetic_images
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from crosstail.integrations.lightning import PairReport
 from crosstail.losses import BoDALoss  # boda
 from crosstail.metrics import PairAccuracy
 
@@ -35,6 +36,10 @@ class Classifier(pl.LightningModule):
         self.log("loss", loss)
         return loss
 
+    def test_step(self, batch, number):
+        x, y, _ = batch
+        self.log("test loss", F.cross_entropy(self(x), y))
+
     def configure_optimizers(self):
         return torch.optim.Adam(self.parameters(), lr=1e-3)
 
@@ -44,10 +49,13 @@ x, y, domain = synthetic_images(COUNTS, seed=1)
 dataset = TensorDataset(x, y, domain)  # boda, before: dataset = TensorDataset(x, y)
 model = Classifier()
 quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
-trainer = pl.Trainer(max_epochs=10, accelerator="cpu", **quiet)
+names = {"classes": ["a", "b", "c", "d"], "domain_names": ["first", "second", "third"]}
+report = PairReport("report.html", **names, train_counts=COUNTS, features=lambda model, x: model.body(x))
+trainer = pl.Trainer(max_epochs=10, accelerator="cpu", callbacks=[report], **quiet)
 trainer.fit(model, DataLoader(dataset, batch_size=32, shuffle=True))
 
 x, y, domain = synthetic_images(torch.full((3, 4), 50), seed=2)
+trainer.test(model, DataLoader(TensorDataset(x, y, domain), batch_size=100), verbose=False)  # writes report.html
 with torch.no_grad():
     predicted = model(x).argmax(1)
 accuracy = PairAccuracy.from_predictions(predicted, y, domain, num_domains=3, num_classes=4)

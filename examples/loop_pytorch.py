@@ -9,6 +9,7 @@ from synthetic_images import COUNTS, synthetic_images
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from crosstail.integrations import write_report
 from crosstail.losses import BoDALoss  # boda
 from crosstail.metrics import PairAccuracy
 
@@ -34,5 +35,7 @@ for epoch in range(10):
 x, y, domain = synthetic_images(torch.full((3, 4), 50), seed=2)
 with torch.no_grad():
     predicted = head(body(x)).argmax(1)
+names = {"classes": ["a", "b", "c", "d"], "domain_names": ["first", "second", "third"]}
+write_report("report.html", predictions=predicted, labels=y, domains=domain, train_counts=COUNTS, **names)
 accuracy = PairAccuracy.from_predictions(predicted, y, domain, num_domains=3, num_classes=4)
 print(f"pair average {accuracy.pair_average:.3f}, worst pair {accuracy.worst_pair:.3f}")

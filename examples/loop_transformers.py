@@ -8,6 +8,7 @@ import torch
 from synthetic_images import COUNTS, synthetic_images
 from transformers import ResNetConfig, ResNetForImageClassification, Trainer, TrainingArguments, set_seed
 
+from crosstail.integrations.transformers import PairReport
 from crosstail.losses import BoDALoss  # boda
 from crosstail.metrics import PairAccuracy
 
@@ -40,9 +41,15 @@ args = TrainingArguments(
     use_cpu=True,
     remove_unused_columns=False,  # boda
 )
-BoDATrainer(model, args, train_dataset=rows).train()  # boda, before: Trainer(model, args, train_dataset=rows).train()
+given = {"model": model, "args": args, "train_dataset": rows}
+trainer = BoDATrainer(**given)  # boda, before: trainer = Trainer(**given)
+trainer.train()
 
 x, y, domain = synthetic_images(torch.full((3, 4), 50), seed=2, noise=3)
+tests = [{"pixel_values": x[i], "labels": y[i], "domain": domain[i]} for i in range(len(y))]
+names = {"classes": ["a", "b", "c", "d"], "domain_names": ["first", "second", "third"]}
+trainer.add_callback(PairReport("report.html", domains=domain, **names, train_counts=COUNTS))
+trainer.evaluate(tests)  # writes report.html
 with torch.no_grad():
     predicted = model.eval()(x).logits.argmax(1)
 accuracy = PairAccuracy.from_predictions(predicted, y, domain, num_domains=3, num_classes=4)

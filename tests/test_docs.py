@@ -3,10 +3,13 @@
 import importlib
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from cyclopts import UNSET
@@ -95,7 +98,7 @@ def commands(text):
 def mistakes(words):
     """What is wrong with a command, in words, without running it."""
     if words[0].startswith("-"):
-        return [] if words[0] == "--help" else [f"crosstail has no {words[0]}"]
+        return [] if words[0] in ("--help", "--version") else [f"crosstail has no {words[0]}"]
     if words[0] not in cli.VERBS:
         return [f"there is no crosstail {words[0]}"]
     arguments = cli.app[words[0]].assemble_argument_collection()
@@ -170,6 +173,39 @@ def test_the_site_loads_nothing_from_elsewhere(site):
                 assert (page.parent / address.split("?")[0].split("#")[0]).exists(), f"{page.name}: no {address}"
     for style in site.rglob("*.css"):
         assert not re.search(r"url\([\"']?(https?:)?//|@import", style.read_text(encoding="utf-8")), style.name
+
+
+FOLLOWED = re.compile(r"<a\b[^>]*?\bhref=[\"']?([^\"'\s>]*)")
+PLACE = re.compile(r"\b(?:id|name)=[\"']?([^\"'\s>]+)")
+
+
+def test_every_link_of_the_site_leads_somewhere(site):
+    """Links to pages and to places inside them; the theme's 404 page is left out, which has addresses from the root."""
+    texts = {
+        page.resolve(): page.read_text(encoding="utf-8") for page in site.rglob("*.html") if page.name != "404.html"
+    }
+    places = {page: {unquote(name) for name in PLACE.findall(text)} | {"", "__top"} for page, text in texts.items()}
+    dead, followed = [], 0
+    for page, text in texts.items():
+        for address in map(unescape, FOLLOWED.findall(text)):
+            if re.match(r"\w+:", address):
+                continue
+            followed += 1
+            file, _, place = unquote(address).partition("#")
+            target = (page.parent / file).resolve() if file else page
+            target = target / "index.html" if target.is_dir() else target
+            if not target.exists() or (target in places and place not in places[target]):
+                dead.append(f"{page.relative_to(site.resolve())}: {address}")
+    assert dead == [] and followed > len(texts)
+
+
+PAGES_OF_COMMANDS = runpy.run_path(str(ROOT / "examples/command_pages.py"))["pages"]()
+
+
+def test_the_pages_of_the_commands_are_current():
+    written = {path: path.read_text(encoding="utf-8") for path in PAGES_OF_COMMANDS if path.exists()}
+    assert written == PAGES_OF_COMMANDS, "run: python examples/command_pages.py"
+    assert set((ROOT / "docs/commands").iterdir()) <= set(PAGES_OF_COMMANDS)
 
 
 def test_formulas_are_drawn_without_scripts(site):

@@ -34,6 +34,7 @@ def pair_average(script: Path, folder: Path) -> float:
         [sys.executable, script], capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": paths}
     )
     assert done.returncode == 0, done.stderr
+    assert "Where does it fail?" in (folder / "report.html").read_text(encoding="utf-8")
     return float(re.findall(r"pair average (\d\.\d+)", done.stdout)[-1])
 
 

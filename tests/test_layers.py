@@ -22,7 +22,7 @@ ROOT = Path(crosstail.__file__).parent
 
 LAYERS = [
     {"testing"},  # may import anything
-    {"cli", "sklearn"},
+    {"cli", "sklearn", "integrations"},
     {"report"},
     {"sweep"},
     {"prediction"},
@@ -32,7 +32,7 @@ LAYERS = [
     {"data", "backbones", "transfer", "metrics"},
     {"losses"},
     {"cache", "storage"},
-    {"discovery", "progress", "__init__"},
+    {"discovery", "literature", "progress", "__init__"},
 ]
 LEVEL = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
 LOSSES_MAY_IMPORT = {"torch", "numpy"}

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -22,6 +23,8 @@ from crosstail.sklearn import (
     PairOverSampler,
     PartialPoolingClassifier,
     _warn_about_one_domain,
+    pair_average,
+    worst_pair,
 )
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
@@ -294,3 +297,41 @@ def test_the_sampler_keeps_the_kind_of_its_inputs(samples):
     with pytest.warns(UserWarning, match="all samples count as one domain"):
         _, new_y = PairOverSampler().fit_resample(x, y)
     assert np.unique(new_y, return_counts=True)[1].tolist() == [27] * 3
+
+
+def by_hand(model, x, y, domain):
+    """Accuracy of every pair with samples, with loops."""
+    right, found = model.predict(x) == y, []
+    for d in set(domain):
+        for c in set(y):
+            own = [bool(r) for r, yi, di in zip(right, y, domain, strict=True) if (di, yi) == (d, c)]
+            found += [sum(own) / len(own)] if own else []
+    return found
+
+
+def test_a_search_scores_pairs(samples):
+    x, y, domain = samples
+    folds, grid = StratifiedKFold(3), {"var_smoothing": [1e-9, 10.0]}
+    with config_context(enable_metadata_routing=True):
+        both = {"average": pair_average, "worst": pickle.loads(pickle.dumps(worst_pair))}
+        search = GridSearchCV(GaussianNB(), grid, scoring=both, refit="worst", cv=folds).fit(x, y, domain=domain)
+        alone = GridSearchCV(GaussianNB(), grid, scoring=worst_pair, cv=folds).fit(x, y, domain=domain)
+        model = PartialPoolingClassifier().set_fit_request(domain=True)
+        scores = cross_val_score(model, x, y, scoring=pair_average, cv=folds, params={"domain": domain})
+    for number, (train, test) in enumerate(folds.split(x, y)):
+        for which, smoothing in enumerate(grid["var_smoothing"]):
+            model = GaussianNB(var_smoothing=smoothing).fit(x[train], y[train])
+            pairs = by_hand(model, x[test], y[test], domain[test])
+            assert search.cv_results_[f"split{number}_test_average"][which] == pytest.approx(np.mean(pairs))
+            assert search.cv_results_[f"split{number}_test_worst"][which] == min(pairs)
+        model = PartialPoolingClassifier().fit(x[train], y[train], domain=domain[train])
+        assert scores[number] == pytest.approx(np.mean(by_hand(model, x[test], y[test], domain[test])))
+    assert alone.best_params_ == search.best_params_ and alone.best_score_ == search.best_score_
+
+
+def test_a_scorer_without_domains_says_how(samples):
+    x, y, domain = samples
+    model = PartialPoolingClassifier().fit(x, y, domain=domain)
+    with pytest.raises(ValueError, match=r"worst_pair needs the domains: .*enable_metadata_routing"):
+        worst_pair(model, x, y)
+    assert worst_pair(model, x, y, domain=domain) == min(by_hand(model, x, y, domain))

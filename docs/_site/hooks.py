@@ -35,7 +35,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add pages from the root, and a page with the text of every file that some page links to."""
+    """Add pages from the root, and one with the text of every file, or list of every folder, that a page links to."""
     for name in PAGES:
         files.append(File.generated(config, name, content=(ROOT / name).read_text(encoding="utf-8")))
     links = {
@@ -45,8 +45,11 @@ def on_files(files: Any, config: Any) -> Any:
     }
     for name in sorted(links):
         file = ROOT / name.removeprefix(SOURCE).removesuffix(".md")
-        if name.startswith(SOURCE) and file.is_file():
-            text = f"# {file.name}\n\n````python\n{file.read_text(encoding='utf-8')}````\n"
+        if name.startswith(SOURCE) and file.exists():
+            shown = (
+                "\n".join(sorted(path.name for path in file.iterdir())) if file.is_dir() else file.read_text("utf-8")
+            )
+            text = f"# {file.name}\n\n````{'text' if file.is_dir() else 'python'}\n{shown.rstrip()}\n````\n"
             files.append(File.generated(config, name, content=text, inclusion=InclusionLevel.NOT_IN_NAV))
     return files
 

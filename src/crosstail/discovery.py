@@ -1,39 +1,57 @@
 """Plug-ins by file name: a package offers every file in it whose name has no leading underscore."""
 
+import ast
 import difflib
 import hashlib
 import importlib
 import importlib.util
 import pkgutil
+import re
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 
 def names(package: str) -> list[str]:
-    """The names that a package offers, sorted.
+    """The names that a package offers, sorted, without importing it: torch takes seconds.
 
     >>> "digits" in names("crosstail.data.benchmarks")
     True
     """
-    module = importlib.import_module(package)
-    return sorted(info.name for info in pkgutil.iter_modules(module.__path__) if not info.name.startswith("_"))
+    return sorted(info.name for info in pkgutil.iter_modules(folders(package)) if not info.name.startswith("_"))
+
+
+def folders(package: str) -> list[str]:
+    """Where the files of a package are."""
+    if package in sys.modules:
+        return list(sys.modules[package].__path__)
+    top, *below = package.split(".")
+    return [str(Path(folder, *below)) for folder in importlib.import_module(top).__path__]
+
+
+def known(package: str, name: str, kind: str) -> str:
+    """A name as the package spells it, whatever its case; for an unknown one the error suggests a similar one.
+
+    >>> known("crosstail.algorithms", "BoDA-M", "algorithm")
+    'boda_m'
+    """
+    offered = names(package)
+    if (found := same_name(name, offered)) is None:
+        own = f"did you mean './{name}.py', the file?" if kind == "algorithm" and Path(f"{name}.py").is_file() else ""
+        raise ValueError(f"unknown {kind} {name!r}: {own or suggestion(name, offered)}")
+    return found
 
 
 def find(package: str, name: str, kind: str) -> ModuleType:
-    """Import a module of a package by name; for an unknown name the error suggests a similar one."""
-    known = names(package)
-    if name not in known:
-        raise ValueError(f"unknown {kind} {name!r}: {suggestion(name, known)}")
-    return importlib.import_module(f"{package}.{name}")
+    """Import a module of a package by name, whatever its case."""
+    return importlib.import_module(f"{package}.{known(package, name, kind)}")
 
 
 def load_file(path: Path) -> ModuleType:
     """Import a Python file by path; the same content is imported only once."""
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+    source = require_file(path)
     name = f"{path.stem}_{hashlib.sha256(source).hexdigest()[:16]}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
@@ -50,6 +68,14 @@ def load_file(path: Path) -> ModuleType:
     return sys.modules[name]
 
 
+def require_file(path: Path) -> bytes:
+    """The content of a Python file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror})") from None
+
+
 def suggestion(name: str, known: list[str]) -> str:
     """The most similar known name, or all names if none is similar.
 
@@ -60,6 +86,46 @@ def suggestion(name: str, known: list[str]) -> str:
     return f"did you mean {near!r}?" if near else f"there are {', '.join(known)}."
 
 
+def same_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is the same but for case and hyphens, an identical one first, or None.
+
+    >>> same_name("PACS", ["pacs"]), same_name("b", ["B", "b"]), same_name("x", ["pacs"])
+    ('pacs', 'b', None)
+    """
+    offered = list(known)
+    return name if name in offered else next((one for one in offered if _plain(one) == _plain(name)), None)
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("-", "_")
+
+
 def nearest(name: str, known: list[str]) -> str | None:
     """The most similar known name, or None if none is similar."""
-    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), None)
+    plain = {_plain(one): one for one in reversed(known)}
+    found = difflib.get_close_matches(_plain(name), list(plain), n=1, cutoff=0.5)
+    return plain[found[0]] if found else None
+
+
+def combined(name: str) -> list[str]:
+    """The names in a combination; a path, which may contain a plus, ends with .py.
+
+    >>> combined("bsoftmax+coral"), combined("boda+./a+b.py")
+    (['bsoftmax', 'coral'], ['boda', './a+b.py'])
+    """
+    words = re.findall(r"[^+]*/.*?\.py(?=\+|$)|[^+]+", name)
+    return words if "+".join(words) == name else name.split("+")
+
+
+def lazily(file: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names are imported on first use, from where `if TYPE_CHECKING:` says."""
+    package = Path(file)
+    imports = [node for node in ast.walk(ast.parse(package.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)]
+    places = {alias.asname or alias.name: node.module for node in imports for alias in node.names}
+
+    def get(name: str) -> Any:
+        if name.startswith("_") or name not in places:
+            raise AttributeError(f"module {package.parent.name!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(str(places[name])), name)
+
+    return get

@@ -4,7 +4,7 @@ import tempfile
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d, gen_batches
+from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -19,6 +20,7 @@ from torch import Tensor
 from crosstail import data, second_stages
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
+from crosstail.metrics.views import view
 from crosstail.second_stages import Features, FittedStage
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
@@ -215,6 +217,56 @@ class PairOverSampler(BaseEstimator):  # type: ignore[misc]
         balanced = data.PairBalancedSampler(c, d, num_samples=sizes.size * int(sizes.max()), seed=seed)
         self.sample_indices_ = np.array(list(balanced))
         return _safe_indexing(X, self.sample_indices_), _safe_indexing(y, self.sample_indices_)
+
+
+class PairScorer:
+    """A scorer for searches and cross-validation: an accuracy over (domain, class) pairs.
+
+    `pair_average` is the mean accuracy of the pairs, `worst_pair` the lowest of them; pairs without samples in a fold
+    do not count. The domain is unknown to the model. Enable scikit-learn's metadata routing, which hands the domains
+    that `search.fit(X, y, domain=...)` was given to the scorer, and request them for `fit`.
+
+    >>> from sklearn import config_context
+    >>> from sklearn.datasets import make_blobs
+    >>> from sklearn.model_selection import cross_val_score
+    >>> x, y = make_blobs(60, random_state=0)
+    >>> with config_context(enable_metadata_routing=True):
+    ...     model = PartialPoolingClassifier().set_fit_request(domain=True)
+    ...     site = {"domain": ["north", "south"] * 30}
+    ...     cross_val_score(model, x, y, scoring=worst_pair, cv=2, params=site).shape
+    (2,)
+    """
+
+    def __init__(self, metric: Literal["pair_average", "worst_pair"]) -> None:
+        self.metric = metric
+
+    def __repr__(self) -> str:
+        return self.metric
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """The domains are requested by default."""
+        request = MetadataRequest(owner=self.metric)
+        request.score.add_request(param="domain", alias=True)
+        return request
+
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike, domain: ArrayLike | None = None) -> float:
+        if domain is None:
+            raise ValueError(
+                f"{self.metric} needs the domains: sklearn.set_config(enable_metadata_routing=True), then "
+                "search.fit(X, y, domain=...), or cross_val_score(..., params={'domain': ...})"
+            )
+        domains, d = _numbered(domain, y)
+        classes, c = np.unique(column_or_1d(y), return_inverse=True)
+        right = (column_or_1d(estimator.predict(X)) == column_or_1d(y)).astype(np.int64)
+        totals = np.zeros((len(domains), len(classes)), np.int64)
+        hits = totals.copy()
+        np.add.at(totals, (d, c), 1)
+        np.add.at(hits, (d, c), right)
+        return float(view(hits, totals, self.metric))
+
+
+pair_average = PairScorer("pair_average")
+worst_pair = PairScorer("worst_pair")
 
 
 def _numbered(domain: ArrayLike | None, rows: Any, level: int = 4) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -125,7 +125,9 @@ def test_a_word_with_choices_must_be_one_of_them(value):
 def test_an_unknown_name_lists_those_there_are():
     with pytest.raises(ValueError) as caught:
         parse(Made, {"rate": 1.0, "rat": 1.0})
-    assert str(caught.value) == ("unknown hyperparameter 'rat': there are rate, share, kind, fixed, switch, almost")
+    assert str(caught.value) == (
+        "unknown hyperparameter 'rat': there are rate, share, kind, fixed, switch, almost (did you mean 'rate'?)"
+    )
 
 
 def test_integers_are_the_draws_of_log_uniform_rounded_down():

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from PIL import Image
 
 from crosstail import __version__ as crosstail_version
 from crosstail.training import RunSpec
@@ -71,7 +72,7 @@ def test_the_table_shows_the_accuracies_within_80_columns(crosstail, vectors):
         assert f"{100 * value:.1f}" in cells[row]
     assert "many-shot pairs" not in cells  # no pair has more than 100 samples
     assert f"{result.transferability.alpha:.2f}" in cells["transferability α"]
-    assert lines[-1] == "Next: open run/report.html, crosstail predict run FILES, or crosstail graph run"
+    assert "run/report.html" in lines[-2] and lines[-1] == f"Next: crosstail evaluate run {vectors} --split test"
     assert f"<td>{100 * result.test.pair_average:.1f}</td>" in Path("run/report.html").read_text(encoding="utf-8")
 
 
@@ -85,7 +86,8 @@ def test_the_same_command_again_shows_the_same_result(crosstail, vectors):
 
 def test_each_fold_has_a_page_and_so_have_all_together(crosstail, vectors):
     done = crosstail(f"fit {vectors} --out dg --protocol dg {SHORT.replace('boda', 'erm')}")
-    assert done.code == 0 and done.out.splitlines()[-1] == "Next: open dg/report.html"
+    assert done.code == 0 and "dg/report.html" in done.out
+    assert re.fullmatch("Next: crosstail fit .*--protocol dg .*--refit --out dg", done.out.splitlines()[-1])
     titles = [re.search("<title>(.*?)</title>", Path(p).read_text(encoding="utf-8"))[1] for p in PAGES]
     assert titles == ["erm on v.npz: each domain unseen in turn", "erm on v.npz: unseen 0", "erm on v.npz: unseen 1"]
 
@@ -160,6 +162,11 @@ MISTAKES = {
     "fit digits --out run --algorithm bodda": "unknown algorithm 'bodda': did you mean 'boda'?",
     "fit digitz --out run": "unknown data set 'digitz': did you mean 'digits'?",
     "fit nowhere.npz --out run": "nowhere.npz: there is no such file",
+    "fit --data v.npz --out run": "DATA comes first, without --data: crosstail fit v.npz",
+    "fit v.mpz --out run": "v.mpz: there is no such file or folder, did you mean v.npz?",
+    "fit v.npz --out run --accelerator cuda": "--accelerator cuda: torch finds no such device",
+    "fit v.npz --out run --algorithm boda:retrian": "unknown second stage 'retrian': did you mean 'retrain'?",
+    "fit v.npz --out run --algorithm ./none.py": "none.py: cannot be read",
     "fit v.npz --out run --backbone mpl": "unknown backbone 'mpl': did you mean 'mlp'?",
     "fit v.npz --out run --backbone small_cnn": "backbone 'small_cnn' takes images, but the data are vectors of shape",
     "fit v.npz --out run --unseen a": "the protocol mdlt trains on all domains: leave --unseen a out",
@@ -180,7 +187,7 @@ MISTAKES = {
     "fit v.npz --out run --backbone mlp --hp nu=": "--hp: expected name=value, got 'nu='",
     "fit v.npz --out run --backbone mlp --hp mu=1": "unknown hyperparameter 'mu': there are lr,",
     "fit v.npz --algorithm boda --out run --backbone mlp --hp nu=much": "hyperparameter nu is 'much', expected float",
-    "fit v.npz --out run --backbone mlp --hp lr=-1": "Invalid learning rate: -1.0",
+    "fit v.npz --out run --algorithm erm --hp lr=-1": "Invalid learning rate: -1.0",
     "fit v.npz --algorithm boda --out run --backbone mlp --hp window=0": "window is 0 and refresh 0",
     "fit v.npz --algorithm boda --out run --backbone mlp --hp temperature=-1": "temperature is -1.0, expected",
     "fit v.npz --out run --backbone mlp --steps 0": "steps is 0, expected 1 or more",
@@ -283,10 +290,29 @@ def test_a_trace_is_kept_where_it_is_asked_for_from_the_start(crosstail, vectors
 
 @pytest.mark.parametrize(("first", "second"), [("--protocol dg", ""), ("", "--protocol dg")])
 def test_a_page_of_other_runs_is_not_overwritten(crosstail, vectors, first, second):
-    words = f"fit {vectors} --algorithm erm --width 4 --steps 2 --batch-size 4 --evaluations 1 --out runs"
+    words = f"fit {vectors} --algorithm erm --width 8 --steps 2 --batch-size 4 --evaluations 1 --out runs"
     assert crosstail(f"{words} {first}").code == 0
     page = Path("runs/report.html").read_bytes()
     done = crosstail(f"{words} {second}")
     assert done.code == 2 and "report.html" in done.err and "--out" in done.err
     assert Path("runs/report.html").read_bytes() == page
     assert crosstail(f"{words} {first}").code == 0
+
+
+SMALL = "--backbone small_cnn --resolution 16 --width 8 --steps 2 --batch-size 4 --evaluations 1"
+
+
+def test_a_folder_of_classes_just_runs(crosstail, tmp_path):
+    rng = np.random.default_rng(0)
+    for name, level in (("cat", 60), ("dog", 190)):
+        (tmp_path / "pets" / name).mkdir(parents=True)
+        for i in range(10):
+            pixels = rng.normal(level, 20, (32, 32, 3)).clip(0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "pets" / name / f"{i}.png")
+    for method, more in (("frozen:blend", "--resolution 32"), ("bsoftmax", SMALL)):
+        done = crosstail(f"fit pets --out {method[0]} {more}")
+        result = msgspec.json.decode((tmp_path / method[0] / "result.json").read_bytes(), type=RunResult)
+        assert done.code == 0 and result.spec.method == method and result.domains == ["all"]
+        assert "no folders for domains: all 20 images are in one domain" in done.out and "report.html" in done.out
+        assert "no folders for domains" in (tmp_path / method[0] / "report.html").read_text()
+    assert "no folders for domains: all 20 images" in crosstail("audit pets").out.lower()

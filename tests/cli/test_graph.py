@@ -110,31 +110,30 @@ def test_features_of_another_model(crosstail):
     x = (rng.normal(size=(60, 5)) + 3 * y[:, None]).astype(np.float32)
     np.savez("mine.npz", x=x, y=y, domain=domain)
     expected = TransferabilityGraph.from_features(x, y, domain, num_domains=2, num_classes=3)
-    found = json.loads(crosstail("graph --features mine.npz --json").out)
+    found = json.loads(crosstail("graph mine.npz --json").out)
     assert found == pytest.approx(expected.statistics._asdict())
     assert "mine.npz" in Path("mine.graph.html").read_text(encoding="utf-8")
     train = np.arange(60) % 2 == 0
     np.savez("split.npz", x=x, y=y, domain=domain, split=np.where(train, "train", "test"))
     expected = TransferabilityGraph.from_features(x[train], y[train], domain[train], num_domains=2, num_classes=3)
-    found = json.loads(crosstail("graph --features split.npz --out g.csv --json").out)
+    found = json.loads(crosstail("graph split.npz --out g.csv --json").out)
     assert found == pytest.approx(expected.statistics._asdict())
 
 
 def test_images_are_no_features(crosstail):
     np.savez("images.npz", x=np.zeros((4, 8, 8, 3), np.uint8), y=[0, 1, 0, 1], domain=[0, 0, 1, 1])
-    done = crosstail("graph --features images.npz")
+    done = crosstail("graph images.npz")
     assert done.code == 2 and "expected features" in done.err
 
 
 MISTAKES = {
-    "graph": "--features FILE.npz",
+    "graph": "RUN is missing",
     "graph run run run": "two runs",
     "graph run run --out g.csv": "cannot draw to g.csv",
-    "graph run --features v.npz": "--features FILE.npz",
-    "graph nowhere": "nowhere is not a run: it has no spec.json",
+    "graph nowhere": "nowhere: there is no such folder",
     "graph run --metric cosine": "cosine",
     "graph run --out g.gif": "expected a name that ends in .html, .png, .svg or .pdf",
-    "graph half --out g.csv": "half has no model.pt",
+    "graph half --out g.csv": "half is not finished",
 }
 
 

@@ -99,7 +99,7 @@ FAILING = {
     ("what", "last"),
     [
         ("raise", "RuntimeError: no such luck"),
-        ("nan", "the loss term 'cross_entropy' became nan between steps 0 and 4. Try a smaller learning rate"),
+        ("nan", "the loss term 'cross_entropy' is nan at the first step"),
         ("wrong", "a wrong number"),
     ],
 )
@@ -107,7 +107,7 @@ def test_a_run_that_fails_says_why(store, shared, own, what, last):
     spec = resolve(replace(shared, algorithm=own(what, FAILING[what])))
     for attempt in (1, 2):
         outcome = execute(store, Job(spec))
-        assert outcome.how == "failed" and outcome.error[-1].startswith(last) and len(outcome.error) <= worker.LINES
+        assert outcome.how == "failed" and last in outcome.error[-1] and len(outcome.error) <= worker.LINES
         failure = store.failures()[spec.key]
         assert failure == Failure("error", outcome.error, attempt)
     assert not store.has(spec.key) and store.results() == {}

@@ -10,6 +10,7 @@ from crosstail import testing
 from crosstail.prediction.predictor import Predictor
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
+from crosstail.training.loop import Diverged
 
 SOURCE = '''
 import torch.nn.functional as F
@@ -21,6 +22,11 @@ class Smooth(ERM):
     def losses(self, z, batch):
         return {"cross_entropy": F.cross_entropy(self.head(z), batch.y, label_smoothing=0.1)}
 '''
+
+UNDECLARED = SOURCE.replace(
+    "    def",
+    "    @dataclass(frozen=True, kw_only=True)\n    class Hparams(ERM.Hparams):\n        eps: float = 0.1\n    def",
+).replace("import torch", "from dataclasses import dataclass\nimport torch", 1)
 
 
 @pytest.fixture
@@ -37,10 +43,6 @@ def spec(tmp_path):
         batch_size=4,
         evaluations=2,
     )
-
-
-def test_it_keeps_the_contracts(spec):
-    testing.check_algorithm(spec.algorithm)
 
 
 @pytest.mark.parametrize("term", ["", "boda+"])
@@ -73,7 +75,14 @@ def test_a_file_that_changed_is_refused(spec, tmp_path):
         (None, "cannot be read"),
         ("def f(:", r"cannot be imported \(SyntaxError"),
         ("import nothing_of_this_name", r"cannot be imported \(ModuleNotFoundError"),
-        ("x = 1", "defines 0 subclasses of Algorithm, expected 1"),
+        ("x = 1", "defines 0 subclasses of Algorithm, expected 1; it has no class at all"),
+        ("class Other: pass", "defines 0 subclasses of Algorithm, expected 1; its classes are Other: derive one from"),
+        (SOURCE + "\nclass More(Smooth): pass", "defines 2 subclasses of Algorithm.*Smooth, More"),
+        (
+            SOURCE.replace("    def", "    class Hparams(ERM.Hparams):\n        eps: float = 0.1\n    def"),
+            "Hparams, with eps,",
+        ),
+        (UNDECLARED, "the hyperparameter 'eps' is not declared by hp"),
     ],
 )
 def test_a_file_that_does_not_work_is_named(spec, tmp_path, source, message):
@@ -82,3 +91,43 @@ def test_a_file_that_does_not_work_is_named(spec, tmp_path, source, message):
     with pytest.raises(ValueError, match=rf"mine\.py:? {message}"):
         fit(spec, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+LOSS = 'return {"cross_entropy": F.cross_entropy(self.head(z), batch.y, label_smoothing=0.1)}'
+TERMS = {
+    "a vector": (LOSS.replace("0.1)", "0.1, reduction='none')"), r"'cross_entropy' has the shape \(8,\).*mean"),
+    "no dictionary": (LOSS[:7] + LOSS[25:-1], "losses returns a Tensor, expected named terms"),
+    "nothing": ("pass", "losses returns a NoneType"),
+    "no term": ("return {}", "losses returns an empty dictionary"),
+    "a number": ("return {'ce': 0.5}", "'ce' is a float"),
+    "detached": (LOSS.replace("0.1)", "0.1).detach()"), r"no loss term \(cross_entropy\) depends on the weights"),
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "term"), [*((what, "") for what in TERMS), ("a vector", "boda+"), ("a number", "boda+")]
+)
+def test_wrong_terms_are_named_with_their_file(spec, tmp_path, what, term):
+    source, message = TERMS[what]
+    (tmp_path / "mine.py").write_text(SOURCE.replace(LOSS, source))
+    with pytest.raises(ValueError, match=rf"mine\.py: .*{message}") as error:
+        fit(replace(spec, algorithm=term + spec.algorithm), tmp_path / "run")
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_nan_at_the_first_step_is_no_matter_of_the_learning_rate(spec, tmp_path):
+    (tmp_path / "mine.py").write_text(SOURCE.replace("0.1)", "0.1) * (z.sum() / 0 - z.sum() / 0)"))
+    with pytest.raises(Diverged, match=r"mine\.py: the loss term 'cross_entropy' is nan at the first step") as error:
+        fit(spec, tmp_path / "run")
+    assert "learning rate" not in str(error.value)
+
+
+def test_an_unknown_hyperparameter_is_named_with_the_file(spec, tmp_path):
+    with pytest.raises(ValueError, match=r"mine\.py: unknown hyperparameter 'dropuot': .*did you mean 'dropout'"):
+        fit(replace(spec, hparams={"dropuot": 0.5}), tmp_path / "run")
+
+
+def test_a_file_named_without_its_suffix_is_found(spec, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"unknown algorithm 'mine'.*'\./mine\.py'"):
+        fit(replace(spec, algorithm="mine"), tmp_path / "run")

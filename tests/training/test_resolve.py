@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosstail import algorithms, discovery
@@ -25,12 +26,14 @@ SPECS = st.builds(
 )
 
 
+@settings(deadline=None)  # the first example imports an algorithm's file
 @given(SPECS)
 def test_resolving_again_changes_nothing(spec):
     once = resolve(spec)
     assert resolve(once) == once and resolve(once).key == once.key
 
 
+@settings(deadline=None)
 @given(SPECS)
 def test_everything_that_decides_the_run_is_named(spec):
     found = resolve(spec)
@@ -65,3 +68,19 @@ def test_an_alias_is_the_same_run():
 def test_a_wrong_name_is_an_error(fields, names):
     with pytest.raises(ValueError, match=names):
         resolve(RunSpec(dataset="digits", **fields))
+
+
+@pytest.mark.parametrize(
+    ("domain", "split", "protocol", "algorithm"),
+    [
+        ([0, 0, 1, 1], None, "mdlt", "bsoftmax+coral"),
+        ([0, 0, 1, 1], None, "dg", "bsoftmax"),  # one is left out
+        ([0, 1, 2, 2], None, "dg", "bsoftmax+coral"),
+        (["a", "a", "a", "a"], None, "mdlt", "bsoftmax"),
+        ([0, 0, 1, 1], ["train", "train", "test", "test"], "mdlt", "bsoftmax"),
+    ],
+)
+def test_the_default_needs_no_more_domains_than_there_are(tmp_path, domain, split, protocol, algorithm):
+    arrays = {"x": np.zeros((4, 8, 8, 3), np.uint8), "y": [0, 1, 0, 1], "domain": domain}
+    np.savez(tmp_path / "mine.npz", **arrays, **({"split": split} if split else {}))
+    assert resolve(RunSpec(dataset=str(tmp_path / "mine.npz"), protocol=protocol)).algorithm == algorithm

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from crosstail import discovery
-from crosstail.algorithms._algorithm import Algorithm, Task
+from crosstail.algorithms._algorithm import Algorithm, Task, WrongTerms, check_terms
 from crosstail.algorithms._catalogue import catalogue
 from crosstail.algorithms._combined import Parts, combine, find_preset, with_preset
-from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, draw, hp, parse, ranges, values
+from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, check_declared, draw, hp, parse, ranges, values
 from crosstail.backbones import Backbone
 
 __all__ = [
@@ -20,14 +20,17 @@ __all__ = [
     "LogUniform",
     "Task",
     "Uniform",
+    "WrongTerms",
     "build",
     "canonical",
     "catalogue",
+    "check_terms",
     "draw",
     "find",
     "hp",
     "own_file",
     "parse",
+    "parse_for",
     "ranges",
     "values",
 ]
@@ -60,7 +63,7 @@ def canonical(name: str) -> str:
     """
     words = _words(name)
     if len(words) == 1:
-        return find(name).alias_of or name
+        return find(name).alias_of or words[0]
     find(name)
     return "+".join(sorted(words, key=lambda word: (word.endswith(".py"), word)))
 
@@ -71,7 +74,7 @@ def own_file(name: str) -> str:
     >>> own_file("boda+coral"), own_file("boda+./mine.py")
     ('', './mine.py')
     """
-    return next((word for word in _words(name) if word.endswith(".py")), "")
+    return next((word for word in discovery.combined(name) if word.endswith(".py")), "")
 
 
 def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | None = None) -> Algorithm:
@@ -87,13 +90,26 @@ def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | N
             f"{name} compares domains and needs {algorithm.min_domains} that have training data; the data have "
             f"{trained_on}: use an algorithm that does not, such as erm or bsoftmax"
         )
-    return algorithm(backbone, task, parse(algorithm.Hparams, hparams or {}))
+    return algorithm(backbone, task, parse_for(name, hparams or {}))
+
+
+def parse_for(name: str, hparams: dict[str, Any]) -> Any:
+    """The hyperparameters of an algorithm; an error names it."""
+    try:
+        return parse(find(name).Hparams, hparams)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _words(name: str) -> list[str]:
-    """The names in a combination; a path, which may contain a plus, ends with .py."""
-    words = re.findall(r"[^+]*/.*?\.py(?=\+|$)|[^+]+", name)
-    return words if "+".join(words) == name else name.split("+")
+    """The names in a combination, as their files spell them."""
+    words = discovery.combined(name)
+    return [word if word.endswith(".py") else _spelled(word) for word in words]
+
+
+def _spelled(word: str) -> str:
+    base, at, preset = word.partition("@")
+    return f"{discovery.known('crosstail.algorithms', base, 'algorithm')}{at}{preset.lower()}"
 
 
 def _label(word: str) -> str:
@@ -102,12 +118,16 @@ def _label(word: str) -> str:
 
 
 def _defined_by(name: str) -> type[Algorithm]:
-    if name.endswith(".py"):
-        module = discovery.load_file(Path(name))
-    else:
-        module = discovery.find("crosstail.algorithms", name, "algorithm")
-    classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Algorithm)]
-    found = [value for value in classes if value.__module__ == module.__name__]
+    own = name.endswith(".py")
+    module = discovery.load_file(Path(name)) if own else discovery.find(__name__, name, "algorithm")
+    classes = [v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__]
+    found = [value for value in classes if issubclass(value, Algorithm)]
     if len(found) != 1:
-        raise ValueError(f"{name} defines {len(found)} subclasses of Algorithm, expected 1")
+        given = ", ".join(kind.__name__ for kind in found or classes)
+        raise ValueError(
+            f"{name}: defines {len(found)} subclasses of Algorithm, expected 1"
+            + (f"; its classes are {given}" if given else "; it has no class at all")
+            + ("" if found else ": derive one from crosstail.algorithms.erm.ERM")
+        )
+    check_declared(name, found[0].Hparams)
     return found[0]

@@ -135,8 +135,26 @@ class Algorithm(nn.Module):
         return self.scores(self.backbone(x), domain)
 
 
+class WrongTerms(ValueError):
+    """What an algorithm's `losses` or `update` returns is not a dictionary of named numbers."""
+
+
+def check_terms(terms: Any) -> None:
+    """Refuse anything but named tensors with one number each."""
+    if not isinstance(terms, dict) or not terms:
+        found = "an empty dictionary" if isinstance(terms, dict) else f"a {type(terms).__name__}"
+        raise WrongTerms(f'losses returns {found}, expected named terms as in {{"cross_entropy": loss}}')
+    for name, term in terms.items():
+        if not isinstance(term, Tensor):
+            raise WrongTerms(f"the loss term {name!r} is a {type(term).__name__}, expected a tensor with one number")
+        if term.ndim:
+            shape = tuple(term.shape)
+            raise WrongTerms(f"the loss term {name!r} has the shape {shape}, expected one number: average it (.mean())")
+
+
 def total(terms: dict[str, Tensor]) -> Tensor:
     """Sum of the loss terms."""
+    check_terms(terms)
     return torch.stack(list(terms.values())).sum()
 
 
@@ -144,7 +162,10 @@ def descend(terms: dict[str, Tensor], optimizers: list[Optimizer], backward: Bac
     """Backpropagate the sum of the terms and step the optimizers."""
     for optimizer in optimizers:
         optimizer.zero_grad(set_to_none=True)
-    backward(total(terms))
+    loss = total(terms)
+    if not loss.requires_grad:
+        raise WrongTerms(f"no loss term ({', '.join(terms)}) depends on the weights: is something detached?")
+    backward(loss)
     for optimizer in optimizers:
         optimizer.step()
     torch.clear_autocast_cache()  # in mixed precision it holds casts of the old weights

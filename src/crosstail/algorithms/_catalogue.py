@@ -1,7 +1,5 @@
 """All algorithms as data, read from their files, for tables and documentation."""
 
-import inspect
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -9,12 +7,7 @@ from typing import Any
 from crosstail import discovery
 from crosstail.algorithms._algorithm import Algorithm
 from crosstail.algorithms._hparams import address
-
-FAMILIES = (
-    *("vanilla", "robust optimisation", "augmentation", "meta-learning", "invariance"),
-    *("transfer", "multi-task", "imbalance", "ours", "own"),
-)
-_PAPER = re.compile(r"^(?P<what>.*?)\s*\((?P<paper>[^()]*?),?\s*(?P<year>(?:19|20)\d\d)[^()]*\)", re.DOTALL)
+from crosstail.literature import FAMILIES, cited
 
 
 @dataclass(frozen=True)
@@ -34,19 +27,6 @@ class AlgorithmEntry:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
-
-
-def cited(name: str, docstring: str | None) -> tuple[str, str, int]:
-    """What a docstring describes up to its first paper, and the paper's authors and year.
-
-    >>> cited("erm", "ERM: mean cross-entropy (Vapnik, 1999).")
-    ('ERM: mean cross-entropy', 'Vapnik', 1999)
-    """
-    found = _PAPER.search(inspect.cleandoc(docstring or ""))
-    if found is None:
-        raise ValueError(f"{name}: the docstring cites no paper, as in (Vapnik, 1999)")
-    what, paper = (" ".join(found[part].split()) for part in ("what", "paper"))
-    return what, paper, int(found["year"])
 
 
 def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:

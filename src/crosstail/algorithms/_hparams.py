@@ -6,6 +6,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from crosstail import discovery
+
 
 class Distribution(Protocol):
     """What a random search draws from."""
@@ -123,12 +125,24 @@ def _finetuned(hparams: type) -> dict[str, tuple[Any, Distribution]]:
     return {address(f): f.metadata["finetune"] for f in fields(hparams) if f.metadata["finetune"] is not None}
 
 
+def check_declared(name: str, hparams: type) -> None:
+    """Refuse a class of hyperparameters in which one is not declared by `hp`, or which is no dataclass."""
+    own = vars(hparams).get("__annotations__", {})
+    if own and "__dataclass_fields__" not in vars(hparams):
+        raise ValueError(f"{name}: Hparams, with {', '.join(own)}, needs @dataclass(frozen=True, kw_only=True)")
+    for f in fields(hparams):
+        if "meaning" not in f.metadata:
+            raise ValueError(f"{name}: the hyperparameter {f.name!r} is not declared by hp(default, search, meaning)")
+
+
 def parse(hparams: type, words: dict[str, Any]) -> Any:
     """Hyperparameters from names and values, which may be strings from the command line."""
     known = {address(f): f for f in fields(hparams)}
     unknown = sorted(set(words) - set(known))
     if unknown:
-        raise ValueError(f"unknown hyperparameter {unknown[0]!r}: there are {', '.join(known)}")
+        near = discovery.nearest(unknown[0], list(known))
+        hint = f" (did you mean {near!r}?)" if near else ""
+        raise ValueError(f"unknown hyperparameter {unknown[0]!r}: there are {', '.join(known)}{hint}")
     return hparams(**{known[name].name: _typed(known[name], value) for name, value in words.items()})
 
 

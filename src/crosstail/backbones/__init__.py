@@ -8,7 +8,7 @@ from crosstail.backbones._backbone import Backbone, require
 from crosstail.backbones._timm import PREFIX, Pretrained
 from crosstail.backbones._weights import RANDOM
 
-__all__ = ["RANDOM", "Backbone", "Pretrained", "build", "pretrained"]
+__all__ = ["PREFIX", "RANDOM", "Backbone", "Pretrained", "build", "pretrained"]
 
 
 def build(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import timm
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -36,6 +35,8 @@ class Pretrained:
 
     @property
     def _config(self) -> Any:
+        import timm  # here, because it takes seconds, and vectors do not need it
+
         architecture, _, tag = self.name.partition(".")
         if not timm.is_model(architecture):
             near = discovery.suggestion(architecture, timm.list_models()) if architecture else ""
@@ -59,6 +60,8 @@ class Pretrained:
         return TimmBackbone(self.name, network, size, config.mean, config.std, pretrained=weights != RANDOM)
 
     def _network(self, config: Any, weights: str | None) -> Any:
+        import timm
+
         if weights is None and self.installed is None:
             given = {"file": str(hub_file(self.name, config.hf_hub_id)), "custom_load": False}
             return timm.create_model(self.name, num_classes=0, pretrained=True, pretrained_cfg_overlay=given)

@@ -8,8 +8,6 @@ from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
-from timm.models import load_state_dict
 from torch import Tensor, nn
 
 State = dict[str, Tensor]
@@ -23,6 +21,8 @@ def read_weights(path: Path) -> State:
     """The tensors of a .safetensors or .pth file, without what training scripts wrap around them; runs no code."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file (--weights takes a .safetensors or .pth file)")
+    from timm.models import load_state_dict  # here, because it takes seconds
+
     try:
         found = load_state_dict(str(path), use_ema=False, weights_only=True)
         state = {str(name): value for name, value in found.items() if isinstance(value, Tensor)}
@@ -46,6 +46,8 @@ def hub_file(name: str, hub_id: str | None) -> Path:
     ways = "--weights FILE, --weights random, or --backbone efficientnet_lite0, whose weights are installed"
     if not hub_id:
         raise ValueError(f"timm has no pretrained weights for {name}; choose {ways}")
+    from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
+
     cached = try_to_load_from_cache(hub_id, HUB_FILE, cache_dir=constants.HF_HUB_CACHE)
     if isinstance(cached, str):
         return Path(cached)

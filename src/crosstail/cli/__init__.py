@@ -2,18 +2,24 @@
 
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 from cyclopts import App, CycloptsError, Parameter
-from cyclopts.exceptions import MissingArgumentError, UnknownCommandError, UnusedCliTokensError
+from cyclopts.exceptions import (
+    CoercionError,
+    MissingArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 from rich.console import Console
 from rich.text import Text
 
-from crosstail import discovery
+from crosstail import __version__, discovery
 
 VERBS = (
     *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "compare", "graph", "export"),
-    *("sweep", "race", "status", "select", "report", "list"),
+    *("sweep", "race", "status", "select", "report", "list", "new"),
 )
 _PLACES = {"list": "list_:list_", "sweep": "sweep:app"}  # where the file's function is not called like its verb
 
@@ -27,7 +33,8 @@ app = App(
     name="crosstail",
     help="Classifiers for data from several domains, each with its own long tail of classes.",
     help_format="markdown",
-    version_flags=(),
+    version=__version__,
+    version_flags=["--version"],
     suppress_keyboard_interrupt=False,
     result_action="return_value",
     default_parameter=Parameter(negative=(), show_default=_shown, allow_repeating=True),  # the last one counts
@@ -43,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         if words[:1] in ([], ["--help"], ["-h"]):
             app.resolved_commands()  # the overview shows the first line of every verb's help
-        app(words, print_error=False, exit_on_error=False)
+        _run(words)
     except CycloptsError as error:
         _fail(2, _message(error, words))
     except (ValueError, FileNotFoundError) as error:
@@ -65,11 +72,28 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(2)
 
 
+def _run(words: Sequence[str]) -> None:
+    """Run a command; choices such as those of --protocol match whatever their case."""
+    try:
+        app(words, print_error=False, exit_on_error=False)
+    except CoercionError as error:
+        typed = error.token.value if error.token else ""
+        spelled = discovery.same_name(typed, [str(choice) for choice in get_args(error.target_type)])
+        if spelled in (None, typed):
+            raise
+        _run([f"{word.removesuffix(typed)}{spelled}" if f"={word}".endswith(f"={typed}") else word for word in words])
+
+
 def _message(error: CycloptsError, words: Sequence[str]) -> str:
     """What is wrong with a command line, in one sentence that names the option."""
     if isinstance(error, UnknownCommandError):
         return f"unknown command {words[0]!r}: {discovery.suggestion(words[0], list(VERBS))}"
     verb = " ".join(["crosstail", *(error.command_chain or ())])
+    if isinstance(error, UnknownOptionError):
+        option, _, value = error.token.value.partition("=")
+        if option in ("--data", "--dataset", "--source"):
+            typed = value or "".join(words[words.index(option) + 1 :][:1])
+            return f"DATA comes first, without {option}: {verb} {typed}"
     if isinstance(error, UnusedCliTokensError):
         return f"unexpected argument {(error.unused_tokens or words)[0]!r}; see {verb} --help"
     if isinstance(error, MissingArgumentError):

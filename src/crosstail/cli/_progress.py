@@ -1,9 +1,10 @@
-"""Progress bars with the time left: of one task after the other, and of a sweep."""
+"""Progress with the time left, of one task after the other and of a sweep: bars on a terminal, lines in a log."""
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,46 @@ if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
     from crosstail.sweep.worker import Job, Outcome
 
 
+INTERVAL = 10.0  # seconds between two lines where there is no terminal
+
+
 def _bars(console: Console, width: int, *more: ProgressColumn) -> Progress:
     columns = TextColumn("{task.description}"), BarColumn(width), TextColumn("{task.completed:.0f}/{task.total:.0f}")
     shown = *columns, TimeRemainingColumn(), *more
     return Progress(*shown, console=console, transient=True, disable=not console.is_terminal)
 
 
+def _lines(console: Console, label: str) -> "Report":
+    """Report in lines, for a log: one every few seconds, and a last one for a task that had others."""
+    began: dict[str, float] = {}
+    last = time.monotonic()
+    told = ""
+
+    def report(what: str, done: int, total: int) -> None:
+        nonlocal last, told
+        now = time.monotonic()
+        start = began.setdefault(what, now)
+        if now - max(last, start) < INTERVAL and not (done == total and told == what):
+            return
+        seconds = round((now - start) / max(done, 1) * (total - done))
+        left = f", about {timedelta(seconds=seconds)} left" if 0 < done < total else ""
+        console.print(
+            f"{label} {what}: {done:,}/{total:,}{left}".strip(), markup=False, highlight=False, soft_wrap=True
+        )
+        last, told = now, "" if done == total else what
+
+    return report
+
+
 @contextmanager
 def progress_bar(console: Console, label: str = "") -> "Iterator[Report]":
-    """Yield a function that takes a task's name, steps done and steps in total; a new name starts a new bar."""
+    """Yield a function that takes a task's name, steps done and steps in total; a new name starts a new bar.
+
+    Where there is no terminal, it writes lines.
+    """
+    if not console.is_terminal:
+        yield _lines(console, label)
+        return
     with _bars(console, 40) as bars:
         tasks: dict[str, TaskID] = {}
         shown = 0.0

@@ -24,16 +24,17 @@ def _named_values(_: Any, tokens: Sequence[Token]) -> dict[str, str]:
 HIDDEN = Parameter(parse=False)
 NAMED_VALUES = Parameter(converter=_named_values, accepts_keys=False, n_tokens=-1, metavar="NAME=VALUE")
 """A dictionary as a repeatable option, such as `--hp lr=0.1 --hp nu=1`."""
-_HELP = {
+HELP = {
     declared.arg_name: declared.description
     for kind in reversed(RunSpec.mro()[:-1])
     for declared in parse_from_object(kind).params
 }
+"""The help of every field of RunSpec."""
 
 
 def option(field_name: str, **kwargs: Any) -> Parameter:
     """The option for a field of RunSpec, with the help text of that field."""
-    return Parameter(help=_HELP[field_name], **kwargs)
+    return Parameter(help=HELP[field_name], **kwargs)
 
 
 Data = Annotated[str, option("dataset", name="DATA")]

@@ -1,11 +1,13 @@
 """crosstail audit: look at a data set before any training."""
 
 import json
-import shlex
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
+from crosstail.cli._checks import known_source
+from crosstail.cli._next import free, say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels
@@ -31,6 +33,7 @@ def audit(
     """
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html")
+    source = known_source(source)
 
     from crosstail import data
     from crosstail.report.audit import audit as examine
@@ -38,6 +41,8 @@ def audit(
     from crosstail.report.audit.document import page, summary
     from crosstail.report.audit.inputs import ImageInputs
     from crosstail.report.document import html, terminal
+    from crosstail.report.run.command import options
+    from crosstail.training import RunSpec
 
     many, few = data.shot_thresholds(source)
     with progress_bar(Console(stderr=True)) as progress:
@@ -52,14 +57,10 @@ def audit(
         return
     console = Console(highlight=False)
     terminal.show(summary(found), console)
-    chosen = recommend(found)
-    if chosen is not None:
-        command = ["crosstail", "fit", source, *chosen]
-        command += [word for profile in labels or () for word in ("--labels", profile)]
-        command += [word for name, column in columns.items() for word in ("--column", f"{name}={column}")]
-        command += [] if group_by is None else [f"--group-by={group_by}"]
-        command += ["--data-seed", str(data_seed)] if data_seed else []
-        command += ["--skip-broken"] if isinstance(found.inputs, ImageInputs) and found.inputs.broken else []
-        console.print(f"Next: {shlex.join([*command, '--out', 'run'])}", markup=False, soft_wrap=True)
     where = f"The page is in {out}." if out else "Add --out audit.html for a page with charts and pictures."
     console.print(where, markup=False, soft_wrap=True)
+    if recommend(found) is not None:
+        broken = isinstance(found.inputs, ImageInputs) and bool(found.inputs.broken)
+        how: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by, "data_seed": data_seed}
+        spec = RunSpec(dataset=source, **how, skip_broken=broken)
+        say_next(console, "race", source, *options(spec), "--out", free("race"))

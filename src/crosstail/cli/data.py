@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail import discovery
+from crosstail.cli._next import pasted
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 
@@ -74,7 +75,7 @@ def data(
     if check:
         _check(module, folder, quick, as_json)
     elif not as_json:
-        print(f"Next: crosstail data {name} --root {folder} --check")
+        print(f"Next: {pasted('data', name, '--root', folder, '--check')}")
 
 
 def _download(module: ModuleType, folder: Path) -> None:

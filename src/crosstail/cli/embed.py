@@ -1,12 +1,13 @@
 """crosstail embed: turn images into vectors, once."""
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import Console
 
+from crosstail.cli._checks import known_source
+from crosstail.cli._next import free, say_next
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels, SkipBroken, option
 
@@ -39,6 +40,7 @@ def embed(
     """
     if out.suffix != ".npz":
         raise ValueError(f"--out {out}: expected a name that ends in .npz")
+    dataset = known_source(dataset)
 
     from crosstail import data
     from crosstail.training import RunSpec, embedding
@@ -62,5 +64,5 @@ def embed(
     data.save_arrays(images.with_x(x), out)
     for note in images.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    shape, file = " × ".join(f"{n:,}" for n in x.shape), shlex.quote(str(out))
-    console.print(f"{shape} numbers in {out}. Next: crosstail fit {file} --out run", soft_wrap=True)
+    console.print(f"{' × '.join(f'{n:,}' for n in x.shape)} numbers in {out}.", soft_wrap=True)
+    say_next(console, "race", out, "--out", free("race"))

@@ -8,9 +8,12 @@ from typing import Literal
 
 from rich.console import Console
 
+from crosstail.cli._checks import known_source
+from crosstail.cli._next import free, say_next, unlabelled
 from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, GroupBy, SkipBroken
+from crosstail.training.existing import existing_run
 
 
 def evaluate(
@@ -38,6 +41,8 @@ def evaluate(
         split: Part of the data to test on; of the run's own data, its own split. By default all new samples.
         out: The page to write; default: RUN/evaluated/DATA.html.
     """
+    folder, source = existing_run(run), known_source(source)
+
     from crosstail.prediction.evaluate import evaluate_on, load_for
     from crosstail.prediction.predictor import Predictor
     from crosstail.report.document import terminal
@@ -45,13 +50,13 @@ def evaluate(
     from crosstail.report.run.evaluated import write_evaluation
     from crosstail.report.run.summary import accuracy_summary
 
-    predictor = Predictor(run, weights, trust)
+    predictor = Predictor(folder, weights, trust)
     with progress_bar(Console(stderr=True)) as progress:
         dataset = load_for(
             predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken, progress=progress
         )
         found = evaluate_on(predictor, dataset, split, progress)
-    page = out or run / "evaluated" / f"{Path(source).resolve().stem}{'' if split == 'all' else f'-{split}'}.html"
+    page = out or folder / "evaluated" / f"{Path(source).resolve().stem}{'' if split == 'all' else f'-{split}'}.html"
     options = words(split=split, columns=columns, group_by=group_by, skip_broken=skip_broken)
     command = shlex.join(["crosstail", "evaluate", str(run), source, *options])
     seen = [name for name in dataset.domains if name in predictor.sites]
@@ -59,7 +64,7 @@ def evaluate(
         facts = {"domains": dataset.domains, "classes": predictor.classes, "left_out": asdict(found.left_out)}
         known = {"known": {"sites": seen, **found.known.to_json()}} if found.known else {}
         print(json.dumps({**facts, **found.accuracy.to_json(), **known}))
-        write_evaluation(page, run, predictor.result, found, command)
+        write_evaluation(page, folder, predictor.result, found, command)
         return
     console = Console(markup=False)
     for note in dataset.notes:
@@ -72,5 +77,7 @@ def evaluate(
     title = f"{run} on {source}, {split}"
     table = accuracy_summary(title, found.accuracy, dataset.domains, predictor.classes, found.known)
     terminal.show([table], console)
-    write_evaluation(page, run, predictor.result, found, command)  # last: the run's folder may be read-only
-    console.print(f"Next: open {page}", soft_wrap=True)
+    write_evaluation(page, folder, predictor.result, found, command)  # last: the run's folder may be read-only
+    console.print(f"The page is in {page}.", soft_wrap=True)
+    if inputs := unlabelled(source, dataset):
+        say_next(console, "predict", run, inputs, "--out", free("classes.csv"))

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from crosstail.cli._parameters import Json, Run, Site, Trust
 from crosstail.cli._progress import progress_bar
+from crosstail.training.existing import existing_run
 
 
 def export(
@@ -29,6 +30,8 @@ def export(
         out: File to write; FILE.json beside it describes inputs and outputs, FILE.md is a model card.
         format: ONNX, or a .pt2 file for torch.export.
     """
+    run = existing_run(run)
+
     from crosstail.prediction.export import Differs
     from crosstail.prediction.export import export as write
     from crosstail.report.document import markdown

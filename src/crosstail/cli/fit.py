@@ -1,8 +1,8 @@
 """crosstail fit: train one model."""
 
-import shlex
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,10 +10,14 @@ import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail import discovery
+from crosstail.cli._checks import check_spec, known_source
+from crosstail.cli._next import free, say_next, unlabelled
 from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions
+from crosstail.training.spec import Accelerator
 
 if TYPE_CHECKING:
     from crosstail.training import RunSpec
@@ -26,7 +30,7 @@ def fit(
     out: Path,
     options: Annotated[RunOptions, Parameter(name="*")] = RunOptions(),  # noqa: B008 - immutable
     selected: Annotated[Path | None, Parameter(name="--hparams")] = None,
-    accelerator: str = "auto",
+    accelerator: Accelerator = "auto",
     devices: int = 1,
     nodes: int = 1,
     accumulate: int = 1,
@@ -50,13 +54,21 @@ def fit(
         log: Also write a log: csv (RUN/log.csv), tensorboard (RUN/tensorboard) or mlflow.
         refit: Afterwards, train the final model on every sample, in OUT/refit, for the median of the selected steps.
     """
+    typed = options.spec(dataset=known_source(dataset), hparams={})
+    check_spec(typed)
+    if log is not None:
+        log = discovery.known("crosstail.training.logs", log, "log")
+    if selected is not None and not selected.is_file():
+        raise FileNotFoundError(f"{selected}: there is no such file")
+
     from crosstail.report.document import terminal
+    from crosstail.report.run.command import options as options_of
     from crosstail.report.run.model_card import stopped
     from crosstail.report.run.page import write_folds_page, write_page
     from crosstail.report.run.reported import ReportedRun, reported
     from crosstail.report.run.summary import folds_summary, result_summary
     from crosstail.report.wording import estimate_note
-    from crosstail.training.devices import Devices, is_main_process
+    from crosstail.training.devices import Devices, is_main_process, spare_compiler
     from crosstail.training.fit import fit as fit_run
     from crosstail.training.folder import RunFolder
     from crosstail.training.inputs import folds, load_inputs, load_source
@@ -66,8 +78,10 @@ def fit(
     from crosstail.training.result import RunResult, mean_counts, pooled_accuracy
     from crosstail.training.spec import RunSpec
 
-    chosen = _selected(selected, resolve(options.spec(dataset=dataset, hparams={}))) if selected else {}
-    spec = resolve(options.spec(dataset=dataset, hparams=chosen | options.hparams))
+    if not compiled:
+        spare_compiler()
+    chosen = _selected(selected, resolve(typed)) if selected else {}
+    spec = resolve(replace(typed, hparams=chosen | options.hparams))
     if refit and spec.part:
         raise ValueError("--refit follows all runs of a protocol: leave --unseen, --fold and --stop-at out")
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
@@ -112,9 +126,16 @@ def fit(
     terminal.show([result_summary(results[0])] if len(results) == 1 else folds_summary(results), console)
     if final is not None:
         console.print(f"\n{out / 'refit'}: {estimate_note(final)} {stopped(final)}")
-    run = shlex.quote(str(out / "refit" if final else out))
-    then = f", crosstail predict {run} FILES, or crosstail graph {run}" if final or len(results) == 1 else ""
-    console.print(f"Next: open {out / 'report.html'}{then}", soft_wrap=True)
+    console.print(f"The page is in {out / 'report.html'}.", soft_wrap=True)
+    tested = final is None and any(any(row) for row in results[0].test.totals)
+    if len(results) > 1 and final is None:  # the same again, and a final model
+        words = [*options_of(replace(typed, hparams=options.hparams)), *(["--hparams", selected] if selected else [])]
+        say_next(console, "fit", typed.dataset, *words, "--refit", "--out", out)
+    elif tested:
+        read = options_of(typed, only=("columns", "group_by", "skip_broken"))
+        say_next(console, "evaluate", out, typed.dataset, *read, "--split", "test")
+    elif inputs := unlabelled(typed.dataset, source):
+        say_next(console, "predict", out / "refit" if final else out, inputs, "--out", free("classes.csv"))
 
 
 def _selected(file: Path, spec: "RunSpec") -> dict[str, Any]:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from crosstail.cli._parameters import Json, Trust
 from crosstail.cli._progress import progress_bar
+from crosstail.training.existing import existing_run, require_data
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
     from crosstail.report.graph_chart import NamedGraph
@@ -24,10 +25,9 @@ MEANINGS = {
 
 
 def graph(
-    runs: Annotated[tuple[Path, ...], Parameter(name="RUN")] = (),
+    places: Annotated[tuple[Path, ...], Parameter(name="RUN")],
     /,
     *,
-    features: Path | None = None,
     out: Path | None = None,
     metric: Literal["euclidean", "mahalanobis"] = "euclidean",
     trust: Trust = False,
@@ -36,17 +36,19 @@ def graph(
     """Draw the transferability graph of a run, of two runs side by side, or of any features, and print α, β and γ.
 
     Example: `crosstail graph run --out graph.png`, `crosstail graph erm boda`, or
-    `crosstail graph --features mine.npz`
+    `crosstail graph features.npz`
 
     Args:
-        runs: Folder of a finished run, or of two.
-        features: Features of your own model instead of a run: an .npz file with x (N, F), y and domain.
+        places: Folder of a finished run, or of two; or features of your own model: an .npz file with x (N, F), y and
+            domain.
         out: An .html, .png, .svg, .pdf or .csv file; default: RUN/graph.html, RUN/graphs.html for two
             runs, or FILE.graph.html.
         metric: Distance between pairs.
     """
-    if (len(runs) not in (1, 2)) if features is None else runs:
-        raise ValueError("expected one of: the folder of a run, the folders of two runs, or --features FILE.npz")
+    features = places[0] if len(places) == 1 and places[0].suffix.lower() == ".npz" else None
+    if len(places) not in (1, 2):
+        raise ValueError("expected one of: the folder of a run, the folders of two runs, or an .npz file of features")
+    runs = () if features else tuple(existing_run(place) for place in places)
     if features:
         found, path = [_of_features(features, metric)], features.with_suffix(".graph.html")
     else:
@@ -117,6 +119,7 @@ def _of_run(run: Path, metric: Any, trust: bool) -> "NamedGraph":
 
     folder = RunFolder(run)
     spec = folder.spec()
+    require_data(run, spec.dataset)
     with progress_bar(Console(stderr=True)) as progress:
         dataset = load_inputs(spec).seen(progress)
     found = graph_of(load_model(folder, dataset, trust), dataset, metric)

@@ -1,7 +1,6 @@
 """crosstail list: the names that other verbs take."""
 
 import json
-from dataclasses import fields
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,6 +8,8 @@ from cyclopts import Parameter
 
 from crosstail import discovery
 from crosstail.cli._parameters import Json
+from crosstail.cli._sources import ALGORITHMS, algorithm_source, docstring
+from crosstail.literature import FAMILIES, cited
 
 if TYPE_CHECKING:
     from crosstail.report.document.model import Block
@@ -32,6 +33,11 @@ def list_(
     if name and kind != "algorithms":
         raise ValueError(f"details are shown for algorithms only: crosstail list {kind}")
     lists = {"algorithms": _algorithms, "second-stages": _second_stages, "datasets": _datasets, "backbones": _backbones}
+    if kind == "algorithms" and not name and not as_json:
+        from crosstail.report.document import terminal
+
+        terminal.show(_algorithm_table())
+        return
     rows = [] if name else lists[kind]()
     details = _described(name) if name else []
     if as_json:
@@ -42,7 +48,7 @@ def list_(
     if details:
         terminal.show(block for row in details for block in _description(row))
     else:
-        terminal.show(_algorithm_table(rows) if kind == "algorithms" else [_table(rows)])
+        terminal.show([_table(rows)])
 
 
 def _short(value: Any) -> str:
@@ -83,28 +89,28 @@ def _table(rows: list[dict[str, Any]]) -> "Block":
     return Table(header=["name", "what"], rows=cells, words_last=True, emphasised={(i, 0) for i in range(len(cells))})
 
 
-def _algorithm_table(entries: list[dict[str, Any]]) -> "list[Block]":
-    from crosstail.algorithms import Algorithm
+def _algorithm_table() -> "list[Block]":
+    """Names, costs and papers by family, from the files."""
     from crosstail.report.document.model import Table, Text
 
-    common = [f.name for f in fields(Algorithm.Hparams)]
+    sources = [algorithm_source(name) for name in discovery.names(ALGORITHMS)]
+    papers = {source.name: cited(source.name, source.docstring) for source in sources}
     rows: list[list[str]] = []
     families: set[int] = set()
-    for family, members in groupby(entries, key=lambda entry: entry["family"]):
+    ordered = sorted(sources, key=lambda source: (FAMILIES.index(source.family), papers[source.name][2], source.name))
+    for family, members in groupby(ordered, key=lambda source: source.family):
         families.add(len(rows))
         rows.append([family, "", ""])
-        for entry in members:
-            own = ", ".join(h["name"] for h in entry["hyperparameters"] if h["name"] not in common)
-            paper = f"{entry['paper']}, {entry['year']}"
-            rows.append([entry["name"], f"{entry['passes']:g}", f"{paper}: {own}" if own else paper])
-            rows += [[preset, f"{entry['passes']:g}", f"preset of {entry['name']}"] for preset in entry["presets"]]
+        for source in members:
+            what, paper, year = papers[source.name]
+            rows.append([source.name, f"{source.passes:g}", f"{what.partition(': ')[2] or what} ({paper}, {year})"])
     bold = {(i, 0) for i in range(len(rows)) if i not in families}
-    header = ["name", "cost", "paper: hyperparameters"]
     note = (
-        f"cost: passes over the batch per step, relative to erm. All take {', '.join(common)}. Any of them combines "
-        "with a second stage (`crosstail list second-stages`), --average and others, as in bsoftmax+coral. `crosstail "
-        "list algorithms NAME` describes one and its presets."
+        "cost: passes over the batch per step, relative to erm. Any of them combines with a second stage (`crosstail "
+        "list second-stages`), --average and others, as in bsoftmax+coral. `crosstail list algorithms NAME` describes "
+        "one with its hyperparameters and presets."
     )
+    header = ["name", "cost", "what (paper)"]
     return [Table(header=header, rows=rows, words_last=True, faint=families, emphasised=bold), Text(note, dim=True)]
 
 
@@ -133,6 +139,5 @@ def _datasets() -> list[dict[str, Any]]:
 
 def _backbones() -> list[dict[str, Any]]:
     package = "crosstail.backbones"
-    found = {name: discovery.find(package, name, "backbone").__doc__ or "" for name in discovery.names(package)}
-    rows = [{"name": name, "what": text.strip().partition("\n")[0]} for name, text in found.items()]
+    rows = [{"name": name, "what": docstring(package, name).partition("\n")[0]} for name in discovery.names(package)]
     return [*rows, {"name": "timm:NAME", "what": "Any image model in timm, such as timm:vit_small_patch14_dinov2."}]

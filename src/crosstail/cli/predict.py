@@ -12,6 +12,7 @@ from rich.console import Console
 from crosstail.cli._parameters import Json, MovedWeights, Run, Site, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
+from crosstail.training.existing import existing_run
 
 if TYPE_CHECKING:
     from crosstail.prediction.predictor import Prediction
@@ -37,6 +38,11 @@ def predict(
         files: Images, folders of images, or one .npy or .npz file of inputs.
         out: A .csv or .json file; default: CSV on standard output.
     """
+    run = existing_run(run)
+    for file in files:
+        if not file.exists():
+            raise FileNotFoundError(f"{file}: there is no such file or folder")
+
     from crosstail.prediction.predictor import Predictor, find_inputs, predict_inputs
 
     console = Console(stderr=True, markup=False)

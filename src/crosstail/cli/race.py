@@ -1,18 +1,29 @@
 """crosstail race: find out which method to use for your data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._checks import check_method, check_spec, known_source
+from crosstail.cli._next import free, pasted
 from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import HIDDEN, Data
 from crosstail.cli.sweep import Methods, Seeds, SweepOptions, Trials, Workers
+
+if TYPE_CHECKING:
+    from crosstail.training import RunSpec
+
+PASSED_ON = (
+    *("folds", "labels", "columns", "group_by", "skip_broken", "data_seed", "backbone", "weights", "resolution"),
+    *("freeze", "head", "views", "width", "batch_size", "precision", "average"),
+)
+"""Fields of the race that hold for the run after it, which is trained for longer and evaluated more often."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,18 +59,25 @@ def race(
     Args:
         out: Folder of the race and its report.html; the same command again resumes it.
     """
+    typed = options.spec(dataset=known_source(dataset))
+    check_spec(typed)
+    for method in algorithm:
+        check_method(method)
+
     from crosstail import algorithms, data
-    from crosstail.report.compare.race_page import leaderboard, next_steps, write_page
+    from crosstail.report.compare.race_page import leaderboard, write_page
     from crosstail.report.document import terminal
     from crosstail.storage import write_json
     from crosstail.sweep.drive import sweep
     from crosstail.sweep.launchers._launcher import Resources, launcher
     from crosstail.sweep.race import SharedTest, enter, outcome
+    from crosstail.sweep.recommendation import start_with
     from crosstail.sweep.store import Store
+    from crosstail.training.existing import point_to
     from crosstail.training.inputs import folds, load_inputs, load_source, split_source
     from crosstail.training.resolve import resolve
 
-    shared = options.spec(dataset=dataset, freeze=data.kind_of(dataset, options.columns) != "vectors")
+    shared = replace(typed, freeze=data.kind_of(typed.dataset, typed.columns) != "vectors")
     methods = algorithm or [entry.name for entry in algorithms.catalogue()]
     require_own(out, own=(out / "race.json").exists() and not (out / "spec.json").exists())
     store = Store(out)
@@ -75,10 +93,15 @@ def race(
                 progress("racing", done, total)
     found = outcome(plan, left_out, store, SharedTest.of([split_source(part, source) for part in parts]))
     board = found.leaderboard
+    if board:
+        found = msgspec.structs.replace(found, next=_next(shared, start_with(board).method, out))
     write_json(out / "race.json", found)
     write_json(out / "selected.json", {row.method: row.hparams for row in board})
     if board:
         write_page(found, out)
+        if shared.folds is None:
+            (run, *_), *_ = start_with(board).runs.values()
+            point_to(out / "runs" / run, out / "best")
     console = Console(highlight=False, markup=False, quiet=as_json)
     if as_json:
         print(msgspec.json.encode(found).decode())
@@ -90,6 +113,18 @@ def race(
         console.print(f"failed: {failed.method}, {failed.run}: {failed.error}")
     if board:
         console.print(found.recommendation, style="bold")
-        console.print(f"More in {out / 'report.html'}. Next: {next_steps(found, out)[0]}")
+        best = "" if shared.folds else f" Its model is {out / 'best'}."
+        console.print(f"More in {out / 'report.html'}.{best}")
+        console.print(f"Next: {found.next}", soft_wrap=True)
     if not found.complete:
         raise SystemExit(1)
+
+
+def _next(shared: "RunSpec", method: str, out: Path) -> str:
+    """The command that trains a method with the hyperparameters that the race chose."""
+    from crosstail.report.run.command import options
+
+    shared = replace(shared, freeze=shared.freeze or None)  # vectors are what they are
+    refit = ["--refit"] if shared.folds else []
+    words = *options(shared, only=PASSED_ON), "--algorithm", method, "--hparams", out / "selected.json", *refit
+    return pasted("fit", shared.dataset, *words, "--out", free("run"))

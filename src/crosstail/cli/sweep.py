@@ -1,7 +1,6 @@
 """crosstail sweep: search, select on validation, and repeat the best trial under several seeds, for many methods."""
 
 import json
-import shlex
 import tomllib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,6 +10,8 @@ from cyclopts import App, ArgumentCollection, Parameter, Token
 from rich.console import Console
 
 from crosstail import discovery
+from crosstail.cli._checks import check_method, check_spec, known_source
+from crosstail.cli._next import free, say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar, sweep_progress
 from crosstail.cli._run_options import HIDDEN, Data, RunOptions
@@ -98,13 +99,19 @@ def sweep(
         time_limit: Seconds after which a run counts as failed.
         dry_run: Only estimate the number of runs, the time and the disk space.
     """
+    shared = options.spec(dataset=known_source(dataset))
+    check_spec(shared)
+    for method in algorithm:
+        check_method(method)
+    launcher = discovery.known("crosstail.sweep.launchers", launcher, "launcher")
+
     from crosstail.sweep import plan as planning
     from crosstail.sweep.drive import sweep as drive
     from crosstail.sweep.launchers._launcher import Resources
     from crosstail.sweep.launchers._launcher import launcher as find
     from crosstail.sweep.store import Store
 
-    planned = planning.make(options.spec(dataset=dataset), algorithm, trials=trials, seeds=seeds, search=search)
+    planned = planning.make(shared, algorithm, trials=trials, seeds=seeds, search=search)
     store = Store(out)
     console = Console(stderr=True)
     with find(launcher, store, Resources(workers, time_limit)) as crew:
@@ -159,9 +166,7 @@ def _show(store: "Store", planned: "Plan", as_json: bool) -> None:
         terminal.show([selection_table(rows)], console)
         for note in selection_notes(chosen):
             console.print(note)
-        place = shlex.quote(str(store.path / "selected.json"))
-        folds, dg = planned.shared.folds, planned.shared.protocol == "dg"
-        fold = " --protocol dg --unseen DOMAIN --seed SEED" if dg else f" --folds {folds} --refit" if folds else ""
-        console.print(f"Next: crosstail fit DATA --hparams {place} --algorithm NAME{fold} --out run")
+        console.print(f"The chosen hyperparameters are in {store.path / 'selected.json'}, for crosstail fit --hparams.")
+        say_next(console, "report", store.path, "--out", free("report"))
     if any(row.seeds < row.planned for row in rows):
         raise SystemExit(1)

@@ -1,28 +1,38 @@
 """Sources to a DomainDataset, its split, and batches of it."""
 
-from crosstail.data.batches.batch import DomainBatch, to_input
-from crosstail.data.batches.domain_batches import DomainBatches
-from crosstail.data.batches.sampler import PairBalancedSampler
-from crosstail.data.benchmarks._load import sheet_of, shot_thresholds
-from crosstail.data.dataset import SPLITS, DomainDataset, pair_names
-from crosstail.data.images.augment import Augment
-from crosstail.data.images.broken import check_images
-from crosstail.data.images.decode import BrokenImage, read_image
-from crosstail.data.images.files import ImageFiles
-from crosstail.data.sources.arrays import load_arrays, save_arrays
-from crosstail.data.sources.folder import load_folder
-from crosstail.data.sources.hugging_face import load_hf
-from crosstail.data.sources.input_kind import kind_of
-from crosstail.data.sources.load import load
-from crosstail.data.sources.manifest import load_manifest, save_split
-from crosstail.data.sources.manifest_table import read_split
-from crosstail.data.splits.gaps import with_gaps_noted
-from crosstail.data.splits.label_profiles import LabelProfile, apply_labels
-from crosstail.data.splits.paper import paper_split
+from typing import TYPE_CHECKING
+
+from crosstail import discovery
+
+if TYPE_CHECKING:  # importing torch takes seconds, and a wrong path is found without it
+    from crosstail.data.batches.batch import DomainBatch, to_input
+    from crosstail.data.batches.domain_batches import DomainBatches
+    from crosstail.data.batches.sampler import PairBalancedSampler
+    from crosstail.data.benchmarks._load import sheet_of, shot_thresholds
+    from crosstail.data.dataset import SPLITS, DomainDataset, pair_names
+    from crosstail.data.images.augment import Augment
+    from crosstail.data.images.broken import check_images
+    from crosstail.data.images.decode import BrokenImage, read_image
+    from crosstail.data.images.files import ImageFiles
+    from crosstail.data.sources.arrays import load_arrays, save_arrays
+    from crosstail.data.sources.domain_count import count_domains
+    from crosstail.data.sources.folder import load_folder
+    from crosstail.data.sources.hugging_face import load_hf
+    from crosstail.data.sources.input_kind import kind_of
+    from crosstail.data.sources.load import load
+    from crosstail.data.sources.locate import spelled
+    from crosstail.data.sources.manifest import load_frame, load_manifest, save_split
+    from crosstail.data.sources.manifest_table import read_split
+    from crosstail.data.sources.torch_dataset import load_torch
+    from crosstail.data.splits.gaps import with_gaps_noted
+    from crosstail.data.splits.label_profiles import LabelProfile, apply_labels
+    from crosstail.data.splits.paper import paper_split
+else:
+    __getattr__ = discovery.lazily(__file__)
 
 __all__ = [
     "SPLITS", "Augment", "BrokenImage", "DomainBatch", "DomainBatches", "DomainDataset", "ImageFiles", "LabelProfile",
-    "PairBalancedSampler", "apply_labels", "check_images", "kind_of", "load", "load_arrays", "load_folder", "load_hf",
-    "load_manifest", "pair_names", "paper_split", "read_image", "read_split", "save_arrays", "save_split", "sheet_of",
-    "shot_thresholds", "to_input", "with_gaps_noted",
+    "PairBalancedSampler", "apply_labels", "check_images", "count_domains", "kind_of", "load", "load_arrays",
+    "load_folder", "load_frame", "load_hf", "load_manifest", "load_torch", "pair_names", "paper_split", "read_image",
+    "read_split", "save_arrays", "save_split", "sheet_of", "shot_thresholds", "spelled", "to_input", "with_gaps_noted",
 ]  # fmt: skip

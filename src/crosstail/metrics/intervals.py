@@ -6,7 +6,6 @@ from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from crosstail.metrics.views import View, cells, pair_index, view
 
@@ -74,6 +73,8 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, f
     values = np.asarray(values, float)
     if len(values) < 2:
         return -np.inf, np.inf
+    from scipy.special import stdtrit  # here, because `crosstail status` does not need it
+
     half = float(stdtrit(len(values) - 1, (1 + _checked(confidence)) / 2) * values.std(ddof=1) / len(values) ** 0.5)
     return float(values.mean()) - half, float(values.mean()) + half
 

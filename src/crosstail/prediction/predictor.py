@@ -16,10 +16,12 @@ from crosstail.backbones._frozen import FrozenNetwork
 from crosstail.data import BrokenImage, DomainDataset, ImageFiles, to_input
 from crosstail.data.dataset import Samples
 from crosstail.data.images.broken import problem_of
+from crosstail.data.images.decode import FORMATS, HEIC_REMEDY
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
 from crosstail.data.sources.arrays import read_x
 from crosstail.progress import Progress
 from crosstail.training import own_code
+from crosstail.training.existing import existing_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import frozen_backbone
 from crosstail.training.model import build_final_model
@@ -38,10 +40,8 @@ class Predictor:
     """
 
     def __init__(self, run: Path, weights: Path | None = None, trust: bool = False) -> None:
-        folder = RunFolder(run)
-        result, state = folder.result(), folder.load("model.pt")
-        if result is None or state is None:
-            raise ValueError(f"{run} is not finished: run its `crosstail fit` command to the end first")
+        folder = RunFolder(existing_run(run))
+        result, state = folder.finished_result(), folder.weights()
         self.folder, self.result = folder, result
         self.classes = tuple(result.classes)
         self.input_shape = tuple(result.input_shape)
@@ -76,13 +76,14 @@ class Predictor:
         """The domain with this name, UNKNOWN without one."""
         if name is None:
             return UNKNOWN
-        if name not in self.sites:
+        found = discovery.same_name(name, self.sites)
+        if found is None:
             known = list(self.sites)
             near = f"did you mean {near!r}? " if (near := discovery.nearest(name, known)) else ""
             more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
             trained = f"The model was trained on {', '.join(known[:NAMED])}{more}"
             raise ValueError(f"unknown site {name!r}: {near}{trained}")
-        return self.sites[name]
+        return self.sites[found]
 
     def site_note(self, name: str | None) -> str:
         """Why a site makes no difference, where it makes none."""
@@ -155,7 +156,8 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
         else:
             raise FileNotFoundError(f"{file}: there is no such file or folder")
     if not found:
-        raise ValueError(f"{files[0]}: contains no images ({', '.join(sorted(IMAGE_SUFFIXES))})")
+        heic = f"; for HEIC photos {HEIC_REMEDY}" if "HEIF" not in FORMATS else ""
+        raise ValueError(f"{files[0]}: contains no images ({', '.join(sorted(IMAGE_SUFFIXES))}{heic})")
     names = [str(path) for path in found]
     absolute = [str(path.absolute()).lstrip("/") for path in found]
     return names, ImageFiles("/", absolute, resolution=predictor.input_shape[1])

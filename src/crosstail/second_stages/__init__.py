@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from crosstail import discovery
-from crosstail.algorithms._catalogue import cited
+from crosstail.literature import cited
 from crosstail.second_stages._linear import LinearHead, linear_classifier
 from crosstail.second_stages._stage import Features, FittedModel, FittedStage, Head, Rows, TrainedStage
 

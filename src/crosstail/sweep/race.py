@@ -128,6 +128,7 @@ class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
     leaderboard: list[Standing]
     left_out: dict[str, str]  # the reason, by method
     failed: list[FailedRun]
+    next: str = ""  # the command that trains the recommended method
 
 
 def enter(

@@ -2,14 +2,22 @@
 
 import logging
 import os
+import sys
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 import torch.distributed as dist
-from lightning_fabric import Fabric
-from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from torch import Tensor, nn
+from torch.optim import Adam, Optimizer
+
+from crosstail.training.spec import Accelerator
+
+if TYPE_CHECKING:  # importing it takes seconds, and one device does not need it
+    from lightning_fabric import Fabric
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed"}
 
@@ -18,7 +26,7 @@ PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed"}
 class Devices:
     """`number` processes on each of `nodes` machines share every batch."""
 
-    accelerator: str = "auto"
+    accelerator: Accelerator = "auto"
     number: int = 1
     nodes: int = 1
     chunks: int = 1  # parts of a batch that the backbone processes in turn, to save memory
@@ -33,29 +41,88 @@ class Devices:
     def several(self) -> bool:
         return self.number * self.nodes > 1
 
+    @property
+    def kind(self) -> str:
+        """The kind of device in torch's words: the one that was named, if it is there, or the best available."""
+        there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+        if self.accelerator == "auto":
+            return next(name for name, found in there.items() if found)
+        if not there.get(self.accelerator):
+            usable = " or ".join(name for name, found in there.items() if found)
+            raise ValueError(
+                f"--accelerator {self.accelerator}: torch finds no such device on this machine; use {usable}, or auto"
+            )
+        return self.accelerator
+
+
+class OneDevice:
+    """One process on one device, as the loop uses it: the part of Fabric that a single device needs."""
+
+    global_rank, world_size, is_global_zero = 0, 1, True
+    backward = staticmethod(Tensor.backward)
+
+    def __init__(self, kind: str, precision: str) -> None:
+        self.device = torch.device(kind)
+        self.low_precision = precision == "bf16"
+
+    def to_device(self, module: nn.Module) -> None:
+        module.to(self.device)
+
+    def setup_optimizers(self, optimizer: Optimizer) -> Optimizer:
+        return optimizer
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        return torch.autocast(self.device.type, torch.bfloat16) if self.low_precision else nullcontext()
+
+    def all_reduce(self, values: Tensor, reduce_op: str) -> Tensor:
+        return values
+
+    def barrier(self) -> None:
+        """There is nobody to wait for."""
+
+
+AnyFabric: TypeAlias = "Fabric | OneDevice"
+
 
 @cache
-def fabric_of(devices: Devices, precision: str) -> Fabric:
+def fabric_of(devices: Devices, precision: str) -> AnyFabric:
     """Cached: creating it scans all installed packages, and processes are kept from run to run."""
     if precision not in PRECISIONS:
         raise ValueError(f"precision is {precision!r}, expected {' or '.join(PRECISIONS)}")
+    if not devices.several:
+        return OneDevice(devices.kind, precision)
+    from lightning_fabric import Fabric
+
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The `srun` command is available")  # on machines with Slurm
         fabric = Fabric(
-            accelerator=devices.accelerator,
+            accelerator=devices.kind,
             devices=devices.number,
             num_nodes=devices.nodes,
-            strategy="ddp" if devices.several else "auto",
+            strategy="ddp",
             precision=PRECISIONS[precision],  # type: ignore[arg-type]
-            # A single device is a single process, even in a cluster job that has more.
-            plugins=None if devices.several else LightningEnvironment(),
         )
-    if devices.several:
-        fabric.launch()
-        if fabric.device.type == "cpu":
-            torch.set_num_threads(max(1, (os.cpu_count() or 1) // devices.number))
+    fabric.launch()
+    if fabric.device.type == "cpu":
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // devices.number))
     return fabric
+
+
+def spare_compiler() -> None:
+    """Keep optimizers from importing torch's compiler, which takes two seconds; for a process that compiles nothing.
+
+    They import it only to keep it away from their own methods, so without it they compute the same.
+    """
+    if "torch._dynamo" in sys.modules:
+        return
+    for name in ("add_param_group", "zero_grad", "state_dict", "load_state_dict"):
+        plain: Any = getattr(getattr(Optimizer, name), "__wrapped__", None)
+        if plain is not None:
+            plain.__dynamo_disable = plain  # where torch keeps what the compiler made of the method
+    step = getattr(Adam.step, "__wrapped__", None)
+    if step is not None:
+        Adam.step = torch.no_grad()(step)  # type: ignore[method-assign]
 
 
 def is_main_process() -> bool:

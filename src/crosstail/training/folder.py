@@ -11,6 +11,7 @@ import msgspec
 import torch
 
 from crosstail.storage import decode, naming, read_json, write_json, write_whole
+from crosstail.training.existing import no_run
 from crosstail.training.result import DataFacts, Evaluation, RunResult
 from crosstail.training.spec import RunSpec
 
@@ -81,7 +82,7 @@ class RunFolder:
         try:
             return read_json(self.path / name, kind)
         except FileNotFoundError:
-            raise ValueError(f"{self.path} is not a run: it has no {name}") from None
+            raise ValueError(no_run(self.path)) from None
         except ValueError as error:
             raise ValueError(f"{error}. Remove the file and run the same command again") from None
 

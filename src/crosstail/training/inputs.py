@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from crosstail import backbones, data
+from crosstail import backbones, data, discovery
 from crosstail.backbones import Backbone
 from crosstail.data import DomainDataset, ImageFiles
 from crosstail.data.splits.protocols import split_by_protocol
@@ -53,6 +53,8 @@ def load_source(spec: RunSpec, progress: Progress | None = None) -> DomainDatase
 
 def folds(spec: RunSpec, source: DomainDataset) -> list[RunSpec]:
     """The runs that a spec stands for: itself, one for each fold, or with `dg` one for each unseen domain."""
+    if spec.unseen is not None:
+        return [replace(spec, unseen=discovery.same_name(spec.unseen, source.domains) or spec.unseen)]
     if spec.part:
         return [spec]
     if spec.folds is not None:

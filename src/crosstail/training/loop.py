@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
+from crosstail import algorithms
 from crosstail.algorithms import Algorithm
 from crosstail.algorithms._processes import backward_of, merged
 from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
@@ -18,6 +18,7 @@ from crosstail.losses.distances import NotFinite
 from crosstail.metrics import PairAccuracy
 from crosstail.progress import Progress
 from crosstail.training.average import averaged_copy
+from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import EVALUATED, pair_accuracy, stream_statistics
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import Averaged, Evaluation, SplitAccuracy, Trace
@@ -57,7 +58,7 @@ def train(
     stage: int,
     last: int,
     folder: RunFolder,
-    fabric: Fabric,
+    fabric: AnyFabric,
     class_balanced: bool = False,
     augment: Augment | None = None,
     trace: Tracer | None = None,
@@ -78,7 +79,7 @@ def train(
     batches = DomainBatches(
         dataset, batch_size=spec.batch_size, class_balanced=balanced, seed=spec.seed, augment=augment, share=share
     )
-    loop = _Loop(algorithm, dataset, spec, folder, fabric, stage)
+    loop = _Loop(algorithm, dataset, spec, folder, fabric, stage, learns=last > 0)
     start = loop.resume()
     # Evaluated before the first step and after the last one, and evenly in between.
     due = {round(spec.steps * k / spec.evaluations) for k in range(spec.evaluations + 1)} | {last}
@@ -102,13 +103,21 @@ class _Loop:
     """The state of a stage while it is trained: what a checkpoint holds, and the loss terms since the last one."""
 
     def __init__(
-        self, algorithm: Algorithm, dataset: DomainDataset, spec: RunSpec, folder: RunFolder, fabric: Fabric, stage: int
+        self,
+        algorithm: Algorithm,
+        dataset: DomainDataset,
+        spec: RunSpec,
+        folder: RunFolder,
+        fabric: AnyFabric,
+        stage: int,
+        learns: bool,
     ) -> None:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
-        self.selected_on = spec.selected_on
+        self.selected_on, self.named = spec.selected_on, algorithms.own_file(spec.algorithm) or spec.algorithm
         self.averaged = averaged_copy(algorithm) if spec.average else None
         self.evaluated: Any = self.averaged.module if self.averaged else algorithm  # what is selected and traced
-        self.optimizers = algorithm.optimizers()
+        # None where there are no steps: an optimizer imports torch's compiler, which takes two seconds.
+        self.optimizers = algorithm.optimizers() if learns else []
         self.wrapped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self.optimizers]
         self.backward = backward_of(algorithm, fabric.backward)
         self.selected, self.resumed = Selected(), False
@@ -174,17 +183,29 @@ class _Loop:
                 algorithm.refresh(merged(own) if fabric.world_size > 1 else own)
             with fabric.autocast():
                 losses = algorithm.update(next(stream).to(fabric.device), self.wrapped, self.backward)
+            algorithms.check_terms(losses)
+        except algorithms.WrongTerms as error:
+            raise ValueError(f"{self.named}: {error}") from error
         except NotFinite as error:
             _means(self.sums, self.since, step)  # a term that is already NaN is the better explanation
             raise Diverged(f"step {step}: {error}. {SMALLER}") from error
         if self.averaged:
             self.averaged.update_parameters(algorithm)
+        if step == 0:
+            self._check_first(losses)
         for name, value in losses.items():
             total, number = self.sums.get(name, (0.0, 0))
             self.sums[name] = total + value.detach(), number + 1
 
+    def _check_first(self, losses: dict[str, Tensor]) -> None:
+        """A term that is not finite at the first step is no matter of the learning rate."""
+        for name, value in losses.items():
+            if not bool(value.isfinite()):
+                found = f"the loss term {name!r} is {value.item()} at the first step, before the weights have changed"
+                raise Diverged(f"{self.named}: {found}. Look for a division by zero, a log of zero or extreme inputs")
 
-def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: Fabric) -> dict[str, Any]:
+
+def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: AnyFabric) -> dict[str, Any]:
     """Each process has its share of the samples; hits and totals are added up."""
     share = fabric.global_rank, fabric.world_size
     found = {}

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from crosstail import algorithms, backbones, data, second_stages
+from crosstail import algorithms, backbones, data, discovery, second_stages
 from crosstail.second_stages import FittedStage
 from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 
 SUITABLE_BACKBONE = {"files": "efficientnet_lite0", "images": "small_cnn", "vectors": "mlp"}
 STEPS, BATCH_SIZE = 1000, 24
-ON_FEATURES, ON_PIXELS = "frozen", "bsoftmax+coral"
+ON_FEATURES, ON_PIXELS, ON_ONE_DOMAIN = "frozen", "bsoftmax+coral", "bsoftmax"
 
 
 def resolve(spec: RunSpec) -> RunSpec:
@@ -28,9 +28,8 @@ def resolve(spec: RunSpec) -> RunSpec:
 
 def all_hparams(algorithm: str, given: dict[str, Any], *, finetune: bool) -> dict[str, Any]:
     """Every hyperparameter of an algorithm, typed; those not given have their default."""
-    declared = algorithms.find(algorithm).Hparams
-    defaults = algorithms.draw(declared, trial=0, finetune=finetune)
-    return algorithms.values(algorithms.parse(declared, defaults | given))
+    defaults = algorithms.draw(algorithms.find(algorithm).Hparams, trial=0, finetune=finetune)
+    return algorithms.values(algorithms.parse_for(algorithm, defaults | given))
 
 
 def finetunes(spec: RunSpec) -> bool:
@@ -83,11 +82,17 @@ def _network(spec: RunSpec) -> backbones.Pretrained | None:
 
 
 def _with_algorithm(spec: RunSpec) -> RunSpec:
-    """The default: on features that are fixed the second stage does the work, else the loss and the alignment do."""
+    """The default: on features that are fixed the second stage does the work, else the loss and the alignment do.
+
+    A single domain leaves nothing to align.
+    """
     if spec.algorithm != AUTO:
         return spec
-    fixed = spec.freeze or spec.backbone in HEADS.values()
-    return replace(spec, algorithm=ON_FEATURES if fixed else ON_PIXELS)
+    if spec.freeze or spec.backbone in HEADS.values():
+        return replace(spec, algorithm=ON_FEATURES)
+    domains = data.count_domains(spec.dataset, spec.columns)
+    alone = domains is not None and domains - (spec.protocol == "dg") < 2
+    return replace(spec, algorithm=ON_ONE_DOMAIN if alone else ON_PIXELS)
 
 
 def _without_alias(spec: RunSpec) -> RunSpec:
@@ -104,18 +109,21 @@ def canonical_method(method: str) -> str:
     given, stage = split_method(method)
     algorithm, own = split_method(algorithms.canonical(given))
     if stage:
-        second_stages.find(stage)  # an unknown name is an error
+        stage = discovery.known(second_stages.PACKAGE, stage, "second stage")
         if own and stage != own and algorithm != given:
             raise ValueError(f"{given} is {algorithm} with the second stage {own}, not {stage}")
     return f"{algorithm}:{stage or own}" if stage or own else algorithm
 
 
 def _with_data_defaults(spec: RunSpec) -> RunSpec:
+    spec = replace(spec, dataset=data.spelled(spec.dataset))
     chosen = (spec.backbone, spec.freeze, spec.augment)
     kind = data.kind_of(spec.dataset, spec.columns) if None in chosen else None
     if spec.backbone is None:
         assert kind is not None
         spec = replace(spec, backbone="efficientnet_lite0" if spec.freeze else SUITABLE_BACKBONE[kind])
+    elif not spec.backbone.startswith(backbones.PREFIX):
+        spec = replace(spec, backbone=discovery.known("crosstail.backbones", spec.backbone, "backbone"))
     if spec.freeze is None:
         spec = replace(spec, freeze=kind == "files" and _network(spec) is not None)
     if spec.augment is None:

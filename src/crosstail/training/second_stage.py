@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 
 from crosstail import algorithms, backbones, second_stages
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
 from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage, linear_classifier
+from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import EVALUATED, features, pair_accuracy
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape
@@ -22,7 +22,7 @@ from crosstail.training.spec import RunSpec
 
 
 def run_second_stage(
-    spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset, *, folder: RunFolder, fabric: Fabric, **common: Any
+    spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset, *, folder: RunFolder, fabric: AnyFabric, **common: Any
 ) -> tuple[Algorithm, int]:
     """The final model of a run, and the step at which its classifier was selected: 0 for one that has no steps."""
     assert spec.second_stage is not None

@@ -11,6 +11,9 @@ import msgspec
 AUTO = "auto"
 """The algorithm that `resolve` replaces by one that suits the data."""
 
+Accelerator = Literal["auto", "cpu", "cuda", "mps"]
+"""The kinds of device that a run may be trained on, and the best available."""
+
 HEADS = {"mlp": "mlp", "linear": "identity"}
 """The heads on frozen features, and the backbone that implements each."""
 
@@ -34,7 +37,8 @@ class RunSpec:
 
     algorithm: str = AUTO
     """A name from `crosstail list algorithms`, several combined as in boda+coral, or a file such as ./mine.py.
-    Default: what suits the data, frozen with the second stage blend on features that are fixed, else bsoftmax+coral."""
+    Default: what suits the data, frozen with the second stage blend on features that are fixed, else bsoftmax+coral
+    (bsoftmax if there is one domain)."""
 
     second_stage: str | None = None
     """Fit the classifier again on fixed features: retrain (on class-balanced batches), bsoftmax, lws, pooled, blend,

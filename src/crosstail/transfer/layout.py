@@ -2,8 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import orthogonal_procrustes
-from sklearn.manifold import MDS
 
 
 def planar_layout(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -22,6 +20,8 @@ def planar_layout(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     if len(distances) == 2:
         half = distances[0, 1] / 2
         return np.array([[half, 0.0], [-half, 0.0]])
+    from sklearn.manifold import MDS  # here, because it takes a second
+
     scaling = MDS(n_components=2, metric="precomputed", init="classical_mds", n_init=1, normalized_stress=False)
     points = np.asarray(scaling.fit_transform(distances))
     points -= points.mean(0)
@@ -38,5 +38,7 @@ def aligned(points: NDArray[np.float64], to: NDArray[np.float64]) -> NDArray[np.
     >>> aligned(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[2.0, 0.0], [-2.0, 0.0]])).round(6).tolist()
     [[1.0, 0.0], [-1.0, 0.0]]
     """
+    from scipy.linalg import orthogonal_procrustes
+
     rotation, _ = orthogonal_procrustes(points, to)
     return np.asarray(points @ rotation)

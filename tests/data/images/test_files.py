@@ -16,6 +16,7 @@ from torchvision.transforms import v2
 
 from crosstail.data import BrokenImage, ImageFiles, check_images
 from crosstail.data.dataset import DomainDataset
+from crosstail.data.images import decode
 from crosstail.data.images.decode import base_size, evaluation_view, read_image
 
 
@@ -281,3 +282,16 @@ def test_views_are_close_to_those_of_the_whole_photo(tmp_path, picture):
         whole = v2.Compose([v2.Resize(256, antialias=True), v2.CenterCrop(224), v2.PILToTensor()])(image)
     view = ImageFiles(tmp_path, ["a.jpg"])[0]
     assert (torch.from_numpy(view).permute(2, 0, 1).float() - whole.float()).abs().mean() < 1
+
+
+def test_heic_without_its_decoder_is_refused_with_the_remedy(tmp_path, monkeypatch):
+    (tmp_path / "phone.HEIC").write_bytes(b"\0\0\0\x18ftypheic")
+    monkeypatch.setattr(decode, "FORMATS", tuple(name for name in decode.FORMATS if name != "HEIF"))
+    with pytest.raises(BrokenImage, match=r"phone\.HEIC: .*pip install pillow-heif"):
+        read_image(tmp_path / "phone.HEIC")
+
+
+def test_heic(tmp_path, picture):
+    pytest.importorskip("pillow_heif", reason="not installed: pip install pillow-heif")
+    picture().save(tmp_path / "phone.heic", format="HEIF", quality=90)
+    assert abs(read_image(tmp_path / "phone.heic").astype(int) - np.asarray(picture())).mean() < 5

@@ -1,6 +1,7 @@
 """Folders of images: what is found, in which order, how fast, and when the cached index is stale."""
 
 import os
+import re
 import shutil
 import time
 
@@ -8,6 +9,8 @@ import numpy as np
 import pytest
 
 from crosstail.data import ImageFiles, load
+from crosstail.data.dataset import SPLIT_NAMES
+from crosstail.data.images import decode
 from crosstail.data.sources import folder as folder_module
 from crosstail.data.sources.folder import load_folder, scan
 from crosstail.data.sources.folder_index import CHECKED, index_path, read_index
@@ -61,11 +64,12 @@ def test_hidden_files_are_passed_over_and_others_are_named(tmp_path):
     touch(tmp_path, "p/x/a.jpg", "p/y/b.jpg", "p/x/.c.jpg", ".git/x/d.jpg", "p/.cache/e.jpg", "p/x/Thumbs.db")
     touch(tmp_path, "readme.txt", "p/notes.md", "p/stray.jpg", "p/x/deeper/f.jpg", "q/z/empty.txt", "r/readme")
     dataset = load_folder(tmp_path)
-    assert paths_of(dataset) == ["p/x/a.jpg", "p/y/b.jpg"]
+    assert paths_of(dataset) == ["p/x/a.jpg", "p/x/deeper/f.jpg", "p/y/b.jpg"] and dataset.y.tolist() == [0, 0, 1]
     assert dataset.domains == ("p",) and dataset.classes == ("x", "y")
-    assert dataset.notes[:-1] == (
-        "6 files (p/stray.jpg, p/notes.md, p/x/Thumbs.db, …) ignored: not an image in a class folder",
-        "1 folder (p/x/deeper) ignored: inside a class folder",
+    assert dataset.notes == (
+        "6 files (p/stray.jpg, readme.txt, p/notes.md, …) ignored: not an image in a class folder",
+        "1 folder (p/x/deeper) inside a class folder: part of that class; --group-by '^(?:[^/]+/){2}([^/]+)/' keeps "
+        "each of them together in the split",
         "1 folder (q/z) without images",
         "2 domains (q, r) without images, left out",
         "1 class (z) without images in any domain, left out",
@@ -85,34 +89,10 @@ def test_links_are_followed(tmp_path, photos):
 WRONG = {
     "no folder": ((), "nowhere", r"nowhere: there is no such file or folder"),
     "a file": (("a.txt",), "a.txt", r"a\.txt: is not a folder"),
-    "nothing": ((), ".", r"has no images where they are expected; expected ROOT/<domain>/<class>/<image>"),
-    "no images": (("p/x/a.txt",), ".", r"has no images where they are expected"),
-    "images only": (("a.jpg",), ".", r"holds images such as a\.jpg, which looks like ROOT/<image>; expected ROOT/<d"),
-    "no domains": (
-        ("cat/a.jpg", "dog/b.jpg"),
-        ".",
-        r"holds images such as cat/a\.jpg, which looks like ROOT/<class>/<image>; expected ROOT/<domain>/<class>",
-    ),
-    "splits above domains": (
-        ("train/p/x/a.jpg", "test/p/x/b.jpg"),
-        ".",
-        r"holds images in test/p/x, which looks like ROOT/<split>/<domain>/<class>/<image>; expected .* or a manifest",
-    ),
-    "a folder too many": (
-        ("data/p/x/a.jpg",),
-        ".",
-        r"holds images in data/p/x, which looks like ROOT/<folder>/<domain>/<class>/<image>",
-    ),
-    "splits as domains": (
-        ("train/x/a.jpg", "val/x/b.jpg", "test/y/b.jpg"),
-        ".",
-        r"its folders test, train, val are splits, not domains; expected ROOT/<domain>/<class>/<image>, or a manifest",
-    ),
-    "splits beside another folder": (
-        ("Train/x/a.jpg", "testing/x/b.jpg", "masks/x/c.jpg"),
-        ".",
-        r"its folders testing, Train are splits|its folders Train, testing are splits",
-    ),
+    "nothing": ((), ".", r"has no images; expected ROOT/<domain>/<class>/<image>"),
+    "no images": (("p/x/a.txt",), ".", r"has no images"),
+    "splits of images only": (("train/a.jpg", "test/b.jpg"), ".", r"such as test/b\.jpg, but no folder for each class"),
+    "images only": (("a.jpg",), ".", r"holds images such as a\.jpg, but no folder for each class; expected ROOT/<d"),
 }
 
 
@@ -123,6 +103,79 @@ def test_other_layouts_are_refused_with_what_was_found(tmp_path, what):
     with pytest.raises(ValueError, match=message) as error:
         load_folder(tmp_path / source)
     assert len(str(error.value).splitlines()) == 1
+
+
+def files(*folders, each=2):
+    return [f"{folder}/{i}.jpg" for folder in folders for i in range(each)]
+
+
+PLACED = {
+    "no domains": (files("cat", "dog"), ("all",), r"^no folders for domains: all 4 images are in one domain"),
+    "no domains, nested": (
+        files("cat", "dog", each=3) + files("dog/day 2"),
+        ("all",),
+        r"1 folder \(dog/day 2\) inside",
+    ),
+    "splits, no domains": (files("train/cat", "train/dog", "Test/cat"), ("all",), r"^the split is that of the folders"),
+    "splits above domains": (
+        files("train/p/cat", "training/q/dog", "valid/p/dog"),
+        ("p", "q"),
+        r"^the split is that of",
+    ),
+    "splits below domains": (files("p/train/cat", "p/test/dog", "q/train/dog"), ("p", "q"), r"^the split is that of"),
+    "splits and another": (files("train/p/cat", "test/p/dog", "masks/p/cow"), ("p",), r"2 files \(masks/p/cow/0\.jpg"),
+    "a folder too many": (
+        files("data/p/cat", "data/p/dog", "data/q/cat", "data/q/dog"),
+        ("p", "q"),
+        r"in one folder, data:",
+    ),
+    "an archive of splits": (
+        files("data/train/cat", "data/train/dog", "data/test/cat", "data/test/dog"),
+        ("all",),
+        "data:",
+    ),
+    "patients": (files("p/cat/007", "p/cat/008", "p/dog/009"), ("p",), r"3 folders \(p/cat/007, .*--group-by"),
+}
+
+
+@pytest.mark.parametrize("what", PLACED)
+def test_other_layouts_are_understood_and_noted(tmp_path, what):
+    names, domains, note = PLACED[what]
+    dataset = load_folder(touch(tmp_path, *names))
+    assert dataset.domains == domains and dataset.classes == ("cat", "dog")
+    assert any(re.search(note, one) for one in dataset.notes), dataset.notes
+    for path, y, d, split in zip(paths_of(dataset), dataset.y, dataset.domain, dataset.split, strict=True):
+        folders = path.lower().split("/")[:-1]
+        assert dataset.classes[y] in folders and (dataset.domains[d] in folders or domains == ("all",))
+        if "split" in what:
+            assert split in {SPLIT_NAMES.get(folder) for folder in folders}
+    again = load_folder(tmp_path)  # from the index
+    assert again.checksum == dataset.checksum and again.notes == dataset.notes
+
+
+def test_the_suggested_groups_are_the_folders_inside_a_class(tmp_path):
+    touch(tmp_path, *files("p/cat/007", "p/cat/008", "p/dog/009", "q/dog", "q/cat"))
+    (note,) = load_folder(tmp_path).notes
+    pattern = re.search(r"--group-by '(.*?)'", note)[1]
+    groups = load_folder(tmp_path, group_by=pattern).group
+    sizes = np.bincount(groups[groups >= 0])
+    assert sorted(sizes.tolist()) == [1, 1, 1, 1, 2, 2, 2]
+
+
+def test_a_link_to_a_folder_above_ends(tmp_path):
+    touch(tmp_path, "p/x/a.jpg", "p/y/b.jpg")
+    (tmp_path / "p/x/up").symlink_to(tmp_path)
+    assert paths_of(load_folder(tmp_path)) == ["p/x/a.jpg", "p/y/b.jpg"]
+
+
+def test_heic_photos_are_ignored_with_the_remedy(tmp_path, monkeypatch):
+    for module in (decode, folder_module):
+        monkeypatch.setattr(module, "SUFFIXES", decode.SUFFIXES - {*decode.HEIC})
+    notes = load_folder(touch(tmp_path, "p/x/a.jpg", "p/y/b.jpg", "p/y/c.heic", "p/y/d.HEIF", "p/y/e.txt")).notes
+    assert any("2 HEIC photos (p/y/c.heic, p/y/d.HEIF)" in note and "pillow-heif" in note for note in notes)
+    assert any(note.startswith("1 file (p/y/e.txt)") for note in notes)
+    with pytest.raises(ValueError, match=r"HEIC photos such as x/a\.HEIC: pip install pillow-heif"):
+        load_folder(touch(tmp_path / "only", "x/a.HEIC", "y/b.heic"))
 
 
 def test_a_domain_may_have_the_name_of_one_split(tmp_path):

@@ -48,6 +48,20 @@ def made(datasets, tmp_path, picture):
     return make
 
 
+def test_objects(datasets, made, tmp_path):
+    whole = made()
+    whole.save_to_disk(tmp_path / "saved")
+    assert load(whole).checksum == load(tmp_path / "saved").checksum and load(whole).name == "Dataset"
+    parts = datasets.DatasetDict({"train": whole, "test": made(6)})
+    dataset = load(parts.rename_column("domain", "style"), columns={"domain": "style"})
+    assert [int(dataset.counts(split).sum()) for split in ("train", "test")] == [12, 6]
+    assert load(whole.select([11, 0, 3, 8])).y.tolist() == [2, 0, 0, 2]
+    with pytest.raises(ValueError, match=r"^Dataset: has no column 'domain' but image, label"):
+        load(whole.remove_columns("domain"))
+    with pytest.raises(ValueError, match=r"^IterableDataset: is streamed"):
+        load(whole.to_iterable_dataset())
+
+
 def test_in_parts(datasets, made, tmp_path):
     parts = datasets.DatasetDict({"train": made(), "validation": made(6), "test": made(6)})
     parts.save_to_disk(tmp_path / "saved")

@@ -133,7 +133,9 @@ WRONG = {
     "no rows": ({"x": np.zeros((0, 8), np.float32)}, "x has no rows"),
     "short y": ({"y": np.zeros(39, np.int64)}, "y has the shape (39,), expected (40,) as x has 40 rows"),
     "y in columns": ({"y": np.zeros((40, 2), np.int64)}, "y has the shape (40, 2), expected (40,)"),
-    "float y": ({"y": np.zeros(40)}, "y is float64, expected integers from 0"),
+    "float y": ({"y": np.zeros(40)}, "y is float64, expected integers or strings"),
+    "no such class": ({"y": np.array(["cat", "cow"] * 20)}, "y of row 1 is 'cow', which is not among the classes"),
+    "empty name": ({"domain": np.array(["a", ""] * 20), "domains": None}, "domain of row 1 is empty"),
     "y above": (with_value("y", 12, 2), "y of row 12 is 2, expected 0 to 1"),
     "domain below": (with_value("domain", 5, -1), "domain of row 5 is -1, expected 0 to 1"),
     "negative without names": (with_value("y", 5, -1) | {"classes": None}, "y of row 5 is -1, expected 0 or more"),
@@ -141,7 +143,19 @@ WRONG = {
     "short split": ({"split": np.array(["train"])}, "split has the shape (1,), expected (40,) as x has 40 rows"),
     "names twice": ({"classes": np.array(["cat", "cat"])}, "classes has the name 'cat' twice"),
     "objects": ({"y": np.array([None] * 40, object)}, "cannot be read as an .npz file of plain arrays"),
+    "text as objects": ({"y": np.array(["cat"] * 40, object)}, "astype(str)"),
 }
+
+
+def test_text_for_classes_and_domains(save):
+    y, domain = np.array(["site10", "site2"] * 20), np.array(["b"] * 20 + ["a"] * 20)
+    dataset = load(save(y=y, domain=domain, classes=None, domains=None))
+    assert (dataset.classes, dataset.domains) == (("site2", "site10"), ("a", "b"))
+    assert [dataset.classes[i] for i in dataset.y] == y.tolist()
+    assert [dataset.domains[i] for i in dataset.domain] == domain.tolist()
+    assert [note.split(" is text")[0] for note in dataset.notes[:2]] == ["y", "domain"]
+    named = load(save(y=np.array(["dog", "cat"] * 20)))  # in the order of the file's classes
+    assert named.y.tolist() == [1, 0] * 20 and named.classes == ("cat", "dog")
 
 
 @pytest.mark.parametrize("what", WRONG)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosstail.data import ImageFiles, load, load_manifest, read_split, save_split
+from crosstail.data import ImageFiles, kind_of, load, load_manifest, read_split, save_split
 
 ROWS = [
     ("photo", "cat", "a/1.jpg", "train"),
@@ -41,6 +41,46 @@ def test_csv_and_parquet(write, name):
     assert dataset.y.tolist() == [0, 1, 0, 1] and dataset.domain.tolist() == [0, 0, 1, 1]
     assert dataset.split.tolist() == ["train", "val", "test", "train"] and dataset.notes == ()
     assert dataset.x[:].shape == (4, 224, 224, 3)
+
+
+@pytest.mark.parametrize(("separator", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_other_separators(write, separator, name):
+    path = write()
+    expected = load_manifest(path)
+    path.write_text(path.read_text().replace(",", separator))
+    dataset = load_manifest(path)
+    assert dataset.checksum == expected.checksum
+    assert any(name in note for note in dataset.notes) and expected.notes == ()
+    assert kind_of(str(path)) == "files"
+
+
+def test_a_frame_of_paths_is_a_manifest(write, tmp_path):
+    path = write()
+    frame = pd.read_csv(path).rename(columns={"domain": "site"})
+    dataset = load(frame.astype({"site": "category"}), columns={"domain": "site"}, root=tmp_path)
+    assert dataset.checksum == load(path).checksum and dataset.name == "DataFrame"
+    with pytest.raises(ValueError, match=r"^DataFrame: has no column 'domain' but site, .* columns=\{'domain'"):
+        load(frame)
+    with pytest.raises(ValueError, match=r"^DataFrame: row 2 has no label"):
+        load(frame.assign(label=["cat", "dog", None, "cat"]), columns={"domain": "site"}, root=tmp_path)
+
+
+def test_a_frame_of_numbers_is_vectors():
+    rng = np.random.default_rng(0)
+    about = {"domain": np.arange(40) % 2, "label": np.arange(40) // 2 % 2, "patient": np.arange(40) // 4}
+    frame = pd.DataFrame(rng.normal(size=(40, 5))).assign(**about, comment="none")
+    dataset = load(frame)
+    np.testing.assert_array_equal(dataset.x, frame[list(range(5))].to_numpy(np.float32))
+    assert dataset.domain.tolist() == about["domain"].tolist() and dataset.classes == ("0", "1")
+    assert "5 columns of numbers" in dataset.notes[0] and "0, 1, …, 4" in dataset.notes[0]
+    assert any("patient looks like a group" in note for note in dataset.notes)
+    assert load(frame, columns={"group": "patient"}).group is not None
+    mixed = load(frame.assign(label=["cat", 3] * 20))
+    assert mixed.classes == ("3", "cat")
+    with pytest.raises(ValueError, match=r"^DataFrame: has neither a column 'path' nor columns of numbers"):
+        load(frame[["domain", "label", "comment"]])
+    with pytest.raises(ValueError, match=r"^DataFrame: row 7 of x"):
+        load(frame.assign(more=[np.nan if i == 7 else 0.0 for i in range(40)]))
 
 
 def test_the_references_header(write):

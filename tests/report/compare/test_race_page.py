@@ -38,6 +38,7 @@ def race(*board: Standing, dataset: str = "my photos/", seeds: int = 3, **others
     settings = {"dataset": dataset, "backbone": "efficientnet_lite0", "freeze": True, "steps": 300, "batch_size": 24}
     settings |= {"trials": 5, "seeds": seeds, "samples": 240, "complete": True, "left_out": {}, "failed": []}
     text = recommendation(board, 240)
+    settings["next"] = "crosstail fit 'my photos/'"
     return RaceResult(**{"recommendation": text, "leaderboard": list(board), **settings, **others})
 
 
@@ -116,7 +117,7 @@ def test_the_page_has_the_answer_first_and_every_metric(tmp_path: Path) -> None:
     for row in leaderboard(TWO).rows:
         assert "".join(f"<td>{cell}</td>" for cell in row) in text
     assert all(f">{cell}</td>" in text for cell in ("irm", "trial 2", "became nan")) and "coral needs two" in text
-    assert f"crosstail predict {tmp_path}/runs/abc FILES" in text and "fit &#39;my photos/&#39; --hparams" in text
+    assert "crosstail fit &#39;my photos/&#39;" in text and f"{tmp_path}/best" in text
 
 
 def test_a_single_method_has_nothing_to_be_compared_with(tmp_path: Path) -> None:

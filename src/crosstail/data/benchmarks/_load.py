@@ -11,9 +11,8 @@ from crosstail.data.benchmarks import _image_folders as folders
 from crosstail.data.benchmarks._sheet import DataSheet
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import AnyPath, ImageFiles
+from crosstail.data.sources.locate import BENCHMARKS, benchmark_of
 from crosstail.data.splits.paper import paper_split
-
-BENCHMARKS = "crosstail.data.benchmarks"
 
 
 def sheet_of(source: str) -> DataSheet | None:
@@ -22,8 +21,8 @@ def sheet_of(source: str) -> DataSheet | None:
     >>> sheet_of("pacs:somewhere").many, sheet_of("somewhere/mine.npz")
     (100, None)
     """
-    name = source.partition(":")[0]
-    if name not in discovery.names(BENCHMARKS):
+    name = benchmark_of(source)
+    if name is None:
         return None
     return cast(DataSheet, discovery.find(BENCHMARKS, name, "data set").SHEET)
 

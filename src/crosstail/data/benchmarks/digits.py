@@ -1,8 +1,9 @@
 """Synthetic digits in three domains, generated on the fly without a download: `digits`."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
 
 from crosstail.data.benchmarks import _draw_digits as draw
 from crosstail.data.benchmarks._sheet import read_sheet
@@ -15,7 +16,7 @@ POOL = {"train": 57, "val": 18, "test": 40}  # images per pair
 
 def originals(seed: int = 0) -> dict[tuple[str, str], NDArray[np.int64]]:
     """Rows of scikit-learn's digits used for each (domain, split), (10, count), one line per class."""
-    target = load_digits().target
+    target = _scanned().target
     rng = np.random.default_rng([seed, 0])
     ends = np.cumsum([POOL["test"], POOL["val"], POOL["train"], POOL["train"]])
     shuffled = np.stack([rng.permutation(np.flatnonzero(target == c))[: ends[-1]] for c in range(10)])
@@ -24,9 +25,15 @@ def originals(seed: int = 0) -> dict[tuple[str, str], NDArray[np.int64]]:
     return {(domain, split): rows for domain, found in parts.items() for split, rows in zip(POOL, found, strict=True)}
 
 
+def _scanned() -> Any:
+    from sklearn.datasets import load_digits  # here, because it takes a second, and the data sheet does not need it
+
+    return load_digits()
+
+
 def load(seed: int = 0) -> DomainDataset:
     """The balanced set: 57 images for training, 18 for validation and 40 for test in every pair."""
-    ink = (load_digits().images / 16).astype(np.float32)
+    ink = (_scanned().images / 16).astype(np.float32)
     rows = originals(seed)
     y = np.concatenate([np.repeat(np.arange(10), count) for count in POOL.values()])  # of one domain
     split = np.repeat(list(POOL), [10 * count for count in POOL.values()])

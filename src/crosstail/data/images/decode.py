@@ -1,7 +1,8 @@
 """Image files to pixels: 8-bit RGB, upright, whatever the format; a damaged file is refused, never half decoded."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import IO
@@ -16,7 +17,12 @@ Pixels = NDArray[np.uint8]
 
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm"})
 # Listed explicitly, so that no file can start a program: Pillow would hand PostScript to Ghostscript.
-FORMATS = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
+FORMATS: tuple[str, ...] = ("JPEG", "PNG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
+HEIC = (".heic", ".heif")  # photos taken by phones
+HEIC_REMEDY = "pip install pillow-heif, or convert them to JPEG"
+with suppress(ImportError):
+    import_module("pillow_heif").register_heif_opener()
+    SUFFIXES, FORMATS = SUFFIXES | {*HEIC}, (*FORMATS, "HEIF")
 MAX_PIXELS = 200_000_000
 VERSION = 2  # of the output of `read_image`; part of the key of every cache of pixels
 
@@ -95,7 +101,8 @@ def _errors_named(name: str) -> Iterator[None]:
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
         raise _too_large(name) from None
     except UnidentifiedImageError:
-        raise BrokenImage(name, f"is none of {', '.join(FORMATS)}") from None
+        remedy = f": {HEIC_REMEDY}" if name.lower().endswith(HEIC) and "HEIF" not in FORMATS else ""
+        raise BrokenImage(name, f"is none of {', '.join(FORMATS)}{remedy}") from None
     except Exception as error:  # decoders raise all kinds of exceptions on damaged bytes
         if isinstance(error, OSError) and error.errno is not None:  # those of decoders have no number
             raise OSError(error.errno, error.strerror, name) from error

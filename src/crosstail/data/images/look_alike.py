@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from crosstail.data.images.decode import BrokenImage, Pixels, read_image
 from crosstail.data.images.files import ImageFiles
@@ -74,6 +72,9 @@ def alike(images: NDArray[np.uint8], progress: Progress | None = None, threshold
         if progress:
             progress("searching for near-duplicate images", min(start + _BLOCK, n), n)
     one, other = np.concatenate(found, axis=1)
+    from scipy.sparse import coo_array  # here, because few data need it
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_array((np.ones(len(one), np.int8), (one, other)), shape=(n, n))
     _, component = connected_components(graph, directed=False)
     return np.asarray(component, np.int64)

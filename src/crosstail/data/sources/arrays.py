@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources.manifest_table import as_text
+from crosstail.data.sources.natural_order import numbered_names
 from crosstail.data.sources.npz_members import read_member
 
 _ROWS = 4096  # checked at a time, so that a memory map is never read as a whole
@@ -28,9 +29,7 @@ def load_arrays(path: Path, **options: Unpack[SourceOptions]) -> DomainDataset:
     for key in ("y", "domain", "split", "groups"):
         if key in arrays and (found := arrays[key].shape) != x.shape[:1]:
             raise ValueError(f"{path}: {key} has the shape {found}, expected ({len(x)},) as x has {len(x)} rows")
-        if key in ("y", "domain") and arrays[key].dtype.kind not in "iu":
-            raise ValueError(f"{path}: {key} is {arrays[key].dtype}, expected integers from 0")
-        if key == "groups" and key in arrays and arrays[key].dtype.kind not in "iuU":
+        if key != "split" and key in arrays and arrays[key].dtype.kind not in "iuU":
             raise ValueError(f"{path}: {key} is {arrays[key].dtype}, expected integers or strings")
     y, classes, *notes = _named(path, "y", "classes", arrays)
     domain, domains, *more = _named(path, "domain", "domains", arrays)
@@ -67,7 +66,8 @@ def read_arrays(path: Path, required: Sequence[str], optional: Sequence[str] = (
             found = ", ".join(file.files) or "nothing"
     except (ValueError, OSError, EOFError, BadZipFile, AttributeError, TypeError) as error:
         # The last two: a .npy file named .npz loads as an array, which is not a context manager.
-        raise ValueError(f"{path}: cannot be read as an .npz file of plain arrays ({error})") from error
+        remedy = "; save text as array.astype(str)" if "Object arrays" in str(error) else ""
+        raise ValueError(f"{path}: cannot be read as an .npz file of plain arrays ({error}{remedy})") from error
     expected = ", ".join(required) + (f" and optionally {', '.join(optional)}" if optional else "")
     raise ValueError(f"{path}: has no array {missing[0]!r} but {found}; expected {expected}")
 
@@ -105,13 +105,15 @@ def _odd(x: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _named(path: Path, key: str, names_key: str, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:
-    """Indices into names, the names, and a note if unnamed numbers were left out because they do not occur."""
-    values = arrays[key].astype(np.int64, copy=False)
+    """Indices into names, the names, and a note on where they come from if they are not given."""
+    given = arrays[key]
+    names = tuple(map(str, arrays[names_key].ravel())) if names_key in arrays else ()
+    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
+        raise ValueError(f"{path}: {names_key} has the name {twice[0]!r} twice")
+    if given.dtype.kind == "U":
+        return _from_text(path, key, names_key, given, names)
+    values = given.astype(np.int64, copy=False)
     if names_key in arrays:
-        names = tuple(str(name) for name in arrays[names_key].ravel())
-        twice = [name for i, name in enumerate(names) if name in names[:i]]
-        if twice:
-            raise ValueError(f"{path}: {names_key} has the name {twice[0]!r} twice")
         return values, names
     used, index = np.unique(values, return_inverse=True)
     names = tuple(map(str, used.tolist()))
@@ -121,3 +123,16 @@ def _named(path: Path, key: str, names_key: str, arrays: dict[str, NDArray[Any]]
         return values, names
     missing = int(np.argmax(used != np.arange(len(used))))  # the first
     return index, names, f"no sample has the {key} {missing}: the {names_key} are the {len(used)} numbers that occur"
+
+
+def _from_text(path: Path, key: str, names_key: str, text: NDArray[Any], names: tuple[str, ...]) -> tuple[Any, ...]:
+    found = np.unique(text).tolist()
+    if "" in found:
+        raise ValueError(f"{path}: {key} of row {(text == '').argmax()} is empty")
+    if not names:
+        note = f"{key} is text: the {names_key} are the {len(found)} names that occur, in natural order"
+        return *numbered_names(text.tolist()), note
+    if unknown := [name for name in found if name not in names]:
+        row = (text == unknown[0]).argmax()
+        raise ValueError(f"{path}: {key} of row {row} is {unknown[0]!r}, which is not among the {names_key}")
+    return np.array([names.index(name) for name in text.tolist()]), names

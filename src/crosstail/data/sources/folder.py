@@ -1,8 +1,8 @@
-"""The source "folder": ROOT/<domain>/<class>/<image>."""
+"""The source "folder": ROOT/<domain>/<class>/<image>, and what is like it."""
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from stat import S_ISREG
 from typing import NamedTuple, Unpack
@@ -11,36 +11,43 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
-from crosstail.data.images.decode import SUFFIXES
+from crosstail.data.dataset import DomainDataset
+from crosstail.data.images.decode import HEIC, HEIC_REMEDY, SUFFIXES
 from crosstail.data.images.files import AnyPath, ImageFiles
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources.folder_index import FolderIndex, read_index, write_index
+from crosstail.data.sources.folder_layout import Layout, Parts, layout_of
 from crosstail.data.sources.natural_order import natural_key, natural_order
 
-EXPECTED = "expected ROOT/<domain>/<class>/<image>"
-OR_MANIFEST = f"{EXPECTED}, or a manifest with the columns path, domain, label, split"
+EXPECTED = "expected ROOT/<domain>/<class>/<image>, or ROOT/<class>/<image>"
 
 
 def load_folder(path: AnyPath, **options: Unpack[SourceOptions]) -> DomainDataset:
-    """Load the images below a folder with the split of own data; domains and classes are in natural order.
+    """Load the images below a folder; domains and classes are in natural order.
 
-    Hidden files and files without an image suffix are ignored. The listing is cached until a folder or a file changes,
-    so that the next start does not list half a million files again.
+    Without folders for domains there is one domain, without folders for splits the images get the split of own data
+    (see `Layout`). Hidden files and files without an image suffix are ignored. The listing is cached until a folder or
+    a file changes, so that the next start does not list half a million files again.
     """
     root = Path(path)
+    index = folder_index(root)
+    splits, domain_of, class_of, counts = zip(*index.pairs, strict=True)
+    domains, classes = natural_order(domain_of), natural_order(class_of)
+    domain = np.repeat([domains.index(name) for name in domain_of], counts)
+    y = np.repeat([classes.index(name) for name in class_of], counts)
+    split = np.repeat(splits, counts).astype("<U5") if any(splits) else None
+    files = ImageFiles(root, index.paths, sizes=index.sizes)
+    name = Path(os.path.abspath(root)).name  # noqa: PTH100 - resolve() would follow a link to a folder of another name
+    return as_dataset(name, files, y, domain, classes, domains, split=split, notes=index.notes, **options)
+
+
+def folder_index(root: Path) -> FolderIndex:
+    """The listing of a folder, from the cache or made now."""
     index = read_index(root)
     if index is None:
         index = scan(root)
         write_index(root, index)
-    domains = natural_order(domain for domain, _, _ in index.pairs)
-    classes = natural_order(name for _, name, _ in index.pairs)
-    counts = [count for *_, count in index.pairs]
-    domain = np.repeat([domains.index(d) for d, _, _ in index.pairs], counts)
-    y = np.repeat([classes.index(c) for _, c, _ in index.pairs], counts)
-    files = ImageFiles(root, index.paths, sizes=index.sizes)
-    name = Path(os.path.abspath(root)).name  # noqa: PTH100 - resolve() would follow a link to a folder of another name
-    return as_dataset(name, files, y, domain, classes, domains, notes=index.notes, **options)
+    return index
 
 
 def scan(root: Path) -> FolderIndex:
@@ -48,116 +55,120 @@ def scan(root: Path) -> FolderIndex:
     if not root.is_dir():
         raise ValueError(f"{root}: is not a folder" if root.exists() else f"{root}: there is no such file or folder")
     found = _Scan(root)
-    top = found.look("")
-    for domain in top.folders:
-        classes, images, others = found.look(domain)
-        found.ignore(domain, [image[0] for image in images] + others)
-        for name in classes:
-            found.add(domain, name)
-    found.refuse_other_layouts(top)
-    found.ignore("", [image[0] for image in top.images] + top.others)
+    found.walk((), frozenset())
     return found.index()
 
 
-class _Listing(NamedTuple):
-    """The content of a folder, sorted by name, without hidden entries."""
+class _Images(NamedTuple):
+    """The images of one folder."""
 
-    folders: list[str]
-    images: list[tuple[str, int, int]]  # name, size in bytes, time of the last change in ns
-    others: list[str]
+    paths: pa.Array  # as Python objects, they would take several times the memory
+    states: NDArray[np.int64]  # (n, 2) sizes and times of the last change in ns
 
 
 class _Scan:
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.directories: dict[str, int] = {}
-        self.pairs: list[tuple[str, str, int]] = []
-        self.empty: list[str] = []
-        self.ignored: list[str] = []
-        self.too_deep: list[str] = []
-        self._paths: list[pa.Array] = []
-        self._states: list[NDArray[np.int64]] = []  # (n, 2) sizes and times
+        self.directories: dict[str, int] = {}  # every folder, in natural order, and the time of its last change
+        self.images: dict[Parts, _Images] = {}
+        self.others: list[str] = []
 
-    def look(self, relative: str) -> _Listing:
-        """List one folder, with one `stat` per image."""
-        listing = _Listing([], [], [])
+    def walk(self, folder: Parts, above: frozenset[tuple[int, int]]) -> None:
+        """List a folder and those in it, with one `stat` per image; `above` are the inodes on the way to it."""
+        relative = "/".join(folder)
         path = f"{self.root}/{relative}"
-        self.directories[relative] = os.stat(path).st_mtime_ns  # noqa: PTH116
+        state = os.stat(path)  # noqa: PTH116
+        inode = state.st_dev, state.st_ino
+        if inode in above:  # a link to a folder that it is in
+            return
+        self.directories[relative] = state.st_mtime_ns
+        folders, images = self._list(path, relative)
+        if images:
+            prefix = f"{relative}/" if relative else ""
+            paths = pa.array([prefix + image[0] for image in images], pa.string())
+            self.images[folder] = _Images(paths, np.array([image[1:] for image in images], np.int64))
+        for name in folders:
+            self.walk((*folder, name), above | {inode})
+
+    def _list(self, path: str, relative: str) -> tuple[list[str], list[tuple[str, int, int]]]:
+        """Folders, and images with size and time, sorted by name; hidden entries are left out, others are noted."""
+        folders: list[str] = []
+        images: list[tuple[str, int, int]] = []
+        others: list[str] = []
         with os.scandir(path) as entries:
             for entry in entries:
                 name = entry.name
                 if name.startswith("."):
                     continue
                 if os.path.splitext(name)[1].lower() not in SUFFIXES:  # noqa: PTH122 - called half a million times
-                    (listing.folders if entry.is_dir() else listing.others).append(name)
+                    (folders if entry.is_dir() else others).append(name)
                     continue
                 try:
                     found = entry.stat()
                 except OSError as error:
                     if error.errno not in (errno.ENOENT, errno.ELOOP):
                         raise
-                    listing.others.append(name)  # a link that leads nowhere
+                    others.append(name)  # a link that leads nowhere
                     continue
                 if S_ISREG(found.st_mode):
-                    listing.images.append((name, found.st_size, found.st_mtime_ns))
+                    images.append((name, found.st_size, found.st_mtime_ns))
                 else:
-                    listing.folders.append(name)
-        for name in (*listing.folders, *(image[0] for image in listing.images)):
+                    folders.append(name)
+        for name in (*folders, *(image[0] for image in images)):
             if name.encode(errors="ignore").decode() != name:  # undecodable bytes are kept as surrogates
                 raise ValueError(f"{path}: the name {os.fsencode(name)!r} is not UTF-8; rename it")
-        return _Listing(sorted(listing.folders, key=natural_key), sorted(listing.images), sorted(listing.others))
-
-    def add(self, domain: str, name: str) -> None:
-        """Add the images of a pair."""
-        pair = f"{domain}/{name}"
-        folders, images, others = self.look(pair)
-        self.ignore(pair, others)
-        self.too_deep += [f"{pair}/{folder}" for folder in folders]
-        if not images:
-            self.empty.append(pair)
-            return
-        self.pairs.append((domain, name, len(images)))
-        # To Arrow pair by pair: as Python objects, the paths would take several times the memory.
-        self._paths.append(pa.array([f"{pair}/{image[0]}" for image in images], pa.string()))
-        self._states.append(np.array([image[1:] for image in images], np.int64))
-
-    def ignore(self, folder: str, names: list[str]) -> None:
-        self.ignored += [f"{folder}/{name}" if folder else name for name in names]
-
-    def refuse_other_layouts(self, top: _Listing) -> None:
-        splits = [name for name in top.folders if name.lower() in SPLIT_NAMES]
-        if self.pairs:
-            if len({SPLIT_NAMES[name.lower()] for name in splits}) > 1:
-                raise ValueError(f"{self.root}: its folders {', '.join(splits)} are splits, not domains; {OR_MANIFEST}")
-            return
-        deeper = next((folder for folder in self.too_deep if self.look(folder).images), None)
-        if deeper:
-            looks = f"ROOT/{'<split>' if splits else '<folder>'}/<domain>/<class>/<image>"
-            raise ValueError(f"{self.root}: holds images in {deeper}, which looks like {looks}; {OR_MANIFEST}")
-        loose = (*self.ignored, *(image[0] for image in top.images))
-        misplaced = next((file for file in loose if Path(file).suffix.lower() in SUFFIXES), None)
-        if misplaced:
-            looks = "ROOT/<class>/<image>" if "/" in misplaced else "ROOT/<image>"
-            found = f"{self.root}: holds images such as {misplaced}, which looks like {looks}"
-            raise ValueError(f"{found}; {EXPECTED}, with a folder for each site or style")
-        raise ValueError(f"{self.root}: has no images where they are expected; {EXPECTED}")
+        self.others += [f"{relative}/{name}" if relative else name for name in sorted(others)]
+        return sorted(folders, key=natural_key), sorted(images)
 
     def index(self) -> FolderIndex:
-        paths, (sizes, times) = pa.concat_arrays(self._paths), np.concatenate(self._states).T.copy()
-        return FolderIndex(self.directories, tuple(self.pairs), tuple(self._notes()), paths, sizes, times)
+        layout = layout_of({folder: len(images.paths) for folder, images in self.images.items()})
+        placed = {folder: place for folder in self.images if (place := layout.place(folder))}
+        if not placed:
+            raise ValueError(f"{self.root}: {self._nothing()}; {EXPECTED}")
+        pairs = tuple((*place, len(self.images[folder].paths)) for folder, place in placed.items())
+        used = [self.images[folder] for folder in placed]
+        paths = pa.concat_arrays([images.paths for images in used])
+        sizes, times = np.concatenate([images.states for images in used]).T.copy()
+        notes = [*layout.notes(len(paths)), *self._notes(layout, placed)]
+        return FolderIndex(self.directories, pairs, tuple(notes), paths, sizes, times)
 
-    def _notes(self) -> list[str]:
-        domains, classes = {domain for domain, _, _ in self.pairs}, {name for _, name, _ in self.pairs}
-        bare = [f for f in self.directories if f and "/" not in f and f not in domains]
-        gone = natural_order(name for _, _, name in (pair.partition("/") for pair in self.empty) if name not in classes)
-        found = (
-            (self.ignored, "files", "ignored: not an image in a class folder"),
-            (self.too_deep, "folders", "ignored: inside a class folder"),
-            (self.empty, "folders", "without images"),
-            (bare, "domains", "without images, left out"),
-            (gone, "classes", "without images in any domain, left out"),
+    def _nothing(self) -> str:
+        """Why no image is where it is expected."""
+        if self.images:
+            first = next(iter(self.images.values())).paths[0]
+            return f"holds images such as {first}, but no folder for each class"
+        heic, _ = self._ignored()
+        return f"holds HEIC photos such as {heic[0]}: {HEIC_REMEDY}" if heic else "has no images"
+
+    def _ignored(self) -> tuple[list[str], list[str]]:
+        """Photos that need pillow-heif, which are images like others where it is installed, and other files."""
+        heic = [name for name in self.others if name.lower().endswith(HEIC)]
+        return heic, [name for name in self.others if not name.lower().endswith(HEIC)]
+
+    def _notes(self, layout: Layout, placed: dict[Parts, tuple[str, str, str]]) -> list[str]:
+        heic, others = self._ignored()
+        loose = [str(path) for folder, images in self.images.items() if folder not in placed for path in images.paths]
+        deeper = ["/".join(folder) for folder in placed if len(folder) > layout.depth]
+        full = {folder[:depth] for folder in placed for depth in range(len(folder) + 1)}
+        empty = [folder for name in self.directories if (folder := tuple(name.split("/"))) not in full and name]
+        lacking = {"/".join(folder): layout.place(folder) for folder in empty if len(folder) == layout.depth}
+        bare = [layout.place((*folder, "")) for folder in empty if len(folder) == layout.depth - 1]
+        _, domains, classes = zip(*placed.values(), strict=True)
+        whole = f"--group-by '^(?:[^/]+/){{{layout.depth}}}([^/]+)/' keeps each of them together in the split"
+        found: tuple[tuple[Sequence[str], str, str], ...] = (
+            (heic, "HEIC photos", f"ignored: {HEIC_REMEDY}"),
+            (loose + others, "files", "ignored: not an image in a class folder"),
+            (deeper, "folders", f"inside a class folder: part of that class; {whole}"),
+            (list(lacking), "folders", "without images"),
+            (_other(bare, 1, domains), "domains", "without images, left out"),
+            (_other(lacking.values(), 2, classes), "classes", "without images in any domain, left out"),
         )
         return [f"{_several(names, what)} {why}" for names, what, why in found if names]
+
+
+def _other(places: Iterable[tuple[str, str, str] | None], at: int, known: Sequence[str]) -> tuple[str, ...]:
+    """The names at an index of some places that are not known."""
+    return natural_order(place[at] for place in places if place and place[at] not in known)
 
 
 def _several(names: Sequence[str], what: str) -> str:

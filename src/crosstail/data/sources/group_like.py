@@ -27,6 +27,11 @@ def looks_like_group(column: str) -> bool:
     return _GROUP_LIKE.fullmatch(" ".join(words).lower()) is not None
 
 
+def group_like_columns(chosen: dict[str, str], found: list[str]) -> dict[str, str]:
+    """Without a group, the unused columns that look like one."""
+    return {} if "group" in chosen else {n: n for n in found if looks_like_group(n) and n not in chosen.values()}
+
+
 def group_like_notes(dataset: DomainDataset, table: pd.DataFrame) -> Iterator[str]:
     """For each column whose values repeat, how far they leak under the present split, and the option to name it."""
     for column in table:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
 from crosstail.data.images.files import AnyPath, ImageFiles, file_state
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
+from crosstail.data.sources.locate import HUGGING_FACE
 from crosstail.data.sources.manifest_table import Columns, as_text
-from crosstail.data.sources.natural_order import natural_order
+from crosstail.data.sources.natural_order import numbered_names
 
-PREFIX = "hf:"
 COLUMNS = ("image", "label", "domain", "group")  # the last is optional
 
 
@@ -50,26 +50,27 @@ def is_saved_dataset(path: Path) -> bool:
     return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
 
 
-def load_hf(source: AnyPath, *, columns: Columns = None, **options: Unpack[SourceOptions]) -> DomainDataset:
-    """Load "hf:NAME" from the Hub, or a folder written by `save_to_disk`, with columns image, label and domain.
+def is_hf(source: object) -> bool:
+    """Whether an object is a data set of the library `datasets`, which is not imported for it."""
+    return any(kind.__module__.partition(".")[0] == "datasets" for kind in type(source).__mro__)
 
-    `columns` maps these names, and the optional `group`, to those of the data set, as in {"domain": "style"}. Splits
-    train, validation and test are kept; a data set in one part gets the split of own data.
+
+def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOptions]) -> DomainDataset:
+    """Load "hf:NAME" from the Hub, a folder written by `save_to_disk`, a `Dataset` or a `DatasetDict`.
+
+    The columns are image, label and domain. `columns` maps these names, and the optional `group`, to those of the data
+    set, as in {"domain": "style"}. Splits train, validation and test are kept; a data set in one part gets the split of
+    own data.
     """
-    try:
-        datasets: Any = import_module("datasets")
-    except ImportError:
-        raise ValueError(f"{source}: needs the library `datasets`: pip install 'crosstail[hf]'") from None
-    name = str(source).removeprefix(PREFIX)
-    try:
-        found = (datasets.load_from_disk if is_saved_dataset(Path(name)) else datasets.load_dataset)(name)
-    except Exception as error:  # the library raises all kinds: network, Hub, unsupported scripts
-        reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"{source}: cannot be loaded by `datasets` ({type(error).__name__}: {reason})") from error
-    parts: dict[str, Any] = dict(found) if isinstance(found, datasets.DatasetDict) else {"train": found}
+    found, name = (source, type(source).__name__) if is_hf(source) else _opened(source)
+    source = name if is_hf(source) else source  # what errors name
+    parts: dict[str, Any] = dict(found) if hasattr(found, "keys") else {"train": found}
+    for part in parts.values():
+        if not hasattr(part, "data"):
+            raise ValueError(f"{source}: is streamed; load it without streaming=True")
     wrong = [ours for ours in columns or {} if ours not in COLUMNS]
     if wrong:
-        raise ValueError(f"columns has {wrong[0]!r}, expected some of {', '.join(COLUMNS)}")
+        raise ValueError(f"--column has {wrong[0]!r}, expected some of {', '.join(COLUMNS)}")
     chosen = {ours: ours for ours in COLUMNS[:3]} | dict(columns or {})
     if all("group" in part.column_names for part in parts.values()):
         chosen.setdefault("group", "group")
@@ -97,6 +98,20 @@ def load_hf(source: AnyPath, *, columns: Columns = None, **options: Unpack[Sourc
     return as_dataset(title, images, y, domain, classes, domains, split=split, group=group, **options)
 
 
+def _opened(source: AnyPath) -> tuple[Any, str]:
+    """What the library loads, and its name."""
+    try:
+        datasets: Any = import_module("datasets")
+    except ImportError:
+        raise ValueError(f"{source}: needs the library `datasets`: pip install 'crosstail[hf]'") from None
+    name = str(source).removeprefix(HUGGING_FACE)
+    try:
+        return (datasets.load_from_disk if is_saved_dataset(Path(name)) else datasets.load_dataset)(name), name
+    except Exception as error:  # the library raises all kinds: network, Hub, unsupported scripts
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{source}: cannot be loaded by `datasets` ({type(error).__name__}: {reason})") from error
+
+
 def _as_plain_table(part: Any, image: str) -> Any:
     """The Arrow table in row order, with images as bytes or paths."""
     if type(part.features[image]).__name__ != "Image":
@@ -112,6 +127,4 @@ def _codes(source: object, column: str, parts: Iterable[Any]) -> tuple[NDArray[n
     feature = next(iter(parts)).features[column]
     if hasattr(feature, "names"):  # a ClassLabel: indices into names
         return np.array(values, np.int64), tuple(feature.names)
-    names = natural_order(map(str, values))
-    index = {name: i for i, name in enumerate(names)}
-    return np.array([index[str(value)] for value in values], np.int64), names
+    return numbered_names(list(map(str, values)))

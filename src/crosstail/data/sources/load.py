@@ -1,29 +1,31 @@
 """`load`: any source to a DomainDataset."""
 
 from collections.abc import Sequence
-from os import sep
+from os import PathLike
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
-from crosstail import discovery
-from crosstail.data.benchmarks._load import BENCHMARKS, load_benchmark, sheet_of
+import pandas as pd
+
+from crosstail.data.benchmarks._load import load_benchmark, sheet_of
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import AnyPath
 from crosstail.data.sources.arrays import load_arrays
 from crosstail.data.sources.as_dataset import SourceOptions, without_broken
 from crosstail.data.sources.folder import load_folder
-from crosstail.data.sources.hugging_face import PREFIX, is_saved_dataset, load_hf
-from crosstail.data.sources.manifest import load_manifest
+from crosstail.data.sources.hugging_face import is_hf, is_saved_dataset, load_hf
+from crosstail.data.sources.locate import HUGGING_FACE, OTHERS, require_source
+from crosstail.data.sources.manifest import load_frame, load_manifest
 from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES, Columns
+from crosstail.data.sources.torch_dataset import load_torch
 from crosstail.data.splits.gaps import with_gaps_noted
 from crosstail.data.splits.label_profiles import apply_labels
 from crosstail.progress import Progress
 
-_OTHERS = "Other sources: a folder, a .csv or .parquet manifest, an .npz file, hf:NAME."
-
 
 def load(
-    source: AnyPath,
+    source: AnyPath | pd.DataFrame | Any,
     *,
     labels: Sequence[str] | None = None,
     seed: int = 0,
@@ -34,6 +36,9 @@ def load(
     progress: Progress | None = None,
 ) -> DomainDataset:
     """Load a benchmark (`NAME` or `NAME:FOLDER`), a folder, a manifest, an .npz file or "hf:NAME".
+
+    Or an object: a DataFrame with the columns of a manifest (`load_frame`), a data set of the Hugging Face library
+    `datasets` (`load_hf`), or one of torch (`load_torch`).
 
     `labels` are label profiles, one per domain or one for all. By default a benchmark has those of its data sheet, and
     other sources have none; `["uniform"]` keeps all samples. `skip_broken` leaves out images that cannot be decoded and
@@ -46,16 +51,18 @@ def load(
     >>> load("digits").counts("train")[0].tolist()
     [57, 36, 23, 14, 9, 6, 3, 2, 1, 1]
     """
+    options: SourceOptions = {"seed": seed, "skip_broken": skip_broken, "group_by": group_by, "progress": progress}
+    if not isinstance(source, (str, PathLike)):
+        return with_gaps_noted(apply_labels(_load_object(source, columns, root, options), labels, seed))
     name, path = str(source), Path(source)
     sheet = sheet_of(name) if isinstance(source, str) else None
-    options: SourceOptions = {"seed": seed, "skip_broken": skip_broken, "group_by": group_by, "progress": progress}
     if sheet is not None:
         if group_by is not None:
             raise ValueError(f"{name}: a benchmark has a split of its own, so leave --group-by {quote(group_by)} out")
         dataset = load_benchmark(name, seed=seed)
         labels = sheet.labels if labels is None else labels
         dataset = without_broken(dataset) if skip_broken else dataset
-    elif name.startswith(PREFIX) or is_saved_dataset(path):
+    elif name.startswith(HUGGING_FACE) or is_saved_dataset(path):
         dataset = load_hf(source, columns=columns, **options)
     elif path.suffix.lower() == ".npz":
         dataset = load_arrays(path, **options)
@@ -63,11 +70,18 @@ def load(
         dataset = load_manifest(path, columns=columns, root=root, **options)
     elif path.is_dir():
         dataset = load_folder(path, **options)
-    elif path.exists():
-        raise ValueError(f"{path}: is not a kind of file that can be loaded. {_OTHERS}")
-    elif sep in name:
-        raise FileNotFoundError(f"{path}: there is no such file or folder")
     else:
-        near = discovery.suggestion(name, discovery.names(BENCHMARKS))
-        raise ValueError(f"unknown data set {name!r}: {near} {_OTHERS}")
+        require_source(name)
+        raise ValueError(f"{path}: is not a kind of file that can be loaded. {OTHERS}")
     return with_gaps_noted(apply_labels(dataset, labels, seed))
+
+
+def _load_object(source: Any, columns: Columns, root: AnyPath | None, options: SourceOptions) -> DomainDataset:
+    if isinstance(source, pd.DataFrame):
+        return load_frame(source, columns=columns, root=root, **options)
+    if is_hf(source):
+        return load_hf(source, columns=columns, **options)
+    if hasattr(source, "__getitem__"):
+        return load_torch(source, **options)
+    expected = "expected a path or name, a DataFrame, or a data set of torch or Hugging Face"
+    raise ValueError(f"{type(source).__name__}: is not a kind of object that can be loaded; {expected}")

@@ -1,4 +1,4 @@
-"""The source "manifest": a CSV or Parquet file with a row per sample; split files are manifests, too."""
+"""The source "manifest": a CSV or Parquet file or a DataFrame with a row per sample; split files are manifests, too."""
 
 import hashlib
 import os
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
@@ -15,8 +16,15 @@ from crosstail.data.dataset import DomainDataset, Samples
 from crosstail.data.images.files import AnyPath, ImageFiles
 from crosstail.data.sources.arrays import check_inputs, read_x
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
-from crosstail.data.sources.group_like import group_like_notes
-from crosstail.data.sources.manifest_table import Columns, Manifest, checksum_file, read_manifest
+from crosstail.data.sources.group_like import group_like_columns, group_like_notes
+from crosstail.data.sources.manifest_table import (
+    Columns,
+    Manifest,
+    checked,
+    checksum_file,
+    choose,
+    read_manifest,
+)
 
 
 def load_manifest(
@@ -36,6 +44,46 @@ def load_manifest(
         manifest, x = _files(
             manifest, Path(root or manifest.file.parent), skip_missing=options.get("skip_broken", False)
         )
+    return _as_dataset(manifest, x, **options)
+
+
+def load_frame(
+    frame: pd.DataFrame, *, columns: Columns = None, root: AnyPath | None = None, **options: Unpack[SourceOptions]
+) -> DomainDataset:
+    """Load the samples in the rows of a DataFrame, with the columns of a manifest.
+
+    With a column `path` they are images, by default relative to the current folder; without, they are vectors of the
+    other columns of numbers.
+    """
+    file, names = Path("DataFrame"), [str(name) for name in frame.columns]
+    chosen = choose(file, names, columns)
+    chosen.pop("x", None)  # a feature like any other
+    chosen |= group_like_columns(chosen, names)
+    table = pa.table({ours: _column(theirs, frame) for ours, theirs in chosen.items()})
+    if "path" in chosen:
+        found = checked(file, table, [])
+        manifest, x = _files(found, Path(root or "."), skip_missing=options.get("skip_broken", False))
+        return _as_dataset(manifest, x, **options)
+    numbers = frame.loc[:, [str(name) not in chosen.values() for name in frame.columns]].select_dtypes("number")
+    if not numbers.shape[1]:
+        raise ValueError(f"{file}: has neither a column 'path' nor columns of numbers, but {', '.join(names)}")
+    used = list(map(str, numbers.columns))
+    shown = ", ".join(used if len(used) < 4 else [*used[:2], "…", used[-1]])
+    note = f"the vectors are the {len(used)} columns of numbers without another use: {shown}"
+    manifest = checked(file, table.append_column("x", pa.array(np.arange(len(frame)))), [note])
+    return _as_dataset(manifest, check_inputs(file, numbers.to_numpy(np.float32)), **options)
+
+
+def _column(name: str, frame: pd.DataFrame) -> Any:
+    """A column for Arrow; numbers and text together become text."""
+    values = frame.iloc[:, list(map(str, frame.columns)).index(name)]
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if missing else str(v) for v, missing in zip(values, values.isna(), strict=True)])
+
+
+def _as_dataset(manifest: Manifest, x: Samples, **options: Unpack[SourceOptions]) -> DomainDataset:
     (domain, domains), (y, classes) = manifest.codes("domain"), manifest.codes("label")
     name, split, notes = manifest.file.stem, manifest.split, manifest.notes
     named: dict[str, Any] = {"split": split, "group": manifest.group, "notes": notes}

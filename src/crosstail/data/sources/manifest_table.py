@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 from crosstail.data.dataset import SPLIT_NAMES
-from crosstail.data.sources.group_like import looks_like_group
+from crosstail.data.sources.group_like import group_like_columns
 from crosstail.data.sources.natural_order import natural_order
 
 Columns = Mapping[str, str] | None  # our names of columns → those in a file
@@ -24,6 +24,7 @@ Columns = Mapping[str, str] | None  # our names of columns → those in a file
 MANIFEST_SUFFIXES = (".csv", ".parquet")
 # Our columns, and other names for them; `env` is that of the reference's split files.
 COLUMNS = {"path": (), "x": (), "domain": ("env",), "label": (), "split": (), "group": ()}
+_SEPARATORS = {",": "", ";": "semicolons", "\t": "tabs"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,9 +90,14 @@ class Manifest:
 def read_manifest(file: Path, columns: Columns = None) -> Manifest:
     """Read and check a manifest; the samples themselves are not looked at."""
     table = _read(file, columns, group_like=True)
+    separated = _SEPARATORS[_separator(file)] if file.suffix.lower() == ".csv" else ""
+    return checked(file, table, [f"columns are separated by {separated}, not commas"] if separated else [])
+
+
+def checked(file: Path, table: Any, notes: list[str]) -> Manifest:
+    """A manifest from an Arrow table under our names, with every row checked."""
     if not len(table):
         raise ValueError(f"{file}: has no rows")
-    notes: list[str] = []
     key = "path" if "path" in table.column_names else "x"
     found: dict[str, Any] = {key: (_text if key == "path" else _row_numbers)(file, key, table[key])}
     found |= {name: _names(file, name, table[name], notes) for name in ("domain", "label")}
@@ -118,28 +124,37 @@ def columns_of(file: Path, columns: Columns = None, required: tuple[str, ...] = 
 
     `x` is among them only if there is no `path`.
     """
-    found = _table_of(file, lambda: _header(file))
+    chosen = choose(file, _table_of(file, lambda: _header(file)), columns, required)
+    if not {"path", "x"} & chosen.keys():
+        raise _missing(file, "path", _header(file))
+    return chosen
+
+
+def choose(
+    file: Path, found: list[str], columns: Columns, required: tuple[str, ...] = ("domain", "label")
+) -> dict[str, str]:
+    """The same from the names that were found; a table in memory needs neither `path` nor `x`."""
     twice = [name for name in found if found.count(name) > 1]
     if twice:
         raise ValueError(f"{file}: has the column {twice[0]!r} twice")
     chosen = {ours: name for ours, others in COLUMNS.items() for name in (*others, ours) if name in found}
     for ours, given in (columns or {}).items():
         if ours not in COLUMNS:
-            raise ValueError(f"columns has {ours!r}, expected some of {', '.join(COLUMNS)}")
+            raise ValueError(f"--column has {ours!r}, expected some of {', '.join(COLUMNS)}")
         if given not in found:
             raise ValueError(f"{file}: has no column {given!r} for {ours!r} but {', '.join(found)}")
         chosen[ours] = given
     if "path" in chosen:
         chosen.pop("x", None)
-    missing = [name for name in required if name not in chosen]
-    if not missing and not {"path", "x"} & chosen.keys():
-        missing = ["path"]
-    if missing:
-        raise ValueError(
-            f"{file}: has no column {missing[0]!r} but {', '.join(found)}; expected path (or x), domain, label and "
-            f"optionally split and group, or their names as --column {missing[0]}=..."
-        )
+    if missing := [name for name in required if name not in chosen]:
+        raise _missing(file, missing[0], found)
     return chosen
+
+
+def _missing(file: Path, name: str, found: list[str]) -> ValueError:
+    expected = "path (or x), domain, label and optionally split and group, or their names as"
+    option = f"--column {name}=..." if file.suffix else f"columns={{{name!r}: ...}}"
+    return ValueError(f"{file}: has no column {name!r} but {', '.join(found)}; expected {expected} {option}")
 
 
 def checksum_file(path: Path) -> Path:
@@ -157,8 +172,8 @@ def _read(
         raise FileNotFoundError(f"{file}: there is no such file")
     _verify(file)
     chosen = columns_of(file, columns, required)
-    if group_like and "group" not in chosen:
-        chosen |= {n: n for n in _header(file) if looks_like_group(n) and n not in chosen.values()}
+    if group_like:
+        chosen |= group_like_columns(chosen, _header(file))
     names = list(chosen.values())
     if file.suffix.lower() == ".parquet":
         table = _table_of(file, lambda: parquet.read_table(file, columns=names))
@@ -166,7 +181,8 @@ def _read(
         # All columns as text: "NA", "1e3" and "007" are names like any other.
         text = dict.fromkeys(names, pa.string())
         options = csv.ConvertOptions(include_columns=names, column_types=text, strings_can_be_null=False)
-        table = _table_of(file, lambda: csv.read_csv(file, convert_options=options))
+        parsed = csv.ParseOptions(delimiter=_separator(file))
+        table = _table_of(file, lambda: csv.read_csv(file, parse_options=parsed, convert_options=options))
     return table.select(names).rename_columns(list(chosen))
 
 
@@ -174,10 +190,17 @@ def _header(file: Path) -> list[str]:
     if file.suffix.lower() == ".parquet":
         return list(parquet.read_schema(file).names)
     with file.open(newline="", encoding="utf-8-sig") as stream:
-        names = next(reader(stream), [])
+        names = next(reader(stream, delimiter=_separator(file)), [])
     if not names:
         raise ValueError("Empty CSV file")
     return names
+
+
+def _separator(file: Path) -> str:
+    """The most frequent separator in the first line; a comma if there is none."""
+    with file.open("rb") as stream:
+        line = stream.readline()
+    return max(_SEPARATORS, key=lambda separator: line.count(separator.encode()))
 
 
 def _table_of(file: Path, read: Callable[[], Any]) -> Any:

@@ -1,7 +1,10 @@
 """Natural order of names: site2 before site10."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 # At most 18 digits at a time: Python refuses to parse integers of thousands of digits.
 _NUMBER = re.compile(r"([0-9]{1,18})")
@@ -20,3 +23,14 @@ def natural_order(names: Iterable[str]) -> tuple[str, ...]:
     ('9', '10', 'a', 'site2', 'site10')
     """
     return tuple(sorted(set(names), key=natural_key))
+
+
+def numbered_names(texts: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """The index of each text among the names that occur, and these names in natural order.
+
+    >>> numbered_names(["b", "a", "b"])
+    (array([1, 0, 1]), ('a', 'b'))
+    """
+    names = natural_order(texts)
+    index = {name: i for i, name in enumerate(names)}
+    return np.array([index[text] for text in texts], np.int64), names

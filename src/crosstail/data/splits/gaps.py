@@ -24,8 +24,8 @@ def with_gaps_noted(dataset: DomainDataset, unseen: str | None = None, *, folds:
 
 def _gaps(dataset: DomainDataset, unseen: str | None, folds: bool) -> Iterator[str]:
     if dataset.num_domains == 1:
-        only = dataset.domains[0]
-        yield f"there is one domain ({only}): nothing is learned across domains, and BoDA's term is zero"
+        alike = "methods that compare domains, such as coral and boda, have nothing to compare"
+        yield f"there is one domain ({dataset.domains[0]}): {alike}"
     train = dataset.counts("train")
     if not train.sum():
         yield "there are no training samples: it can be evaluated on, not trained on"

@@ -6,8 +6,6 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 Codes = NDArray[np.int64]
 
@@ -84,6 +82,9 @@ def joined(one: Codes, other: Codes) -> Codes:
     """
     size = int(one.max(initial=-1)) + 1
     nodes = size + int(other.max(initial=-1)) + 1
+    from scipy.sparse import coo_array  # here, because few data need it
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_array((np.ones(len(one), np.int8), (one, size + other)), shape=(nodes, nodes))
     _, component = connected_components(graph, directed=False)
     return pd.factorize(component[one])[0].astype(np.int64)

@@ -1,6 +1,5 @@
 """The page of a race: which methods are tied and which are worse, and the leaderboard."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -176,9 +175,10 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     yield Heading("Method")
     yield from _method(race)
     yield Heading("Next steps")
-    use = "Use the model of the first method, or train" if race.folds is None else "Train"
-    yield Text(f"{use} any of them again with the chosen hyperparameters:")
-    yield Code("\n".join(next_steps(race, out)))
+    best = f" Its model in this race is {out / 'best'}." if race.folds is None else ""
+    yield Text(f"Train {start_with(race.leaderboard).method} for longer, with the chosen hyperparameters:")
+    yield Code(race.next)
+    yield Text(f"Another --algorithm of this page does the same for that one.{best}")
 
 
 def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:
@@ -188,15 +188,6 @@ def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:
     yield Card("best on validation", first.method, f"{number(100 * first.validation)} %")
     yield Card("tied with it", str(tied - 1), "within the noise of the test samples")
     yield Card("worse", str(worse), "p < 0.05, corrected for the number of methods")
-
-
-def next_steps(race: RaceResult, out: Path) -> list[str]:
-    """Commands that predict with the model of the first method, if it is a single one, and that train any method."""
-    fit = shlex.join(["crosstail", "fit", race.dataset, "--hparams", str(out / "selected.json")])
-    if race.folds is not None:
-        return [f"{fit} --algorithm {race.leaderboard[0].method} --folds {race.folds} --refit --out run"]
-    predict = shlex.join(["crosstail", "predict", str(out / "runs" / race.leaderboard[0].runs[0][0])])
-    return [f"{predict} FILES", f"{fit} --algorithm NAME --out run"]
 
 
 def _method(race: RaceResult) -> Iterator[Text]:

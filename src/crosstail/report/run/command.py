@@ -1,7 +1,7 @@
 """The command line that repeats a run, derived from the fields of its spec."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,17 @@ def words(**options: Any) -> list[str]:
     ['--group-by', 'patient', '--skip-broken', '--column', 'domain=site']
     """
     return [word for name, value in options.items() for word in _option(name, value)]
+
+
+def options(spec: RunSpec, only: Container[str] | None = None) -> list[str]:
+    """The options of a spec that differ from the defaults, or only those of some fields.
+
+    >>> options(RunSpec(dataset="a", columns={"domain": "site"}, seed=3), only=("columns", "freeze"))
+    ['--column', 'domain=site']
+    """
+    plain = RunSpec(dataset=spec.dataset)
+    changed = [f.name for f in fields(spec) if getattr(spec, f.name) != getattr(plain, f.name)]
+    return words(**{name: getattr(spec, name) for name in changed if only is None or name in only})
 
 
 def _option(name: str, value: Any) -> Iterator[str]:

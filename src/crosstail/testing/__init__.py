@@ -4,9 +4,7 @@
 """
 
 import re
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from crosstail.data import DomainBatches, DomainDataset, to_input
 from crosstail.prediction.export import export
 from crosstail.prediction.predictor import Predictor
 from crosstail.progress import Progress
+from crosstail.testing.easy_data import STEPS, changed, easy_run, save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
@@ -29,19 +28,29 @@ from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.resolve import resolve, steps_of_stages
 from crosstail.training.spec import split_method
 
-STEPS = 40
-
 
 def check_algorithm(name: str) -> None:
-    """Run all checks on an algorithm, given its name or file; an AssertionError says which one fails."""
-    for check in CHECKS:
-        check(name)
+    """Run all checks on an algorithm, given its name or file, and print each; the first that fails raises its error.
+
+    The same on the command line: `python -m crosstail.testing ./mine.py`.
+    """
+    _run(CHECKS, name)
 
 
 def check_second_stage(name: str) -> None:
-    """Run all checks on a second stage after ERM; an AssertionError says which one fails."""
-    for check in STAGE_CHECKS:
-        check(f"erm:{name}")
+    """Run all checks on a second stage after ERM, and print each; the first that fails raises its error."""
+    _run(STAGE_CHECKS, f"erm:{name}")
+
+
+def _run(checks: Sequence[Callable[[str], None]], name: str) -> None:
+    for number, check in enumerate(checks, 1):
+        what = f"{number:2} of {len(checks)}: {(check.__doc__ or '').splitlines()[0]}"
+        try:
+            check(name)
+        except BaseException:
+            print(f"✗ {what}")
+            raise
+        print(f"✓ {what}")
 
 
 def check_docstring(name: str) -> None:
@@ -52,7 +61,7 @@ def check_docstring(name: str) -> None:
 
 def check_learns(name: str) -> None:
     """On separable vectors, training at least halves the cross-entropy."""
-    with _easy_run(name) as (spec, folder):
+    with easy_run(name) as (spec, folder):
         run = fit(spec, folder)
         spec, dataset = run.result.spec, run.inputs.seen()
         before = _cross_entropy(build_algorithm(spec, input_shape(dataset), dataset.counts("train")), dataset)
@@ -62,14 +71,14 @@ def check_learns(name: str) -> None:
 
 def check_beats_chance(name: str) -> None:
     """On easy, balanced data, every pair is above chance."""
-    with _easy_run(name) as (spec, folder):
+    with easy_run(name) as (spec, folder):
         worst = fit(spec, folder).result.test.worst_pair or 0.0
         assert worst > 1 / 3, f"{name}: the worst pair has an accuracy of {worst:.2f}"
 
 
 def check_deterministic(name: str) -> None:
     """The same seed gives the same weights and accuracies, whatever the global random state; another seed does not."""
-    with _easy_run(name) as (spec, folder):
+    with easy_run(name) as (spec, folder):
         torch.manual_seed(1)
         np.random.seed(1)  # noqa: NPY002
         first = _outcome(spec, folder / "first")
@@ -82,7 +91,7 @@ def check_deterministic(name: str) -> None:
 
 def check_resumes(name: str) -> None:
     """A run that is interrupted and resumed ends exactly like one that is not."""
-    with _easy_run(name) as (spec, folder):
+    with easy_run(name) as (spec, folder):
         expected = _outcome(spec, folder / "whole")
         for stop in (1, STEPS // 2 + 1, STEPS) if any(steps_of_stages(resolve(spec))) else ():
             try:
@@ -95,7 +104,7 @@ def check_resumes(name: str) -> None:
 
 def check_steps(name: str) -> None:
     """Training takes the requested number of steps and evaluates at the last one."""
-    with _easy_run(name) as (spec, folder):
+    with easy_run(name) as (spec, folder):
         reports: list[tuple[str, int, int]] = []
         run = fit(spec, folder, progress=lambda what, done, total: reports.append((what, done, total)))
         taken = steps_of_stages(run.result.spec)
@@ -106,9 +115,9 @@ def check_steps(name: str) -> None:
 
 def check_test_unseen(name: str) -> None:
     """Changing the test split changes the test accuracies and nothing else."""
-    with _easy_run(name) as (spec, folder):
+    with easy_run(name) as (spec, folder):
         real = _outcome(spec, folder / "real")
-        with _changed(spec.dataset) as arrays:
+        with changed(spec.dataset) as arrays:
             test, rng = arrays["split"] == "test", np.random.default_rng(1)
             arrays["x"][test] = rng.normal(size=arrays["x"][test].shape)
             arrays["y"][test] = rng.permutation(arrays["y"][test])
@@ -122,8 +131,8 @@ def check_absent_pairs_and_many_domains(name: str) -> None:
     """Training works with twelve domains, each without one class, one without any, and with a constant feature."""
     counts = [[0 if (c == d % 3 or d == 11) else 6 for c in range(3)] for d in range(12)]
     counts[0][1] = 1
-    with _easy_run(name, counts) as (spec, folder):
-        with _changed(spec.dataset) as arrays:
+    with easy_run(name, counts) as (spec, folder):
+        with changed(spec.dataset) as arrays:
             arrays["x"][:, 0] = 0.1
         result = fit(replace(spec, steps=6, batch_size=3, evaluations=1), folder).result
         assert np.array(result.test.totals).shape == (12, 3), f"{name}: the result lacks pairs"
@@ -132,7 +141,7 @@ def check_absent_pairs_and_many_domains(name: str) -> None:
 
 def check_one_domain(name: str) -> None:
     """With one domain, it trains or says that it needs more."""
-    with _easy_run(name, [[9, 9, 9]]) as (spec, folder):
+    with easy_run(name, [[9, 9, 9]]) as (spec, folder):
         try:
             fit(replace(spec, steps=6, evaluations=1), folder)
         except ValueError as error:
@@ -146,8 +155,8 @@ def check_images(name: str) -> None:
     """Training works on images, with a convolutional network, unless it trains no network at all."""
     if not algorithms.find(split_method(name)[0]).learns:
         return
-    with _easy_run(name) as (spec, folder):
-        with _changed(spec.dataset) as arrays:
+    with easy_run(name) as (spec, folder):
+        with changed(spec.dataset) as arrays:
             arrays["x"] = np.random.default_rng(0).integers(0, 255, (len(arrays["y"]), 8, 8, 3), dtype=np.uint8)
         fit(replace(spec, backbone="small_cnn", width=8, steps=4, batch_size=3, evaluations=1), folder)
         _check_finite(name, folder)
@@ -155,7 +164,7 @@ def check_images(name: str) -> None:
 
 def check_mixed_precision(name: str) -> None:
     """Five updates in bfloat16 give finite loss terms, and the weights remain float32."""
-    with _easy_run(name) as (spec, _):
+    with easy_run(name) as (spec, _):
         spec = resolve(spec)
         dataset = load_inputs(spec).seen()
         algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train")).train()
@@ -179,8 +188,8 @@ def check_two_stages(name: str) -> None:
 
 def check_known_domain(name: str) -> None:
     """With the domain known, scores change only if `uses_domain`, and depend on the sample's own domain alone."""
-    with _easy_run(name, [[9, 4, 9], [2, 9, 9], [0, 0, 0]]) as (spec, folder):
-        with _changed(spec.dataset) as arrays:
+    with easy_run(name, [[9, 4, 9], [2, 9, 9], [0, 0, 0]]) as (spec, folder):
+        with changed(spec.dataset) as arrays:
             arrays["split"][arrays["split"] == "val"] = "test"  # so that a second stage cannot choose to change nothing
         dataset = fit(replace(spec, steps=6, evaluations=1), folder).inputs.seen()
         model = load_model(RunFolder(folder), dataset, trust=True).eval()
@@ -196,7 +205,7 @@ def check_known_domain(name: str) -> None:
 
 def check_stored(name: str) -> None:
     """The model that is loaded from a run, and the one that is exported, predict what the run did."""
-    with _easy_run(name) as (spec, folder):
+    with easy_run(name) as (spec, folder):
         run = fit(spec, folder)
         dataset, said = run.inputs.raw, run.predictions
         answers = Predictor(folder, trust=True).probabilities(dataset.x[dataset.rows("test")]).argmax(1)
@@ -213,54 +222,17 @@ def check_hyperparameters(name: str) -> None:
         drawn = algorithms.draw(kind.Hparams, trial)
         typed = algorithms.parse(kind.Hparams, {key: str(value) for key, value in drawn.items()})
         assert typed == algorithms.parse(kind.Hparams, drawn), f"{name}: hyperparameters change when parsed from text"
-        with _easy_run(name) as (spec, folder):
+        with easy_run(name) as (spec, folder):
             fit(replace(spec, hparams=drawn, steps=4, evaluations=1), folder)
             _check_finite(name, folder)
 
+
+__all__ = ["CHECKS", "STAGE_CHECKS", "check_algorithm", "check_second_stage", "save_separable"]
 
 BOTH: list[Callable[[str], None]] = [check_learns, check_beats_chance, check_deterministic, check_resumes]
 BOTH += [check_steps, check_test_unseen, check_absent_pairs_and_many_domains, check_one_domain, check_images]
 CHECKS = [check_docstring, *BOTH, check_mixed_precision, check_two_stages, check_known_domain, check_hyperparameters]
 STAGE_CHECKS = [*BOTH, check_known_domain, check_stored]
-
-
-def save_separable(
-    path: Path, counts: Any = ((20, 20, 20), (20, 20, 20)), *, num_features: int = 6, seed: int = 0
-) -> None:
-    """Write well-separated vectors: training counts (D, C), and per pair 5 samples for validation and 8 for test."""
-    table = np.asarray(counts)
-    rng = np.random.default_rng(seed)
-    centres = 4 * rng.normal(size=(table.shape[1], num_features))
-    offsets = rng.normal(size=(table.shape[0], num_features))
-    parts = [("train", table), ("val", np.full_like(table, 5)), ("test", np.full_like(table, 8))]
-    domain, y = (
-        np.concatenate([np.repeat(index.ravel(), n.ravel()) for _, n in parts]) for index in np.indices(table.shape)
-    )
-    x = centres[y] + offsets[domain] + rng.normal(size=(len(y), num_features))
-    split = np.concatenate([np.full(n.sum(), name) for name, n in parts])
-    np.savez(path, x=x.astype(np.float32), y=y, domain=domain, split=split)
-
-
-@contextmanager
-def _easy_run(name: str, counts: Any = ((20, 20, 20), (20, 20, 20))) -> Iterator[tuple[RunSpec, Path]]:
-    """A short run of a method on separable vectors, and a new folder for it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "easy.npz"
-        save_separable(path, counts)
-        algorithm, stage = split_method(name)
-        shared: dict[str, Any] = {"dataset": str(path), "backbone": "mlp", "width": 16, "hparams": {"lr": 0.01}}
-        shared |= {"steps": STEPS, "batch_size": 8, "evaluations": 4}
-        spec = RunSpec(**shared, algorithm=algorithm, second_stage=stage)
-        yield spec, Path(folder) / "run"
-
-
-@contextmanager
-def _changed(path: str) -> Iterator[dict[str, Any]]:
-    """The arrays of an .npz file, written back at the end."""
-    with np.load(path) as file:
-        arrays = dict(file)
-    yield arrays
-    np.savez(path, **arrays)
 
 
 def _outcome(spec: RunSpec, folder: Path) -> dict[str, Any]:

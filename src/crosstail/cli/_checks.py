@@ -1,0 +1,38 @@
+"""Wrong names and paths, found before torch is imported."""
+
+from pathlib import Path
+
+from crosstail import discovery
+from crosstail.data.sources.locate import require_source, spelled
+from crosstail.training.spec import AUTO, RunSpec, split_method
+
+TIMM = "timm:"
+
+
+def known_source(source: str) -> str:
+    """A source that is there, with a benchmark's name in our spelling."""
+    require_source(source)
+    return spelled(source)
+
+
+def check_spec(spec: RunSpec) -> None:
+    """Refuse names of a run that nothing has: its source, method and backbone."""
+    require_source(spec.dataset)
+    if spec.algorithm != AUTO:
+        check_method(spec.algorithm)
+    if spec.second_stage is not None:
+        discovery.known("crosstail.second_stages", spec.second_stage, "second stage")
+    if spec.backbone is not None and not spec.backbone.startswith(TIMM):
+        discovery.known("crosstail.backbones", spec.backbone, "backbone")
+
+
+def check_method(method: str) -> None:
+    """Refuse a method with an algorithm or second stage that is unknown, or a file that is not there."""
+    algorithm, stage = split_method(method)
+    for word in discovery.combined(algorithm):
+        if word.endswith(".py"):
+            discovery.require_file(Path(word))
+        else:
+            discovery.known("crosstail.algorithms", word.partition("@")[0], "algorithm")
+    if stage is not None:
+        discovery.known("crosstail.second_stages", stage, "second stage")

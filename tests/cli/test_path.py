@@ -1,0 +1,117 @@
+"""One path: audit → race → fit → evaluate → predict, where each command prints the next one, ready to paste."""
+
+import csv
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from crosstail.sweep import worker
+from crosstail.sweep.launchers import _launcher
+from crosstail.sweep.launchers.inline import Inline
+from crosstail.testing import save_separable
+from crosstail.training.existing import existing_run, no_run, point_to
+
+PATH = ["audit", "race", "fit", "evaluate", "predict"]
+
+
+@pytest.fixture
+def inline(monkeypatch):
+    worker._load.cache_clear()
+    worker._source.cache_clear()
+    monkeypatch.setattr(_launcher, "launcher", lambda name, store, resources: Inline(store))
+
+
+def follow(crosstail, command, **shorter):
+    """Run the printed commands from this one on; some get more options, so that they are short."""
+    followed = []
+    while command:
+        done = crosstail(f"{command} {shorter.get(shlex.split(command)[0], '')}")
+        assert done.code == 0, f"{command}: {done.err}"
+        followed.append(command)
+        lines = (done.out + done.err).splitlines()
+        (command,) = [line.removeprefix("Next: crosstail ") for line in lines if line.startswith("Next: ")] or [""]
+    return followed
+
+
+def test_the_printed_commands_run_one_after_the_other(crosstail, inline, tmp_path):
+    (tmp_path / "my data").mkdir()
+    save_separable(tmp_path / "my data" / "v.npz", [[30, 8, 3], [3, 9, 25]])
+    (tmp_path / "run").mkdir()  # somebody else's
+    methods = "--algorithm erm --algorithm frozen --trials 1 --seeds 1 --steps 4 --batch-size 8"
+    followed = follow(crosstail, "audit 'my data/v.npz'", race=methods, fit="--steps 4 --evaluations 1")
+    assert [shlex.split(command)[0] for command in followed] == PATH
+    assert all(word in followed[2] for word in ("'my data/v.npz'", "race/selected.json", "--out run-2"))
+    assert not list(Path("run").iterdir())
+    with Path("classes.csv").open(encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == len(np.load("my data/v.npz")["y"])
+    assert crosstail("evaluate race/best 'my data/v.npz' --split test").code == 0
+
+
+def test_a_manifest_keeps_its_columns_and_predicts_one_of_its_images(crosstail, tmp_path):
+    rng, rows = np.random.default_rng(0), ["file,site,label"]
+    for i in range(32):
+        rows.append(f"{i}.png,{'ab'[i % 2]},{'xy'[i // 2 % 2]}")
+        Image.fromarray(rng.integers(0, 255, (8, 8, 3), dtype=np.uint8)).save(tmp_path / f"{i}.png")
+    (tmp_path / "list.csv").write_text("\n".join(rows), encoding="utf-8")
+    short = "--backbone small_cnn --algorithm erm --width 8 --resolution 8 --steps 2 --evaluations 1 --batch-size 2"
+    first = f"fit list.csv --column path=file --column domain=site {short} --out run"
+    followed = follow(crosstail, first)
+    assert [shlex.split(command)[0] for command in followed] == PATH[2:]
+    assert "--column path=file" in followed[1] and Path(shlex.split(followed[2])[2]).suffix == ".png"
+
+
+def test_a_final_model_is_for_new_data(crosstail, vectors):
+    first = f"fit {vectors} --algorithm erm --folds 2 --steps 2 --evaluations 1 --batch-size 4 --out cv"
+    followed = follow(crosstail, first)
+    assert [shlex.split(command)[0] for command in followed] == ["fit", "fit", "predict"]
+    assert followed[2].startswith(f"predict cv/refit {vectors} ")
+
+
+def test_what_is_in_the_place_of_a_run_is_said(tmp_path):
+    (tmp_path / "race" / "plans").mkdir(parents=True)
+    (tmp_path / "race" / "race.json").touch()
+    run = tmp_path / "race" / "runs" / "abc"
+    run.mkdir(parents=True)
+    (run / "spec.json").touch()
+    point_to(run, tmp_path / "race" / "best")
+    assert f"{tmp_path}/race/best" in no_run(tmp_path / "race") and "race" in no_run(tmp_path / "race")
+    assert "not finished" in no_run(run)
+    assert f"{tmp_path}/race?" in no_run(tmp_path / "raze")
+    assert f"{run}" in no_run(run.parent)  # a folder of runs
+    assert "is a file" in no_run(run / "spec.json")
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_best_leads_to_the_run_also_without_links(tmp_path, monkeypatch, links):
+    def refuse(*_, **__):
+        raise OSError("no links here")
+
+    if not links:
+        monkeypatch.setattr(Path, "symlink_to", refuse)
+    for name in ("old", "new"):  # the second replaces the first
+        run = tmp_path / "race" / "runs" / name
+        run.mkdir(parents=True)
+        (run / "result.json").touch()
+        point_to(run, tmp_path / "race" / "best")
+    (tmp_path / "race").rename(tmp_path / "moved")
+    assert existing_run(tmp_path / "moved" / "best").resolve() == tmp_path / "moved" / "runs" / "new"
+
+
+def test_a_graph_from_another_folder_says_where_its_data_are(crosstail, vectors, tmp_path, monkeypatch):
+    crosstail(f"fit {vectors} --algorithm erm --steps 2 --evaluations 1 --batch-size 4 --out run")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    done = crosstail("graph ../run")
+    text = " ".join(done.err.split())
+    assert done.code == 2 and "../run was trained on v.npz" in text and str(tmp_path) in text.replace(" ", "")
+
+
+def test_names_match_whatever_their_case(crosstail, vectors):
+    words = f"fit {vectors} --steps 2 --evaluations 1 --batch-size 4 --json"
+    plain = crosstail(f"{words} --algorithm boda:retrain --backbone mlp --protocol dg --unseen 1 --out a")
+    other = crosstail(f"{words} --algorithm BoDA:Retrain --backbone MLP --protocol DG --unseen 1 --out a")
+    assert plain.code == 0 and other == plain  # the same run, so it is not trained again
+    assert crosstail("list Algorithms BoDA-M").code == 0
