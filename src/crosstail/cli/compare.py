@@ -1,13 +1,13 @@
 """crosstail compare: is one run better than another, and on which pairs?"""
 
 import json
-import shlex
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 
 
@@ -46,5 +46,7 @@ def compare(
         return
     console = Console(highlight=False, markup=False)
     terminal.show(summary(found), console)
-    again = shlex.join(["crosstail", "compare", str(first), str(second), "--out", "compare.html"])
-    console.print(f"Next: open {out}" if out else f"Next: {again}", soft_wrap=True)
+    if out:
+        console.print(f"The page is in {out}.", soft_wrap=True)
+    else:
+        say_next(console, "compare", first, second, "--out", "compare.html")
