@@ -71,7 +71,7 @@ def test_two_runs_stand_side_by_side(crosstail, run, vectors):
         f"α {' / '.join(values)}  same class, other domain (small is good)",
     ]
     text = Path("run/graphs.html").read_text(encoding="utf-8")
-    assert "run and other</h1>" in text and "across domains" in text
+    assert "erm and boda</h1>" in text and "across domains" in text
     found = json.loads(crosstail("graph run other --json --out g.png").out)
     assert found == [pytest.approx(plain(result)) for result in (run, other)]
     assert Path("g.png").read_bytes().startswith(b"\x89PNG")

@@ -90,7 +90,7 @@ def test_estimate_is_the_difference_of_the_views(case: tuple, of: str):
     difference = compare(*case, of=of, resamples=50)
     assert difference.estimate == pytest.approx(getattr(a, of) - getattr(b, of), abs=1e-12)
     assert -1 <= difference.low <= difference.high <= 1
-    assert 2 / 51 <= difference.p_value <= 1
+    assert 1 / 51 <= difference.p_value <= 1
 
 
 @given(samples(), st.sampled_from(VIEWS))
@@ -144,7 +144,7 @@ def test_a_clearly_better_model(of: str):
     # Beside the pairs with samples, an empty domain and a class that never occurs.
     better = compare(outcome, y, domain, (3, 4), of=of)
     assert 0 < better.low < better.estimate < better.high
-    assert better.p_value == pytest.approx(2 / 301)
+    assert better.p_value == pytest.approx(1 / 301)
     worse = compare(np.array([0, 2, 1, 3])[outcome], y, domain, (3, 4), of=of)
     assert worse.high < 0
     assert worse.estimate == -better.estimate
@@ -160,10 +160,13 @@ def test_the_bootstrap_resamples_samples_within_pairs():
         # One draw of rows for both models, pair by pair.
         again = []
         for pair in rows:
-            # Of n + 2 samples, two are from all pairs, and of the N + 2 there, two are any of the four outcomes.
+            # Of n + 2 samples, two are from all pairs, and of the N + 2 there, two are any of the four outcomes. Two
+            # more of these four are spread over all pairs.
             anything, smooth = generator.random((2, len(pair))) < [[2 / 62], [2 / (len(pair) + 2)]]
             pooled = np.where(anything, generator.integers(4, size=len(pair)), generator.choice(outcome, len(pair)))
-            again.append(np.where(smooth, pooled, outcome[generator.choice(pair, size=len(pair))]))
+            mixed = np.where(smooth, pooled, outcome[generator.choice(pair, size=len(pair))])
+            spread = generator.random(len(pair)) < 2 * len(pair) / 60 / (len(pair) + 2 + 2 * len(pair) / 60)
+            again.append(np.where(spread, generator.integers(4, size=len(pair)), mixed))
         for group, parts in (("pair", again), ("domain", [np.concatenate(again[:2]), again[2]])):
             drawn[group].append([[right[part].mean() for part in parts] for right in (A, B)])
     for of, group, reduce in (
@@ -177,8 +180,45 @@ def test_the_bootstrap_resamples_samples_within_pairs():
         (a, b), (mean_a, mean_b) = reduce(accuracy, axis=-1).T, reduce(accuracy.mean(axis=0), axis=-1)
         slow = (a - b) - (mean_a - mean_b) + fast.estimate
         assert (fast.low, fast.high) == pytest.approx(np.quantile(slow, [0.1, 0.9]), abs=0.02), of
-        p_value = 2 * min(np.mean(slow <= 1e-12), np.mean(slow >= -1e-12))
-        assert fast.p_value == pytest.approx(min(1, p_value), abs=0.05), of
+
+
+@pytest.mark.parametrize("of", VIEWS)
+def test_the_p_value_swaps_the_answers_of_both_models(of: str):
+    generator = np.random.default_rng(2)
+    outcome = generator.choice(4, size=60, p=[0.1, 0.2, 0.3, 0.4])
+    domain, y = np.divmod(np.repeat([0, 1, 2], [30, 20, 10]), 2)
+    group = np.arange(60) // 2
+
+    def difference(outcomes: np.ndarray) -> float:
+        sizes = {"num_domains": 2, "num_classes": 2}
+        a, b = (PairAccuracy.from_predictions(np.where(right[outcomes], y, -1), y, domain, **sizes) for right in (A, B))
+        return getattr(a, of) - getattr(b, of)
+
+    for of_sample in (np.arange(60), group):
+        swaps = generator.integers(0, 2, size=(500, 60))[:, of_sample]
+        slow = [abs(difference(np.where(swap, np.array([0, 2, 1, 3])[outcome], outcome))) for swap in swaps]
+        expected = np.mean(np.array(slow) >= abs(difference(outcome)) - 1e-9)
+        found = compare(outcome, y, domain, (2, 2), of=of, resamples=3000, group=of_sample)
+        assert found.p_value == pytest.approx(expected, abs=0.07)
+
+
+@pytest.mark.parametrize("differing", [1, 3, 5])
+def test_a_few_samples_on_which_models_differ_are_no_evidence(differing: int):
+    y, domain = np.tile(np.repeat([0, 1], 40), 2), np.repeat([0, 1], 80)
+    outcome = np.where(np.arange(160) % 7, 3, 0)
+    outcome[np.flatnonzero(outcome == 3)[-differing:]] = 2  # only the first model is right
+    found = compare(outcome, y, domain, (2, 2), resamples=2000)
+    assert found.p_value == pytest.approx(2 * 0.5**differing, abs=0.05)
+    assert found.low <= 0 or differing == 5
+
+
+@pytest.mark.parametrize("rate", [0.005, 0.02])
+def test_equal_models_that_hardly_differ_are_not_told_apart(rate: float):
+    generator = np.random.default_rng(0)
+    chance = np.tile([0.3 - rate, rate / 2, rate / 2, 0.7], (2, 2, 1))
+    found = [compare(*draw_outcomes(generator, chance, per_pair=40), (2, 2), seed=seed) for seed in range(100)]
+    assert np.mean([one.p_value < 0.05 for one in found]) <= 0.05
+    assert np.mean([one.low > 0 or one.high < 0 for one in found]) <= 0.08
 
 
 def test_what_is_hard_for_both_cancels():
@@ -309,7 +349,7 @@ def test_the_interval_covers_the_truth_of_groups(pairs: int, number: int, correl
         both = [compare(outcome, y, 0 * y, (1, pairs), seed=seed, group=of) for of in (None, group)]
         covered.append([found.low <= 0.04 <= found.high for found in both])
     naive, by_group = np.mean(covered, axis=0)
-    assert naive < 0.84 and by_group > 0.87
+    assert naive < 0.88 and by_group > 0.87
 
 
 def test_interval_of_a_mean_is_students():

@@ -8,6 +8,7 @@ import pytest
 
 from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
+from crosstail.metrics.comparisons import holm
 from crosstail.storage import read_json, write_json
 from crosstail.sweep.drive import sweep
 from crosstail.sweep.launchers.inline import Inline
@@ -129,6 +130,17 @@ def test_a_seed_that_one_of_them_lacks_is_left_out_of_their_comparison() -> None
     assert board[1].lead == paired_difference(first[0], other, Y, DOMAIN, num_domains=2, num_classes=2)
 
 
+def test_a_method_is_behind_only_if_it_is_after_the_correction_for_their_number() -> None:
+    first = answers(0.9, 0.9, 0.9, 0.9)
+    others = [answers(0.75, 0.8, 0.85, 0.75, seed=seed) for seed in range(1, 6)]
+    found = [entrant("first", [0.2], [first]), *(entrant(f"m{i}", [0.1], [right]) for i, right in enumerate(others))]
+    _, *rows = leaderboard(found, hand_made())
+    p_values = [line.lead.p_value for line in rows]
+    assert [line.adjusted for line in rows] == holm(p_values).tolist()
+    assert [line.level for line in rows] == [p >= 0.05 for p in holm(p_values)]
+    assert any(line.level and line.lead.low > 0 for line in rows)  # alone, it would have been behind
+
+
 def row(
     name: str, lead: tuple[float, float, float] | None = None, cost: MethodCost = DEAR, validation: float = 0.8
 ) -> Standing:
@@ -142,7 +154,8 @@ def row(
         "deviation": None,
     }
     others = {"family": "own", "seconds": 1.0, "trial": 0, "hparams": {}, "runs": {0: name}}
-    return Standing(method=name, lead=difference, cost=cost, **accuracies, **others)
+    adjusted = None if lead is None else 0.01 if lead[1] > 0 or lead[2] < 0 else 0.5
+    return Standing(method=name, lead=difference, adjusted=adjusted, cost=cost, **accuracies, **others)
 
 
 WITHIN, BEYOND, ABOVE = (0.5, -0.5, 1.5), (3.0, 1.0, 5.0), (-3.0, -5.0, -1.0)

@@ -341,11 +341,18 @@ def test_chart_shows_every_pair_by_class_domain_and_count():
 def test_chart_has_one_scale_for_both_axes_that_holds_all_points():
     """What the eye measures must be the distance."""
     graph = build(*make(HOLES), HOLES)
-    spec = graph_chart(graph.nodes()).to_dict()
+    spec = graph_chart(graph.nodes(), size=300).to_dict()
     scales = [part["encoding"][axis]["scale"]["domain"] for part in spec["layer"] for axis in "xy"]
     low, high = scales[0]
     assert scales == [[low, high]] * 4 and spec["width"] == spec["height"]
     assert np.abs(graph.layout()).max() < high == -low
+    wide = graph_chart(graph.nodes()).to_dict()  # of any width: the longer side shows more in proportion
+    ends = [[part["encoding"][axis]["scale"]["domainMax"]["expr"] for axis in "xy"] for part in wide["layer"]]
+    for across, down in ends:
+        for width, height in ((900, 300), (300, 600)):
+            sides = {"width": width, "height": height, "max": max}
+            x, y = (eval(end, sides) for end in (across, down))
+            assert x / width == pytest.approx(y / height) and min(x, y) == pytest.approx(high)
 
 
 def test_chart_joins_every_pair_with_the_middle_of_its_class():

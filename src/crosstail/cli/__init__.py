@@ -18,7 +18,7 @@ from rich.text import Text
 from crosstail import __version__, discovery
 
 VERBS = (
-    *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "graph", "export"),
+    *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "compare", "graph", "export"),
     *("sweep", "race", "status", "select", "report", "list", "new"),
 )
 _PLACES = {"list": "list_:list_", "sweep": "sweep:app"}  # where the file's function is not called like its verb

@@ -65,7 +65,7 @@ def fit(
     from crosstail.report.run.command import options as options_of
     from crosstail.report.run.model_card import stopped
     from crosstail.report.run.page import write_folds_page, write_page
-    from crosstail.report.run.reported import reported
+    from crosstail.report.run.reported import ReportedRun, reported
     from crosstail.report.run.summary import folds_summary, result_summary
     from crosstail.report.wording import estimate_note
     from crosstail.training.devices import Devices, is_main_process, spare_compiler
@@ -76,7 +76,7 @@ def fit(
     from crosstail.training.probabilities import Probabilities
     from crosstail.training.refit import refit_spec, with_estimate
     from crosstail.training.resolve import resolve
-    from crosstail.training.result import RunResult, mean_counts, pooled_accuracy
+    from crosstail.training.result import mean_counts, pooled_accuracy
     from crosstail.training.spec import RunSpec
 
     if not compiled:
@@ -92,9 +92,7 @@ def fit(
     places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
     require_own(out, own=all((place / "spec.json").exists() for place in places))
 
-    kept: list[Probabilities | None] = []
-
-    def train(one: RunSpec, place: Path, after: Sequence[RunResult] = ()) -> RunResult:
+    def train(one: RunSpec, place: Path, after: Sequence[ReportedRun] = ()) -> ReportedRun:
         with ExitStack() as stack:
             progress = stack.enter_context(progress_bar(Console(stderr=True), f"{one.part}:" if one.part else ""))
             if log and is_main_process():
@@ -102,20 +100,21 @@ def fit(
             shown = progress if is_main_process() else None
             run = fit_run(one, place, progress=shown, inputs=load_inputs(one, source), devices=machine)
         if after:
-            whole = [part for part in kept if part is not None]
-            run = with_estimate(run, after, Probabilities.pooled(whole) if len(whole) == len(after) else None)
-        elif refit:
-            kept.append(run.probabilities)
+            kept = [part for before in after if (part := before.probabilities)]
+            held_out = Probabilities.pooled(kept) if len(kept) == len(after) else None
+            run = with_estimate(run, [before.result for before in after], held_out)
+        found = reported(run)
         if is_main_process():
-            write_page(reported(run))
-        return run.result
+            write_page(found)
+        return found
 
-    results = [train(one, place) for one, place in zip(specs, places, strict=True)]
-    final = train(refit_spec(results), out / "refit", results) if refit else None
+    runs = [train(one, place) for one, place in zip(specs, places, strict=True)]
+    results = [run.result for run in runs]
+    final = train(refit_spec(results), out / "refit", runs).result if refit else None
     if not is_main_process():
         return
     if len(results) > 1:
-        write_folds_page(out, results)
+        write_folds_page(out, runs)
     if as_json:
         counts = mean_counts(results)
         several: dict[str, Any] = {"test": pooled_accuracy(results, counts), "runs": results, "refit": final}

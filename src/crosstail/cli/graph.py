@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -76,8 +77,9 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
     """Draw one graph (with a slider if the run has a trace), write its table, or draw two graphs side by side."""
     from crosstail.report.document import html
     from crosstail.report.document.files import save_chart
-    from crosstail.report.document.model import Chart, Document
-    from crosstail.report.graph_chart import graph_chart, side_by_side
+    from crosstail.report.document.model import Chart
+    from crosstail.report.graph_chart import READING, graph_chart, side_by_side
+    from crosstail.report.graph_page import graph_document
     from crosstail.report.run.trace import moving_chart, traced
     from crosstail.training.folder import RunFolder
 
@@ -86,8 +88,9 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
     if len(found) == 2:
         methods = [one.name.partition(" on ")[0] for one in found]
         names = methods if methods[0] != methods[1] else [str(run) for run in runs]
-        chart = side_by_side(*(one._replace(name=name) for one, name in zip(found, names, strict=True)))
-        title = f"{runs[0]} and {runs[1]}"
+        found = [one._replace(name=name) for one, name in zip(found, names, strict=True)]
+        chart = side_by_side(*found)
+        title = f"{names[0]} and {names[1]}"
     elif path.suffix == ".csv":
         graph.to_frame(domains, classes).to_csv(path, index=False)
         return
@@ -97,9 +100,11 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
             chart = moving_chart(folder.finished_result(), evaluations)
     if chart is None:
         drawing = graph_chart(graph.nodes(domains, classes))
-        chart = Chart("graph", title, drawing, "Scatter plot: the pairs of the model in two dimensions")
-    if path.suffix == ".html" and chart.title != title:
-        html.save(Document(title, [chart]), path)
+        alternative = "Scatter plot: the pairs of the model in two dimensions"
+        chart = Chart("graph", title, drawing, alternative, READING, widest=760)
+    if path.suffix == ".html":
+        shown = replace(chart, title="") if chart.title == title else chart
+        html.save(graph_document(title, found, shown), path)
     else:
         save_chart(chart, path)
 

@@ -15,7 +15,7 @@ def report(
     /,
     *,
     out: Path = Path("report"),
-    baseline: str = "erm",
+    baseline: str | None = None,
     graphs: tuple[Path, ...] = (),
     trust: Trust = False,
     charts: Annotated[bool, Parameter(negative="--page-only")] = True,
@@ -27,11 +27,11 @@ def report(
     Args:
         folders: Runs, sweeps, or folders that contain them.
         out: Folder for index.html, tables/ and charts/.
-        baseline: Method that gains are measured against.
+        baseline: Method that gains and tests are against; default: gains over erm, tests against the best method.
         graphs: A run whose graph and feature distances to draw; repeatable.
         charts: Also write each chart to a file.
     """
-    from crosstail.report.compare.page import write_report
+    from crosstail.report.compare.page import BASELINE, write_report
     from crosstail.report.compare.read_runs import read_runs
 
     runs = read_runs(folders)
@@ -48,7 +48,7 @@ def report(
         console.print(f"skipped: {path}: {why}", soft_wrap=True)
     for race in runs.races:
         console.print(f"race on {race.dataset}: {race.recommendation}", soft_wrap=True)
-    if baseline not in set(runs.chosen["method"]):
-        known = ", ".join(dict.fromkeys(runs.chosen["method"]))
-        console.print(f"note: no runs of the baseline {baseline!r}, so no gains; set --baseline to one of {known}")
+    methods = list(dict.fromkeys(runs.chosen["method"]))
+    if (wanted := baseline or BASELINE) not in methods:
+        console.print(f"note: no runs of {wanted!r}, so no gains; set --baseline to one of {', '.join(methods)}")
     console.print(f"Next: open {page}", soft_wrap=True)

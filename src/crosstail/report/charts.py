@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 # Okabe and Ito's, safe for colour blindness
 PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"]
@@ -13,6 +15,18 @@ INK = "#8a8a92"  # legible on white and on black: the page may be either
 def palette(names: Iterable[str]) -> dict[str, str]:
     """The colours in turn, grey for "others"."""
     return {name: INK if name == "others" else PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
+
+
+def certain(low: ArrayLike, high: ArrayLike, neutral: float) -> NDArray[np.float64]:
+    """The value of each interval that is closest to `neutral`, to colour a cell by: what the samples leave no doubt of.
+
+    A pair is as dark as the upper end of its accuracy (`neutral` 100), so that one photo does not make a dark cell; a
+    gain (`neutral` 0) has a colour only if its interval excludes 0. NaN where there is no interval.
+
+    >>> certain([0.0, 0.0], [79.3, 3.7], 100).tolist(), certain([-5.0, 2.0], [4.0, 9.0], 0).tolist()
+    ([79.3, 3.7], [0.0, 2.0])
+    """
+    return np.clip(np.full(np.shape(low), float(neutral)), np.asarray(low, float), np.asarray(high, float))
 
 
 def tip(field: str, form: str = "", title: str = "") -> alt.Tooltip:

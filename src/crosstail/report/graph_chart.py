@@ -45,13 +45,14 @@ def graph_chart(
     titles of the points x0, y0, x1, y1, ..., a slider steps through them from `start`. Charts to be compared need the
     same `reach`.
     """
-    # The same scale on both axes, so that what the eye measures is the distance.
+    # The same scale on both axes, so that what the eye measures is the distance, whatever the page's width.
     reach = reach or reach_of(nodes)
-    scale = alt.Scale(domain=[-reach, reach])
+    across = down = alt.Scale(domain=[-reach, reach])
+    if size is None:
+        across, down = (_fitting(reach, *sides) for sides in (("width", "height"), ("height", "width")))
     axis = alt.Axis(labels=False, ticks=False, grid=False, domain=False)
     classes = list(dict.fromkeys(nodes["class"]))
     many = len(nodes) > LINKED
-    size = size or (600 if many else 420)
     colour_scale = alt.Scale(scheme="tableau10" if len(classes) <= 10 else "sinebow", domain=classes)
     legend = None if len(classes) > LISTED else alt.Legend(orient="bottom", columns=5, symbolOpacity=1)
     colour = alt.Color("class:N", title="class", sort=classes, scale=colour_scale, legend=legend)
@@ -69,7 +70,7 @@ def graph_chart(
         heading = alt.TitleParams(alt.ExprRef(f"{json.dumps(list(frames))}[{frame.name}]"))
     centred = base.transform_joinaggregate(middle_x="mean(x)", middle_y="mean(y)", groupby=["class"])
     lines = centred.transform_filter(picked).mark_rule(strokeWidth=1.5, strokeOpacity=0.55)
-    x, y = alt.X("x:Q", scale=scale), alt.Y("y:Q", scale=scale)
+    x, y = alt.X("x:Q", scale=across), alt.Y("y:Q", scale=down)
     lines = lines.encode(x=x, y=y, x2="middle_x:Q", y2="middle_y:Q", color=colour)
     shape = alt.Shape("domain:N").scale(range=SHAPES)
     size_of = alt.Size("count:Q").scale(range=[8, 80] if many else [60, 500])
@@ -83,7 +84,14 @@ def graph_chart(
         opacity=alt.condition(found, alt.value(0.9), alt.value(0.05)),
         tooltip=["domain:N", "class:N", "count:Q"],
     )
-    return (lines + marks.interactive(name=f"zoom_{own}")).properties(title=heading, width=size, height=size)
+    layers = (lines + marks.interactive(name=f"zoom_{own}")).properties(title=heading)
+    return layers.properties(width=size or "container", height=size or (640 if many else 480))
+
+
+def _fitting(reach: float, side: str, other: str) -> alt.Scale:
+    """From -`reach` to `reach` along the shorter side, and in proportion along the longer one."""
+    end = f"{reach} * max(1, {side} / {other})"
+    return alt.Scale(domainMin=alt.ExprRef(f"-{end}"), domainMax=alt.ExprRef(end), nice=False, zero=False)
 
 
 class NamedGraph(NamedTuple):

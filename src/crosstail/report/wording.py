@@ -71,6 +71,15 @@ def percent(value: float | None) -> str:
     return number(None if value is None else 100 * value)
 
 
+def probability(p: float) -> str:
+    """A p-value, or a dash.
+
+    >>> probability(0.0312), probability(2e-7), probability(float("nan"))
+    ('0.031', '< 0.001', '–')
+    """
+    return "< 0.001" if p < 0.001 else number(p, 3)
+
+
 def interval(low: float, high: float, sign: str = "") -> str:
     """Both ends, or nothing where they are unknown.
 

@@ -13,6 +13,7 @@ from crosstail import algorithms, second_stages
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
+from crosstail.metrics.comparisons import holm
 from crosstail.second_stages import FittedStage, TrainedStage
 from crosstail.sweep import plan as planning
 from crosstail.sweep.plan import Hparams, Plan
@@ -24,6 +25,8 @@ from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm
 from crosstail.training.predictions import Predictions
 from crosstail.training.spec import RunSpec, split_method
+
+LEVEL = 0.05
 
 
 @dataclass(frozen=True, order=True)
@@ -78,10 +81,12 @@ class Standing(BestTrial):
     worst_domain: float
     known: float | None = None  # test accuracy with the domain known, if the method uses it
     lead: Difference | None  # of the first over this one, on the test set; None for the first
+    adjusted: float | None  # p-value of the lead, corrected for the number of methods
     level: bool = field(init=False)  # the first is not ahead by more than the noise of the test samples
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "level", self.lead is None or self.lead.low <= 0)
+        ahead = self.lead is not None and self.lead.estimate > 0 and self.adjusted is not None
+        object.__setattr__(self, "level", not (ahead and self.adjusted < LEVEL))  # type: ignore[operator]
 
 
 @dataclass(frozen=True)
@@ -230,23 +235,22 @@ def cost(method: str) -> MethodCost:
 
 def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
     """Rank by validation accuracy, ties by cost; the test set only tells how certain the differences are."""
+    if not found:
+        return []
     # Rounded, so that equal accuracies in another order of seeds have equal means.
     validation = {entrant.method: round(mean(entrant.validation.values()), 9) for entrant in found}
     ranked = sorted(found, key=lambda entrant: (-validation[entrant.method], entrant.cost))
     y, domain, about = tested.y, tested.domain, tested.about
+    leads = [_lead(ranked[0], entrant, tested, max(2000, 100 * len(ranked))) for entrant in ranked[1:]]
+    adjusted = holm([lead.p_value for lead in leads])
     board = []
-    for entrant in ranked:
+    for entrant, lead, p in zip(ranked, [None, *leads], [None, *adjusted.tolist()], strict=True):
         tests, known = (
             [PairAccuracy.from_predictions(np.where(right, y, -1), y, domain, **about) for right in track.values()]
             for track in (entrant.correct, entrant.known)
         )
         averages = [test.pair_average or 0.0 for test in tests]
         ends = [test.interval("pair_average") or (0.0, 1.0) for test in tests]
-        lead = None
-        if entrant is not ranked[0]:
-            both = [seed for seed in ranked[0].correct if seed in entrant.correct]
-            pairs = [(ranked[0].correct[seed], entrant.correct[seed]) for seed in both]
-            lead = over_seeds([paired_difference(*pair, y, domain, **about) for pair in pairs])
         kept: dict[str, Any] = {f.name: getattr(entrant, f.name) for f in fields(BestTrial)}
         standing = Standing(
             **kept,
@@ -258,9 +262,18 @@ def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
             worst_domain=mean(test.worst_domain or 0.0 for test in tests),
             known=mean(test.pair_average or 0.0 for test in known) if known else None,
             lead=lead,
+            adjusted=p,
         )
         board.append(standing)
     return board
+
+
+def _lead(first: Entrant, other: Entrant, tested: SharedTest, draws: int) -> Difference:
+    """The paired difference, with enough draws for a p-value that is small after the correction."""
+    both = [seed for seed in first.correct if seed in other.correct]
+    pairs = [(first.correct[seed], other.correct[seed]) for seed in both]
+    truth = {"y": tested.y, "domain": tested.domain, **tested.about}
+    return over_seeds([paired_difference(*pair, **truth, resamples=draws) for pair in pairs])
 
 
 def over_seeds(differences: Sequence[Difference]) -> Difference:

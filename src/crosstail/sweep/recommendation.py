@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from crosstail.metrics import Difference
-
 if TYPE_CHECKING:
     from crosstail.sweep.race import Standing
 
@@ -19,8 +17,8 @@ def recommendation(board: "Sequence[Standing]", samples: int) -> str:
     best = f"{first.method} is best on validation ({100 * first.validation:.1f} %{shared})"
     if not others:
         return f"{best}, but no other method finished. Race it against others to see if it is worth its cost."
-    leads = [_lead(others[0].lead, f"the second, {others[0].method}")]
-    leads += [_lead(row.lead, BASELINE) for row in others[1:] if row.method == BASELINE]
+    leads = [_lead(others[0], f"the second, {others[0].method}")]
+    leads += [_lead(row, BASELINE) for row in others[1:] if row.method == BASELINE]
     level = [row for row in others if row.level]
     cheapest = start_with(board)
     noise = f"behind it by more than the noise of {samples:,} test samples"
@@ -41,9 +39,10 @@ def start_with(board: "Sequence[Standing]") -> "Standing":
     return min([row for row in board if row.level], key=lambda row: row.cost)
 
 
-def _lead(lead: Difference | None, other: str) -> str:
+def _lead(row: "Standing", other: str) -> str:
+    lead = row.lead
     assert lead is not None  # only the first has none
     points = f"{100 * abs(lead.estimate):.1f}"
     side = "level with" if points == "0.0" else f"{points} points {'ahead of' if lead.estimate > 0 else 'behind'}"
-    noise = "beyond" if lead.low > 0 or lead.high < 0 else "within"
+    noise = "within" if row.level and lead.high >= 0 else "beyond"
     return f"{side} {other} (95 % interval {100 * lead.low:+z.1f} to {100 * lead.high:+z.1f}, {noise} the noise)"

@@ -10,7 +10,15 @@ import pytest
 
 from crosstail.algorithms import catalogue
 from crosstail.metrics import Difference
-from crosstail.report.compare.race_page import MARKS, board_chart, board_table, lead_chart, leaderboard, write_page
+from crosstail.report.compare.race_page import (
+    MARKS,
+    behind_chart,
+    behind_table,
+    board_table,
+    groups,
+    leaderboard,
+    write_page,
+)
 from crosstail.report.document import html
 from crosstail.sweep.race import FailedRun, MethodCost, RaceResult, Standing
 from crosstail.sweep.recommendation import recommendation
@@ -22,7 +30,8 @@ def standing(name: str, lead: tuple[float, float, float] | None, family: str = "
     accuracies = {"validation": 0.95, "test": 0.9, "low": 0.85, "high": 0.96, "deviation": None, "worst_domain": 0.7}
     facts = {"cost": MethodCost(1.0, 1, False, 0), "seconds": 1.25, "trial": 0, "hparams": {}, "runs": {0: ["abc"]}}
     difference = lead and Difference(*lead, p_value=0.1)
-    return Standing(method=name, family=family, lead=difference, **{**accuracies, **facts, **others})
+    adjusted = None if lead is None else 0.01 if lead[1] > 0 else 0.5
+    return Standing(method=name, family=family, lead=difference, adjusted=adjusted, **{**accuracies, **facts, **others})
 
 
 def race(*board: Standing, dataset: str = "my photos/", seeds: int = 3, **others: Any) -> RaceResult:
@@ -73,46 +82,54 @@ def test_every_family_has_a_mark_of_its_own() -> None:
 
 
 def test_an_unknown_family_is_drawn_as_ones_own() -> None:
-    table = board_table([standing("./mine.py", None, "mine")])
-    assert table["family"].tolist() == ["own"]
-    colours = board_chart(table).to_dict()["layer"][0]["encoding"]["color"]["scale"]
+    table = board_table([TWO[0], standing("./mine.py", (0.03, 0.01, 0.05), "mine")])
+    assert table["family"].tolist() == ["ours", "own"]
+    colours = behind_chart(table).to_dict()["layer"][1]["encoding"]["color"]["scale"]
     assert colours == {"domain": ["own"], "range": [MARKS["own"][0]]}
 
 
-def test_charts_keep_the_order_and_the_first_has_no_lead_over_itself() -> None:
-    table = board_table(TWO)
-    for chart, names in ((board_chart(table), ["boda", "erm"]), (lead_chart(table), ["erm"])):
-        spec = chart.to_dict()
-        drawn = [r["method"] for rows in spec["datasets"].values() for r in rows if "method" in r]
-        assert drawn == names
-        marks = spec["layer"][-1]["encoding"]
-        assert marks["y"]["sort"] is None and marks["shape"]["scale"]["domain"] == ["vanilla", "ours"]
+THREE = TWO[0], standing("coral", (0.01, -0.02, 0.04), "invariance", test=0.89), TWO[1]
+
+
+def test_tied_methods_are_one_row_and_worse_ones_a_row_each() -> None:
+    tied, worse = groups(THREE).items
+    assert tied.text == "2 tied: boda, coral" and "89.0 to 90.0" in tied.detail
+    assert worse.text == "1 worse: erm" and "+3.0 points" in worse.detail
+    rows = behind_table(board_table(THREE)).to_dict("records")
+    assert [row["method"] for row in rows] == ["2 tied", "erm"]
+    assert [rows[0][name] for name in ("first", "last", "lead_low", "lead_high")] == pytest.approx([0, 1, -2, 4])
+    assert [rows[1][name] for name in ("lead", "lead_low", "lead_high")] == pytest.approx([3, 1, 5])
+
+
+def test_without_a_worse_method_there_is_no_chart(tmp_path: Path) -> None:
+    text = page_of(tmp_path, race(*THREE[:2]))
+    assert "data-chart=" not in text and "2 tied, 0 worse" in text
+    assert page_of(tmp_path, race(*THREE)).count("data-chart=") == 1
 
 
 def test_the_page_has_the_answer_first_and_every_metric(tmp_path: Path) -> None:
     failed = [FailedRun("irm", "trial 2", "became nan")]
     text = page_of(tmp_path, race(*TWO, left_out={"coral": "coral needs two domains"}, failed=failed))
     assert "<h1>Which method for my photos?</h1>" in text
-    assert text.index("boda is best on validation") < text.index("<h2>")
-    headings = re.findall("<h2>(.*?)</h2>", text)
-    assert headings[:3] == ["Leaderboard", "Which differences are more than noise", "All metrics"]
-    assert headings[3:] == ["Left out", "Failed runs", "Method", "Next steps"]
+    assert text.index("boda is best on validation") < text.index("<h2")
+    headings = re.findall("<h2[^>]*>(.*?)</h2>", text)
+    assert headings[0] == "boda first, 1 worse" and headings[1:] == ["Left out", "Method", "Next steps"]
     for row in leaderboard(TWO).rows:
         assert "".join(f"<td>{cell}</td>" for cell in row) in text
-    assert "<td>irm</td><td>trial 2</td><td>became nan</td>" in text and "coral needs two domains" in text
+    assert all(f">{cell}</td>" in text for cell in ("irm", "trial 2", "became nan")) and "coral needs two" in text
     assert "crosstail fit &#39;my photos/&#39;" in text and f"{tmp_path}/best" in text
 
 
 def test_a_single_method_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
     text = page_of(tmp_path, race(standing("erm", None), seeds=1))
-    assert text.count("data-chart=") == 1 and "all seeds" not in text
+    assert "data-chart=" not in text and "tied," not in text and "all seeds" not in text
 
 
 def test_names_are_shown_as_text(tmp_path: Path) -> None:
-    rows = standing(f"./{EVIL}.py", None), standing("<!--<script>", (0.0, -0.1, 0.1))
+    rows = standing(f"./{EVIL}.py", None), standing("<!--<script>", (0.3, 0.1, 0.5))
     bad = race(*rows, dataset=f"photos{EVIL}", left_out={"a": EVIL}, failed=[FailedRun(EVIL, "trial 0", EVIL)])
     text = page_of(tmp_path, bad)
     assert EVIL not in text and "<!--" not in text
     charts = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text)
-    drawn = {r["method"] for rows in json.loads(charts[0])["datasets"].values() for r in rows}
-    assert drawn == {f"./{EVIL}.py", "<!--<script>"}
+    drawn = {r["method"] for rows in json.loads(charts[0])["datasets"].values() for r in rows if "method" in r}
+    assert drawn == {"<!--<script>"}

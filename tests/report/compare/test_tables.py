@@ -7,21 +7,23 @@ import pytest
 import torch
 
 from crosstail.metrics import PairAccuracy, average_interval
+from crosstail.metrics.comparisons import holm
 from crosstail.report.compare.method_runs import method_runs
+from crosstail.report.compare.paper_table import paper_table
 from crosstail.report.compare.read_runs import read_runs
+from crosstail.report.compare.significance import significance_table, verdict
 from crosstail.report.compare.tables import (
     alignment_table,
     hparams_table,
     nu_table,
     overall_table,
     second_stage_table,
-    significance_table,
     summary_table,
     transfer_table,
 )
 from crosstail.report.compare.text_tables import domain_table, known_table, result_table
 from crosstail.report.document import latex, markdown
-from crosstail.report.document.files import save_table
+from crosstail.report.document.files import save_floating, save_table
 
 
 @pytest.fixture
@@ -177,11 +179,11 @@ def test_hyperparameters_and_transferability(chosen):
     assert transfer_table(chosen)["separation"].tolist() == [5.0] * 3
 
 
-def test_best_against_second_is_a_paired_bootstrap(chosen):
+def test_the_best_and_the_others_are_compared_by_a_paired_bootstrap(chosen):
     row = significance_table(chosen).iloc[0]
-    assert (row["best"], row["second"]) == ("boda", "erm")
-    assert row["difference"] == pytest.approx(70 - 45)
-    assert row["low"] < 25 < row["high"] and row["p"] < 0.01
+    assert (row["method"], row["against"]) == ("erm", "boda")
+    assert row["difference"] == pytest.approx(45 - 70)
+    assert row["low"] < -25 < row["high"] and row["p"] < 0.01
 
 
 def test_groups_widen_the_intervals_of_means_and_differences(make_run, tmp_path):
@@ -206,7 +208,8 @@ def test_groups_widen_the_intervals_of_means_and_differences(make_run, tmp_path)
 def test_without_predictions_there_is_no_test(chosen):
     (chosen["run"].iloc[0].folder / "predictions.pt").unlink()
     row = significance_table(chosen).iloc[0]
-    assert row["difference"] == pytest.approx(25) and math.isnan(row["p"])
+    assert row["difference"] == pytest.approx(-25) and math.isnan(row["p"]) and math.isnan(row["adjusted"])
+    assert "predictions" in verdict(significance_table(chosen))
 
 
 def test_text_marks_the_best_and_boda_and_is_escaped(make_run, tmp_path):
@@ -215,7 +218,8 @@ def test_text_marks_the_best_and_boda_and_is_escaped(make_run, tmp_path):
     table = result_table(summary_table(read_runs([tmp_path]).chosen), "a_b", "a_b")
     rows = {row[0]: row for row in table.rows}
     assert list(rows) == ["• boda", "erm"]  # the best first
-    assert rows["• boda"][:4] == ["• boda", "1", "70.0", "50.0"] and rows["erm"][2] == "50.0"
+    assert table.header[2] == "pair average"  # what they are ranked by
+    assert rows["• boda"][:5] == ["• boda", "1", "70.0", "70.0", "50.0"] and rows["erm"][2] == "50.0"
     assert "**70.0**" in markdown.table(table) and r"\textbf{70.0}" in latex.table(table)
     save_table(table, tmp_path / "tables")
     assert {file.suffix for file in (tmp_path / "tables").iterdir()} == {".csv", ".md", ".tex"}
@@ -241,8 +245,8 @@ def test_with_dg_seeds_are_tested_on_different_samples_and_compared_one_by_one(m
     chosen = read_runs([tmp_path]).chosen
     means = {method: sum(sum(hits[method, seed]) / 30 for seed in (0, 1)) / 2 for method in ("erm", "boda")}
     row = significance_table(chosen).iloc[0]
-    assert (row["best"], row["second"]) == ("boda", "erm")
-    assert row["difference"] == pytest.approx(100 * (means["boda"] - means["erm"]))
+    assert (row["method"], row["against"]) == ("erm", "boda")
+    assert row["difference"] == pytest.approx(100 * (means["erm"] - means["boda"]))
     assert row["low"] < row["difference"] < row["high"] and row["p"] < 0.05
     summary = summary_table(chosen)
     accuracy, class_mean = (cell(summary, "erm", name) for name in ("accuracy", "class mean"))
@@ -253,3 +257,33 @@ def test_with_dg_seeds_are_tested_on_different_samples_and_compared_one_by_one(m
     make_run("other", [[9, 8], [7, 6]])
     other = summary_table(read_runs([tmp_path / "other"]).chosen)
     assert "accuracy" not in set(other["metric"]) and other["error"].isna().all()
+
+
+def test_all_methods_are_tested_against_the_best_or_a_baseline_and_corrected(make_run, tmp_path):
+    for name, hits, last in (("erm", 30, 30), ("boda", 38, 38), ("coral", 38, 37), ("irm", 12, 12)):
+        make_run(name, [[hits, hits], [hits, last]], totals=[[40, 40]] * 2, algorithm=name)
+    chosen = read_runs([tmp_path]).chosen
+    table = significance_table(chosen)
+    assert set(table["against"]) == {"boda"} and table["method"].tolist() == ["coral", "erm", "irm"]
+    assert table["adjusted"].tolist() == holm(table["p"]).tolist()
+    sure = dict(zip(table["method"], table["adjusted"] < 0.05, strict=True))
+    assert sure == {"coral": False, "erm": True, "irm": True}
+    said = verdict(table)
+    assert "boda" in said and "2 significantly worse" in said and "Holm" in said
+    over = significance_table(chosen, "erm")
+    assert set(over["against"]) == {"erm"} and over.set_index("method")["difference"]["boda"] == pytest.approx(20)
+    assert "2 significantly better" in verdict(over)
+
+
+def test_the_table_for_a_paper_has_a_caption_that_explains_it(make_run, tmp_path):
+    for name, hits in (("boda", 38), ("irm", 12)):
+        for seed in (0, 1):
+            make_run(f"{name}{seed}", [[hits - seed, hits]] * 2, totals=[[40, 40]] * 2, algorithm=name, seed=seed)
+    chosen = read_runs([tmp_path]).chosen
+    table = paper_table(summary_table(chosen), significance_table(chosen), "photos", "photos")
+    assert table.header[:2] == ["method", "pair average"] and len(table.header) <= 6
+    assert table.rows[1][0] == "irm" and table.rows[1][1].endswith("†") and "†" not in table.rows[0][1]
+    save_floating(table, tmp_path)
+    text = (tmp_path / "paper-photos.tex").read_text()
+    for part in (r"\begin{table}", r"\caption{", r"\label{tab:paper-photos}", r"$^\dagger$", "Holm", r"\textbf{94.4"):
+        assert part in text

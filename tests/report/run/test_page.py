@@ -15,6 +15,7 @@ from crosstail.report.document.model import Table
 from crosstail.report.run.charts import NUMBERED, PANEL, accuracy_chart, pair_chart
 from crosstail.report.run.failing import DRAWN
 from crosstail.report.run.page import folds_document, run_document, write_page
+from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import (
     accuracy_curve,
     cross_validation_table,
@@ -333,7 +334,11 @@ def test_the_page_of_a_run_has_every_part(finished, tmp_path):
 
 
 def test_the_page_over_folds_has_each_unseen_domain_and_the_mean(fold, tmp_path):
-    text = page_of(folds_document(tmp_path, [fold(0, [1, 2], [4, 6]), fold(1, [3, 4], [5, 5])]))
+    text = page_of(
+        folds_document(
+            tmp_path, [ReportedRun(tmp_path, fold(*of)) for of in ((0, [1, 2], [4, 6]), (1, [3, 4], [5, 5]))]
+        )
+    )
     assert "<td>d0</td><td>30.0</td>" in text and "<td>d1</td><td>70.0</td>" in text
     assert '<td class="best">mean</td><td class="best">50.0</td>' in text
     assert "--protocol dg" in text and "--unseen" not in text
@@ -396,5 +401,5 @@ def test_folds_are_pooled_with_their_mean_counts_and_shots(make_result, tmp_path
     each = [100 * (0.9 + 0.25 + 1 + 0) / 4, 100 * (0.8 + 0 + 1 / 3) / 3]
     assert table.loc[[1, 2], "pair average"].tolist() == pytest.approx(each)
     assert table.loc["± over folds", "pair average"] == pytest.approx(abs(each[0] - each[1]) / 2**0.5)
-    document = folds_document(tmp_path, results)
+    document = folds_document(tmp_path, [ReportedRun(tmp_path, result) for result in results])
     assert document.title == "erm on photos: 2 folds" and "few-shot pairs" in page_of(document)

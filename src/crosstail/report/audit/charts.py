@@ -1,5 +1,7 @@
 """Charts of an audit: each is a table first, and its title states the finding."""
 
+from typing import Literal
+
 import altair as alt
 import numpy as np
 import pandas as pd
@@ -32,10 +34,10 @@ def count_chart(audit: Audit) -> Chart | None:
     numbered = len(audit.classes) <= NUMBERED
     # Many classes are easier to read from the most to the least frequent.
     order = None if numbered else [audit.classes[c] for c in (-audit.train.sum(axis=0)).argsort(kind="stable")]
-    step = 56 if len(audit.classes) <= 12 else 32 if numbered else 13
     angle = -90 if not numbered else 0 if max(map(len, audit.classes)) <= 4 else -40
     axis = alt.Axis(labelAngle=angle, labelLimit=120, labelOverlap=False, grid=False)
-    base = alt.Chart(count_table(audit), width=alt.Step(step), height=alt.Step(34)).encode(
+    width: Literal["container"] | alt.Step = "container" if numbered else alt.Step(13)
+    base = alt.Chart(count_table(audit), width=width, height=alt.Step(34)).encode(
         x=alt.X("class:N", title="class", sort=order, axis=axis),
         y=names(alt.Y, "domain", title="domain"),
         tooltip=["domain:N", "class:N", tip("count", title="training samples"), "shot:N"],
@@ -50,7 +52,8 @@ def count_chart(audit: Audit) -> Chart | None:
         drawing += numbers(base, "count", "", "datum.dark || datum.count == 0")
     none = f"; {zero:,} of {audit.train.size:,} {has(zero)} none (orange)" if zero else ""
     title = f"The largest pair has {there.max():,} training samples, the smallest {there.min():,}{none}"
-    return Chart("counts", title, drawing, f"Heat map: training samples per domain and class. {title}.")
+    alternative = f"Heat map: training samples per domain and class. {title}."
+    return Chart("counts", title, drawing, alternative, widest=240 + 90 * len(audit.classes))
 
 
 def size_table(audit: Audit) -> pd.DataFrame:
@@ -83,7 +86,7 @@ def uniform_chart(audit: Audit) -> Chart:
     table = table if len(table) <= LISTED else table.nlargest(LISTED, "bits")
     top = max(0.1, 1.2 * float(table["bits"].max()))
     axis = alt.Axis(grid=False, tickCount=5)
-    base = alt.Chart(table, width=230, height=alt.Step(26)).encode(
+    base = alt.Chart(table, width="container", height=alt.Step(26)).encode(
         x=alt.X("bits:Q", title="divergence from uniform, bits", scale=alt.Scale(domain=[0, top]), axis=axis),
         y=names(alt.Y, "domain", title="domain"),
         tooltip=["domain:N", tip("bits", ".3f"), tip("effective classes", ".1f"), tip("imbalance ratio", ".0f")],
@@ -96,7 +99,7 @@ def uniform_chart(audit: Audit) -> Chart:
         f"{d.effective_classes[worst]:.1f} balanced classes of {len(audit.classes)}"
     )
     bars = base.mark_bar(color=PALETTE[0], height=16)
-    return Chart("uniform", title, bars + bits, f"Bars: divergence from uniform. {title}.")
+    return Chart("uniform", title, bars + bits, f"Bars: divergence from uniform. {title}.", widest=700)
 
 
 def between_chart(audit: Audit) -> Chart | None:

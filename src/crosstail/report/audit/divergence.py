@@ -113,7 +113,7 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> Floats:
 
 def _plogq(p: Floats, q: Floats) -> Floats:
     """p · log2 q with 0 · log2 0 = 0."""
-    return p * np.log2(np.where(p > 0, q, 1), where=p == p, out=np.full_like(p, np.nan))
+    return p * np.log2(np.where((p > 0) & (q > 0), q, 1), where=p == p, out=np.full_like(p, np.nan))
 
 
 def _off_diagonal(matrix: Floats) -> Floats:

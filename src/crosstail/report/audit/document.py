@@ -10,15 +10,27 @@ from crosstail.metrics import SHOTS
 from crosstail.report.audit import charts
 from crosstail.report.audit.advice import CAVEAT, PAPER_SETS
 from crosstail.report.audit.duplicates import pictures
-from crosstail.report.audit.findings import findings, members
+from crosstail.report.audit.findings import AuditFinding, findings, members
 from crosstail.report.audit.inputs import EmbeddingInputs, ImageSummary
 from crosstail.report.audit.result import Audit
-from crosstail.report.document.model import Block, Document, Gallery, Heading, Item, Items, Table, Text, bullets
+from crosstail.report.document.model import (
+    Block,
+    Card,
+    Cards,
+    Document,
+    Gallery,
+    Heading,
+    Item,
+    Items,
+    Table,
+    Text,
+    bullets,
+)
 from crosstail.report.document.terminal import cut
 from crosstail.report.wording import number, several
 
 GROUPS = 12  # groups shown with images
-SIDE = 96  # pixels of an image
+SIDE = 160  # pixels of an image
 CLASSES, DOMAINS = 12, 8  # the largest tables of pairs and of domains that fit the terminal
 ROWS = 20  # domains listed in the terminal
 SPLITS = ("training", "validation", "test")
@@ -32,18 +44,24 @@ def page(audit: Audit, dataset: DomainDataset) -> Document:
         f"Pairs are many-shot with more than {audit.many} training samples, medium-shot with more than {audit.few}, "
         "few-shot with at least 1, zero-shot with none."
     )
+    found = findings(audit)
+    problems, notes = ([finding for finding in found if finding.problem == of] for of in (True, False))
     blocks: list[Block | None] = [
-        Text(size),
+        Text(verdict(found), lead=True),
+        _cards(audit, problems),
+        *_section("Problems to solve before training", problems, 6),
+        *_leaking(audit, dataset),
+        *_duplicates(audit, dataset),
+        *_section("Worth knowing", notes, 6),
         *_advice(audit),
-        *_findings(audit, examples=6),
+        Heading("Samples per pair"),
+        Text(size),
         charts.count_chart(audit),
         charts.size_chart(audit) if len(audit.classes) > charts.NUMBERED else None,
         _domains(audit),
         Text(shots, dim=True),
         *_divergence(audit),
         *_groups(audit),
-        *_leaking(audit, dataset),
-        *_duplicates(audit, dataset),
         *_inputs(audit),
     ]
     return Document(f"{audit.name}: data audit", [block for block in blocks if block is not None])
@@ -52,13 +70,15 @@ def page(audit: Audit, dataset: DomainDataset) -> Document:
 def summary(audit: Audit) -> list[Block]:
     """The parts that fit the terminal."""
     small = len(audit.classes) <= CLASSES and len(audit.domains) <= DOMAINS
+    found = findings(audit)
     return [
         _cropped(_domains(audit, f"{audit.name}: {_size(audit)}")),
         *[_counts(audit)] * small,
         _cropped(_distances(audit)),
         *_groups(audit),
         *(_cropped(block) if isinstance(block, Table) else block for block in _inputs(audit)),
-        *_findings(audit, examples=3),
+        *_section("What to check", found, 3),
+        Text(verdict(found)),
         *_advice(audit),
     ]
 
@@ -72,14 +92,40 @@ def _advice(audit: Audit) -> list[Block]:
     return [Heading("What to expect"), bullets(audit.advice), Text(CAVEAT, dim=True)]
 
 
-def _findings(audit: Audit, examples: int) -> list[Block]:
+def verdict(found: Sequence[AuditFinding]) -> str:
+    """Whether there is something to solve before training, in one sentence."""
+    problems = sum(finding.problem for finding in found)
+    if problems:
+        return f"{several(problems, 'problem')} to solve before training."
+    if found:
+        return f"No problems, and {several(len(found), 'thing')} worth knowing."
+    return "Nothing stands out: no duplicates, no broken inputs, no rare or untested pairs."
+
+
+def _cards(audit: Audit, problems: Sequence[AuditFinding]) -> Cards:
+    shots, pairs = audit.shot_counts(), audit.train.size
+    noun = "images" if audit.is_image else "embeddings"
+    size = f"{several(len(audit.domains), 'domain')} × {several(len(audit.classes), 'class', 'classes')}"
+    found = "to solve before training" if problems else "found"
+    return Cards(
+        [
+            Card("problems", str(len(problems)), found, "bad" if problems else "good"),
+            Card(noun, f"{audit.num_samples:,}", size),
+            Card(
+                "pairs without training samples", f"{shots['zero']:,} of {pairs:,}", "", "warn" if shots["zero"] else ""
+            ),
+            Card(f"pairs with 1 to {audit.few}", f"{shots['few']:,} of {pairs:,}", "", "warn" if shots["few"] else ""),
+        ]
+    )
+
+
+def _section(title: str, found: Sequence[AuditFinding], examples: int) -> list[Block]:
     items = []
-    for finding in findings(audit):
+    for finding in found:
         rest = len(finding.examples) + finding.unlisted - examples
         shown = [*finding.examples[:examples], *[f"and {rest:,} more"] * (rest > 0)]
         items.append(Item(finding.text, "; ".join(shown), finding.problem))
-    nothing = "Nothing stands out: no duplicates, no broken inputs, no rare or untested pairs."
-    return [Heading("What to check"), Items(items) if items else Text(nothing)]
+    return [Heading(title), Items(items)] if items else []
 
 
 def _domains(audit: Audit, title: str = "") -> Table:
@@ -135,6 +181,7 @@ def _divergence(audit: Audit) -> Iterator[Block | None]:
     if not audit.train.any():
         return
     d = audit.divergence
+    yield Heading("Label divergence")
     yield charts.uniform_chart(audit)
     yield charts.between_chart(audit)
     rows = [[name, f"{one:.2f}", f"{two:.2f}"] for name, (one, two) in PAPER_SETS.items()]
@@ -157,14 +204,12 @@ def _groups(audit: Audit) -> list[Block]:
     sizes = f"the median group has {several(groups.median, 'sample')}, the largest {groups.largest:,}"
     numbers = {"splits": groups.several_splits, "domains": groups.several_domains, "classes": groups.several_classes}
     spread = ", ".join(f"{n:,} in several {what}" for what, n in numbers.items())
-    return [Heading("Groups"), Text(f"{number}: {sizes}; {spread}.")]
+    kept = "A group stays together in our split: samples that the data name as a group, and duplicates."
+    return [Heading("Groups"), Text(f"{number}: {sizes}; {spread}. {kept}")]
 
 
 def _leaking(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
-    if audit.groups is None:
-        return
-    yield Text("A group stays together in our split: samples that the data name as a group, and duplicates.", dim=True)
-    if not audit.is_image or not audit.groups.leaking:
+    if audit.groups is None or not audit.is_image or not audit.groups.leaking:
         return
     yield Text("The first groups in several splits, with the split of each image:")
     for group in audit.groups.leaking[:GROUPS]:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import altair as alt
-import numpy as np
 import pandas as pd
+from scipy.stats import pearsonr
 
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group
-from crosstail.report.charts import INK, PALETTE, colours, diverging, names, numbers, palette, search, shades, tip
+from crosstail.report.charts import PALETTE, colours, palette, tip
 from crosstail.report.compare.method_runs import MethodRun
 from crosstail.report.compare.tables import RANKED, of_metric
 from crosstail.report.document.model import Chart
@@ -19,6 +19,7 @@ from crosstail.report.tables import label_table
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import counted_steps, has_learnt
 
+CORRELATED = 5  # points from which a correlation is worth a number
 LABELLED = 40  # up to this many classes, each has room for its name
 LEGEND: dict[str, Any] = {"orient": "top", "labelLimit": 0, "columns": 3, "symbolOpacity": 1}
 
@@ -62,68 +63,8 @@ def counts_chart(name: str, run: MethodRun) -> Chart:
     return Chart(name, title, drawing, "Bars: training samples per class, one panel per domain", note)
 
 
-def gain_table(found: Sequence[MethodRun], baseline: str) -> pd.DataFrame:
-    """One row per pair: count, shots, and each method's gain in test accuracy over the baseline, mean over seeds."""
-    accuracy: dict[str, list[np.ndarray]] = {}
-    for run in found:
-        accuracy.setdefault(run.method, []).append(run.accuracy.matrix)
-    base = np.mean(accuracy.pop(baseline), axis=0)
-    table = counts_table(found[0])
-    for method, matrices in accuracy.items():
-        table[method] = (100 * (np.mean(matrices, axis=0) - base)).round(2).ravel()
-    return table
-
-
-def gain_chart(name: str, data: str, table: pd.DataFrame, baseline: str, shown: str) -> Chart:
-    """Gain of a method over the baseline for each pair; a menu selects other methods."""
-    methods = list(table.columns[4:])
-    gains = table[shown].dropna()
-    compact = table.rename(columns={method: f"g{i}" for i, method in enumerate(methods)})
-    choices = alt.binding_select(options=list(range(len(methods))), labels=methods, name="method ")
-    menu = alt.param(name=f"method_{name.replace('-', '_')}", value=methods.index(shown), bind=choices)
-    base = alt.Chart(compact).transform_calculate(gain=f"datum['g' + {menu.name}]").add_params(menu)
-    base = base.encode(tooltip=["domain:N", "class:N", "count:Q", tip("gain", "+.1f", "gain, points")])
-    reach = max(float(table[methods].abs().max().max()), 1.0)
-    few_classes = table["class"].nunique() <= LABELLED
-    drawing = _gain_heat_map(base, table, reach) if few_classes else _gain_points(base, table)
-    rare = table[table["shot"].isin(["few", "zero"])][shown].mean()
-    title = f"{data}: {shown} gains over {baseline} on {int((gains > 0).sum())} of {len(gains)} pairs"
-    title += f" and loses on {int((gains < 0).sum())}"
-    title += "" if np.isnan(rare) else f"; few- and zero-shot pairs change by {rare:+.1f} points on average"
-    return Chart(name, title, drawing, f"Gain in test accuracy over {baseline} per domain and class")
-
-
-def _gain_heat_map(base: alt.Chart, table: pd.DataFrame, reach: float) -> alt.LayerChart:
-    across, down = "class", "domain"
-    if table["domain"].nunique() > table["class"].nunique():
-        across, down = down, across
-    base = base.encode(
-        x=names(alt.X, across, title=across, labelLimit=90, labelAngle=angle(table[across])),
-        y=names(alt.Y, down, labelLimit=90),
-    ).properties(width="container", height=34 * table[down].nunique())
-    cells = base.mark_rect().encode(color=shades("gain", "gain, points", diverging(reach)))
-    return cells + numbers(base, "gain", "+.0f", f"abs(datum.gain) > {0.6 * reach}")
-
-
-def _gain_points(base: alt.Chart, table: pd.DataFrame) -> alt.LayerChart:
-    """Too many pairs for cells: one mark each, to search and to zoom."""
-    field, match = search("find")
-    scale = alt.Scale(type="log", nice=False, padding=10)
-    domains = palette(dict.fromkeys(table["domain"]))
-    base = base.transform_calculate(samples="max(datum.count, 0.5)").mark_point(filled=True, size=40)
-    marks = base.encode(
-        x=alt.X("samples:Q", title="training samples (none at the left)", scale=scale),
-        y=alt.Y("gain:Q", title="gain, points"),
-        color=colours("domain", domains, "domain", orient="top", columns=3),
-        opacity=alt.condition(match, alt.value(0.7), alt.value(0.03)),
-    )
-    zero = alt.Chart(pd.DataFrame({"y": [0]})).mark_rule(color=INK).encode(y="y:Q")
-    return (zero + marks.add_params(field).interactive()).properties(width="container", height=360)
-
-
 def separation_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str]) -> Chart:
     """Accuracy against (β + γ) − α over all models, including the trials of a search."""
-    r = correlation(table["separation"], table["accuracy"])
     shown = table.assign(method=table["method"].where(table["method"].isin(methods), "others"))
     order = [*methods, *["others"] * bool((shown["method"] == "others").any())]
     scale = alt.Scale(zero=False, padding=10)
@@ -134,15 +75,27 @@ def separation_chart(name: str, data: str, table: pd.DataFrame, methods: Sequenc
         color=colour("method", order),
         tooltip=["method:N", "seed:N", tip("separation", ".2f"), tip("accuracy", ".1f")],
     ).interactive()
-    verb = "rises with" if r > 0.5 else "falls with" if r < -0.5 else "is hardly related to"
-    title = f"{data}: over {len(table)} models, accuracy {verb} (β + γ) − α"
-    title += "" if np.isnan(r) else f" (r = {r:+.2f})"
-    return Chart(name, title, drawing, "Points: test accuracy of each model against the separation of classes")
+    title, found = (
+        f"{data}: accuracy and (β + γ) − α of {len(table)} models",
+        correlation(table["separation"], table["accuracy"]),
+    )
+    if found:
+        r, low, high = found
+        verb = "rises with" if low > 0 else "falls with" if high < 0 else "is not clearly related to"
+        title = (
+            f"{data}: over {len(table)} models, accuracy {verb} (β + γ) − α (r = {r:+.2f}, {low:+.2f} to {high:+.2f})"
+        )
+    note = "r is Pearson's correlation with its 95 % interval." if found else ""
+    return Chart(name, title, drawing, "Points: test accuracy of each model against the separation of classes", note)
 
 
-def correlation(x: pd.Series, y: pd.Series) -> float:
-    """Pearson's correlation, or NaN with too few points or a constant."""
-    return float(np.corrcoef(x, y)[0, 1]) if len(x) > 2 and x.nunique() > 1 < y.nunique() else float("nan")
+def correlation(x: pd.Series, y: pd.Series) -> tuple[float, float, float] | None:
+    """Pearson's correlation with its 95 % interval; None with few points or a constant."""
+    if len(x) < CORRELATED or x.nunique() < 2 or y.nunique() < 2:
+        return None
+    found = pearsonr(x, y)
+    ends = found.confidence_interval(0.95)
+    return float(found.statistic), float(ends.low), float(ends.high)
 
 
 def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart:

@@ -10,6 +10,7 @@ from crosstail import data
 from crosstail.report.compare.feature_charts import model_features
 from crosstail.report.compare.page import results
 from crosstail.report.compare.read_runs import Runs
+from crosstail.report.compare.significance import significance_table
 from crosstail.report.compare.tables import METRICS, of_metric, summary_table
 from crosstail.report.document import html
 from crosstail.report.document.model import Block, Document, Gallery, Heading, Picture, Table, Text
@@ -34,7 +35,7 @@ def write_page(path: Path, runs: Runs, graphs: Sequence[Path]) -> None:
         Heading("The domains"),
         Text("Handwriting, handwriting over coloured textures, and printed type as on signs; one image per digit."),
         *(_examples(images, d) for d in range(images.num_domains)),
-        *results(runs, "erm", [model_features(run) for run in graphs]),
+        *results(runs, significance_table(runs.chosen), models=[model_features(run) for run in graphs]),
         Heading("Method"),
         Text(
             "Hyperparameters: for each method that has some, the best of 20 random trials on the validation set (the "

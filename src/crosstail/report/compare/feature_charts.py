@@ -213,7 +213,7 @@ def _discrepancy(name: str, model: ModelFeatures) -> Chart:
 
 def _ratio(name: str, model: ModelFeatures) -> Chart:
     table = ratio_table(model)
-    r = correlation(np.log(table["counts"]), np.log(table["distances"]))
+    found = correlation(np.log(table["counts"]), np.log(table["distances"]))
     scale, axis = alt.Scale(type="log", nice=False, padding=10), alt.Axis(grid=False)
     points = alt.Chart(table, width="container", height=300).mark_point(filled=True, opacity=0.6, color=PALETTE[0])
     drawing = points.encode(
@@ -221,9 +221,11 @@ def _ratio(name: str, model: ModelFeatures) -> Chart:
         y=alt.Y("distances:Q", title="distance to training, own / other domain", scale=scale, axis=axis),
         tooltip=["class:N", "domain:N", "other:N", "counts:Q", tip("distances", ".2f")],
     ).interactive()
-    verb = "are" if r > 0.2 else "are not"
-    finding = f"test features {verb} closer to domains with more samples of the class (log-log r = {r:+.2f})"
-    if np.isnan(r):
-        finding = "each class is equally frequent in all domains, so there are no ratios to compare"
+    finding = "too few ratios of counts that differ to compare them with distances"
+    if found:
+        r, low, high = found
+        verb = "are" if low > 0 else "are not clearly"
+        finding = f"test features {verb} closer to domains with more samples of the class (log-log r = {r:+.2f}, "
+        finding += f"{low:+.2f} to {high:+.2f})"
     alternative = "Points: ratio of distances against ratio of counts, per class and two domains"
     return Chart(name, f"{model.name}: {finding}", drawing, alternative)

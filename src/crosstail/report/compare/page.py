@@ -3,15 +3,17 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from crosstail.report.compare import charts
 from crosstail.report.compare.feature_charts import ModelFeatures, bound_table, feature_charts
+from crosstail.report.compare.gain_charts import gain_chart, gain_table
 from crosstail.report.compare.method_runs import MethodRun, method_runs
+from crosstail.report.compare.paper_table import paper_table
 from crosstail.report.compare.read_runs import Runs
-from crosstail.report.compare.tables import significance_table, summary_table, transfer_table
+from crosstail.report.compare.significance import LEVEL, significance_table, verdict
+from crosstail.report.compare.tables import RANKED, of_metric, summary_table, transfer_table
 from crosstail.report.compare.text_tables import (
     domain_table,
     known_table,
@@ -21,38 +23,51 @@ from crosstail.report.compare.text_tables import (
     result_table,
 )
 from crosstail.report.document import html
-from crosstail.report.document.files import FORMATS, save_chart, save_table
-from crosstail.report.document.model import Block, Chart, Document, Heading, Table, Text, bullets
+from crosstail.report.document.files import FORMATS, save_chart, save_floating, save_table
+from crosstail.report.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text, bullets
 from crosstail.report.wording import SELECTED_ON, interval, listing, number, several
 
+BASELINE = "erm"
 NAMED = 20  # skipped folders that are listed
 
 
 def write_report(
-    out: Path, runs: Runs, baseline: str, models: Sequence[ModelFeatures] = (), *, files: bool = True
+    out: Path, runs: Runs, baseline: str | None = None, models: Sequence[ModelFeatures] = (), *, files: bool = True
 ) -> Path:
-    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/."""
-    names = list(dict.fromkeys(runs.chosen["data"]))
-    document = Document(f"Results on {listing(names, 3)}", list(results(runs, baseline, models)))
-    html.save(document, out / "index.html")
-    for block in document.blocks:
+    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/.
+
+    Gains and tests are against the `baseline`, or else gains against erm and tests against the best method.
+    """
+    chosen = runs.chosen
+    names, tests = _file_names(list(dict.fromkeys(chosen["data"]))), significance_table(chosen, baseline)
+    blocks = list(results(runs, tests, baseline or BASELINE, models))
+    html.save(Document(f"Results on {listing(list(names), 3)}", blocks), out / "index.html")
+    for block in blocks:
         if isinstance(block, Table) and block.name:
             save_table(block, out / "tables")
         elif isinstance(block, Chart) and files:
             (out / "charts").mkdir(exist_ok=True)
             for suffix in FORMATS:
                 save_chart(block, out / "charts" / f"{block.name}.{suffix}")
+    summary = summary_table(chosen)
+    for data, name in names.items():
+        if table := paper_table(summary, tests, data, name):
+            save_floating(table, out / "tables")
     return out / "index.html"
 
 
-def results(runs: Runs, baseline: str, models: Sequence[ModelFeatures] = ()) -> Iterator[Block]:
-    """What the runs show; `models` are those whose features to draw."""
+def results(
+    runs: Runs, tests: pd.DataFrame, baseline: str = BASELINE, models: Sequence[ModelFeatures] = ()
+) -> Iterator[Block]:
+    """What the runs and their `significance_table` show; `models` are those whose features to draw."""
     chosen = runs.chosen
     found, missing = method_runs(chosen)
     if not found:
         raise ValueError(f"no method has all its runs: {missing[0]}")
-    summary, tests = summary_table(chosen), significance_table(chosen)
+    summary = summary_table(chosen)
     names = _file_names(list(dict.fromkeys(summary["data"])))
+    if len(names) == 1:
+        yield from _answer(summary, tests, next(iter(names)))
     yield Text(
         f"{several(len(chosen), 'finished run')} of {several(chosen['method'].nunique(), 'method')} on "
         f"{several(len(names), 'data set')}. Accuracies in %, mean ± standard deviation over the seeds; the best is "
@@ -65,21 +80,52 @@ def results(runs: Runs, baseline: str, models: Sequence[ModelFeatures] = ()) -> 
             f"Race on {race.dataset}: {race.recommendation} A race ranks by validation; the tables are of the test set."
         )
     if len(names) > 1:
+        yield Heading("All data sets")
         yield overall(summary)
     for data, name in names.items():
+        yield Heading(data)
+        if len(names) > 1:
+            yield from _answer(summary, tests, data)
+        yield Heading("Methods", 3)
         yield result_table(summary, data, f"results-{name}")
-        yield from (Text(_significance(test)) for test in tests[tests["data"] == data].to_dict("records"))
+        if len(own := tests[tests["data"] == data]):
+            yield Text(verdict(own))
         if known := known_table(summary, data, f"known-{name}"):
             yield known
         by_domain = domain_table(summary, data, f"domains-{name}")
         if len(by_domain.header) > 3:
             yield by_domain
         yield from _charts(name, data, runs.table, [run for run in found if run.data == data], summary, baseline)
+    yield Heading("More tables")
     yield from other_tables(chosen, summary, tests)
     if models:
+        yield Heading("Features")
         yield from feature_charts(models)
         yield from _bound(models)
     yield from _skipped(runs, missing)
+
+
+def _answer(summary: pd.DataFrame, tests: pd.DataFrame, data: str) -> Iterator[Block]:
+    """The best method on a data set, and how many others are worse."""
+    ranked, own = of_metric(summary, RANKED, data), tests[tests["data"] == data]
+    if ranked.empty:
+        return
+    best = ranked.iloc[0]
+    ends = f"95 % interval {interval(best['low'], best['high'])}"
+    text = f"{best['method']} has the best {best['metric']} on {data}: {number(best['mean'])} % ({ends})."
+    cards = [Card("best", str(best["method"]), f"{number(best['mean'])} %, {ends}", "good")]
+    tested = own[own["adjusted"].notna() & (own["against"] == best["method"])]
+    if len(tested):
+        sure = int((tested["adjusted"] < LEVEL).sum())
+        text += (
+            f" {several(sure, 'other method')} of {len(tested)} {'is' if sure == 1 else 'are'} significantly worse."
+            if sure
+            else " The test set is too small to show that any other method is worse."
+        )
+        cards.append(Card("tied with it", str(len(tested) - sure), "the test set is too small to tell"))
+        cards.append(Card("worse", str(sure), f"p < {LEVEL}, corrected for the number of methods"))
+    yield Text(text, lead=True)
+    yield Cards(cards)
 
 
 def _file_names(data: Sequence[str]) -> dict[str, str]:
@@ -92,28 +138,19 @@ def _file_names(data: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _significance(test: dict[Any, Any]) -> str:
-    text = f"Best against second: {test['best']} is {number(test['difference'])} points above {test['second']}"
-    if test["p"] != test["p"]:
-        return f"{text}. There is no significance test: predictions are missing, or of different samples."
-    verdict = "significant" if test["p"] < 0.05 else "within noise"
-    return (
-        f"{text} (95 % interval {interval(test['low'], test['high'], '+')}, p = {test['p']:.3f}, paired bootstrap over "
-        f"the test samples): {verdict}. The selection of the best among many is not accounted for."
-    )
-
-
 def _charts(
     name: str, data: str, table: pd.DataFrame, found: Sequence[MethodRun], summary: pd.DataFrame, baseline: str
-) -> Iterator[Chart]:
+) -> Iterator[Block]:
     if found:
+        yield Heading("Pairs", 3)
         yield charts.counts_chart(f"labels-{name}", found[0])
     listed = charts.shortlist(summary, data, baseline)
     if found and baseline in listed and len(listed) > 1:
-        best = charts.shortlist(summary[summary["method"] != baseline], data, baseline)[0]
-        yield charts.gain_chart(f"gain-{name}", data, charts.gain_table(found, baseline), baseline, best)
+        best = next(method for method in of_metric(summary, RANKED, data)["method"] if method != baseline)
+        yield gain_chart(f"gain-{name}", data, gain_table(found, baseline), baseline, best)
     curves, traces = charts.curve_tables(found, listed)
     if len(curves):
+        yield Heading("Training", 3)
         metric = SELECTED_ON[found[0].folds[0].spec.selected_on]
         yield charts.curve_chart(f"curves-{name}", data, curves, listed, metric)
     if len(traces):
@@ -121,7 +158,10 @@ def _charts(
     of_data = table[table["data"] == data]
     models = transfer_table(of_data)
     if len(models):
+        yield Heading("Transferability", 3)
+    if len(models) > 2:
         yield charts.separation_chart(f"separation-{name}", data, models, listed)
+    if len(models):
         yield charts.transfer_chart(f"transferability-{name}", data, transfer_table(of_data[of_data["chosen"]]))
 
 

@@ -1,15 +1,29 @@
-"""The leaderboard of a race: a table, two charts and a page."""
+"""The page of a race: which methods are tied and which are worse, and the leaderboard."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from crosstail.report.charts import INK, PALETTE, colours, names, tip
 from crosstail.report.document import html
-from crosstail.report.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
+from crosstail.report.document.model import (
+    Block,
+    Card,
+    Cards,
+    Chart,
+    Code,
+    Document,
+    Heading,
+    Item,
+    Items,
+    Table,
+    Text,
+    bullets,
+)
 from crosstail.report.wording import TRACKS, interval, number
 from crosstail.sweep.race import RaceResult, Standing
 from crosstail.sweep.recommendation import start_with
@@ -28,6 +42,10 @@ MARKS = {
     "own": (PALETTE[4], "diamond"),
 }
 NAMES = TRACKS[1], "known"  # of the column with the domain known, and where there is little room
+TIED = (
+    "Worse: behind the first on the test set at p < 0.05, corrected for the number of methods. Tied: the test set is "
+    "too small to show a difference."
+)
 TOLD = (
     "Known: test accuracy where the method is told the domain, the same as without if it ignores it; all else is with "
     "the domain unknown."
@@ -70,42 +88,58 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
     )
 
 
-def board_chart(table: pd.DataFrame) -> alt.LayerChart:
-    """Test accuracy with its interval, best on validation at the top; a grey tick is the validation accuracy.
-
-    Methods behind the first by more than the noise are faint.
-    """
-    base, marks = _layers(table, table)
-    scale = alt.Scale(zero=False, nice=False, padding=8)
-    x = alt.X("low:Q", title="pair average, %", scale=scale, axis=alt.Axis(tickCount=8))
-    intervals = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q")
-    validation = base.mark_tick(thickness=2, size=12).encode(x="validation:Q", color=alt.value(INK))
-    return intervals + validation + marks.encode(x="test:Q")
-
-
-def lead_chart(table: pd.DataFrame) -> alt.LayerChart:
-    """Lead of the first over each other method on the same test samples; the dashed line marks a tie."""
-    base, marks = _layers(table[table["place"] > 1], table)
-    title = f"points by which {table['method'][0]} is ahead on the test set"
-    x = alt.X("lead_low:Q", title=title, scale=alt.Scale(nice=False, padding=8))
-    equal = alt.Chart(pd.DataFrame({"equal": [0]})).mark_rule(strokeDash=[4, 4], color=INK).encode(x="equal:Q")
-    return equal + base.mark_rule(strokeWidth=2).encode(x=x, x2="lead_high:Q") + marks.encode(x="lead:Q")
+def groups(board: Sequence[Standing]) -> Items:
+    """The methods that are tied with the first and those that are worse, with the range of each metric."""
+    table, items = board_table(board), []
+    for level in (True, False):
+        own = table[table["level"] == level]
+        behind = own[own["place"] > 1]["lead"]
+        if len(own):
+            name = "worse" if not level else "tied" if len(own) > 1 else "first"
+            parts = [f"validation {_range(own['validation'])} %", f"test {_range(own['test'])} %"]
+            parts += [f"{_range(behind, '+z')} points behind the first"] * (len(behind) > 0)
+            items.append(Item(f"{len(own)} {name}: {', '.join(own['method'])}", "; ".join(parts)))
+    return Items(items)
 
 
-def _layers(shown: pd.DataFrame, table: pd.DataFrame) -> tuple[alt.Chart, alt.Chart]:
-    """Methods down with the colours of their families, and the same with marks of their shapes."""
-    tips = {"validation": "validation, %", "test": "test, %", "low": "95 % interval from", "high": "to"}
-    tips |= {"lead": "points by which the first is ahead", "lead_low": "95 % interval from ", "lead_high": "to "}
-    families = {family: mark for family, mark in MARKS.items() if family in set(table["family"])}
-    colour_of = {family: colour for family, (colour, _) in families.items()}
-    base = alt.Chart(shown, width="container", height=alt.Step(22)).encode(
-        y=names(alt.Y, "method", labelLimit=130, labelOverlap=False),
-        color=colours("family", colour_of, orient="bottom", columns=3, labelLimit=0),
-        opacity=alt.condition("datum.level", alt.value(1), alt.value(0.35)),
+def _range(values: pd.Series, sign: str = "") -> str:
+    low, high = (number(value, 1, sign) for value in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
+
+
+def behind_table(table: pd.DataFrame) -> pd.DataFrame:
+    """One row for all methods that are tied with the first, and one for each that is worse: points behind the first."""
+    tied, worse = table[table["level"]], table[~table["level"]]
+    shown = worse[["method", "family", "lead", "lead_low", "lead_high"]].assign(first=worse["lead"], last=worse["lead"])
+    if len(tied) == 1:
+        return shown.reset_index(drop=True)
+    row: dict[str, Any] = {"method": f"{len(tied)} tied", "family": "tied"}
+    row |= {"lead": 0.0, "lead_low": tied["lead_low"].min(), "lead_high": tied["lead_high"].max()}
+    row |= {"first": tied["lead"].min(), "last": tied["lead"].max()}
+    return pd.concat([pd.DataFrame([row]), shown], ignore_index=True)
+
+
+def behind_chart(table: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
+    """Points behind the first on the same test samples, with 95 % intervals; tied methods share one bar."""
+    shown = behind_table(table)
+    marked = {"tied": (INK, "circle")} | MARKS
+    families = {name: mark for name, mark in marked.items() if name in set(shown["family"])}
+    tips = {"lead": "points behind the first", "lead_low": "95 % interval from", "lead_high": "to"}
+    base = alt.Chart(shown, width="container", height=alt.Step(26)).encode(
+        y=names(alt.Y, "method", labelLimit=160, labelOverlap=False),
+        color=colours("family", {name: colour for name, (colour, _) in families.items()}, orient="bottom", columns=2),
         tooltip=["method:N", "family:N", *(tip(name, ".1f", words) for name, words in tips.items())],
     )
+    x = alt.X("lead_low:Q", title=f"points behind {table['method'][0]} on the test set", scale=alt.Scale(nice=False))
     scale = alt.Scale(domain=list(families), range=[shape for _, shape in families.values()])
-    return base, base.mark_point(size=70, filled=True).encode(shape=alt.Shape("family:N", title=None, scale=scale))
+    marks = base.transform_filter("datum.family != 'tied'").mark_point(size=70, filled=True, opacity=1)
+    equal = alt.Chart(pd.DataFrame({"equal": [0]})).mark_rule(strokeDash=[4, 4], color=INK).encode(x="equal:Q")
+    return alt.layer(
+        equal,
+        base.mark_rule(strokeWidth=2).encode(x=x, x2="lead_high:Q"),
+        base.transform_filter("datum.family == 'tied'").mark_bar(height=10).encode(x="first:Q", x2="last:Q"),
+        marks.encode(x="lead:Q", shape=alt.Shape("family:N", title=None, scale=scale, legend=None)),
+    )
 
 
 def write_page(race: RaceResult, out: Path) -> None:
@@ -115,22 +149,23 @@ def write_page(race: RaceResult, out: Path) -> None:
 
 
 def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
-    table = board_table(race.leaderboard)
-    yield Text(race.recommendation)
-    note = (
-        "Best on validation (grey tick) first. Marks are test accuracies, averaged over all pairs, with 95 % "
-        "intervals; they are faint for methods behind the first by more than the noise."
-    )
-    alternative = "Dots with intervals: test accuracy of each method, by rank"
-    yield Chart("leaderboard", "Leaderboard", board_chart(table), alternative, note)
-    if len(table) > 1:
+    board = race.leaderboard
+    table = board_table(board)
+    tied, worse = int(table["level"].sum()), int((~table["level"]).sum())
+    yield Text(race.recommendation, lead=True)
+    if len(board) > 1:
+        yield Cards(list(_cards(race, tied, worse)))
+        yield Heading(f"{tied} tied, {worse} worse" if tied > 1 else f"{board[0].method} first, {worse} worse")
+        yield groups(board)
+        yield Text(TIED, dim=True)
+    if worse:
         note = (
-            f"{table['method'][0]} against each other method on the same {race.samples:,} test samples: samples that "
-            "are hard for both cancel out. An interval that reaches the dashed line is compatible with a tie."
+            f"{board[0].method} against the others on the same {race.samples:,} test samples: samples that are hard "
+            "for both cancel out. Lines are 95 % intervals" + ("; the bar spans all tied methods." if tied > 1 else ".")
         )
-        alternative = "Dots with intervals: lead of the first over each other method"
-        yield Chart("lead", "Which differences are more than noise", lead_chart(table), alternative, note)
-    yield replace(leaderboard(race.leaderboard), title="All metrics")
+        alternative = "Dots with intervals: points by which each method is behind the first"
+        yield Chart("behind", "How far the others are behind", behind_chart(table), alternative, note)
+    yield replace(leaderboard(board), title="All methods")
     if race.left_out:
         yield Heading("Left out")
         yield bullets(race.left_out.values())
@@ -144,6 +179,15 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     yield Text(f"Train {start_with(race.leaderboard).method} for longer, with the chosen hyperparameters:")
     yield Code(race.next)
     yield Text(f"Another --algorithm of this page does the same for that one.{best}")
+
+
+def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:
+    first, cheapest = race.leaderboard[0], start_with(race.leaderboard)
+    test = f"{number(100 * cheapest.test)} % on test, {interval(100 * cheapest.low, 100 * cheapest.high)}"
+    yield Card("start with", cheapest.method, test, "good")
+    yield Card("best on validation", first.method, f"{number(100 * first.validation)} %")
+    yield Card("tied with it", str(tied - 1), "within the noise of the test samples")
+    yield Card("worse", str(worse), "p < 0.05, corrected for the number of methods")
 
 
 def _method(race: RaceResult) -> Iterator[Text]:
@@ -161,7 +205,7 @@ def _method(race: RaceResult) -> Iterator[Text]:
     yield Text(
         "Intervals reflect the sampling of test samples"
         + (" and cover those of all seeds. " if race.seeds > 1 else ". ")
-        + "They are not corrected for multiple comparisons: of twenty methods that are equally good, about one will "
-        "appear to be behind. A lead within the noise does not mean that there is no difference, only that the test "
-        "set is too small to show it."
+        + "Whether a method is worse than the first is decided by a paired permutation test on the test samples, with "
+        "p-values corrected for the number of methods by Holm's method. Tied does not mean equal: the test set is too "
+        "small to show a difference."
     )

@@ -2,19 +2,15 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from crosstail.metrics import SHOTS, Difference, View, average_interval, paired_difference
+from crosstail.metrics import SHOTS, average_interval
 from crosstail.metrics.views import pair_weights
 from crosstail.report.compare.method_runs import MethodRun, method_runs
 from crosstail.report.wording import TRACKS
-from crosstail.sweep.race import over_seeds
 from crosstail.sweep.select import standard_error
-from crosstail.training.folder import RunFolder
 from crosstail.training.spec import split_method
 
 KNOWN = f"pair average, {TRACKS[1]}"
@@ -195,61 +191,3 @@ def transfer_table(runs: pd.DataFrame) -> pd.DataFrame:
         if None not in (alpha, beta, gamma, run.test):
             rows.append((data, method, seed, alpha, beta, gamma, beta + gamma - alpha, 100 * run.test))
     return pd.DataFrame(rows, columns=["data", "method", "seed", "α", "β", "γ", "separation", "accuracy"])
-
-
-def significance_table(chosen: pd.DataFrame) -> pd.DataFrame:
-    """One row per data set: the best method against the second by a paired bootstrap over the test samples.
-
-    The difference in points, its 95 % interval and p-value are those of the trained models on other test samples. They
-    are NaN unless every run has stored its predictions. With dg, seeds are tested on different samples: the interval
-    covers those of all seeds.
-    """
-    found, _ = method_runs(chosen)
-    rows = []
-    for data in dict.fromkeys(one.data for one in found):
-        methods: dict[str, list[MethodRun]] = {}
-        for one in found:
-            if one.data == data:
-                methods.setdefault(one.method, []).append(one)
-        means = {method: float(np.mean([one.ranked_by for one in own])) for method, own in methods.items()}
-        ranked = sorted(means, key=lambda method: -means[method])[:2]
-        if len(ranked) < 2:
-            continue
-        difference = _difference(*(methods[method] for method in ranked))
-        ends = (100 * difference.low, 100 * difference.high, difference.p_value) if difference else (np.nan,) * 3
-        rows.append([data, *ranked, 100 * (means[ranked[0]] - means[ranked[1]]), *ends])
-    return pd.DataFrame(rows, columns=["data", "best", "second", "difference", "low", "high", "p"])
-
-
-def _difference(first: Sequence[MethodRun], second: Sequence[MethodRun]) -> Difference | None:
-    """Paired difference of two methods; None if predictions are missing or of different samples."""
-    dg, shape = first[0].dg, first[0].folds[0].counts.shape
-    by_seed = [([one], [other]) for one in first for other in second if one.seed == other.seed]
-    found = []
-    for pair in by_seed if dg else [(first, second)]:
-        answers = [[_answers(one) for one in own] for own in pair]
-        known = [answer for own in answers for answer in own if answer is not None]
-        if len(known) < sum(map(len, pair)) or any(not np.array_equal(truth, known[0][1]) for _, truth in known):
-            return None
-        a, b = (np.stack([answer[0] for answer in own if answer]) for own in answers)
-        y, domain, group = known[0][1]
-        sizes: dict[str, Any] = dict(zip(("num_domains", "num_classes"), shape, strict=True))
-        of: View = "average" if dg else "pair_average"
-        found.append(paired_difference(a, b, y, domain, **sizes, group=group, of=of, resamples=1000))
-    return over_seeds(found) if found else None
-
-
-def _answers(one: MethodRun) -> tuple[NDArray[np.bool_], NDArray[np.int64]] | None:
-    """Which test samples are classified correctly (N,), their class, domain and group (3, N), if these are stored.
-
-    Without groups every sample is one of its own.
-    """
-    stored = [RunFolder(fold.folder).load("predictions.pt") for fold in one.folds]
-    if any(part is None for part in stored):
-        return None
-    predicted, y, domain = (
-        np.concatenate([np.asarray(part[name], np.int64) for part in stored if part])
-        for name in ("predicted", "y", "domain")
-    )
-    group = [np.asarray(part["group"], np.int64) for part in stored if part and "group" in part]
-    return predicted == y, np.stack([y, domain, np.concatenate(group) if group else np.arange(len(y))])

@@ -10,9 +10,10 @@ import pandas as pd
 
 from crosstail.metrics import FEW_TESTS
 from crosstail.report.compare import tables
+from crosstail.report.compare.significance import HOW, LEVEL
 from crosstail.report.compare.tables import METRICS, RANKED, of_metric
 from crosstail.report.document.model import Table
-from crosstail.report.wording import TRACKS, has, number, several
+from crosstail.report.wording import TRACKS, has, number, probability, several
 
 
 def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
@@ -24,8 +25,10 @@ def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
 
 
 def known_table(summary: pd.DataFrame, data: str, name: str) -> Table | None:
-    """The same with the domain known, if any method uses it."""
-    if not len(of_metric(summary, RANKED, data, "known")):
+    """The same with the domain known, if it makes a difference to any method."""
+    means = (of_metric(summary, RANKED, data, kind).set_index("method")["mean"] for kind in ("metric", "known"))
+    unknown, known = means
+    if known.empty or known.sub(unknown).abs().max() < 1e-9:
         return None
     table = _with_best(_of_kind("known", summary, data, name, f"{data}, {TRACKS[1]}"))
     return replace(table, note=f"Methods that ignore the domain have the same accuracy as above. {table.note}".rstrip())
@@ -58,7 +61,9 @@ def _of_kind(kind: str, summary: pd.DataFrame, data: str, name: str, title: str)
     of_data = of_data.sort_values("method", key=lambda names: -names.map(rank), kind="stable")
     cells = {(row["method"], row["metric"]): row for row in of_data.to_dict("records")}
     present = dict.fromkeys(of_data["metric"])
-    columns = list(present) if kind == "domain" else [metric for metric in METRICS if metric in present]
+    columns = list(present)
+    if kind != "domain":  # what they are ranked by comes first
+        columns = sorted((metric for metric in METRICS if metric in present), key=lambda metric: metric not in RANKED)
     rows, best = [], set()
     for i, (method, own) in enumerate(of_data.groupby("method", sort=False)):
         rows.append(["• " * bool(own["boda"].any()) + str(method), str(own["n"].max())])
@@ -110,11 +115,15 @@ def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFram
         best = nu.iloc[int(nu["mean"].argmax())]
         title = f"The best calibration exponent is ν = {best['nu']:g}, with a mean {accuracy} of {best['mean']:.1f} %"
         found.append(plain_table("nu", title, nu.rename(columns={"nu": "ν"}), **{"ν": "{:g}".format}))
-    if len(tests):
-        sure = int((tests["p"] < 0.05).sum())
-        of_all = f"{sure} of {several(len(tests), 'data set')}"
-        title = f"The best method is significantly better than the second on {of_all}"
-        found.append(plain_table("significance", title, tests, p=lambda v: number(v, 3)))
+    if tests["adjusted"].notna().any():
+        sure = int((tests["adjusted"] < LEVEL).sum())
+        title = (
+            f"{sure} of {several(len(tests), 'difference')} between methods {'is' if sure == 1 else 'are'} significant"
+        )
+        formats = dict.fromkeys(("p", "adjusted"), probability)
+        shown = plain_table("significance", title, tests, difference=lambda v: number(v, 1, "+"), **formats)
+        header = [{"adjusted": "corrected p", "low": "from", "high": "to"}.get(name, name) for name in shown.header]
+        found.append(replace(shown, header=header, note=f"Points, with 95 % intervals: {HOW}."))
     title = "Hyperparameters of the reported runs, and the validation accuracy they were chosen by"
     table = tables.hparams_table(chosen)
     found.append(plain_table("hyperparameters", title, table, hparams=_hparams, trials=lambda v: number(v, 0)))

@@ -1,22 +1,19 @@
 """Charts and tables as files of their own, to use in a paper or on slides."""
 
-from dataclasses import replace
 from pathlib import Path
 from textwrap import wrap
 
 import altair as alt
 
-from crosstail.report.document import html, latex, markdown
-from crosstail.report.document.model import Chart, Document, Table
+from crosstail.report.document import latex, markdown
+from crosstail.report.document.model import Chart, Table
 
 FORMATS = ("svg", "png", "pdf")
 
 
 def save_chart(chart: Chart, path: Path) -> None:
-    """One chart with its title, as an offline .html page, or as .png, .svg or .pdf."""
-    if path.suffix == ".html":
-        html.save(Document(chart.title, [replace(chart, title="")]), path)
-    elif path.suffix.removeprefix(".") in FORMATS:
+    """One chart with its title, as .png, .svg or .pdf."""
+    if path.suffix.removeprefix(".") in FORMATS:
         drawing = chart.drawing.copy(deep=False)
         if getattr(drawing, "width", None) == "container":
             drawing.width = 560
@@ -34,3 +31,9 @@ def save_table(table: Table, folder: Path) -> None:
     table.numbers.to_csv(folder / f"{table.name}.csv", index=False)
     for suffix, text in {"md": markdown.table(table), "tex": latex.table(table)}.items():
         (folder / f"{table.name}.{suffix}").write_text(f"{text}\n", encoding="utf-8")
+
+
+def save_floating(table: Table, folder: Path) -> None:
+    """NAME.tex with caption and label, for one column of a paper."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{table.name}.tex").write_text(f"{latex.floating(table)}\n", encoding="utf-8")

@@ -6,7 +6,7 @@ from crosstail.report.document.model import Chart, Code, Document, Heading, Item
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "–": "--"}
 _SPECIAL |= {sign: rf"\{sign}" for sign in "&%$#_{}"}
 _SPECIAL |= {"α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "ν": r"$\nu$", "−": "$-$", "•": r"$\bullet$"}
-_SPECIAL |= {"×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "…": r"\dots{}"}
+_SPECIAL |= {"×": r"$\times$", "≤": r"$\leq$", "≥": r"$\geq$", "…": r"\dots{}", "†": r"$^\dagger$"}
 _SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}"}
 
 
@@ -24,6 +24,13 @@ def table(block: Table) -> str:
     columns = "".join("l" if words else "r" for words in block.words)
     rows = [r"\toprule", head, r"\midrule", *body, r"\bottomrule"]
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", *rows, r"\end{tabular}"])
+
+
+def floating(block: Table) -> str:
+    """A float of one column's width: small type, narrow gaps, the title as its caption, the name as its label."""
+    body = rf"\setlength{{\tabcolsep}}{{3pt}}{chr(10)}{table(block)}"
+    lines = [r"\begin{table}[t]", r"\centering\small", rf"\caption{{{escape(block.title)}}}"]
+    return "\n".join([*lines, rf"\label{{tab:{block.name}}}", body, r"\end{table}"])
 
 
 def escape(text: str) -> str:

@@ -21,7 +21,9 @@ from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.failing import pair_map, worst_pairs
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import DISTANCES, STATISTICS, pair_table
+from crosstail.report.run.together import together
 from crosstail.report.run.trace import trace_charts
+from crosstail.report.run.unseen import unseen_blocks
 from crosstail.report.wording import (
     KNOWN_PAIR_AVERAGE,
     SELECTED_ON,
@@ -43,9 +45,9 @@ def write_page(run: ReportedRun) -> None:
     write_whole(run.folder / "model_card.md", markdown.render(card.model_card(run)).encode())
 
 
-def write_folds_page(out: Path, results: Sequence[RunResult]) -> None:
+def write_folds_page(out: Path, runs: Sequence[ReportedRun]) -> None:
     """Write OUT/report.html over the runs that leave out each domain or fold."""
-    html.save(folds_document(out, results), out / "report.html")
+    html.save(folds_document(out, runs), out / "report.html")
 
 
 def run_document(run: ReportedRun) -> Document:
@@ -75,16 +77,18 @@ def run_document(run: ReportedRun) -> Document:
     return Document(card.title_of(result.spec), blocks)
 
 
-def folds_document(out: Path, results: Sequence[RunResult]) -> Document:
-    """The page over all folds."""
-    spec = results[0].spec
+def folds_document(out: Path, runs: Sequence[ReportedRun]) -> Document:
+    """The page over all folds, or over all unseen domains."""
+    results = [run.result for run in runs]
+    spec, joined = results[0].spec, together(runs)
     pairs, few, counted = _tested_on(results)
+    dg = spec.protocol == "dg"
     blocks = [
-        Heading("Can I use it?"),
-        *usable(results),
-        *(_unseen(results) if spec.protocol == "dg" else _folds(results)),
+        Heading("Can I use it on a new domain?" if dg else "Can I use it?"),
+        *(unseen_blocks(results) if dg else (*usable(results), *_folds(results))),
         Heading("Where does it fail?"),
         *pair_map(pairs, few, counted),
+        *(confusion_blocks(joined) if joined else ()),
         *worst_pairs(pairs, counted),
         Heading("What next?"),
         *next_steps(results, out),
@@ -92,6 +96,7 @@ def folds_document(out: Path, results: Sequence[RunResult]) -> Document:
         *_metrics(results),
         *_data(results),
         *_repeat(command(replace(spec, unseen=None, fold=None), out), results[0]),
+        *(_each_unseen(results) if dg else ()),
     ]
     return Document(card.title_of(spec, folds=True), blocks)
 
@@ -149,26 +154,11 @@ def _of_run(row: Mapping[Any, Any]) -> list[str]:
     return [number(row["validation"]), *(number(row[symbol], 2) for symbol in DISTANCES)]
 
 
-def _unseen(results: Sequence[RunResult]) -> Iterator[Block]:
-    yield Heading("Each domain unseen in turn", 3)
-    yield Text(
-        "Each row is a separate run: trained on 80 % of the other domains, selected by its accuracy on the other 20 %, "
-        "tested on 80 % of the unseen domain, as in DomainBed. Accuracy is the share of correct samples, class mean "
-        "the mean accuracy of the classes. A run's folder has a page with its learning curves."
-    )
-    rows = [
-        [
-            row["unseen"],
-            number(row["accuracy"]),
-            interval(row["low"], row["high"]),
-            number(row["class mean"]),
-            *_of_run(row),
-        ]
-        for row in tables.fold_table(results).to_dict("records")
-    ]
-    header = ["unseen domain", "accuracy", "95 % interval", "class mean", "validation", *DISTANCES]
-    mean = {(len(results), column) for column in range(len(header))}
-    yield Table(header=header, rows=rows, note=MEANING, emphasised=mean)
+def _each_unseen(results: Sequence[RunResult]) -> Iterator[Block]:
+    yield Heading("The run of each unseen domain", 3)
+    yield Text("A run's folder has a page with its learning curves.")
+    rows = [[row["unseen"], *_of_run(row)] for row in tables.fold_table(results).to_dict("records")]
+    yield Table(header=["unseen domain", "validation, %", *DISTANCES], rows=rows, note=MEANING)
 
 
 def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from crosstail.metrics import PairAccuracy
 from crosstail.report.document.model import Table
 from crosstail.report.run.tables import DISTANCES, STATISTICS, cross_validation_table, fold_table, has_known
+from crosstail.report.run.unseen import expectation, seen_table
 from crosstail.report.wording import (
     KNOWN_PAIR_AVERAGE,
     TRACKS,
@@ -120,4 +121,5 @@ def _unseen_summary(results: Sequence[RunResult]) -> Table:
     table = fold_table(results).to_dict("records")
     rows = [[row["unseen"], *(number(row[metric]) for metric in metrics)] for row in table]
     header, mean = ["unseen", "accuracy", "class mean", "selected on"], {(len(results), j) for j in range(4)}
-    return Table(title="accuracy on the unseen domain, %", header=header, rows=rows, emphasised=mean)
+    note = expectation(seen_table(results))
+    return Table(title="accuracy on the unseen domain, %", header=header, rows=rows, emphasised=mean, note=note)

@@ -1,0 +1,52 @@
+"""crosstail compare: is one run better than another, and on which pairs?"""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from crosstail.cli._next import say_next
+from crosstail.cli._parameters import Json
+
+
+def compare(
+    first: Annotated[Path, Parameter(name="A")],
+    second: Annotated[Path, Parameter(name="B")],
+    /,
+    *,
+    out: Path | None = None,
+    as_json: Json = False,
+) -> None:
+    """Compare two runs on the test samples that they share: overall, and on every pair with a corrected test.
+
+    Example: `crosstail compare run_boda run_erm --out compare.html`
+
+    Args:
+        first: Folder of a finished run, or of the runs of --folds or --protocol dg.
+        second: Another, on the same data and split.
+        out: Also write an .html page that works offline.
+    """
+    if out is not None and out.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"--out {out}: expected a name that ends in .html")
+    for folder in (first, second):
+        if not folder.is_dir():
+            raise FileNotFoundError(f"{folder}: there is no such folder")
+
+    from crosstail.report.compare.two_runs import compare as compare_runs
+    from crosstail.report.compare.two_runs_page import page, summary
+    from crosstail.report.document import html, terminal
+
+    found = compare_runs(first, second)
+    if out is not None:
+        html.save(page(found), out)
+    if as_json:
+        print(json.dumps(found.to_json()))
+        return
+    console = Console(highlight=False, markup=False)
+    terminal.show(summary(found), console)
+    if out:
+        console.print(f"The page is in {out}.", soft_wrap=True)
+    else:
+        say_next(console, "compare", first, second, "--out", "compare.html")

@@ -1,0 +1,60 @@
+"""The results on one data set as a table for one column of a paper."""
+
+import pandas as pd
+
+from crosstail.metrics import FEW_TESTS
+from crosstail.report.compare.significance import HOW, LEVEL
+from crosstail.report.compare.tables import RANKED, of_metric
+from crosstail.report.document.model import Table
+from crosstail.report.wording import number, several
+
+OTHERS = ("average", "class mean", "few", "worst domain", "10th percentile")
+"""Metrics beside the one that methods are ranked by, as far as there are any."""
+
+SHORT = {"10th percentile": "10th pct.", "worst domain": "worst dom."}
+MARK = "†"
+
+
+def paper_table(summary: pd.DataFrame, tests: pd.DataFrame, data: str, name: str) -> Table | None:
+    """Best first: the ranked metric with its spread over the seeds, means of a few others, and a mark for significance.
+
+    The caption says what every column and mark is. None without test samples.
+    """
+    ranked = of_metric(summary, RANKED, data)
+    if ranked.empty:
+        return None
+    main, own = ranked["metric"].iloc[0], tests[tests["data"] == data]
+    sure = set(own[own["adjusted"] < LEVEL]["method"])
+    cells = {
+        (row["method"], row["metric"]): row for row in of_metric(summary, [main, *OTHERS], data).to_dict("records")
+    }
+    others = [metric for metric in OTHERS if any(known == metric for _, known in cells)]
+    rows, best = [], set()
+    for i, method in enumerate(ranked["method"]):
+        first = cells[method, main]
+        spread = "" if first["error"] != first["error"] else f" ± {number(first['error'])}"
+        rows.append([method, number(first["mean"]) + spread + MARK * (method in sure)])
+        rows[i] += [number(cells[method, metric]["mean"]) if (method, metric) in cells else "–" for metric in others]
+        marked = [cells.get((method, metric), {"best": False})["best"] for metric in (main, *others)]
+        best |= {(i, j) for j, is_best in enumerate(marked, 1) if is_best}
+    header = ["method", main, *(SHORT.get(metric, metric) for metric in others)]
+    caption = _caption(summary[summary["data"] == data], own, data, main, others)
+    return Table(name=f"paper-{name}", title=caption, header=header, rows=rows, emphasised=best)
+
+
+def _caption(summary: pd.DataFrame, tests: pd.DataFrame, data: str, main: str, others: list[str]) -> str:
+    seeds = int(summary["n"].max())
+    spread = "standard error" if main == "accuracy" else "standard deviation"
+    of_seeds = f" (mean ± {spread} over {seeds} seeds)" if seeds > 1 else ""
+    parts = [f"Test accuracy on {data} in %: {main}{of_seeds}"]
+    meanings = {"few": "few-shot pairs", "10th percentile": "10th percentile over pairs"}
+    parts[0] += "".join(f", {meanings.get(metric, metric)}" for metric in others) + ". Best in bold"
+    known = tests[tests["adjusted"].notna()]
+    if len(known):
+        against = known["against"].iloc[0]
+        number = several(len(known), "comparison")
+        parts.append(f"{MARK}: differs from {against} at p < {LEVEL} ({HOW.replace('the number of methods', number)})")
+    few = summary["barely_tested"].max()
+    if few > 0:
+        parts.append(f"{several(int(few), 'pair')} with fewer than {FEW_TESTS} test samples")
+    return ". ".join(parts) + "."

@@ -1,0 +1,42 @@
+"""crosstail compare on two real small runs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crosstail.training import RunSpec
+from crosstail.training.fit import fit
+
+COMMON = {"backbone": "mlp", "width": 8, "steps": 6, "batch_size": 4, "evaluations": 2}
+
+
+@pytest.fixture
+def runs(crosstail, vectors):
+    for name, spec in {"erm": {}, "boda": {"algorithm": "boda"}, "other": {"labels": ("forward:3",)}}.items():
+        fit(RunSpec(dataset=vectors, **{"algorithm": "erm", **COMMON, **spec}), Path(name))
+
+
+def test_two_runs_are_compared_overall_and_pair_by_pair(crosstail, runs):
+    done = crosstail("compare boda erm --out compare.html")
+    assert done.code == 0, done.err
+    assert "pair average" in done.out and "corrected p" in done.out and "compare.html" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    page = Path("compare.html").read_text(encoding="utf-8")
+    assert "boda against erm" in page and "data-chart=" in page
+    found = json.loads(crosstail("compare boda erm --json").out)
+    assert found["metrics"]["pair average"]["low"] <= found["metrics"]["pair average"]["estimate"]
+    assert {"domain", "class", "difference", "p", "adjusted"} <= set(found["pairs"][0])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("erm other", "labels is None and"),
+        ("erm nothere", "nothere"),
+        ("erm boda --out compare.pdf", ".html"),
+    ],
+)
+def test_a_mistake_is_one_sentence(crosstail, runs, words, said):
+    done = crosstail(f"compare {words}")
+    assert done.code == 2 and said in done.err and len(done.err.splitlines()) <= 3
