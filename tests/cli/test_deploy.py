@@ -201,3 +201,15 @@ def test_a_run_without_kept_probabilities_or_with_damaged_ones(run, crosstail, t
         assert done.code == 2 and content in done.err and "probabilities.npz" in done.err.replace("\n", "")
         (copy / "probabilities.npz").unlink(missing_ok=True)
     assert crosstail(f"predict {copy} new.npy").code == 0
+    assert crosstail(FIT.replace("--out run", f"--out {copy}")).code == 0  # adds what is missing
+    added, kept = Probabilities.load(RunFolder(copy)), Probabilities.load(run)
+    np.testing.assert_array_equal(added.unknown, kept.unknown)
+
+
+def test_a_sweep_keeps_the_probabilities_of_the_selected_trial_only(run, crosstail):
+    done = crosstail("sweep v.npz --algorithm erm --backbone identity --steps 20 --trials 3 --seeds 2 --out sweep")
+    assert done.code == 0, done.err
+    kept = sorted(file.parent.name for file in Path("sweep").glob("runs/*/probabilities.npz"))
+    assert len(kept) == 2 and len(list(Path("sweep").glob("runs/*/result.json"))) == 4
+    specs = [RunFolder(Path("sweep/runs", key)).spec() for key in kept]
+    assert {spec.seed for spec in specs} == {0, 1} and specs[0].hparams == specs[1].hparams

@@ -38,7 +38,7 @@ def content(folder):
 def whole(spec, tmp_path_factory):
     """The same run by `crosstail fit`."""
     folder = tmp_path_factory.mktemp("whole")
-    fit(spec, folder)
+    fit(spec, folder, keep=False)
     return content(folder)
 
 

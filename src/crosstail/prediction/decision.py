@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.prediction.prior import EstimatedPrior, estimate_prior, read_prior, with_prior
 from crosstail.prediction.sets import FALLBACK, Per, PredictionSets
-from crosstail.training.probabilities import FILE, Probabilities
+from crosstail.training.probabilities import Probabilities
+from crosstail.training.result import PROBABILITIES
 
 Sites = NDArray[np.int64]
 
@@ -83,7 +84,7 @@ def held_out(predictor: Predictor, test: bool = True) -> Probabilities:
     folder = predictor.folder
     kept = Probabilities.load(folder)
     if kept is None:
-        raise ValueError(f"{folder.path} has no {FILE}: run its `crosstail fit` command in another folder to get one")
+        raise ValueError(f"{folder.path} has no {PROBABILITIES}: run its `crosstail fit` command again, which adds it")
     return kept.part(test)
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from crosstail.data import DomainDataset
 from crosstail.progress import Progress
@@ -48,11 +49,14 @@ def _unfinished(plan: Plan, store: Store) -> bool:
 
 def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
     yield from _trials(plan, store, launcher)
-    jobs = []
+    first, jobs = [], []
     for choice in choices(store, store.results(), plan):
         if choice.trial is not None:
-            _, *others = choice.plan.finals(choice.method, choice.hparams)
-            jobs += [Job(spec, f"seed {spec.seed}") for specs in others for spec in specs]
+            trial, *others = choice.plan.finals(choice.method, choice.hparams)
+            first += [Job(spec, f"trial {choice.trial}", keep=True) for spec in trial]
+            jobs += [Job(spec, f"seed {spec.seed}", keep=True) for specs in others for spec in specs]
+    for _ in complete(store, launcher, first):  # done before, without their probabilities
+        pass
     yield from complete(store, launcher, jobs)
 
 
@@ -74,7 +78,8 @@ def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
             for trial in range(begun[name], len(trials)):
                 limits = search.limits(part, method, store, trial)
                 runs = part.runs(method, trials[trial])
-                jobs += [Job(spec, f"trial {trial}", limits=limits.get(spec.fold, {})) for spec in runs]
+                how: dict[str, Any] = {"name": f"trial {trial}", "keep": plan.trials == 1}
+                jobs += [Job(spec, limits=limits.get(spec.fold, {}), **how) for spec in runs]
             begun[name] = len(trials)
         yield from complete(store, launcher, jobs)
         if all(count == plan.trials for count in begun.values()):
@@ -95,7 +100,7 @@ def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[
         failures, folders = store.failures(), store.unfinished()
         for key, job in list(pending.items()):
             failure = failures.get(key)
-            if store.has(key):
+            if store.has(key) and (store.keeps(key) or not job.keep):
                 yield pending.pop(key), Outcome(key, how)
             elif failure is not None and (failure.kind == "pruned" or failure.attempts > before.get(key, 0)):
                 yield job, Outcome(key, "pruned" if failure.kind == "pruned" else "failed", failure.error)

@@ -28,7 +28,7 @@ from crosstail.sweep.files import move, names
 from crosstail.sweep.index import Index, Summary
 from crosstail.sweep.lease import Lease, is_dead, sign, sign_of
 from crosstail.sweep.plan import Hparams, Plan, search_name
-from crosstail.training.result import DataFacts
+from crosstail.training.result import PROBABILITIES, DataFacts
 from crosstail.training.spec import RunSpec
 
 FAILURE = "failure.json"
@@ -120,6 +120,10 @@ class Store:
         """The hyperparameters of a method's trials in one of a plan's searches, as far as they are known."""
         proposals = self.proposals(search_name(method, search.shared))
         return [*search.drawn[method], *(proposal.hparams for proposal in proposals)][: search.trials]
+
+    def keeps(self, key: str) -> bool:
+        """Whether a finished run has the probabilities of its held-out samples."""
+        return (self.path / "runs" / key / PROBABILITIES).exists()
 
     def has(self, key: str) -> bool:
         return (self.path / "runs" / key).exists()

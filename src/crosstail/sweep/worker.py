@@ -29,6 +29,7 @@ class Job:
     name: str = ""  # such as "trial 3"
     lost: tuple[str, ...] = ()
     limits: Limits = field(default_factory=dict)
+    keep: bool = False  # the probabilities of held-out samples
 
 
 class Outcome(NamedTuple):
@@ -51,6 +52,9 @@ def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False)
     except OSError as error:
         return Outcome(key, "failed", _last_lines(error))
     if lease is None:
+        if job.keep and store.has(key) and not store.keeps(key):
+            with suppress(OSError, ValueError):  # the run is finished, whether or not they can be added
+                fit(job.spec, store.path / "runs" / key, inputs=inputs(job.spec))
         return Outcome(key, "done" if store.has(key) else "busy")
 
     def watch(what: str, done: int, total: int) -> None:
@@ -60,7 +64,7 @@ def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False)
             raise Stopped
 
     try:
-        fit(job.spec, lease.folder, progress=watch, inputs=inputs(job.spec), limits=job.limits)
+        fit(job.spec, lease.folder, progress=watch, inputs=inputs(job.spec), limits=job.limits, keep=job.keep)
         store.publish(lease, key)
         return Outcome(key, "done")
     except Stopped:

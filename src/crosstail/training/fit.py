@@ -18,7 +18,7 @@ from crosstail.training.inputs import Inputs, input_shape, load_inputs
 from crosstail.training.known import KnownSamples
 from crosstail.training.loop import Limits, train
 from crosstail.training.memory import lower_if_short
-from crosstail.training.model import build_algorithm
+from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.predictions import Predictions
 from crosstail.training.probabilities import Probabilities
 from crosstail.training.resolve import resolve, steps_of_stages
@@ -48,11 +48,13 @@ def fit(
     inputs: Inputs | None = None,
     devices: Devices = ONE,
     limits: Limits | None = None,
+    keep: bool = True,
 ) -> Run:
     """Train in a folder; a finished run returns at once, an unfinished one goes on where it stopped.
 
     `inputs` are those of `load_inputs`, where they are in memory already. With several devices, the other processes
-    run the same program up to here and then join in. A run below one of the `limits` raises Pruned.
+    run the same program up to here and then join in. A run below one of the `limits` raises Pruned. Without `keep`, the
+    probabilities of held-out samples, by far the largest file, are not stored; fitting again with it adds them.
     """
     spec, folder = resolve(spec), RunFolder(out)
     started = folder.holds(spec)
@@ -64,13 +66,25 @@ def fit(
             finished = folder.result()
             if finished is not None:
                 KnownSamples.keep(inputs.raw, folder)
-                return Run(folder, finished, inputs, Predictions.load(folder), Probabilities.load(folder))
+                held_out = Probabilities.load(folder)
+                if held_out is None and keep and spec.stop_at is None:
+                    held_out = Probabilities.of(
+                        load_model(folder, inputs.seen(progress), trust=True), inputs.seen(), finished.known is not None
+                    )
+                    held_out.save(folder)
+                return Run(folder, finished, inputs, Predictions.load(folder), held_out)
         with _threads(None if inputs.seen(progress).is_image else 1):
-            return _train_stages(spec, inputs, folder, progress, devices, limits)
+            return _train_stages(spec, inputs, folder, progress, devices, limits, keep)
 
 
 def _train_stages(
-    spec: RunSpec, inputs: Inputs, folder: RunFolder, progress: Progress | None, devices: Devices, limits: Limits | None
+    spec: RunSpec,
+    inputs: Inputs,
+    folder: RunFolder,
+    progress: Progress | None,
+    devices: Devices,
+    limits: Limits | None,
+    keep: bool,
 ) -> Run:
     dataset = inputs.seen()
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
@@ -109,7 +123,8 @@ def _train_stages(
     folder.save("model.pt", algorithm.state_dict())
     known = algorithm.uses_domain and spec.protocol == "mdlt" and dataset.num_domains > 1
     held_out = Probabilities.of(algorithm, dataset, known)
-    held_out.save(folder)
+    if keep:
+        held_out.save(folder)
     folder.calibrate(held_out.calibration(dataset.domains))
     predictions = held_out.predictions()
     predictions.save(folder)

@@ -16,9 +16,8 @@ from crosstail.storage import write_whole
 from crosstail.training.evaluation import answers
 from crosstail.training.folder import RunFolder
 from crosstail.training.predictions import Predictions
-from crosstail.training.result import KnownDomain, SplitAccuracy
+from crosstail.training.result import PROBABILITIES, KnownDomain, SplitAccuracy
 
-FILE = "probabilities.npz"
 KINDS = (bool, np.float16, np.int64)
 
 
@@ -103,12 +102,12 @@ class Probabilities:
         """Store them, compressed."""
         content = io.BytesIO()
         np.savez_compressed(content, **{name: value for name, value in vars(self).items() if value is not None})
-        write_whole(folder.path / FILE, content.getbuffer())
+        write_whole(folder.path / PROBABILITIES, content.getbuffer())
 
     @classmethod
     def load(cls, folder: RunFolder) -> Self | None:
         """Those of a finished run, or None if they were not kept."""
-        file = folder.path / FILE
+        file = folder.path / PROBABILITIES
         if not file.exists():
             return None
         try:

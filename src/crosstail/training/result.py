@@ -18,6 +18,10 @@ if TYPE_CHECKING:  # importing torch takes seconds, and reading results needs no
     from crosstail.data import DomainDataset
 
 
+PROBABILITIES = "probabilities.npz"
+"""The file of a run with the probabilities of its held-out samples, if it has kept them."""
+
+
 class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     """Accuracies on one split, between 0 and 1; None for an empty group."""
 
