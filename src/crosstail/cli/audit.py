@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -11,6 +11,10 @@ from crosstail.cli._next import free, say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels
+from crosstail.training.existing import existing_run
+
+if TYPE_CHECKING:
+    from crosstail.report.document.model import Block
 
 
 def audit(
@@ -21,6 +25,7 @@ def audit(
     columns: Columns = {},  # noqa: B006 - only read
     group_by: GroupBy = None,
     data_seed: DataSeed = 0,
+    run: Path | None = None,
     out: Path | None = None,
     as_json: Json = False,
 ) -> None:
@@ -29,11 +34,14 @@ def audit(
     Example: `crosstail audit photos/ --out audit.html`
 
     Args:
+        run: A finished run on these data: also list the samples whose label is probably wrong, of those that it was
+            not trained on. After `fit --folds 5 --refit`, that is every sample: --run OUT/refit.
         out: Also write an .html page that works offline.
     """
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html")
     source = known_source(source)
+    run = None if run is None else existing_run(run)
 
     from crosstail import data
     from crosstail.report.audit import audit as examine
@@ -50,13 +58,14 @@ def audit(
             source, labels=labels, seed=data_seed, columns=columns, group_by=group_by, progress=progress
         )
         found = examine(dataset.plain(), many=many, few=few, progress=progress)
+    suspicious = [] if run is None else _suspects(run, source)
     if out is not None:
-        html.save(page(found, dataset), out)
+        html.save(page(found, dataset, suspicious), out)
     if as_json:
         print(json.dumps(found.to_json()))
         return
     console = Console(highlight=False)
-    terminal.show(summary(found), console)
+    terminal.show([*summary(found), *suspicious], console)
     where = f"The page is in {out}." if out else "Add --out audit.html for a page with charts and pictures."
     console.print(where, markup=False, soft_wrap=True)
     if recommend(found) is not None:
@@ -64,3 +73,19 @@ def audit(
         how: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by, "data_seed": data_seed}
         spec = RunSpec(dataset=source, **how, skip_broken=broken)
         say_next(console, "race", source, *options(spec), "--out", free("race"))
+
+
+def _suspects(path: Path, source: str) -> "list[Block]":
+    """Probable label errors among the samples that a run on these data was not trained on."""
+    from crosstail.report.run.certainty import suspects
+    from crosstail.report.run.reported import read_run
+
+    run = read_run(path)
+    trained = run.result.spec.dataset
+    if Path(trained).resolve() != Path(source).resolve():
+        raise ValueError(f"--run {path} was trained on {trained}, not on {source}")
+    if run.dataset is None:
+        raise ValueError(f"--run {path}: {source} has changed since it was trained on")
+    if run.probabilities is None:
+        raise ValueError(f"--run {path} has no probabilities.npz: run its `crosstail fit` command again, which adds it")
+    return list(suspects(run))

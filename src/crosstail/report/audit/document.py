@@ -36,8 +36,8 @@ ROWS = 20  # domains listed in the terminal
 SPLITS = ("training", "validation", "test")
 
 
-def page(audit: Audit, dataset: DomainDataset) -> Document:
-    """Everything the audit found; `dataset` is where images of duplicates come from."""
+def page(audit: Audit, dataset: DomainDataset, suspects: Sequence[Block] = ()) -> Document:
+    """Everything the audit found, and probable label errors; `dataset` is where images of duplicates come from."""
     samples = [f"{int(table.sum()):,} for {split}" for split, table in zip(SPLITS, audit.counts.values(), strict=True)]
     size = f"{_size(audit)}, {several(audit.train.size, 'pair')}: {', '.join(samples)}."
     shots = (
@@ -52,6 +52,7 @@ def page(audit: Audit, dataset: DomainDataset) -> Document:
         *_section("Problems to solve before training", problems, 6),
         *_leaking(audit, dataset),
         *_duplicates(audit, dataset),
+        *suspects,
         *_section("Worth knowing", notes, 6),
         *_advice(audit),
         Heading("Samples per pair"),

@@ -34,11 +34,11 @@ def certainty(run: ReportedRun) -> Iterator[Block]:
         return
     given = kept.calibration(run.result.domains)
     test = kept.part(test=True)
-    said = given.probabilities(test.unknown, np.full(len(test.y), -1), run.result.domains)
+    said = given.probabilities(test.unknown, -1, run.result.domains)
     yield Heading("How sure is it?")
     yield from _calibrated(run, given, test, said)
     yield from _sets(run, given, test)
-    yield from _suspects(run, given, kept)
+    yield from suspects(run)
 
 
 def _calibrated(
@@ -148,16 +148,19 @@ def _sets(run: ReportedRun, given: Calibration, test: Probabilities) -> Iterator
     yield Table(header=["domain", "tested", "covered, %", "classes per set", "to review, %"], rows=rows)
 
 
-def _suspects(run: ReportedRun, given: Calibration, kept: Probabilities) -> Iterator[Block]:
-    """Held-out samples whose label is probably wrong."""
-    result = run.result
-    said = given.probabilities(kept.unknown, np.full(len(kept.y), -1), result.domains)
+def suspects(run: ReportedRun) -> Iterator[Block]:
+    """Held-out samples whose label is probably wrong, if the run has kept their probabilities."""
+    result, kept = run.result, run.probabilities
+    if kept is None:
+        return
+    given = kept.calibration(result.domains)
+    said = given.probabilities(kept.unknown, -1, result.domains)
     found = label_errors(said, kept.y)
     if found.empty:
         return
     yield Heading("Probable label errors", 3)
     yield Text(
-        f"{len(found):,} of the {len(kept.y):,} validation and test samples look as if they had another class, the "
+        f"{len(found):,} of {len(kept.y):,} held-out samples look as if they had another class, the "
         f"most suspicious first. Some of them are mistakes of the model: look before you correct a label."
     )
     shown = found.head(SUSPECTS)
