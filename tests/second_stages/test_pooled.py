@@ -381,14 +381,13 @@ class TestBadInput:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_hundred_thousand_pairs_need_no_table_of_pairs_by_pairs(scores, stage):
+def test_a_hundred_thousand_pairs_need_no_table_of_pairs_by_pairs(scores):
     shape, rng = (300, 345), np.random.default_rng(0)
     domain, y = np.divmod(np.repeat(np.arange(math.prod(shape)), 2), shape[1])
     centres, moves = 3 * rng.normal(size=(shape[1], 32)), rng.normal(size=(shape[0], 32))
     z = (centres[y] + moves[domain] + rng.normal(size=(len(y), 32))).astype(np.float32)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    head = find(stage).fit(Features(z, y, domain, np.full(shape, 2)))
+    head = find("blend").fit(Features(z, y, domain, np.full(shape, 2)))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2 * 2**20  # KiB; a table would have 80 GiB
     new = rng.permutation(len(y))[:200]
     moved = (centres[y[new]] + moves[domain[new]] + rng.normal(size=(200, 32))).astype(np.float32)

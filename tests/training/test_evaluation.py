@@ -6,8 +6,9 @@ import torch
 
 from crosstail.data import DomainDataset
 from crosstail.losses import PairStatistics
+from crosstail.metrics import PairAccuracy
 from crosstail.training import RunSpec
-from crosstail.training.evaluation import features, pair_accuracy, stream_statistics
+from crosstail.training.evaluation import answers, features, pair_accuracy, stream_statistics
 from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm
 
@@ -58,9 +59,16 @@ def test_hits_with_the_domain_known(batch, parts):
     for row, scores in zip(range(30, 50), one_by_one(algorithm, dataset, range(30, 50)), strict=True):
         d, y = dataset.domain[row], dataset.y[row]
         hits[d, y] += int((scores + bias[d]).argmax()) == y
-    found = pair_accuracy(algorithm, dataset, "test", known=True)
+    rows = dataset.rows("test")
+    predicted, log_p = answers(algorithm, dataset, rows, known=True)
+    found = PairAccuracy.from_predictions(
+        predicted, dataset.y[rows], dataset.domain[rows], num_domains=2, num_classes=3
+    )
     assert (found.hits == hits).all() and hits.any()
     assert (found.hits != pair_accuracy(algorithm, dataset, "test").hits).any()
+    for row, told in zip(rows, log_p, strict=True):
+        scores = one_by_one(algorithm, dataset, [row])[0] + bias[dataset.domain[row]]
+        np.testing.assert_allclose(told, scores.log_softmax(-1).detach(), rtol=2e-3, atol=1e-3)
 
 
 def test_an_empty_split_has_no_accuracy(parts):

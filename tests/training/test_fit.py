@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 import pytest
 import torch
-from lightning_fabric import Fabric
 
 from crosstail import algorithms, second_stages
 from crosstail.data import DomainBatches
@@ -17,6 +16,7 @@ from crosstail.metrics import PairAccuracy
 from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec, loop
+from crosstail.training.devices import OneDevice
 from crosstail.training.evaluation import graph_of, pair_accuracy
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
@@ -274,8 +274,8 @@ def test_resuming_in_stage_two_moves_the_whole_model_to_the_device(dataset, tmp_
         fit(spec, tmp_path, progress=stop_in_stage_two)
     assert (tmp_path / "stage_one.pt").exists()
     moved = []
-    to_device, build = Fabric.to_device, fit_module.run_second_stage
-    monkeypatch.setattr(Fabric, "to_device", lambda self, module: moved.append(module) or to_device(self, module))
+    to_device, build = OneDevice.to_device, fit_module.run_second_stage
+    monkeypatch.setattr(OneDevice, "to_device", lambda self, module: moved.append(module) or to_device(self, module))
 
     def spied(spec, algorithm, dataset, **common):
         assert any(module is algorithm for module in moved)
