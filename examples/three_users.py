@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).parent.resolve()
 PRACTITIONER = """
 audit {data} --out audit.html
-race {data} --algorithms erm bsoftmax boda --steps 100 --out race
+race {data} --algorithm erm --algorithm bsoftmax --algorithm boda --steps 100 --out race
 fit {data} --freeze --out run
 evaluate run {data} --split test
 predict run {files} --coverage 0.9 --out answers.csv
@@ -30,7 +30,7 @@ new algorithm mine
 fit {data} --freeze --algorithm ./mine.py --steps 100 --out mine
 fit {data} --freeze --algorithm erm --steps 100 --out erm
 compare mine erm --out compare.html
-sweep {data} --freeze --algorithm erm boda --steps 50 --trials 2 --seeds 2 --out sweep
+sweep {data} --freeze --algorithm erm --algorithm boda --steps 50 --trials 2 --seeds 2 --out sweep
 report sweep --out report
 graph erm --out graph.html
 fit {data} --freeze --protocol dg --steps 50 --algorithm erm --out dg

@@ -88,7 +88,7 @@ def verdict(summary: pd.DataFrame) -> str:
         f"the best of the others ({sure})."
     )
     shots = {
-        "few": "with 1 to 20 training samples",
+        "few": f"with 1 to {data.shot_thresholds('digits')[1]} training samples",
         "zero": "without any, whose class it has seen only in other domains",
     }
     for metric, pairs in shots.items():
