@@ -204,8 +204,9 @@ TEXT = """# The default on fixed features
 `crosstail fit` on frozen or given features uses `frozen:blend` ([how it works](../method.md)). Here it is compared
 with others on {seeds} splits of nine sets with long tails. Test accuracy in percent, mean over the splits: pair
 average / few-shot pairs (1 to 20 training samples; digits: 1 to 8) / pairs with none. The model is not told the
-domain of a test sample. Frozen EfficientNet-Lite0, for crisis sentence embeddings; the others train a two-layer network for {steps} steps, as in
-a race, with their default hyperparameters. Written by `python examples/default_method.py`.
+domain of a test sample. Frozen EfficientNet-Lite0, for crisis sentence embeddings; the others train a two-layer
+network for {steps} steps, as in a race, with their default hyperparameters.
+Written by `python examples/default_method.py`.
 
 | set | {header} |
 {rule}|
