@@ -88,7 +88,7 @@ def page(table: pd.DataFrame) -> str:
 
 TEXT = """# Missing pairs, from pixels
 
-Digits-MLT at 16 × 16 pixels with opposite tails (1,000 down to 10 samples) and two classes missing from each domain,
+Digits-MLT at 16 × 16 pixels with opposite tails (1,000 down to 27 samples) and two classes missing from each domain,
 which are the most frequent ones in the other domain. A small CNN of width 16 is trained for {steps:,} steps with a
 learning rate of {rate:.2g}; {seeds} seeds, which also redraw the samples. Test accuracy in percent, mean ± standard
 deviation over the seeds: pair average, pairs without training samples, the worst pair; then the difference in pair
