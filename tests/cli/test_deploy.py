@@ -113,7 +113,11 @@ def test_a_prior_from_a_file_and_from_training(run, crosstail):
     raw = predictor.scored(predictor.features(np.load("new.npy")))
     balanced = softmax(given.corrected * raw + np.array(given.bias), axis=1)
     counts = np.array(run.finished_result().counts)
-    shares = {"prior.csv": np.array([0.8, 0.15, 0.05]), "uniform": np.ones(3) / 3, "train": counts[1] / counts[1].sum()}
+    shares = {
+        "prior.csv": np.array([0.8, 0.15, 0.05]),
+        "uniform": np.ones(3) / 3,
+        "train": (counts[1] + 1) / (counts[1] + 1).sum(),
+    }
     for prior, share in shares.items():
         rows = rows_of(crosstail(f"predict run new.npy --site lagos --prior {prior}"))
         joint = balanced * share

@@ -7,7 +7,7 @@ import pytest
 from crepes import ConformalClassifier
 from crepes.extras import hinge
 
-from crosstail.prediction.sets import FALLBACK, PredictionSets, least_samples
+from crosstail.prediction.sets import FALLBACK, PredictionSets
 
 
 def draw(n, rng, sites=2, classes=3):
@@ -88,9 +88,3 @@ def test_too_few_samples_promise_nothing_and_a_set_is_never_empty():
 def test_a_coverage_that_makes_no_sense_is_named(coverage):
     with pytest.raises(ValueError, match="--coverage"):
         PredictionSets.calibrated(*draw(30, np.random.default_rng(0)), num_sites=2, coverage=coverage)
-
-
-def test_least_samples():
-    for coverage in (0.5, 0.8, 0.9, 0.95, 0.99, 0.123):
-        n = least_samples(coverage)
-        assert math.ceil((n + 1) * coverage - 1e-9) <= n and (n == 0 or math.ceil(n * coverage - 1e-9) > n - 1)

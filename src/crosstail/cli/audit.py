@@ -88,4 +88,5 @@ def _suspects(path: Path, source: str) -> "list[Block]":
         raise ValueError(f"--run {path}: {source} has changed since it was trained on")
     if run.probabilities is None:
         raise ValueError(f"--run {path} has no probabilities.npz: run its `crosstail fit` command again, which adds it")
-    return list(suspects(run))
+    kept = run.probabilities
+    return list(suspects(run, kept, kept.calibration(run.result.domains)))

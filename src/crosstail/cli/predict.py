@@ -10,6 +10,7 @@ from rich.console import Console
 from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
+from crosstail.prediction.sets import require_coverage
 from crosstail.training.existing import existing_run
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def predict(
             raise FileNotFoundError(f"{file}: there is no such file or folder")
     if prior not in (None, "uniform", "train", "estimate") and not Path(prior).is_file():
         raise FileNotFoundError(f"--prior {prior}: there is no such file; or use uniform, train or estimate")
-    if coverage is not None and not 0 < coverage < 1:
-        raise ValueError(f"--coverage is {coverage:g}, expected a share between 0 and 1, such as 0.9")
+    if coverage is not None:
+        require_coverage(coverage)
 
     from crosstail.prediction.decision import decide
     from crosstail.prediction.predictor import Predictor, find_inputs, predict_inputs

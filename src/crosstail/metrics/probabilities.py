@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from scipy.stats import chi2, rankdata
 
 By = Literal["overall", "domain", "class", "pair"]
-METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "auroc", "log_loss", "brier", "calibration_error")
-LOWER_IS_BETTER = ("log_loss", "brier", "calibration_error")
 BINS, IN_BIN, DRAWS = 15, 20, 1000
 
 
@@ -23,7 +21,7 @@ def metric_table(
     domains: Sequence[str],
     classes: Sequence[str],
 ) -> pd.DataFrame:
-    """A row for each group with samples: its number of samples, METRICS, and an interval of the calibration error.
+    """A row for each group with samples: their number, all metrics, and an interval of the calibration error.
 
     Balanced accuracy, F1 and AUROC (one class against the others) are means over the classes that the group has
     samples of. For a class or a pair they are those of the class, among all samples or those of the domain.

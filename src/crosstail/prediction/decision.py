@@ -59,7 +59,8 @@ def _shares(
     if prior == "uniform":
         table = np.broadcast_to((counts.sum(0) > 0).astype(float), (len(counts) + 1, counts.shape[1]))
     elif prior == "train":
-        own = counts / counts.sum(1, keepdims=True).clip(1)
+        more = counts + (counts.sum(0) > 0)  # one more of each class: what a site has not shown may still occur there
+        own = more / more.sum(1, keepdims=True)
         table = np.vstack([own, own[counts.sum(1) > 0].mean(0)])
     elif prior == "estimate":
         estimates = {int(d): estimate_prior(predictor.calibration.balanced(log_p[site == d])) for d in np.unique(site)}
@@ -79,20 +80,20 @@ def _probabilities(
     return with_prior(predictor.calibration.balanced(log_p), shares[site]).astype(np.float32)
 
 
-def held_out(predictor: Predictor, test: bool = True) -> Probabilities:
-    """The test samples of a run, or its validation samples, with the probabilities that it kept of them."""
+def _tested(predictor: Predictor) -> Probabilities:
+    """The test samples of a run, with the probabilities that it kept of them."""
     folder = predictor.folder
     kept = Probabilities.load(folder)
     if kept is None:
         raise ValueError(f"{folder.path} has no {PROBABILITIES}: run its `crosstail fit` command again, which adds it")
-    return kept.part(test)
+    return kept.part(test=True)
 
 
 def _sets(
     predictor: Predictor, shares: NDArray[np.float64] | None, site: Sites, coverage: float, per: Per
 ) -> tuple[PredictionSets, tuple[str, ...]]:
     """Prediction sets from the test samples, and which of the promised groups were too small for these sites."""
-    kept, number = held_out(predictor), len(predictor.result.domains)
+    kept, number = _tested(predictor), len(predictor.result.domains)
     if not len(kept.y):
         raise ValueError(f"{predictor.folder.path} has no test samples to calibrate prediction sets on")
     nowhere = np.full_like(kept.domain, UNKNOWN)

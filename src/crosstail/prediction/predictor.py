@@ -169,6 +169,8 @@ def _table(file: Path) -> pd.DataFrame:
         raise ValueError(f"{file}: not a table ({error})") from None
     if "path" not in table:
         raise ValueError(f"{file}: the column 'path' is missing, found {', '.join(table.columns)}")
+    if table["path"].isna().any():
+        raise ValueError(f"{file}: row {int(table['path'].isna().argmax()) + 1} has no path")
     return table
 
 

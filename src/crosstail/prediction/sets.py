@@ -22,16 +22,6 @@ def require_coverage(coverage: float) -> None:
         raise ValueError(f"--coverage is {coverage:g}, expected a share between 0 and 1, such as 0.9")
 
 
-def least_samples(coverage: float) -> int:
-    """How many samples a group needs, at least, before its threshold means anything: ⌈(n + 1) coverage⌉ ≤ n.
-
-    >>> least_samples(0.9), least_samples(0.5)
-    (9, 1)
-    """
-    n = int(coverage / (1 - coverage))
-    return n if np.ceil((n + 1) * coverage - 1e-9) <= n else n + 1
-
-
 @dataclass(frozen=True)
 class PredictionSets:
     """The least probability (D + 1, C) with which a class is in the set of a sample from a site; the last row is for

@@ -72,6 +72,7 @@ def fit(
                         load_model(folder, inputs.seen(progress), trust=True), inputs.seen(), finished.known is not None
                     )
                     held_out.save(folder)
+                    folder.calibrate(held_out.calibration(finished.domains))
                 return Run(folder, finished, inputs, Predictions.load(folder), held_out)
         with _threads(None if inputs.seen(progress).is_image else 1):
             return _train_stages(spec, inputs, folder, progress, devices, limits, keep)

@@ -37,4 +37,4 @@ def with_estimate(run: Run, after: Sequence[RunResult], held_out: Probabilities 
             held_out.save(run.folder)
             run.folder.calibrate(held_out.calibration(result.domains))
         run.folder.finish(result)
-    return replace(run, result=result, probabilities=held_out)
+    return replace(run, result=result, probabilities=held_out or run.probabilities)

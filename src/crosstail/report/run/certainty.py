@@ -38,7 +38,7 @@ def certainty(run: ReportedRun) -> Iterator[Block]:
     yield Heading("How sure is it?")
     yield from _calibrated(run, given, test, said)
     yield from _sets(run, given, test)
-    yield from suspects(run)
+    yield from suspects(run, kept, given)
 
 
 def _calibrated(
@@ -148,12 +148,9 @@ def _sets(run: ReportedRun, given: Calibration, test: Probabilities) -> Iterator
     yield Table(header=["domain", "tested", "covered, %", "classes per set", "to review, %"], rows=rows)
 
 
-def suspects(run: ReportedRun) -> Iterator[Block]:
-    """Held-out samples whose label is probably wrong, if the run has kept their probabilities."""
-    result, kept = run.result, run.probabilities
-    if kept is None:
-        return
-    given = kept.calibration(result.domains)
+def suspects(run: ReportedRun, kept: Probabilities, given: Calibration) -> Iterator[Block]:
+    """Held-out samples whose label is probably wrong."""
+    result = run.result
     said = given.probabilities(kept.unknown, -1, result.domains)
     found = label_errors(said, kept.y)
     if found.empty:
