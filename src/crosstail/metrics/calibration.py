@@ -1,14 +1,18 @@
 """Probabilities that mean what they say: temperatures, for each site as far as its samples tell it apart."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
+import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from torch import Tensor
 
+from crosstail.losses.minimise import minimise
+
+Floating = TypeVar("Floating", bound=np.floating)
 MOST = 50_000  # samples that parameters are fitted on, drawn at random from more
 LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
 PENALTY = 1.0  # of the squared biases, in samples
@@ -42,14 +46,12 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     ) -> NDArray[np.float32]:
         """Calibrated probabilities (N, C) of samples from these sites, by index; −1 is an unknown one."""
         sharpness = self.sharpness_of(sites)[np.broadcast_to(np.asarray(site), len(log_p))]
-        found: NDArray[np.float32] = softmax(np.asarray(log_p, np.float32) * sharpness[:, None], axis=1)
-        return found
+        return _softmax(np.asarray(log_p, np.float32) * sharpness[:, None])
 
     def balanced(self, log_p: NDArray[np.floating]) -> NDArray[np.float32]:
         """Probabilities (N, C) where classes are equally frequent, corrected for the model's own preferences."""
         scores = np.asarray(log_p, np.float32) * np.float32(self.corrected) + np.asarray(self.bias, np.float32)
-        found: NDArray[np.float32] = softmax(scores, axis=1)
-        return found
+        return _softmax(scores)
 
 
 class Fitted(NamedTuple):
@@ -57,6 +59,12 @@ class Fitted(NamedTuple):
 
     log_sharpness: float
     squared_error: float
+
+
+def _softmax(scores: NDArray[Floating]) -> NDArray[Floating]:
+    """Of each row."""
+    found: NDArray[Floating] = torch.from_numpy(scores).softmax(1).numpy()
+    return found
 
 
 def balanced_weights(y: NDArray[np.int64], site: NDArray[np.int64], num_classes: int) -> NDArray[np.float64]:
@@ -80,7 +88,7 @@ def fit_sharpness(log_p: NDArray[np.floating], y: NDArray[np.int64], weights: ND
     value = 0.0
     for _ in range(100):
         s = np.exp(value)
-        p = softmax(s * log_p, axis=1)
+        p = _softmax(s * log_p)
         mean = (p * log_p).sum(1)
         score = s * weights * (mean - own)
         variance = (p * log_p**2).sum(1) - mean**2
@@ -120,21 +128,21 @@ def fit_bias(
     Bias-corrected temperature scaling (Alexandari et al., 2020): without it, estimates of a prevalence are off by
     the model's own preference for some classes. Biases of classes without samples stay 0.
     """
-    log_p = np.asarray(log_p, np.float64)
-    rows = np.arange(len(y))
-    target = np.bincount(y, weights, minlength=log_p.shape[1])
+    scores, classes, share = (torch.from_numpy(np.asarray(of)) for of in (log_p, y, weights / weights.sum()))
+    scores, penalty = scores.double(), PENALTY / weights.sum()
+    present = torch.bincount(classes, minlength=scores.shape[1]) > 0
+    free = torch.zeros(1 + scores.shape[1], dtype=torch.float64, requires_grad=True)
 
-    def loss(free: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        s, b = np.exp(free[0]), free[1:]
-        said = log_softmax(s * log_p + b, axis=1)
-        p = np.exp(said)
-        sharper = s * float(weights @ ((p * log_p).sum(1) - log_p[rows, y]))
-        value = -float(weights @ said[rows, y]) + 0.5 * PENALTY * float(b @ b)
-        return value, np.concatenate([[sharper], weights @ p - target + PENALTY * b])
+    def parameters() -> tuple[Tensor, Tensor]:
+        return (LARGEST * (free[0] / LARGEST).tanh()).exp(), free[1:] * present
 
-    bounds = [(-LARGEST, LARGEST), *([(None, None) if n else (0.0, 0.0) for n in target])]
-    found = minimize(loss, np.zeros(1 + len(target)), jac=True, method="L-BFGS-B", bounds=bounds)
-    return float(np.exp(found.x[0])), found.x[1:]
+    def terms() -> Iterator[Tensor]:
+        s, b = parameters()
+        yield share @ F.cross_entropy(s * scores + b, classes, reduction="none") + 0.5 * penalty * b @ b
+
+    minimise(terms, [free], max_iter=200, tolerance_grad=1e-6, tolerance_change=1e-9)
+    s, b = (of.detach() for of in parameters())
+    return float(s), b.numpy()
 
 
 def calibrate(

@@ -95,7 +95,7 @@ def _specification(chart: Chart) -> Markup:
     # Vega replaces the element's label by the description. "</script" or "<!--" in a name from the data would end the
     # script element early.
     with alt.data_transformers.disable_max_rows():
-        specification = chart.drawing.to_dict() | {"description": chart.alternative}
+        specification = chart.drawing.to_dict(validate=False) | {"description": chart.alternative}
     return Markup(json.dumps(specification).replace("<", "\\u003c"))
 
 
