@@ -70,7 +70,9 @@ def _fitted(
     return model.to(next(algorithm.parameters()).device)
 
 
-def features_of(spec: RunSpec, stage: TrainedStage | FittedStage, algorithm: Algorithm, seen: DomainDataset) -> Features:
+def features_of(
+    spec: RunSpec, stage: TrainedStage | FittedStage, algorithm: Algorithm, seen: DomainDataset
+) -> Features:
     """What a second stage is given, of samples that are embedded already."""
     x = np.asarray(seen.plain().x)
 
