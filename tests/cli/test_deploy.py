@@ -83,7 +83,8 @@ def test_a_run_keeps_what_its_model_says_of_held_out_samples(run):
 
 def test_probabilities_are_calibrated_on_validation_and_classes_stay(run, crosstail):
     part = Probabilities.load(run).part(test=False)
-    expected = calibrate(part.unknown, part.unknown, part.y, part.domain, SITES)
+    counts = np.array(run.finished_result().counts)
+    expected = calibrate(part.unknown, part.unknown, part.y, part.domain, SITES, counts)
     assert run.calibration() == expected and expected.samples == 120
     predictor, new = Predictor(run.path), np.load("new.npy")
     raw = predictor.scored(predictor.features(new))
@@ -111,14 +112,14 @@ def test_a_prior_from_a_file_and_from_training(run, crosstail):
     Path("prior.csv").write_text("class,share\na,0.8\nb,0.15\nc,0.05\n")
     given, predictor = run.calibration(), Predictor(run.path)
     raw = predictor.scored(predictor.features(np.load("new.npy")))
-    balanced = softmax(given.corrected * raw + np.array(given.bias), axis=1)
     counts = np.array(run.finished_result().counts)
     shares = {
-        "prior.csv": np.array([0.8, 0.15, 0.05]),
-        "uniform": np.ones(3) / 3,
-        "train": (counts[1] + 1) / (counts[1] + 1).sum(),
+        "prior.csv": (given.prevalence, np.array([0.8, 0.15, 0.05])),
+        "uniform": (given.uniform, np.ones(3) / 3),
+        "train": (given.prevalence, (counts[1] + 1) / (counts[1] + 1).sum()),
     }
-    for prior, share in shares.items():
+    for prior, (correction, share) in shares.items():
+        balanced = softmax(correction.sharpness * raw + np.array(correction.bias), axis=1)
         rows = rows_of(crosstail(f"predict run new.npy --site lagos --prior {prior}"))
         joint = balanced * share
         np.testing.assert_allclose(probabilities(rows), joint / joint.sum(1, keepdims=True), atol=1e-5)
