@@ -1,7 +1,7 @@
 """Probabilities and estimated prevalences at a site, on real data: docs/results/prevalence.md.
 
-Needs the runs of examples/coverage.py. The held-out samples of each are divided anew, whole groups together, into a part
-for the calibration, as large as the validation set, and a part that is tested. Takes five minutes on one core:
+Needs the runs of examples/coverage.py. The held-out samples of each are divided anew, whole groups together, into a
+part for the calibration, as large as the validation set, and one that is tested. Takes five minutes on one core:
 
     python examples/prevalence.py --runs runs/coverage
 """
@@ -123,8 +123,9 @@ Written by `python examples/prevalence.py`. The default on fixed features; its h
 times, whole groups together, into a part for the calibration and one that is tested.
 
 **Probabilities with `--prior train`**, where classes are as frequent at every site as in training: log loss, and
-calibration error in points (mean over sites). *A fit with equal pairs* has temperature and biases fitted with every pair
-weighing the same; *a fit at the prevalence* has them fitted at the prevalence of training, and is what `predict` uses.
+calibration error in points (mean over sites). *A fit with equal pairs* has temperature and biases fitted with every
+pair weighing the same; *a fit at the prevalence* has them fitted at the prevalence of training, and is what `predict`
+uses.
 
 | set | probabilities | log loss | calibration error |
 |---|---|---|---|

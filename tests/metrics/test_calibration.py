@@ -154,3 +154,14 @@ def test_no_samples_one_sample_and_perfect_separation_are_survived():
     assert np.isfinite([perfect.sharpness, *perfect.uniform.bias, *perfect.prevalence.bias]).all()
     untrained = calibrate(log_p, log_p, np.array([0]), np.array([0]), ["a"], 0 * COUNTS)
     assert untrained.prevalence.bias == [0, 0, 0] and np.isfinite(untrained.plausible[0].bias).all()
+
+
+def test_of_many_samples_a_random_part_is_used(monkeypatch):
+    log_p, y, site, shares = at_two_sites(900, np.random.default_rng(0))
+    counts = (100 * shares).astype(int)
+    every = calibrate(log_p, log_p, y, site, ["a", "b"], counts)
+    monkeypatch.setattr("crosstail.metrics.calibration.MOST", 600)
+    some = calibrate(log_p, log_p, y, site, ["a", "b"], counts)
+    assert (every.samples, some.samples) == (900, 600)
+    assert some.prevalence.sharpness == pytest.approx(every.prevalence.sharpness, rel=0.2)
+    np.testing.assert_allclose(some.prevalence.bias, every.prevalence.bias, atol=0.4)

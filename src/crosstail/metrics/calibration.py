@@ -7,9 +7,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
 
-MOST = 50_000  # samples that parameters are fitted on, drawn at random from more
+MOST = 30_000  # samples that parameters are fitted on, drawn at random from more
 LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
 PENALTY = 1.0  # of the squared biases, in samples
 DRAWS = 40
@@ -23,9 +22,9 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True):
 
     def __call__(self, log_p: NDArray[np.floating]) -> NDArray[np.float32]:
         """Probabilities (N, C) where classes are equally frequent, corrected for the model's own preferences."""
-        scores = np.asarray(log_p, np.float32) * np.float32(self.sharpness) + np.asarray(self.bias, np.float32)
-        found: NDArray[np.float32] = softmax(scores, axis=1)
-        return found
+        scores = np.asarray(log_p, np.float32) * np.float32(self.sharpness)
+        scores += np.asarray(self.bias, np.float32)
+        return _softmax(scores)[0]
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,8 +60,17 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     ) -> NDArray[np.float32]:
         """Calibrated probabilities (N, C) of samples from these sites, by index; −1 is an unknown one."""
         sharpness = self.sharpness_of(sites)[np.broadcast_to(np.asarray(site), len(log_p))]
-        found: NDArray[np.float32] = softmax(np.asarray(log_p, np.float32) * sharpness[:, None], axis=1)
-        return found
+        return _softmax(np.asarray(log_p, np.float32) * sharpness[:, None])[0]
+
+
+def _softmax(scores: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Probabilities (N, C) in place of the scores, and log Σ exp (N,) of these."""
+    most = scores.max(1, keepdims=True)
+    scores -= most
+    np.exp(scores, out=scores)
+    total = scores.sum(1, keepdims=True)
+    scores /= total
+    return scores, (np.log(total) + most)[:, 0]
 
 
 class Fitted(NamedTuple):
@@ -103,20 +111,22 @@ def fit_sharpness(log_p: NDArray[np.floating], y: NDArray[np.int64], weights: ND
     >>> round(fit_sharpness(p, np.array([0, 0, 0, 1]), np.ones(4)).log_sharpness, 3)  # log 3 / log 9 = 0.5
     -0.693
     """
-    log_p = np.asarray(log_p, np.float64)
-    own = log_p[np.arange(len(y)), y]
+    log_p = np.asarray(log_p, np.float32)
+    own = log_p[np.arange(len(y)), y].astype(np.float64)
     value = 0.0
     for _ in range(100):
         s = np.exp(value)
-        p = softmax(s * log_p, axis=1)
-        mean = (p * log_p).sum(1)
+        p, _ = _softmax(np.float32(s) * log_p)
+        p *= log_p
+        mean = p.sum(1, dtype=np.float64)
         score = s * weights * (mean - own)
-        variance = (p * log_p**2).sum(1) - mean**2
+        p *= log_p
+        variance = (p.sum(1, dtype=np.float64) - mean**2).clip(0)
         information = float(s * s * (weights * variance).sum())
         curvature = max(information + float(score.sum()), information, 1e-12)  # of log s, kept positive
         step = np.clip(float(score.sum()) / curvature, -1, 1)
         value = float(np.clip(value - step, -LARGEST, LARGEST))
-        if abs(step) < 1e-8 or abs(value) == LARGEST:
+        if abs(step) < 1e-6 or abs(value) == LARGEST:
             break
     return Fitted(value, float((score**2).sum()) / max(information, 1e-12) ** 2 if information > 1e-9 else np.inf)
 
@@ -152,17 +162,23 @@ def fit_correction(
     the model's own preference for some classes. Biases of classes without samples stay 0. `shares` (N, C) are those of
     the classes where each sample is from.
     """
-    log_p, rows = np.asarray(log_p, np.float64), np.arange(len(y))
-    offset = np.log(np.maximum(shares, 1e-12))
-    target = np.bincount(y, weights, minlength=log_p.shape[1])
+    log_p, rows = np.asarray(log_p, np.float32), np.arange(len(y))
+    offset = np.log(np.maximum(shares, 1e-12)).astype(np.float32)
+    target, light = np.bincount(y, weights, minlength=log_p.shape[1]), weights.astype(np.float32)
+    own = log_p[rows, y].astype(np.float64)
+    fixed = own * 0 if np.ndim(offset) == 0 else offset[rows, y].astype(np.float64)
 
     def loss(free: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         s, b = np.exp(free[0]), free[1:]
-        said = log_softmax(s * log_p + b + offset, axis=1)
-        p = np.exp(said)
-        sharper = s * float(weights @ ((p * log_p).sum(1) - log_p[rows, y]))
-        value = -float(weights @ said[rows, y]) + 0.5 * PENALTY * float(b @ b)
-        return value, np.concatenate([[sharper], weights @ p - target + PENALTY * b])
+        scores = np.float32(s) * log_p
+        scores += b.astype(np.float32)
+        scores += offset
+        p, total = _softmax(scores)
+        value = float(weights @ (total - s * own - b[y] - fixed)) + 0.5 * PENALTY * float(b @ b)
+        biases = light @ p - target + PENALTY * b
+        p *= log_p
+        sharper = s * float(weights @ (p.sum(1, dtype=np.float64) - own))
+        return value, np.concatenate([[sharper], biases])
 
     bounds = [(-LARGEST, LARGEST), *([(None, None) if n else (0.0, 0.0) for n in target])]
     found = minimize(loss, np.zeros(1 + len(target)), jac=True, method="L-BFGS-B", bounds=bounds)
@@ -180,10 +196,10 @@ def plausible_corrections(
 
     The penalty acts as a standard normal prior: the bias of a class with few samples is hardly known.
     """
-    scores = best.sharpness * np.asarray(log_p, np.float64)
-    p = softmax(scores + np.array(best.bias) + np.log(np.maximum(shares, 1e-12)), axis=1)
+    scores = np.asarray(log_p, np.float32) * np.float32(best.sharpness)
+    p, _ = _softmax(scores + (np.array(best.bias) + np.log(np.maximum(shares, 1e-12))).astype(np.float32))
     mean = (p * scores).sum(1)
-    weighted = weights[:, None] * p
+    weighted = weights.astype(np.float32)[:, None] * p
     curvature = np.diag(np.concatenate([[LARGEST**-2], weighted.sum(0) + PENALTY]))
     curvature[1:, 1:] -= weighted.T @ p
     curvature[0, 0] += float((weighted * (scores - mean[:, None]) ** 2).sum())
@@ -217,7 +233,7 @@ def calibrate(
     if len(y) > MOST:
         rows = np.sort(np.random.default_rng(seed).choice(len(y), MOST, replace=False))
     y, site, weights, frequent = y[rows], site[rows], weights[rows], frequent[rows]
-    unknown, known, shares = unknown[rows], known[rows], training_shares(counts)[site[rows]]
+    unknown, known, shares = unknown[rows], known[rows], training_shares(counts)[site]
     common = fit_sharpness(known, y, weights)
     own = [
         fit_sharpness(known[mine], y[mine], weights[mine]) if (mine := site == d).any() else Fitted(0.0, np.inf)

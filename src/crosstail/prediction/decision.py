@@ -18,7 +18,7 @@ from crosstail.training.result import PROBABILITIES
 
 Sites = NDArray[np.int64]
 CHUNK = 8192  # samples at a time, so that memory does not grow with them
-MOST, FEW = 50_000, 1000  # inputs that a prevalence is estimated from, and those that its error is
+MOST, FEW = 20_000, 1000  # inputs that a prevalence is estimated from, and those that its error is
 
 
 @dataclass(frozen=True)

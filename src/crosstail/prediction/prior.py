@@ -23,9 +23,9 @@ def with_prior(balanced: NDArray[np.floating], prior: NDArray[np.floating]) -> N
     >>> with_prior(np.array([[0.5, 0.5]]), np.array([0.9, 0.1])).round(2).tolist()
     [[0.9, 0.1]]
     """
-    joint = balanced * np.asarray(prior, balanced.dtype)
-    found: NDArray[Any] = joint / joint.sum(1, keepdims=True).clip(np.finfo(joint.dtype).tiny)
-    return found
+    joint: NDArray[Any] = balanced * np.asarray(prior, balanced.dtype)
+    joint /= joint.sum(1, keepdims=True).clip(np.finfo(joint.dtype).tiny)
+    return joint
 
 
 @dataclass(frozen=True)

@@ -173,6 +173,38 @@ def _sets(run: ReportedRun, given: Calibration, test: Probabilities) -> Iterator
     yield Table(header=["domain", *SETS], rows=set_rows(table, result.domains))
 
 
+def certainty_card(run: ReportedRun) -> list[Block]:
+    """Reliability and prediction sets of each domain, for a model card."""
+    kept, given, domains = run.probabilities, run.calibration, run.result.domains
+    if kept is None or given is None or kept.test.sum() < 2:
+        return []
+    test = kept.part(test=True)
+    sets = {name: row for name, *row in set_rows(covered(test, given, domains), domains)}
+    rows = [
+        [*row[:2], *row[3:5], *sets[row[0]][1:]] for row in reliability_rows(test, given, domains, run.result.classes)
+    ]
+    header = ["domain", *RELIABILITY[:1], *RELIABILITY[2:4], *SETS[1:]]
+    error, low, high = Confidence.of(test, given).error()
+    about = [
+        f"Confidence and accuracy differ by {number(error)} points on average over pairs (95 % interval "
+        f"{interval(low, high)}), after calibration on {given.samples:,} samples.",
+        f"Prediction sets are those of `--coverage {COVERAGE}` with thresholds for every pair. A person should look "
+        "where the set has not exactly one class.",
+        "Probabilities are for equally frequent pairs; `crosstail predict --prior` corrects them to a prevalence.",
+    ]
+    return [bullets(about), Table(header=header, rows=rows)]
+
+
+def label_error_note(run: ReportedRun) -> str:
+    """How many held-out samples are probably labelled wrongly; empty if none are."""
+    kept, given = run.probabilities, run.calibration
+    if kept is None or given is None or not len(kept.y):
+        return ""
+    found = len(label_errors(given.probabilities(kept.unknown, -1, ()), kept.y))
+    where = f"`crosstail audit {run.result.spec.dataset} --run {run.folder}` lists them"
+    return f"{found:,} of {len(kept.y):,} held-out samples are probably labelled wrongly: {where}." if found else ""
+
+
 def suspects(run: ReportedRun, kept: Probabilities, given: Calibration) -> Iterator[Block]:
     """Held-out samples whose label is probably wrong."""
     result = run.result
