@@ -1,7 +1,7 @@
 """Probabilities that mean what they say: temperatures, for each site as far as its samples tell it apart."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
@@ -14,16 +14,19 @@ LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the bes
 PENALTY = 1.0  # of the squared biases, in samples
 
 
+Sharpness = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+
+
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """How the scores of a model become probabilities for classes that are equally frequent at every site."""
 
-    sharpness: float
+    sharpness: Sharpness
     """1/T for samples of an unknown site."""
-    sites: dict[str, float]
+    sites: dict[str, Sharpness]
     """1/T for samples of a known site."""
     bias: list[float]
     """By class, and with the sharpness of `corrected`: for probabilities that are corrected to another prevalence."""
-    corrected: float
+    corrected: Sharpness
     samples: int
     """Held-out samples that it was fitted on."""
 
