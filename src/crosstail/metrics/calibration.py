@@ -1,7 +1,7 @@
 """Probabilities that mean what they say: temperatures, for each site as far as its samples tell it apart."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,12 +16,13 @@ MOST = 30_000  # samples that parameters are fitted on, drawn at random from mor
 LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
 PENALTY = 1.0  # of the squared biases, in samples
 DRAWS = 40
+Sharpness = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True):
     """Scores become softmax(s log p + b): probabilities for equally frequent classes, to be multiplied by shares."""
 
-    sharpness: float
+    sharpness: Sharpness
     bias: list[float]
 
     def __call__(self, log_p: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -34,9 +35,9 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True):
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """How the scores of a model become probabilities."""
 
-    sharpness: float
+    sharpness: Sharpness
     """1/T for samples of an unknown site."""
-    sites: dict[str, float]
+    sites: dict[str, Sharpness]
     """1/T for samples of a known site."""
     uniform: Correction
     """Fitted with every pair weighing the same."""
