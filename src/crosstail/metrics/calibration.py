@@ -56,6 +56,11 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
             sharpness=1.0, sites=dict.fromkeys(sites, 1.0), uniform=same, prevalence=same, plausible=[], samples=0
         )
 
+    @property
+    def corrections(self) -> list[Correction]:
+        """All of them."""
+        return [self.uniform, self.prevalence, *self.plausible]
+
     def sharpness_of(self, sites: Sequence[str]) -> NDArray[np.float32]:
         """1/T (D + 1,) of these sites; the last is for unknown ones."""
         return np.array([*(self.sites.get(name, self.sharpness) for name in sites), self.sharpness], np.float32)

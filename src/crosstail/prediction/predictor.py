@@ -59,8 +59,8 @@ class Predictor:
         load_weights(self.algorithm, folder)
         self.algorithm.eval()
         self.calibration = folder.calibration() or Calibration.none(result.domains, len(self.classes))
-        if len(self.calibration.bias) != len(self.classes):
-            found = f"calibration.json has {len(self.calibration.bias)} biases for {len(self.classes)} classes"
+        if wrong := {len(one.bias) for one in self.calibration.corrections} - {len(self.classes)}:
+            found = f"calibration.json has {wrong.pop()} biases for {len(self.classes)} classes"
             raise ValueError(f"{folder.path}: its {found}. Remove the file and probabilities.npz, and fit again")
 
     def _frozen(self, weights: str | None) -> Backbone | None:
