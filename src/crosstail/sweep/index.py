@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
+from crosstail.criterion import Criterion
 from crosstail.metrics import PairAccuracy
 from crosstail.storage import write_whole
 from crosstail.sweep.files import names
 from crosstail.training.result import RunResult, SplitAccuracy
 
 METRICS = ("pair_average", "average", "worst_domain", "worst_pair")
+CRITERIA = get_args(Criterion)
 
 
 Accuracies = dict[str, float | None]
@@ -19,7 +22,7 @@ Accuracies = dict[str, float | None]
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """The part of a result that a sweep needs: seconds, and METRICS on validation and test."""
+    """The part of a result that a sweep needs: seconds, CRITERIA on validation, and METRICS on test."""
 
     seconds: float
     validation: Accuracies
@@ -27,6 +30,16 @@ class Summary(msgspec.Struct, frozen=True):
     pairs: SplitAccuracy | None = None  # of a fold, whose test samples are pooled with those of the others
     known: Accuracies | None = None  # METRICS on test with the domain known, if the model uses it
     known_pairs: SplitAccuracy | None = None  # the same of a fold
+
+    def selected_by(self, on: Criterion) -> float | None:
+        """The validation metric that it can be selected by; None without validation samples."""
+        if on not in self.validation:
+            known = ", ".join(name for name in CRITERIA if name in self.validation)
+            raise ValueError(
+                f"the sweep has runs of an older version, which did not record {on}: select on one of {known}, or "
+                "repeat the sweep with another --out"
+            )
+        return self.validation[on]
 
 
 def pooled_test(folds: Sequence[Summary], known: bool = False) -> Accuracies:
@@ -103,8 +116,10 @@ def read_summary(path: Path, key: str) -> Summary | None:
     known = result.known.test if result.known else None
     pairs, known_pairs = (result.test, known) if result.spec.fold else (None, None)
     told = _metrics(known) if known else None
-    return Summary(result.seconds, _metrics(result.validation), _metrics(result.test), pairs, told, known_pairs)
+    validation = _metrics(result.validation, CRITERIA)
+    return Summary(result.seconds, validation, _metrics(result.test), pairs, told, known_pairs)
 
 
-def _metrics(split: SplitAccuracy) -> Accuracies:
-    return {metric: getattr(split, metric) for metric in METRICS}
+def _metrics(split: SplitAccuracy, names: Sequence[str] = METRICS) -> Accuracies:
+    values = {name: getattr(split, name) for name in names}
+    return {name: value for name, value in values.items() if value is not msgspec.UNSET}
