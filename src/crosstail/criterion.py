@@ -13,16 +13,27 @@ Metric: TypeAlias = Literal[
 UNBOUNDED = ("log_loss", "brier")
 """Metrics that are not shares, and so not shown in %."""
 
+TIE = 1e-4
 LOWER_IS_BETTER = (*UNBOUNDED, "calibration_error")
 
 
-def score(value: float | None, metric: str) -> float | None:
-    """A metric such that larger is better, as all code that selects needs it.
+def sign(metric: str) -> int:
+    """1 if higher is better, −1 if lower is."""
+    return -1 if metric in LOWER_IS_BETTER else 1
 
-    >>> score(0.8, "macro_f1"), score(0.8, "log_loss")
-    (0.8, -0.8)
+
+def score(value: float | None, pair_average: float | None, on: Criterion) -> float | None:
+    """What is selected on such that larger is better, as all code that selects needs it; None without samples.
+
+    The worst domain or pair is often the same at many evaluations, such as 0 for a pair that is never recognised, so
+    a small share of the pair average decides between them.
+
+    >>> score(0.8, 0.5, "log_loss"), score(0.0, 0.3, "worst_pair") > score(0.0, 0.1, "worst_pair")
+    (-0.8, True)
     """
-    return -value if value is not None and metric in LOWER_IS_BETTER else value
+    if value is None:
+        return None
+    return sign(on) * value + (TIE * (pair_average or 0.0) if on in ("worst_domain", "worst_pair") else 0.0)
 
 
 def scale(metric: str) -> int:

@@ -66,6 +66,12 @@ def test_an_impossible_class_has_a_large_but_finite_loss(log_p):
 
 def test_without_samples_there_is_nothing_to_select_on():
     found = PairScores.of([], np.empty((0, 2)), [], [], 1)
-    assert (
-        found.value("macro_f1") is found.value("log_loss") is found.value("worst_pair") is score(None, "brier") is None
-    )
+    for on in ("macro_f1", "log_loss", "worst_pair"):
+        assert found.value(on) is found.score(on) is None
+
+
+def test_larger_scores_are_better_and_the_pair_average_decides_between_equal_worst_pairs():
+    assert score(0.2, None, "log_loss") > score(0.3, None, "log_loss")
+    for on in ("worst_domain", "worst_pair"):
+        assert score(0.0, 0.1, on) < score(0.0, 0.2, on) < score(0.01, 0.0, on)
+    assert score(0.5, 0.1, "average") == score(0.5, 0.9, "average") == 0.5

@@ -152,6 +152,14 @@ def test_a_sweep_selects_on_its_own_metric(shared, store, finish):
     assert (choice.selected_on, choice.trial, choice.validation) == ("log_loss", 1, 0.3)
 
 
+def test_of_trials_with_equal_worst_pairs_the_one_with_the_best_pair_average_is_chosen(plan, store, finish):
+    for number, pair_average in enumerate([0.5, 0.7, 0.6]):
+        finish(store, trial(plan, "erm", number), pair_average)
+        recorded(store, trial(plan, "erm", number), worst_pair=0.0)
+    erm, _ = choices(store, store.results(), select_on="worst_pair")
+    assert (erm.trial, erm.validation) == (1, 0.0)
+
+
 def test_runs_of_an_older_version_lack_a_metric_to_select_on(plan, store, finish):
     finish(store, trial(plan, "erm", 0), 0.5)
     assert choices(store, store.results(), select_on="worst_pair")[0].trial == 0

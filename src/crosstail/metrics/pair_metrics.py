@@ -6,7 +6,7 @@ differences between the influences of two models, how certain the difference bet
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ class _Parts:
 
     def weighted(self, weights: Floats, n: int) -> Floats:
         """The influence (n,) of each sample on Σ w · metric."""
-        return np.bincount(self.sample, weights[self.group] * self.value, minlength=n)
+        return np.bincount(self.sample, weights[self.group] * self.value, minlength=n).astype(np.float64)
 
     def errors(self, groups: int) -> Floats:
         """√ Σ influence² of each group; the parts of a sample in one group must be one."""
@@ -155,7 +155,7 @@ def _auroc(p: Floats, y: NDArray[np.int64], domain: NDArray[np.int64], shape: tu
             found[d * shape[1] + c] = area
             value = (component - area) / n * np.sqrt(n / (n - 1).clip(1))
             parts.append((rows, np.full(len(rows), d * shape[1] + c), value))
-    empty: tuple[NDArray[np.int64], ...] = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    empty: tuple[NDArray[Any], ...] = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     return found, _Parts(*(np.concatenate(part) for part in zip(empty, *parts, strict=True)))
 
 

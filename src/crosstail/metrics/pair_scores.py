@@ -6,7 +6,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crosstail.criterion import Criterion
+from crosstail.criterion import Criterion, score
 from crosstail.metrics.pairs import PairAccuracy
 from crosstail.metrics.views import View, pair_index
 
@@ -29,9 +29,10 @@ class PairScores:
         sizes = {"num_domains": shape[0], "num_classes": shape[1]}
         accuracy = PairAccuracy.from_predictions(predicted, y, domain, **sizes)
         said, pair = pair_index(predicted, domain, **sizes), pair_index(y, domain, **sizes)
-        taken = np.bincount(said, minlength=shape[0] * shape[1]).reshape(shape)
-        losses: NDArray[Any] = np.bincount(pair, log_losses(log_p, np.asarray(y)), minlength=shape[0] * shape[1])
-        return cls(np.stack([accuracy.hits, accuracy.totals, taken]), losses.reshape(shape))
+        each, cells = log_losses(log_p, np.asarray(y, np.int64)), shape[0] * shape[1]
+        taken = np.bincount(said, minlength=cells).reshape(shape)
+        losses: NDArray[Any] = np.bincount(pair, each, minlength=cells).reshape(shape)
+        return cls(np.stack([accuracy.hits, accuracy.totals, taken]), losses)
 
     @property
     def accuracy(self) -> PairAccuracy:
@@ -63,6 +64,10 @@ class PairScores:
         """The metric to select on; None without samples."""
         found: float | None = getattr(self.accuracy if on in get_args(View) else self, on)
         return found
+
+    def score(self, on: Criterion) -> float | None:
+        """The same such that larger is better."""
+        return score(self.value(on), self.accuracy.pair_average, on)
 
 
 def log_losses(log_p: NDArray[np.floating], y: NDArray[np.int64]) -> NDArray[np.float64]:

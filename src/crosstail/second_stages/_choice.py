@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
-from crosstail.criterion import score
 from crosstail.metrics.pair_scores import PairScores
 from crosstail.second_stages._stage import Features
 
@@ -21,7 +20,7 @@ def first_best(values: Iterable[float], scores: Callable[[float], NDArray[Any]],
     def quality(value: float) -> float:
         found = scores(value)
         of = PairScores.of(found.argmax(1), log_softmax(found, axis=1), on.y, on.domain, on.sizes[1])
-        return round(score(of.value(on.select_on), on.select_on) or 0.0, 9)  # the same hits in other pairs are a tie
+        return round(of.score(on.select_on) or 0.0, 9)  # so that the same number of hits in other pairs is a tie
 
     return max(values, key=quality)  # of several maxima, `max` returns the first
 

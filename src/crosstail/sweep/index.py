@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import get_args
+from statistics import fmean
+from typing import NamedTuple, get_args
 
 import msgspec
 
-from crosstail.criterion import Criterion
+from crosstail.criterion import Criterion, score
 from crosstail.metrics import PairAccuracy
 from crosstail.storage import write_whole
 from crosstail.sweep.files import names
@@ -21,6 +22,18 @@ Accuracies = dict[str, float | None]
 """By metric."""
 
 
+class Judged(NamedTuple):
+    """What is selected on: the metric on validation, and its score, of which the largest is best."""
+
+    value: float
+    score: float
+
+    @classmethod
+    def mean(cls, each: Sequence["Judged"]) -> "Judged":
+        """Over folds or seeds."""
+        return cls(fmean(one.value for one in each), fmean(one.score for one in each))
+
+
 class Summary(msgspec.Struct, frozen=True):
     """The part of a result that a sweep needs: seconds, CRITERIA on validation, and METRICS on test."""
 
@@ -31,15 +44,16 @@ class Summary(msgspec.Struct, frozen=True):
     known: Accuracies | None = None  # METRICS on test with the domain known, if the model uses it
     known_pairs: SplitAccuracy | None = None  # the same of a fold
 
-    def selected_by(self, on: Criterion) -> float | None:
-        """The validation metric that it can be selected by; None without validation samples."""
+    def judged(self, on: Criterion) -> "Judged | None":
+        """What it can be selected by; None without validation samples."""
         if on not in self.validation:
             known = ", ".join(name for name in CRITERIA if name in self.validation)
             raise ValueError(
                 f"the sweep has runs of an older version, which did not record {on}: select on one of {known}, or "
                 "repeat the sweep with another --out"
             )
-        return self.validation[on]
+        value, found = self.validation[on], score(self.validation[on], self.validation["pair_average"], on)
+        return None if value is None or found is None else Judged(value, found)
 
 
 def pooled_test(folds: Sequence[Summary], known: bool = False) -> Accuracies:

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from crosstail import algorithms, second_stages
 from crosstail.algorithms import Algorithm
-from crosstail.criterion import Criterion, score
+from crosstail.criterion import Criterion
 from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
 from crosstail.metrics.comparisons import holm
 from crosstail.second_stages import FittedStage, TrainedStage
 from crosstail.sweep import plan as planning
+from crosstail.sweep.index import Judged
 from crosstail.sweep.plan import Hparams, Plan
 from crosstail.sweep.recommendation import recommendation
 from crosstail.sweep.select import choices
@@ -66,7 +67,7 @@ class BestTrial:
 class Entrant(BestTrial):
     """A method before the comparison: what it was selected by on validation, and test predictions, by seed."""
 
-    validation: dict[int, float]
+    validation: dict[int, Judged]
     correct: dict[int, NDArray[np.bool_]]  # whether each test sample is classified correctly (N,)
     known: dict[int, NDArray[np.bool_]] = field(default_factory=dict)  # with the domain known, if the method uses it
 
@@ -197,7 +198,8 @@ def entrants(plan: Plan, store: Store, tested: SharedTest) -> tuple[list[Entrant
             seconds=mean(results[key].seconds for key in names if key in results),
             selected_on=choice.selected_on,
             validation={
-                s: mean(results[key].selected_by(choice.selected_on) or 0.0 for key in keys) for s, keys in runs.items()
+                s: Judged.mean([results[key].judged(choice.selected_on) or Judged(0.0, 0.0) for key in keys])
+                for s, keys in runs.items()
             },
             correct={seed: _correct(store, keys, tested) for seed, keys in runs.items()},
             known={s: _correct(store, keys, tested, known=True) for s, keys in runs.items() if uses_domain},
@@ -242,12 +244,8 @@ def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
     if not found:
         return []
     # Rounded, so that equal values in another order of seeds have equal means.
-    validation = {entrant.method: round(mean(entrant.validation.values()), 9) for entrant in found}
-
-    def rank(entrant: Entrant) -> tuple[float, MethodCost]:
-        return -(score(validation[entrant.method], entrant.selected_on) or 0.0), entrant.cost
-
-    ranked = sorted(found, key=rank)
+    judged = {entrant.method: Judged.mean(list(entrant.validation.values())) for entrant in found}
+    ranked = sorted(found, key=lambda entrant: (-round(judged[entrant.method].score, 9), entrant.cost))
     y, domain, about = tested.y, tested.domain, tested.about
     leads = [_lead(ranked[0], entrant, tested, max(2000, 100 * len(ranked))) for entrant in ranked[1:]]
     adjusted = holm([lead.p_value for lead in leads])
@@ -262,7 +260,7 @@ def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
         kept: dict[str, Any] = {f.name: getattr(entrant, f.name) for f in fields(BestTrial)}
         standing = Standing(
             **kept,
-            validation=validation[entrant.method],
+            validation=round(judged[entrant.method].value, 9),
             test=mean(averages),
             low=min(low for low, _ in ends),
             high=max(high for _, high in ends),

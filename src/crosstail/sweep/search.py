@@ -4,7 +4,6 @@ from statistics import fmean, median
 from typing import Any
 
 from crosstail import algorithms
-from crosstail.criterion import score
 from crosstail.sweep.plan import Plan, complete, search_name
 from crosstail.sweep.store import Proposal, Store
 from crosstail.training.folder import RunFolder
@@ -45,8 +44,8 @@ def propose(plan: Plan, method: str, store: Store, known: int) -> list[Proposal]
         told: dict[str, Any] = {"state": optuna.trial.TrialState.FAIL}
         pruned = [spec for spec in specs if spec.key in failures and failures[spec.key].kind == "pruned"]
         if all(spec.key in results for spec in specs):
-            on = plan.shared.selected_on
-            told = {"value": fmean(score(results[spec.key].selected_by(on), on) or 0.0 for spec in specs)}
+            judged = [results[spec.key].judged(plan.shared.selected_on) for spec in specs]
+            told = {"value": fmean(one.score if one else 0.0 for one in judged)}
         elif pruned:
             curve = dict(enumerate(_curve(store, pruned[0]).values()))
             told = {"state": optuna.trial.TrialState.PRUNED, "intermediate_values": curve}

@@ -6,8 +6,8 @@ from itertools import groupby
 from math import sqrt
 from statistics import fmean, pstdev, stdev
 
-from crosstail.criterion import Criterion, score
-from crosstail.sweep.index import METRICS, Accuracies, Summary, pooled_test
+from crosstail.criterion import Criterion
+from crosstail.sweep.index import METRICS, Accuracies, Judged, Summary, pooled_test
 from crosstail.sweep.plan import Hparams, Plan, by_method, search_name
 from crosstail.sweep.store import Failure, Store
 
@@ -71,7 +71,7 @@ def choices(
     failures, found = store.failures(), []
     for method, own in by_method(store.plans() if plan is None else [plan]).items():
         on = select_on or own.shared.selected_on
-        validation = {key: summary.selected_by(on) for key, summary in results.items()}
+        validation = {key: summary.judged(on) for key, summary in results.items()}
         found += [choose(part, method, store.trials(part, method), validation, failures, on) for part in own.searches]
     return found
 
@@ -80,7 +80,7 @@ def choose(
     plan: Plan,
     method: str,
     trials: Sequence[Hparams],
-    validation: Mapping[str, float | None],
+    validation: Mapping[str, Judged | None],
     failures: Mapping[str, Failure],
     on: Criterion,
 ) -> SelectedTrial:
@@ -89,30 +89,30 @@ def choose(
     With folds, the validation metric is the mean over them, and a trial is finished when all of them are. Only the
     validation metrics of the finished runs are passed in, by key, never those on the test set.
     """
-    found: dict[int, float] = {}
+    found: dict[int, Judged] = {}
     failed: dict[int, Failure] = {}
     pruned = 0
     keys = [[spec.key for spec in plan.runs(method, hparams)] for hparams in trials]
     for trial, own in enumerate(keys):
         ended = [failures[key] for key in own if key in failures and key not in validation]
         if all(key in validation for key in own):
-            known = [value for key in own if (value := validation[key]) is not None]
+            known = [judged for key in own if (judged := validation[key]) is not None]
             if len(known) < len(own):
                 raise ValueError("the data have no validation samples: there is nothing to select on")
-            found[trial] = fmean(known)
+            found[trial] = Judged.mean(known)
         elif any(failure.kind == "pruned" for failure in ended):
             pruned += 1
         elif ended:
             failed[trial] = ended[0]
     order = 1 if plan.shared.protocol == "dg" else -1  # of ties, as DomainBed resolves them
-    best = max(found, key=lambda trial: (score(found[trial], on), order * trial), default=None)
+    best = max(found, key=lambda trial: (found[trial].score, order * trial), default=None)
     return SelectedTrial(
         plan=plan,
         method=method,
         trial=best,
         hparams={} if best is None else trials[best],
         selected_on=on,
-        validation=None if best is None else found[best],
+        validation=None if best is None else found[best].value,
         finished=len(found),
         pruned=pruned,
         failed=failed,

@@ -249,7 +249,7 @@ def selection_score(of: SplitAccuracy, on: Criterion) -> float | None:
     value = getattr(of, on)
     if value is msgspec.UNSET:
         raise ValueError(f"this run was started by an older version, which did not record {on}: choose another --out")
-    return score(value, on)
+    return score(value, of.pair_average, on)
 
 
 def best_on_validation(records: Sequence[Evaluation], on: Criterion) -> Evaluation:

@@ -7,7 +7,7 @@ import altair as alt
 import pandas as pd
 from scipy.stats import pearsonr
 
-from crosstail.criterion import Criterion, scale, score, shown
+from crosstail.criterion import Criterion, scale, shown, sign
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group
 from crosstail.report.charts import PALETTE, colours, palette, tip
@@ -143,7 +143,7 @@ def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd
 def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str], on: Criterion) -> Chart:
     """Learning curves on the validation set, of what was selected `on`."""
     last = table.sort_values(["stage", "at"]).groupby("method")["mean"].last()
-    best = str(last.map(lambda value: score(value, on)).idxmax())
+    best = str((sign(on) * last).idxmax())
     metric, unit = SELECTED_ON[on], ", %" if scale(on) == 100 else ""
     base, axis = alt.Chart(table, width="container", height=280), alt.Scale(zero=False)
     base = base.encode(x=alt.X("at:Q", title="step"), color=colour("method", methods), detail="stage:O")

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.criterion import LOWER_IS_BETTER, Metric, scale
+from crosstail.criterion import Metric, scale, sign
 from crosstail.metrics import FEW_TESTS
 from crosstail.metrics.comparisons import difference_interval
 from crosstail.report.charts import INK, certain, colours, diverging, names, numbers, palette, search, shades, tip
@@ -57,12 +57,11 @@ def _gain(runs: Sequence[MethodRun], base: Sequence[MethodRun]) -> Ends:
 
 def _measured_gain(runs: Sequence[MethodRun], base: Sequence[MethodRun]) -> Ends:
     """The same for a metric of probabilities; without an interval where there are few test samples."""
-    sign = -1 if runs[0].metric in LOWER_IS_BETTER else 1
     values, errors = (
         [np.mean([getattr(run.measured.of, name) for run in side], axis=0) for side in (runs, base)]
         for name in ("pairs", "errors")
     )
-    gain = sign * (values[0] - values[1])
+    gain = sign(runs[0].metric) * (values[0] - values[1])
     reach = np.where(runs[0].accuracy.totals < FEW_TESTS, np.nan, Z * np.hypot(*errors))
     return gain, gain - reach, gain + reach
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.criterion import LOWER_IS_BETTER, Metric
+from crosstail.criterion import Metric, sign
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, PairAccuracy, shot_group
 from crosstail.report.compare.measured import Measured, lacking, measured
@@ -42,11 +42,6 @@ class MethodRun:
         return measured(folders, domains, self.metric, self.known)
 
     @property
-    def pairs(self) -> NDArray[np.float64]:
-        """The metric of every pair (D, C); NaN where it is not defined."""
-        return self.accuracy.matrix if self.metric == ACCURACY else self.measured.of.pairs
-
-    @property
     def by_domain(self) -> list[float | None]:
         """The metric of every domain."""
         if self.metric == ACCURACY:
@@ -58,7 +53,7 @@ class MethodRun:
         """Test samples of the pair where the metric is worst; 0 without any."""
         if self.metric == ACCURACY:
             return self.accuracy.worst_pair_tests
-        worse = self.pairs if self.metric in LOWER_IS_BETTER else -self.pairs
+        worse = -sign(self.metric) * self.measured.of.pairs
         return 0 if np.isnan(worse).all() else int(self.accuracy.totals.flat[int(np.nanargmax(worse))])
 
     @property
@@ -102,15 +97,15 @@ class MethodRun:
         found: dict[str, float | None] = {"pair average": pair_average, "average": average}
         if pair_average is None:
             return found
-        lower, defined = self.metric in LOWER_IS_BETTER, ~np.isnan(self.pairs)
+        lower, pairs = sign(self.metric) < 0, self.measured.of.pairs
         if not self.dg:
             group = shot_group(self.counts, *shot_thresholds(self.folds[0].spec.dataset))
-            shots = {shot: self.pairs[defined & (group == shot)] for shot in SHOTS}
+            shots = {shot: pairs[~np.isnan(pairs) & (group == shot)] for shot in SHOTS}
             found |= {shot: float(values.mean()) if len(values) else None for shot, values in shots.items()}
         domains = [value for value in self.by_domain if value is not None]
         found["worst domain"] = max(domains) if lower else min(domains)
-        found["worst pair"] = float((np.nanmax if lower else np.nanmin)(self.pairs))
-        found[TAIL[lower]] = float(np.nanquantile(self.pairs, 0.9 if lower else 0.1))
+        found["worst pair"] = float((np.nanmax if lower else np.nanmin)(pairs))
+        found[TAIL[lower]] = float(np.nanquantile(pairs, 0.9 if lower else 0.1))
         return found
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.criterion import LOWER_IS_BETTER, Metric, scale
+from crosstail.criterion import Metric, scale, sign
 from crosstail.metrics import Difference, View, paired_difference
 from crosstail.metrics.comparisons import holm
 from crosstail.metrics.pair_metrics import standard_error
@@ -38,14 +38,14 @@ def significance_table(chosen: pd.DataFrame, reference: str | None = None, metri
     test samples. With dg, seeds are tested on different samples: the interval covers those of all seeds.
     """
     found, _ = method_runs(chosen, metric)
-    rows, factor, sign = [], scale(metric), -1 if metric in LOWER_IS_BETTER else 1
+    rows, factor = [], scale(metric)
     for data in dict.fromkeys(one.data for one in found):
         methods: dict[str, list[MethodRun]] = {}
         for one in found:
             if one.data == data:
                 methods.setdefault(one.method, []).append(one)
         means = {method: float(np.mean([one.ranked_by for one in own])) for method, own in methods.items()}
-        ranked = sorted(means, key=lambda method: -sign * means[method])
+        ranked = sorted(means, key=lambda method: -sign(metric) * means[method])
         against = reference if reference in means else ranked[0]
         others = [method for method in ranked if method != against]
         # Enough draws for a p-value that is small after the correction.
@@ -69,7 +69,7 @@ def verdict(tests: pd.DataFrame, metric: Metric = ACCURACY) -> str:
     if known.empty:
         return "There is no significance test: predictions are missing, or of different samples."
     sure = known[known["adjusted"] < LEVEL]
-    gain = sure["difference"] * (-1 if metric in LOWER_IS_BETTER else 1)
+    gain = sign(metric) * sure["difference"]
     worse, better = int((gain < 0).sum()), int((gain > 0).sum())
     parts = [f"{worse} significantly worse", *[f"{better} significantly better"] * (better > 0)]
     parts.append(f"{len(known) - len(sure)} not told apart from it")

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from crosstail.criterion import LOWER_IS_BETTER, Metric, scale
+from crosstail.criterion import Metric, scale, sign
 from crosstail.metrics import SHOTS, average_interval
 from crosstail.metrics.views import pair_weights
 from crosstail.report.compare.measured import Z
@@ -65,8 +65,8 @@ def summary_table(chosen: pd.DataFrame, metric: Metric = ACCURACY) -> pd.DataFra
     ends = [intervals.get(key, (np.nan, np.nan)) for key in keys]
     table[["low", "high"]] = np.array(ends, float).reshape(-1, 2)
     by_metric = table.groupby(["data", "kind", "metric"])["mean"]
-    best, sign = ("min", -1) if metric in LOWER_IS_BETTER else ("max", 1)
-    table["best"] = sign * (table["mean"] - by_metric.transform(best)) >= -1e-9
+    best = by_metric.transform("max" if sign(metric) > 0 else "min")
+    table["best"] = sign(metric) * (table["mean"] - best) >= -1e-9
     table["best"] &= by_metric.transform("nunique") > 1
     table = table.merge(_worst_pair_tests(found), how="left")
     algorithm = dict(zip(chosen["method"], chosen["algorithm"], strict=True))
@@ -138,11 +138,6 @@ def metric_of(summary: pd.DataFrame) -> Metric:
     return found
 
 
-def _sign(summary: pd.DataFrame) -> int:
-    """1 if higher is better, or −1."""
-    return -1 if metric_of(summary) in LOWER_IS_BETTER else 1
-
-
 def of_metric(
     summary: pd.DataFrame, metrics: Sequence[str], data: str | None = None, kind: str = "metric"
 ) -> pd.DataFrame:
@@ -150,7 +145,7 @@ def of_metric(
     rows = summary[(summary["kind"] == kind) & summary["metric"].isin(metrics)]
     if data is None:
         return rows
-    return rows[rows["data"] == data].sort_values("mean", ascending=_sign(summary) < 0, kind="stable")
+    return rows[rows["data"] == data].sort_values("mean", ascending=sign(metric_of(summary)) < 0, kind="stable")
 
 
 def overall_table(summary: pd.DataFrame) -> pd.DataFrame:
@@ -171,7 +166,7 @@ def second_stage_table(summary: pd.DataFrame) -> pd.DataFrame:
 
     table = _variants(summary, without)[["data", "variant", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "without", "with"])
-    return table.assign(gain=_sign(summary) * (table["with"] - table["without"]))
+    return table.assign(gain=sign(metric_of(summary)) * (table["with"] - table["without"]))
 
 
 def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
@@ -185,7 +180,7 @@ def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
 
     table = _variants(summary, balanced)[["data", "base", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "BoDA", "DA"])
-    return table.assign(gain=_sign(summary) * (table["BoDA"] - table["DA"]))
+    return table.assign(gain=sign(metric_of(summary)) * (table["BoDA"] - table["DA"]))
 
 
 def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFrame:
@@ -221,10 +216,7 @@ def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:
 
     Its value on validation is in % if it is a share.
     """
-    shown = [
-        np.nan if v is None else scale(on) * v for v, on in ((r.validation, r.spec.selected_on) for r in chosen["run"])
-    ]
-    validation = pd.Series(shown, index=chosen.index, dtype=float)
+    validation = chosen["run"].map(lambda run: run.validation).astype(float)
     runs = chosen["run"].map(lambda run: f"{run.spec.part} seed {run.spec.seed}".strip())
     table = chosen.assign(validation=validation, runs=runs)
     grouped = table.groupby(["data", "method", "hparams"], sort=False)

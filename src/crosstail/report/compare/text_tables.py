@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from crosstail.criterion import LOWER_IS_BETTER, Metric
+from crosstail.criterion import LOWER_IS_BETTER, Metric, sign
 from crosstail.metrics import FEW_TESTS
 from crosstail.report.compare import tables
 from crosstail.report.compare.method_runs import ACCURACY
@@ -64,8 +64,7 @@ def _of_kind(kind: str, summary: pd.DataFrame, data: str, name: str, title: str)
     of_data = summary[(summary["data"] == data) & (summary["kind"] == kind)]
     rank = of_metric(summary, RANKED, data, "known" if kind == "known" else "metric").set_index("method")["mean"]
     metric = metric_of(summary)
-    sign = -1 if metric in LOWER_IS_BETTER else 1
-    of_data = of_data.sort_values("method", key=lambda names: -sign * names.map(rank), kind="stable")
+    of_data = of_data.sort_values("method", key=lambda names: -sign(metric) * names.map(rank), kind="stable")
     cells = {(row["method"], row["metric"]): row for row in of_data.to_dict("records")}
     present = dict.fromkeys(of_data["metric"])
     columns = list(present)
@@ -115,19 +114,19 @@ def overall(summary: pd.DataFrame) -> Table:
 def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFrame) -> list[Table]:
     """Second stage, DA against BoDA, ν, significance and hyperparameters, as far as there are runs for them."""
     found, metric = [], metric_of(summary)
-    sign, form = -1 if metric in LOWER_IS_BETTER else 1, {"digits": digits(metric)}
+    form = {"digits": digits(metric)}
     ranked = " or ".join(dict.fromkeys(of_metric(summary, RANKED)["metric"])) + _of(metric)
     for name, what, table in (
         ("second-stage", "The second stage", tables.second_stage_table(summary)),
         ("da-boda", "Balancing the distance (BoDA against DA)", tables.alignment_table(summary)),
     ):
         if len(table):
-            change = number(sign * table["gain"].mean(), **form, sign="+")
+            change = number(sign(metric) * table["gain"].mean(), **form, sign="+")
             title = f"{what} changes the {ranked} by {change}{points(metric)} on average"
             found.append(plain_table(name, title, table, **form, gain=lambda v: number(v, **form, sign="+")))
     nu = tables.nu_table(chosen, metric)
     if len(nu):
-        best = nu.iloc[int((sign * nu["mean"]).argmax())]
+        best = nu.iloc[int((sign(metric) * nu["mean"]).argmax())]
         mean = f"{number(best['mean'], **form)}{unit(metric)}"
         title = f"The best calibration exponent is ν = {best['nu']:g}, with a mean {ranked} of {mean}"
         found.append(plain_table("nu", title, nu.rename(columns={"nu": "ν"}), **form, **{"ν": "{:g}".format}))
