@@ -43,9 +43,9 @@ def full_page():
 
 @pytest.fixture(autouse=True)
 def short_page(request, monkeypatch):
-    """Without `full_page`, the page of a run has a title only: its charts take longer than the run itself."""
+    """Without `full_page`, the page of a run is only a title: its charts take longer than the run itself."""
     if "full_page" not in request.fixturenames:
-        monkeypatch.setattr("crosstail.report.run.page.run_document", lambda run: Document("A run", []))
+        monkeypatch.setattr("crosstail.report.run.page.run_document", lambda run: Document(run.result.spec.key, []))
 
 
 @pytest.fixture
