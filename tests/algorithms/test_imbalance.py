@@ -28,6 +28,9 @@ NAMES = [
     "reweight",
     "sqrt_reweight",
     "ssp",
+    "vs_loss",
+    "seesaw",
+    "label_aware_smoothing",
 ]
 
 

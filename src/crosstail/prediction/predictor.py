@@ -59,8 +59,8 @@ class Predictor:
         load_weights(self.algorithm, folder)
         self.algorithm.eval()
         self.calibration = folder.calibration() or Calibration.none(result.domains, len(self.classes))
-        if len(self.calibration.bias) != len(self.classes):
-            found = f"calibration.json has {len(self.calibration.bias)} biases for {len(self.classes)} classes"
+        if wrong := {len(one.bias) for one in self.calibration.corrections} - {len(self.classes)}:
+            found = f"calibration.json has {wrong.pop()} biases for {len(self.classes)} classes"
             raise ValueError(f"{folder.path}: its {found}. Remove the file and probabilities.npz, and fit again")
 
     def _frozen(self, weights: str | None) -> Backbone | None:
@@ -219,14 +219,14 @@ def predict_inputs(
 
     `site` (all rows) is the domain of each input, which may be UNKNOWN; see `read_inputs` for broken images.
     """
-    read, found = [np.zeros(0, np.int64)], [np.zeros((0, len(predictor.classes)), np.float32)]
+    read, found = np.zeros(len(names), bool), np.empty((len(names), len(predictor.classes)), np.float32)
     problems: dict[int, str] = {}
     for rows, x, broken in read_inputs(names, inputs, skip_broken=skip_broken, progress=progress):
         problems |= broken
         if len(rows):
-            read.append(rows)
-            found.append(predictor.scored(predictor.features(x), site[rows]))
-    return np.concatenate(read), np.concatenate(found), problems
+            read[rows] = True
+            found[rows] = predictor.scored(predictor.features(x), site[rows])
+    return np.flatnonzero(read), found if read.all() else found[read], problems
 
 
 def read_inputs(

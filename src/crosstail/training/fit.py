@@ -72,7 +72,8 @@ def fit(
                         load_model(folder, inputs.seen(progress), trust=True), inputs.seen(), finished.known is not None
                     )
                     held_out.save(folder)
-                    folder.calibrate(held_out.calibration(finished.domains))
+                if held_out is not None and folder.calibration() is None:
+                    folder.calibrate(held_out.calibration(finished.domains, finished.counts))
                 return Run(folder, finished, inputs, Predictions.load(folder), held_out)
         with _threads(None if inputs.seen(progress).is_image else 1):
             return _train_stages(spec, inputs, folder, progress, devices, limits, keep)
@@ -126,7 +127,7 @@ def _train_stages(
     held_out = Probabilities.of(algorithm, dataset, known)
     if keep:
         held_out.save(folder)
-    folder.calibrate(held_out.calibration(dataset.domains))
+    folder.calibrate(held_out.calibration(dataset.domains, dataset.counts("train").tolist()))
     predictions = held_out.predictions()
     predictions.save(folder)
     result = make_result(

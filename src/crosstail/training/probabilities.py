@@ -92,10 +92,10 @@ class Probabilities:
         }
         return KnownDomain(**{name: SplitAccuracy.of(accuracy) for name, accuracy in found.items()})
 
-    def calibration(self, domains: Sequence[str]) -> Calibration:
-        """What makes the probabilities of the validation samples mean what they say."""
+    def calibration(self, domains: Sequence[str], counts: Sequence[Sequence[int]]) -> Calibration:
+        """What makes the probabilities of the validation samples mean what they say; `counts` are those of training."""
         part = self.part(test=False)
-        return calibrate(part.unknown, part.told(), part.y, part.domain, domains)
+        return calibrate(part.unknown, part.told(), part.y, part.domain, domains, np.array(counts))
 
     def save(self, folder: RunFolder) -> None:
         """Store them, compressed."""

@@ -39,8 +39,8 @@ class RunSpec:
 
     algorithm: str = AUTO
     """A name from `crosstail list algorithms`, several combined as in boda+coral, or a file such as ./mine.py.
-    Default: what suits the data, frozen with the second stage blend on features that are fixed, else bsoftmax+coral
-    (bsoftmax if there is one domain)."""
+    Default: frozen on features that are fixed, else bsoftmax+coral (bsoftmax if there is one domain), each with the
+    second stage blend."""
 
     second_stage: str | None = None
     """Fit the classifier again on fixed features: retrain (on class-balanced batches), bsoftmax, lws, pooled, blend,

@@ -39,6 +39,7 @@ MARKS = {
     "multi-task": (PALETTE[3], "diamond"),
     "robust optimisation": (PALETTE[4], "square"),
     "transfer": (PALETTE[4], "triangle-up"),
+    "regularisation": (PALETTE[4], "circle"),
     "own": (PALETTE[4], "diamond"),
 }
 NAMES = TRACKS[1], "known"  # of the column with the domain known, and where there is little room

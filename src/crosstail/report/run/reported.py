@@ -9,6 +9,7 @@ import msgspec
 
 from crosstail.data import DomainDataset
 from crosstail.data.dataset import UNUSED
+from crosstail.metrics.calibration import Calibration
 from crosstail.report.audit.duplicates import describe, equal_inputs
 from crosstail.report.audit.findings import exact_findings
 from crosstail.storage import read_json, write_json
@@ -39,6 +40,7 @@ class ReportedRun:
     dataset: DomainDataset | None = None
     """As loaded and split, before any embedding; None if it is gone or has changed since."""
     probabilities: Probabilities | None = None
+    calibration: Calibration | None = None
 
     def duplicates(self) -> list[str]:
         """Sentences on duplicate samples; the search is stored in the folder, for when the data are gone."""
@@ -64,9 +66,9 @@ class ReportedRun:
 
 def reported(run: Run) -> ReportedRun:
     """A run that was just trained, or found finished, with its data in memory."""
-    return ReportedRun(
-        run.folder.path, run.result, run.folder.records(), run.predictions, run.inputs.raw, run.probabilities
-    )
+    folder = run.folder
+    about = (folder.path, run.result, folder.records(), run.predictions, run.inputs.raw, run.probabilities)
+    return ReportedRun(*about, folder.calibration())
 
 
 def read_run(path: Path) -> ReportedRun:
@@ -77,4 +79,5 @@ def read_run(path: Path) -> ReportedRun:
     with suppress(OSError, ValueError):
         found = load_inputs(result.spec).raw
         dataset = found if found.checksum == result.data.checksum else None
-    return ReportedRun(path, result, folder.records(), Predictions.load(folder), dataset, Probabilities.load(folder))
+    about = (path, result, folder.records(), Predictions.load(folder), dataset, Probabilities.load(folder))
+    return ReportedRun(*about, folder.calibration())
