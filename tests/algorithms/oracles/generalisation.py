@@ -254,7 +254,7 @@ def selfreg(m, batch):
 
     projected = list(z)
     for first in (0, 3, 6):
-        projected = normalised(f"predictor.{first + 1}", [m.linear(f"predictor.{first}", row) for row in projected])
+        projected = normalised(f"predictor.{first + 1}", [m.p[f"predictor.{first}.weight"] @ row for row in projected])
         projected = [torch.relu(row) if first < 6 else row for row in projected]
     scores = [m.linear("head", row) for row in z]
     share = torch.distributions.Beta(m.h.alpha, m.h.alpha).sample()
