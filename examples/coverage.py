@@ -36,16 +36,16 @@ def measured(run: Run, per: str) -> tuple[list[str], float, float]:
     """Groups below nominal minus two standard errors, of how many, and the mean coverage and size over all samples."""
     assert run.probabilities is not None
     test, domains = run.probabilities.part(test=True), run.result.domains
-    given = run.probabilities.calibration(domains)
+    given = run.probabilities.calibration(domains, run.result.counts)
     p = given.probabilities(test.told(), test.domain, domains)
-    pair = test.domain * p.shape[1] + test.y
+    own, pair = p[np.arange(len(p)), test.y], test.domain * p.shape[1] + test.y
     group = {"all": 0 * pair, "site": test.domain, "class": test.y, "pair": pair}[per]
     lesion = np.arange(len(pair)) if test.group is None else np.unique(test.group, return_inverse=True)[1]
     rng, shares, sizes, every = np.random.default_rng(0), np.full((SPLITS, group.max() + 1), np.nan), [], []
     for split in range(SPLITS):
         half = (rng.random(lesion.max() + 1) < 0.5)[lesion]  # whole groups
-        about = {"num_sites": len(domains), "coverage": COVERAGE, "per": per}
-        sets = PredictionSets.calibrated(p[half], test.y[half], test.domain[half], **about)
+        about = {"num_sites": len(domains), "num_classes": p.shape[1], "coverage": COVERAGE, "per": per}
+        sets = PredictionSets.calibrated(own[half], test.y[half], test.domain[half], **about)
         members = sets.members(p[~half], test.domain[~half])
         inside = members[np.arange(len(members)), test.y[~half]]
         promised = sets.source[test.domain[~half], test.y[~half]] == 0
@@ -77,7 +77,7 @@ def main() -> None:
         assert run.probabilities is not None
         test, domains = run.probabilities.part(test=True), run.result.domains
         hit = test.predicted == test.y
-        said = run.probabilities.calibration(domains).probabilities(test.unknown, -1, domains).max(1)
+        said = run.probabilities.calibration(domains, run.result.counts).probabilities(test.unknown, -1, domains).max(1)
         pair = test.domain * len(run.result.classes) + test.y
         weights = 1 / np.bincount(pair)[pair]
         before = 100 * calibration_error(np.exp(test.unknown.max(1).astype(float)), hit, weights)[0]

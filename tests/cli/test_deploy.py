@@ -83,7 +83,8 @@ def test_a_run_keeps_what_its_model_says_of_held_out_samples(run):
 
 def test_probabilities_are_calibrated_on_validation_and_classes_stay(run, crosstail):
     part = Probabilities.load(run).part(test=False)
-    expected = calibrate(part.unknown, part.unknown, part.y, part.domain, SITES)
+    counts = np.array(run.finished_result().counts)
+    expected = calibrate(part.unknown, part.unknown, part.y, part.domain, SITES, counts)
     assert run.calibration() == expected and expected.samples == 120
     predictor, new = Predictor(run.path), np.load("new.npy")
     raw = predictor.scored(predictor.features(new))
@@ -111,14 +112,14 @@ def test_a_prior_from_a_file_and_from_training(run, crosstail):
     Path("prior.csv").write_text("class,share\na,0.8\nb,0.15\nc,0.05\n")
     given, predictor = run.calibration(), Predictor(run.path)
     raw = predictor.scored(predictor.features(np.load("new.npy")))
-    balanced = softmax(given.corrected * raw + np.array(given.bias), axis=1)
     counts = np.array(run.finished_result().counts)
     shares = {
-        "prior.csv": np.array([0.8, 0.15, 0.05]),
-        "uniform": np.ones(3) / 3,
-        "train": (counts[1] + 1) / (counts[1] + 1).sum(),
+        "prior.csv": (given.prevalence, np.array([0.8, 0.15, 0.05])),
+        "uniform": (given.uniform, np.ones(3) / 3),
+        "train": (given.prevalence, (counts[1] + 1) / (counts[1] + 1).sum()),
     }
-    for prior, share in shares.items():
+    for prior, (correction, share) in shares.items():
+        balanced = softmax(correction.sharpness * raw + np.array(correction.bias), axis=1)
         rows = rows_of(crosstail(f"predict run new.npy --site lagos --prior {prior}"))
         joint = balanced * share
         np.testing.assert_allclose(probabilities(rows), joint / joint.sum(1, keepdims=True), atol=1e-5)
@@ -202,14 +203,51 @@ def test_audit_lists_labels_that_are_probably_wrong(run, crosstail, tmp_path):
         ("--prior nothere.csv", "nothere.csv"),
         ("--prior short.csv", "'c'"),
         ("--prior high.csv", "1.2"),
+        ("--prior negative.csv", "'b'"),
         ("--site column:hospital", "column"),
     ],
 )
 def test_bad_input_is_named(run, crosstail, words, named):
     Path("short.csv").write_text("class,share\na,0.5\nb,0.5\n")
     Path("high.csv").write_text("class,share\na,0.5\nb,0.5\nc,0.2\n")
+    Path("negative.csv").write_text("class,share\na,0.5\nb,-0.1\nc,0.6\n")
     done = crosstail(f"predict run new.npy {words}")
     assert done.code == 2 and named in done.err and "Traceback" not in done.err
+
+
+def test_new_data_of_another_width_are_named(run, crosstail):
+    np.save("wide.npy", np.zeros((3, 5), np.float32))
+    done = crosstail("predict run wide.npy --site berlin --prior estimate --coverage 0.9")
+    assert done.code == 2 and "(5,)" in done.err and "(4,)" in done.err and "Traceback" not in done.err
+
+
+def test_pairs_of_one_validation_and_one_test_sample_are_survived(crosstail, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    parts = [draw([[9, 9, 9]] * 2, 0), draw([[1, 1, 1]] * 2, 1), draw([[1, 1, 1]] * 2, 2)]
+    x, y, d = (np.concatenate(each) for each in zip(*parts, strict=True))
+    split = np.repeat(["train", "val", "test"], [len(part[1]) for part in parts])
+    np.savez("v.npz", x=x, y=y, domain=d, split=split, domains=SITES, classes=["a", "b", "c"])
+    np.save("new.npy", x[:20])
+    assert crosstail(FIT).code == 0
+    done = crosstail("predict run new.npy --site berlin --prior estimate --coverage 0.9")
+    assert "every class is in the set" in done.err and "berlin / a" in done.err
+    assert {row["set"] for row in rows_of(done)} == {"a | b | c"}
+    assert np.isfinite(probabilities(rows_of(done))).all()
+
+
+def test_probabilities_of_new_data_are_evaluated_and_pages_stay_apart(run, crosstail):
+    x, y, d = draw([[30, 30, 30], [10, 10, 10]], 7)
+    for folder in ("a", "b"):
+        Path(folder).mkdir(exist_ok=True)
+        np.savez(f"{folder}/new.npz", x=x, y=y, domain=d, domains=["rome", "lagos"], classes=["a", "b", "c"])
+        done = crosstail(f"evaluate run {folder}/new.npz --json")
+        assert done.code == 0, done.err
+    assert len(list(Path("run/evaluated").glob("new-*.html"))) == 2
+    found, predictor = json.loads(done.out)["probabilities"], Predictor(run.path)
+    p = predictor.probabilities(x[d == 0])
+    expected = -np.log(p[np.arange(90), y[d == 0]]).mean()
+    assert found["domains"]["rome"]["log_loss"] == pytest.approx(expected, rel=1e-3)
+    assert found["coverage"] == 0.9 and 0.7 < found["overall"]["covered"] <= 1
 
 
 def test_a_run_without_kept_probabilities_or_with_damaged_ones(run, crosstail, tmp_path):

@@ -58,6 +58,8 @@ def test_the_test_split_is_that_of_the_run(crosstail, options):
     found = evaluated(crosstail, "moved.npz --split test")
     assert (found["hits"], found["totals"]) == (result.test.hits, result.test.totals)
     assert found["left_out"] == {"trained": 0, "held_out": 0, "unknown": {}}
+    (page,) = Path("run/evaluated").glob("moved-*-test.html")
+    assert "held-out data" in page.read_text(encoding="utf-8") and "(new)" not in page.read_text(encoding="utf-8")
 
 
 def test_the_test_split_of_photos_is_that_of_the_run(crosstail, photos):
@@ -184,8 +186,9 @@ def test_unknown_classes_are_counted_and_left_out(crosstail):
     assert found["hits"] == [[row[0], 0, row[2]] for row in plain["hits"]]
     assert [row[1] for row in found["totals"]] == [0, 0]
     done = crosstail("evaluate run more.npz")
-    assert "24 samples" in done.out and "moped" in done.out and "run/evaluated/more.html" in done.out
-    page = Path("run/evaluated/more.html").read_text(encoding="utf-8")
+    assert "24 samples" in done.out and "moped" in done.out and "run/evaluated/more-" in done.out
+    (file,) = Path("run/evaluated").glob("more-*.html")
+    page = file.read_text(encoding="utf-8")
     assert "moped (24)" in page and "clinic (new)" in page and "crosstail evaluate run more.npz" in page
     none = crosstail("evaluate run other.npz")
     assert none.code == 2 and "a, b, c" in none.err and "0, 1, 2" in none.err

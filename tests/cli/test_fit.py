@@ -309,7 +309,7 @@ def test_a_folder_of_classes_just_runs(crosstail, tmp_path):
         for i in range(10):
             pixels = rng.normal(level, 20, (32, 32, 3)).clip(0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / "pets" / name / f"{i}.png")
-    for method, more in (("frozen:blend", "--resolution 32"), ("bsoftmax", SMALL)):
+    for method, more in (("frozen:blend", "--resolution 32"), ("bsoftmax:blend", SMALL)):
         done = crosstail(f"fit pets --out {method[0]} {more}")
         result = msgspec.json.decode((tmp_path / method[0] / "result.json").read_bytes(), type=RunResult)
         assert done.code == 0 and result.spec.method == method and result.domains == ["all"]

@@ -10,10 +10,15 @@ from crosstail.metrics.calibration import (
     Fitted,
     balanced_weights,
     calibrate,
-    fit_bias,
+    fit_correction,
     fit_sharpness,
+    pair_weights,
+    plausible_corrections,
     shrunk,
+    training_shares,
 )
+
+COUNTS = np.array([[5, 2, 1]])
 
 
 def draw(n, rng, sharpness=1.0, bias=0.0, classes=4):
@@ -56,10 +61,51 @@ def test_bias_is_the_minimum_of_the_penalised_loss_and_needs_samples():
         return loss(log_p, y, weights, np.exp(free[0]), free[1:]) + 0.5 * float(free[1:] @ free[1:])
 
     best = minimize(objective, np.zeros(5))
-    s, b = fit_bias(log_p, y, weights)
-    assert objective(np.array([np.log(s), *b])) == pytest.approx(best.fun, abs=1e-3)
+    found = fit_correction(log_p, y, weights)
+    assert objective(np.array([np.log(found.sharpness), *found.bias])) == pytest.approx(best.fun, abs=1e-3)
     kept = y != 2
-    assert fit_bias(log_p[kept], y[kept], weights[kept])[1][2] == 0
+    assert fit_correction(log_p[kept], y[kept], weights[kept]).bias[2] == 0
+
+
+def at_two_sites(n, rng):
+    """Log probabilities of a model with temperature and preferences, where each site has its own prevalence."""
+    shares = np.array([[0.7, 0.1, 0.1, 0.1], [0.1, 0.1, 0.2, 0.6]])
+    site = rng.integers(0, 2, n)
+    y = np.array([rng.choice(4, p=shares[d]) for d in site])
+    exact = log_softmax(1.5 * (1.5 * np.eye(4)[y] + rng.normal(size=(n, 4))), axis=1)  # for equal shares
+    return log_softmax((exact - PREFERENCE) / 0.6, axis=1), y, site, shares
+
+
+PREFERENCE = np.array([0.8, -0.5, 0.2, -0.5])
+
+
+def test_a_correction_through_the_prevalence_is_the_one_for_equal_shares():
+    log_p, y, site, shares = at_two_sites(6000, np.random.default_rng(0))
+    found = fit_correction(log_p, y, np.ones(6000), shares[site])
+    assert found.sharpness == pytest.approx(0.6, rel=0.1)
+    np.testing.assert_allclose(np.array(found.bias) - np.mean(found.bias), PREFERENCE, atol=0.15)
+    balanced = fit_correction(log_p, y, balanced_weights(y, site, 4))
+    np.testing.assert_allclose(balanced.bias, found.bias, atol=0.25)
+
+
+def test_plausible_corrections_spread_as_corrections_of_other_samples_do():
+    rng, found = np.random.default_rng(1), []
+    for _ in range(60):
+        log_p, y, site, shares = at_two_sites(300, rng)
+        one = fit_correction(log_p, y, np.ones(300), shares[site])
+        found.append([np.log(one.sharpness), *one.bias])
+    drawn = plausible_corrections(one, log_p, np.ones(300), shares[site])
+    spread = np.std([[np.log(each.sharpness), *each.bias] for each in drawn], axis=0)
+    assert (spread[1:] > 0.6 * np.std(found, axis=0)[1:]).all()  # wider: what the penalty holds back is not known
+    assert spread[0] == pytest.approx(np.std(found, axis=0)[0], rel=0.5) and (spread < 1).all()
+
+
+def test_shares_and_weights_as_in_training():
+    counts = np.array([[3, 0, 1], [0, 0, 4]])
+    np.testing.assert_allclose(training_shares(counts), [[4 / 6, 0, 2 / 6], [1 / 6, 0, 5 / 6]])
+    weights = pair_weights(np.array([0, 0, 2, 2, 2]), np.array([0, 0, 0, 1, 0]), counts)
+    np.testing.assert_allclose(weights, np.array([1.5, 1.5, 0.5, 4, 0.5]) * 5 / 8)
+    assert (pair_weights(np.array([1]), np.array([0]), counts) == 0).all()
 
 
 def test_sites_keep_their_own_temperature_as_far_as_samples_tell_them_apart():
@@ -86,7 +132,7 @@ def test_calibration_lowers_the_loss_of_new_samples_at_every_site():
         log_p, y, site = [*log_p, drawn[0]], [*y, drawn[1]], [*site, np.full(1500, d)]
     log_p, y, site = map(np.concatenate, (log_p, y, site))
     half = np.arange(3000) % 2 == 0
-    found = calibrate(log_p[half], log_p[half], y[half], site[half], ["a", "b", "c"])
+    found = calibrate(log_p[half], log_p[half], y[half], site[half], ["a", "b", "c"], np.ones((3, 4), int))
     assert found.sites["a"] == pytest.approx(0.4, rel=0.15) and found.sites["b"] == pytest.approx(1.5, rel=0.15)
     assert found.sites["a"] < found.sharpness < found.sites["b"] and found.samples == 1500
     for name, d in (("a", 0), ("b", 1)):
@@ -96,12 +142,26 @@ def test_calibration_lowers_the_loss_of_new_samples_at_every_site():
 
 
 def test_no_samples_one_sample_and_perfect_separation_are_survived():
-    none = calibrate(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0, int), np.zeros(0, int), ["a"])
-    assert (none.sharpness, none.sites, none.bias, none.samples) == (1.0, {"a": 1.0}, [0, 0, 0], 0)
+    none = calibrate(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0, int), np.zeros(0, int), ["a"], COUNTS)
+    assert (none.sharpness, none.sites, none.uniform.bias, none.samples) == (1.0, {"a": 1.0}, [0, 0, 0], 0)
     log_p = np.log(np.array([[0.7, 0.2, 0.1]]))
-    one = calibrate(log_p, log_p, np.array([0]), np.array([0]), ["a"])
-    assert np.isfinite([one.sharpness, one.corrected, *one.bias, *one.sites.values()]).all()
+    one = calibrate(log_p, log_p, np.array([0]), np.array([0]), ["a"], COUNTS)
+    numbers = [(each.sharpness, *each.bias) for each in (one.uniform, one.prevalence, *one.plausible)]
+    assert np.isfinite(numbers).all() and np.isfinite([one.sharpness, *one.sites.values()]).all()
     assert one.sharpness <= np.exp(LARGEST) * (1 + 1e-9)
     sure = np.log(np.eye(3)[[0, 1, 2]].clip(1e-7))
-    perfect = calibrate(sure, sure, np.arange(3), np.zeros(3, int), ["a"])
-    assert np.isfinite([perfect.sharpness, *perfect.bias]).all()
+    perfect = calibrate(sure, sure, np.arange(3), np.zeros(3, int), ["a"], COUNTS)
+    assert np.isfinite([perfect.sharpness, *perfect.uniform.bias, *perfect.prevalence.bias]).all()
+    untrained = calibrate(log_p, log_p, np.array([0]), np.array([0]), ["a"], 0 * COUNTS)
+    assert untrained.prevalence.bias == [0, 0, 0] and np.isfinite(untrained.plausible[0].bias).all()
+
+
+def test_of_many_samples_a_random_part_is_used(monkeypatch):
+    log_p, y, site, shares = at_two_sites(900, np.random.default_rng(0))
+    counts = (100 * shares).astype(int)
+    every = calibrate(log_p, log_p, y, site, ["a", "b"], counts)
+    monkeypatch.setattr("crosstail.metrics.calibration.MOST", 600)
+    some = calibrate(log_p, log_p, y, site, ["a", "b"], counts)
+    assert (every.samples, some.samples) == (900, 600)
+    assert some.prevalence.sharpness == pytest.approx(every.prevalence.sharpness, rel=0.2)
+    np.testing.assert_allclose(some.prevalence.bias, every.prevalence.bias, atol=0.4)

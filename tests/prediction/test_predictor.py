@@ -34,3 +34,17 @@ def test_arrays_whatever_the_case_of_their_suffix(tmp_path, name):
         np.save(file, x) if name.lower().endswith("npy") else np.savez(file, x=x)
     names, found, _ = find_inputs([tmp_path / name], VECTORS)
     assert names == ["0", "1"] and np.array_equal(found, x)
+
+
+def test_a_row_of_a_table_without_a_path_is_named(tmp_path):
+    save_image(tmp_path / "a.png")
+    table = tmp_path / "new.csv"
+    table.write_text("path,hospital\na.png,rome\n,rome\na.png,\n")
+    with pytest.raises(ValueError, match=r"new\.csv: row 2 has no path"):
+        find_inputs([table], IMAGES)
+    table.write_text("file,hospital\na.png,rome\n")
+    with pytest.raises(ValueError, match=r"'path'.*file, hospital"):
+        find_inputs([table], IMAGES)
+    table.write_text("path,hospital\na.png,rome\na.png,\n")
+    names, _, found = find_inputs([table], IMAGES)
+    assert names == [str(tmp_path / "a.png")] * 2 and found["hospital"].isna().tolist() == [False, True]

@@ -43,6 +43,19 @@ def test_intervals_cover_the_share_that_samples_are_drawn_with():
     assert ((found.low <= found.share) & (found.share <= found.high)).all() and found.share.sum() == pytest.approx(1)
 
 
+def test_intervals_cover_what_a_calibration_with_errors_estimates():
+    """The biases of a calibration are off by what its samples do not tell, and so are the plausible others."""
+    rng, covered = np.random.default_rng(6), np.zeros((2, 4))
+    for _ in range(50):
+        p, _ = balanced(SHARE, 500, rng)
+        said = with_prior(p, np.exp(0.5 * rng.normal(size=4)))
+        others = [with_prior(said, np.exp(0.5 * rng.normal(size=4))) for _ in range(25)]
+        for k, found in enumerate((estimate_prior(said), estimate_prior(said, [q[:300] for q in others]))):
+            covered[k] += (found.low <= SHARE) & (found.high >= SHARE)
+            assert ((found.low >= 0) & (found.low <= found.share) & (found.share <= found.high)).all()
+    assert covered[0].mean() < 0.85 * 50 and covered[1].mean() > 0.93 * 50
+
+
 def test_more_samples_and_half_precision_give_about_the_same():
     p, y = balanced(SHARE, 20_000, np.random.default_rng(2))
     found = estimate_prior(p.astype(np.float32))

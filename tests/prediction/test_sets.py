@@ -19,10 +19,14 @@ def draw(n, rng, sites=2, classes=3):
     return p / p.sum(1, keepdims=True), y, site
 
 
+def calibrated(p, y, site, **options):
+    return PredictionSets.calibrated(p[np.arange(len(y)), y], y, site, num_classes=p.shape[1], **options)
+
+
 @pytest.mark.parametrize("per", FALLBACK)
 def test_thresholds_are_order_statistics_of_the_first_group_with_enough_samples(per):
     p, y, site = draw(300, np.random.default_rng(0))
-    found = PredictionSets.calibrated(p, y, site, num_sites=3, coverage=0.9, per=per)
+    found = calibrated(p, y, site, num_sites=3, coverage=0.9, per=per)
     assert found.least.shape == (4, 3)  # site 2 has no samples, the last row is for unknown sites
     for d, c in np.ndindex(4, 3):
         groups = {"all": y >= 0, "site": site == d, "class": y == c, "pair": (site == d) & (y == c)}
@@ -42,7 +46,7 @@ def test_thresholds_are_order_statistics_of_the_first_group_with_enough_samples(
 def test_sets_are_those_of_crepes(per):
     rng = np.random.default_rng(3)
     (p, y, site), (new, _, _) = draw(400, rng), draw(200, rng)
-    ours = PredictionSets.calibrated(p, y, site, num_sites=2, coverage=0.85, per=per).members(new)
+    ours = calibrated(p, y, site, num_sites=2, coverage=0.85, per=per).members(new)
     theirs = ConformalClassifier()
     bins = {} if per == "all" else {"bins": y}
     theirs.fit(hinge(p, np.arange(3), y), **bins)
@@ -64,7 +68,7 @@ def test_the_promised_share_of_each_group_is_covered(per):
     rng, shares = np.random.default_rng(5), []
     for _ in range(200):
         (p, y, site), (new, true, where) = draw(600, rng), draw(600, rng)
-        sets = PredictionSets.calibrated(p, y, site, num_sites=2, coverage=0.9, per=per)
+        sets = calibrated(p, y, site, num_sites=2, coverage=0.9, per=per)
         inside = sets.members(new, where)[np.arange(600), true]
         groups = {"all": true * 0, "site": where, "class": true, "pair": where * 3 + true}[per]
         promised = sets.source[where, true] == 0  # not those that fell back
@@ -78,13 +82,13 @@ def test_the_promised_share_of_each_group_is_covered(per):
 
 def test_too_few_samples_promise_nothing_and_a_set_is_never_empty():
     p, y, site = draw(5, np.random.default_rng(0))
-    sets = PredictionSets.calibrated(p, y, site, num_sites=2, coverage=0.9)
+    sets = calibrated(p, y, site, num_sites=2, coverage=0.9)
     assert (sets.least == 0).all() and (sets.source == 4).all() and sets.members(p, site).all()
-    low = PredictionSets.calibrated(*draw(300, np.random.default_rng(0)), num_sites=2, coverage=0.05, per="all")
+    low = calibrated(*draw(300, np.random.default_rng(0)), num_sites=2, coverage=0.05, per="all")
     assert low.members(np.array([[0.4, 0.35, 0.25]])).tolist() == [[True, False, False]]
 
 
 @pytest.mark.parametrize("coverage", [0, 1, -0.1, 1.5, float("nan")])
 def test_a_coverage_that_makes_no_sense_is_named(coverage):
     with pytest.raises(ValueError, match="--coverage"):
-        PredictionSets.calibrated(*draw(30, np.random.default_rng(0)), num_sites=2, coverage=coverage)
+        calibrated(*draw(30, np.random.default_rng(0)), num_sites=2, coverage=coverage)

@@ -180,9 +180,11 @@ def test_with_folds_a_trial_is_selected_by_their_mean_and_tested_on_all_of_them(
     def finish(specs, validation, tables):
         for spec, accuracy, (hits, totals) in zip(specs, validation, tables, strict=True):
             result = fake_result(spec, accuracy)
-            test = msgspec.structs.replace(result.test, hits=[hits], totals=[totals])
+            own = {"classes": ["c", "e"], "counts": [[1, 1]]}
+            for split in ("validation", "test"):
+                own[split] = msgspec.structs.replace(getattr(result, split), hits=[hits], totals=[totals])
             (store.path / "runs" / spec.key).mkdir(parents=True)
-            write_json(store.path / "runs" / spec.key / "result.json", msgspec.structs.replace(result, test=test))
+            write_json(store.path / "runs" / spec.key / "result.json", msgspec.structs.replace(result, **own))
 
     trials = [plan.runs("erm", hparams) for hparams in plan.drawn["erm"]]
     assert [[spec.fold for spec in specs] for specs in trials] == [[1, 2]] * 3

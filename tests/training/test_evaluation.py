@@ -8,7 +8,7 @@ from crosstail.data import DomainDataset
 from crosstail.losses import PairStatistics
 from crosstail.metrics import PairAccuracy
 from crosstail.training import RunSpec
-from crosstail.training.evaluation import answers, features, pair_accuracy, stream_statistics
+from crosstail.training.evaluation import answers, features, graph_of, pair_accuracy, stream_statistics, traced
 from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm
 
@@ -110,3 +110,19 @@ def test_the_model_is_evaluated_in_evaluation_mode_and_goes_on_in_training_mode(
             work()
             assert algorithm.training == mode
     assert modes == [(False, False)] * 6
+
+
+def test_a_graph_of_too_many_pairs_is_that_of_some_classes(parts, monkeypatch):
+    dataset, algorithm = parts
+    whole = graph_of(algorithm, dataset)
+    assert len(whole.pairs) == 6 and traced(algorithm, dataset).points
+    monkeypatch.setattr("crosstail.training.evaluation.MOST_PAIRS", 4)
+    part = graph_of(algorithm, dataset)
+    assert len(part.pairs) == 4 and traced(algorithm, dataset).points == []
+    edges = {
+        (*one, *other): whole.matrix[i, j] for i, one in enumerate(whole.pairs) for j, other in enumerate(whole.pairs)
+    }
+    for i, one in enumerate(part.pairs):
+        for j, other in enumerate(part.pairs):
+            assert part.matrix[i, j] == pytest.approx(edges[(*one, *other)])
+    assert all(np.isfinite(part.statistics))

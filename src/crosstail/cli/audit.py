@@ -86,7 +86,6 @@ def _suspects(path: Path, source: str) -> "list[Block]":
         raise ValueError(f"--run {path} was trained on {trained}, not on {source}")
     if run.dataset is None:
         raise ValueError(f"--run {path}: {source} has changed since it was trained on")
-    if run.probabilities is None:
+    if run.probabilities is None or run.calibration is None:
         raise ValueError(f"--run {path} has no probabilities.npz: run its `crosstail fit` command again, which adds it")
-    kept = run.probabilities
-    return list(suspects(run, kept, kept.calibration(run.result.domains)))
+    return list(suspects(run, run.probabilities, run.calibration))

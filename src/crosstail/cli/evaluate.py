@@ -1,5 +1,6 @@
 """crosstail evaluate: test a trained model on any labelled data."""
 
+import hashlib
 import json
 import shlex
 from dataclasses import asdict
@@ -39,13 +40,14 @@ def evaluate(
 
     Args:
         split: Part of the data to test on; of the run's own data, its own split. By default all new samples.
-        out: The page to write; default: RUN/evaluated/DATA.html.
+        out: The page to write; default: in RUN/evaluated.
     """
     folder, source = existing_run(run), known_source(source)
 
     from crosstail.prediction.evaluate import evaluate_on, load_for
     from crosstail.prediction.predictor import Predictor
     from crosstail.report.document import terminal
+    from crosstail.report.run.certainty_elsewhere import certainty_json
     from crosstail.report.run.command import words
     from crosstail.report.run.evaluated import write_evaluation
     from crosstail.report.run.summary import accuracy_summary
@@ -56,15 +58,16 @@ def evaluate(
             predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken, progress=progress
         )
         found = evaluate_on(predictor, dataset, split, progress)
-    page = out or folder / "evaluated" / f"{Path(source).resolve().stem}{'' if split == 'all' else f'-{split}'}.html"
+    page = out or folder / "evaluated" / page_name(source, split)
     options = words(split=split, columns=columns, group_by=group_by, skip_broken=skip_broken)
     command = shlex.join(["crosstail", "evaluate", str(run), source, *options])
     seen = [name for name in dataset.domains if name in predictor.sites]
     if as_json:
         facts = {"domains": dataset.domains, "classes": predictor.classes, "left_out": asdict(found.left_out)}
         known = {"known": {"sites": seen, **found.known.to_json()}} if found.known else {}
-        print(json.dumps({**facts, **found.accuracy.to_json(), **known}))
-        write_evaluation(page, folder, predictor.result, found, command)
+        said = {"probabilities": certainty_json(found, predictor.calibration, list(predictor.classes))}
+        print(json.dumps({**facts, **found.accuracy.to_json(), **known, **said}))
+        write_evaluation(page, predictor, found, command)
         return
     console = Console(markup=False)
     for note in dataset.notes:
@@ -77,7 +80,14 @@ def evaluate(
     title = f"{run} on {source}, {split}"
     table = accuracy_summary(title, found.accuracy, dataset.domains, predictor.classes, found.known)
     terminal.show([table], console)
-    write_evaluation(page, folder, predictor.result, found, command)  # last: the run's folder may be read-only
+    write_evaluation(page, predictor, found, command)  # last: the run's folder may be read-only
     console.print(f"The page is in {page}.", soft_wrap=True)
     if inputs := unlabelled(source, dataset):
         say_next(console, "predict", run, inputs, "--out", free("classes.csv"))
+
+
+def page_name(source: str, split: str) -> str:
+    """One name for every source and split, also of files with the same name in different folders."""
+    path = Path(source).resolve()
+    place = hashlib.sha256(str(path).encode()).hexdigest()[:6]
+    return "-".join([path.stem, place, *([] if split == "all" else [split])]) + ".html"

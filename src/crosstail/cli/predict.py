@@ -1,6 +1,7 @@
 """crosstail predict: classes for unlabelled files."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,10 +15,17 @@ from crosstail.prediction.sets import require_coverage
 from crosstail.training.existing import existing_run
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from collections.abc import Iterator, Sequence
 
-    from crosstail.prediction.decision import Decided
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from crosstail.prediction.decision import Decision
     from crosstail.prediction.predictor import Predictor
+
+    Parts = Iterator[tuple[bool, pd.DataFrame, NDArray[np.float32]]]
+    """Some inputs at a time: whether they are the first ones, the answers, and the probabilities of every class."""
 
 
 def predict(
@@ -60,6 +68,9 @@ def predict(
     if coverage is not None:
         require_coverage(coverage)
 
+    import numpy as np
+    import pandas as pd
+
     from crosstail.prediction.decision import decide
     from crosstail.prediction.predictor import Predictor, find_inputs, predict_inputs
     from crosstail.prediction.sites import sites_of
@@ -78,22 +89,31 @@ def predict(
         console.print(f"skipped: {names[row]}: {problem}", soft_wrap=True)
     if not len(rows):
         raise ValueError(f"{files[0]}: none of the {len(names):,} inputs can be read")
-    found = decide(predictor, log_p, where.domain[rows], prior=prior, coverage=coverage, per=per)
+    domain = where.domain[rows]
+    found = decide(predictor, log_p, domain, prior=prior, coverage=coverage, per=per)
     for note in found.notes:
         console.print(f"note: {note}", soft_wrap=True)
     _show_prevalence(console, predictor, found)
-    columns = {"input": [names[row] for row in rows]}
-    if site is not None:
-        columns["site"] = [where.names[row] for row in rows]
-    text = _written(columns, predictor, found, as_json or (out is not None and out.suffix == ".json"))
-    if out is None:
-        sys.stdout.write(text)
-    else:
-        out.write_text(text, encoding="utf-8")
+
+    def parts() -> "Parts":
+        classes = np.array(predictor.classes, object)
+        for some, probabilities, members in found.chunks(log_p, domain):
+            columns = {"input": [names[row] for row in rows[some]]}
+            columns |= {} if site is None else {"site": [where.names[row] for row in rows[some]]}
+            table = pd.DataFrame({**columns, "class": classes[probabilities.argmax(1)]})
+            if members is not None:
+                table["set"] = [classes[row].tolist() for row in members]
+                table["review"] = members.sum(1) != 1
+            yield some.start == 0, table, probabilities
+
+    write = _json if as_json or (out is not None and out.suffix == ".json") else _csv
+    with nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8", newline="") as stream:
+        stream.writelines(write(parts(), predictor.classes))
+    if out is not None:
         console.print(f"{len(rows)} predictions in {out}")
 
 
-def _show_prevalence(console: Console, predictor: "Predictor", found: "Decided") -> None:
+def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision") -> None:
     """Print the estimated shares of the classes, with their intervals."""
     from crosstail.report.document import terminal
     from crosstail.report.document.model import Table
@@ -108,30 +128,24 @@ def _show_prevalence(console: Console, predictor: "Predictor", found: "Decided")
         terminal.show([Table(header=["class", "%", "95 % interval"], rows=rows, title=title)], console)
 
 
-def _written(columns: "dict[str, list[str]]", predictor: "Predictor", found: "Decided", as_json: bool) -> str:
-    """The predictions as CSV or JSON."""
+def _csv(parts: "Parts", classes: "Sequence[str]") -> "Iterator[str]":
     import pandas as pd
 
-    classes = predictor.classes
-    table = pd.DataFrame({**columns, "class": [classes[c] for c in found.probabilities.argmax(1)]})
-    sets = None
-    if found.members is not None:
-        sets = [[classes[c] for c in row.nonzero()[0]] for row in found.members]
-        table["review"] = [len(one) != 1 for one in sets]
-    if as_json:
-        return _json(table, sets, predictor, found)
-    if sets is not None:
-        table.insert(table.shape[1] - 1, "set", [" | ".join(one) for one in sets])
-        table["review"] = ["yes" if each else "no" for each in table["review"]]
-    shares = pd.DataFrame(found.probabilities, columns=[f"p({name})" for name in classes])
-    return pd.concat([table, shares], axis=1).to_csv(index=False, float_format="%.6f", lineterminator="\n")
+    for first, table, probabilities in parts:
+        if "set" in table:
+            answers = {"set": table["set"].str.join(" | "), "review": table["review"].map({True: "yes", False: "no"})}
+            table = table.assign(**answers)
+        shares = pd.DataFrame(probabilities, columns=[f"p({name})" for name in classes])
+        whole = pd.concat([table, shares], axis=1)
+        yield whole.to_csv(index=False, header=first, float_format="%.6f", lineterminator="\n")
 
 
-def _json(table: "pd.DataFrame", sets: list[list[str]] | None, predictor: "Predictor", found: "Decided") -> str:
+def _json(parts: "Parts", classes: "Sequence[str]") -> "Iterator[str]":
     import json
 
-    records = table.to_dict("records")
-    for i, record in enumerate(records):
-        record |= {"set": sets[i]} if sets is not None else {}
-        record["probabilities"] = dict(zip(predictor.classes, map(float, found.probabilities[i]), strict=True))
-    return json.dumps(records, indent=1, ensure_ascii=False) + "\n"
+    for first, table, probabilities in parts:
+        records = table.to_dict("records")
+        for record, said in zip(records, probabilities.tolist(), strict=True):
+            record["probabilities"] = dict(zip(classes, said, strict=True))
+        yield ("[" if first else ",") + json.dumps(records, indent=1, ensure_ascii=False)[1:-2]
+    yield "\n]\n"

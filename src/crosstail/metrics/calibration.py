@@ -1,37 +1,65 @@
 """Probabilities that mean what they say: temperatures, for each site as far as its samples tell it apart."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
+import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from torch import Tensor
 
-MOST = 50_000  # samples that parameters are fitted on, drawn at random from more
+from crosstail.losses.minimise import minimise
+
+MOST = 30_000  # samples that parameters are fitted on, drawn at random from more
 LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
 PENALTY = 1.0  # of the squared biases, in samples
+DRAWS = 40
+Sharpness = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+
+
+class Correction(msgspec.Struct, frozen=True, kw_only=True):
+    """Scores become softmax(s log p + b): probabilities for equally frequent classes, to be multiplied by shares."""
+
+    sharpness: Sharpness
+    bias: list[float]
+
+    def __call__(self, log_p: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Probabilities (N, C) where classes are equally frequent, corrected for the model's own preferences."""
+        scores = np.asarray(log_p, np.float32) * np.float32(self.sharpness)
+        scores += np.asarray(self.bias, np.float32)
+        return _softmax(scores)[0]
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """How the scores of a model become probabilities for classes that are equally frequent at every site."""
+    """How the scores of a model become probabilities."""
 
-    sharpness: float
+    sharpness: Sharpness
     """1/T for samples of an unknown site."""
-    sites: dict[str, float]
+    sites: dict[str, Sharpness]
     """1/T for samples of a known site."""
-    bias: list[float]
-    """By class, and with the sharpness of `corrected`: for probabilities that are corrected to another prevalence."""
-    corrected: float
+    uniform: Correction
+    """Fitted with every pair weighing the same."""
+    prevalence: Correction
+    """Fitted where the pairs are as frequent as in training, for probabilities at a site's own prevalence."""
+    plausible: list[Correction]
+    """What `prevalence` may be as well, as far as the samples tell."""
     samples: int
     """Held-out samples that it was fitted on."""
 
     @classmethod
     def none(cls, sites: Sequence[str], num_classes: int) -> "Calibration":
         """Scores as they are, where there are no samples to calibrate on."""
-        same = dict.fromkeys(sites, 1.0)
-        return cls(sharpness=1.0, sites=same, bias=[0.0] * num_classes, corrected=1.0, samples=0)
+        same = Correction(sharpness=1.0, bias=[0.0] * num_classes)
+        return cls(
+            sharpness=1.0, sites=dict.fromkeys(sites, 1.0), uniform=same, prevalence=same, plausible=[], samples=0
+        )
+
+    @property
+    def corrections(self) -> list[Correction]:
+        """All of them."""
+        return [self.uniform, self.prevalence, *self.plausible]
 
     def sharpness_of(self, sites: Sequence[str]) -> NDArray[np.float32]:
         """1/T (D + 1,) of these sites; the last is for unknown ones."""
@@ -42,14 +70,17 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     ) -> NDArray[np.float32]:
         """Calibrated probabilities (N, C) of samples from these sites, by index; −1 is an unknown one."""
         sharpness = self.sharpness_of(sites)[np.broadcast_to(np.asarray(site), len(log_p))]
-        found: NDArray[np.float32] = softmax(np.asarray(log_p, np.float32) * sharpness[:, None], axis=1)
-        return found
+        return _softmax(np.asarray(log_p, np.float32) * sharpness[:, None])[0]
 
-    def balanced(self, log_p: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Probabilities (N, C) where classes are equally frequent, corrected for the model's own preferences."""
-        scores = np.asarray(log_p, np.float32) * np.float32(self.corrected) + np.asarray(self.bias, np.float32)
-        found: NDArray[np.float32] = softmax(scores, axis=1)
-        return found
+
+def _softmax(scores: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Probabilities (N, C) in place of the scores, and log Σ exp (N,) of these."""
+    most = scores.max(1, keepdims=True)
+    scores -= most
+    np.exp(scores, out=scores)
+    total = scores.sum(1, keepdims=True)
+    scores /= total
+    return scores, (np.log(total) + most)[:, 0]
 
 
 class Fitted(NamedTuple):
@@ -59,11 +90,26 @@ class Fitted(NamedTuple):
     squared_error: float
 
 
+def pair_weights(y: NDArray[np.int64], site: NDArray[np.int64], pairs: NDArray[np.number]) -> NDArray[np.float64]:
+    """Weights (N,) with which every pair counts as much as the table (D, C) says; their sum is N."""
+    number = np.bincount(site * pairs.shape[1] + y, minlength=pairs.size).reshape(pairs.shape)
+    found: NDArray[np.float64] = (pairs / number.clip(1))[site, y]
+    return found * (len(y) / max(float(found.sum()), 1e-12))
+
+
 def balanced_weights(y: NDArray[np.int64], site: NDArray[np.int64], num_classes: int) -> NDArray[np.float64]:
     """Weights (N,) with which every pair counts the same; their sum is N."""
-    number = np.bincount(site * num_classes + y)
-    found: NDArray[np.float64] = 1.0 / number[site * num_classes + y]
-    return found * (len(y) / found.sum())
+    return pair_weights(y, site, np.ones((int(site.max(initial=0)) + 1, num_classes)))
+
+
+def training_shares(counts: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Shares (D, C) of the classes at every site, with one more sample of each: what it has not shown may occur there.
+
+    A class without any sample has none.
+    """
+    more = counts + (counts.sum(0) > 0)
+    found: NDArray[np.float64] = more / more.sum(1, keepdims=True).clip(1)
+    return found
 
 
 def fit_sharpness(log_p: NDArray[np.floating], y: NDArray[np.int64], weights: NDArray[np.float64]) -> Fitted:
@@ -75,20 +121,22 @@ def fit_sharpness(log_p: NDArray[np.floating], y: NDArray[np.int64], weights: ND
     >>> round(fit_sharpness(p, np.array([0, 0, 0, 1]), np.ones(4)).log_sharpness, 3)  # log 3 / log 9 = 0.5
     -0.693
     """
-    log_p = np.asarray(log_p, np.float64)
-    own = log_p[np.arange(len(y)), y]
+    log_p = np.asarray(log_p, np.float32)
+    own = log_p[np.arange(len(y)), y].astype(np.float64)
     value = 0.0
     for _ in range(100):
         s = np.exp(value)
-        p = softmax(s * log_p, axis=1)
-        mean = (p * log_p).sum(1)
+        p, _ = _softmax(np.float32(s) * log_p)
+        p *= log_p
+        mean = p.sum(1, dtype=np.float64)
         score = s * weights * (mean - own)
-        variance = (p * log_p**2).sum(1) - mean**2
+        p *= log_p
+        variance = (p.sum(1, dtype=np.float64) - mean**2).clip(0)
         information = float(s * s * (weights * variance).sum())
         curvature = max(information + float(score.sum()), information, 1e-12)  # of log s, kept positive
         step = np.clip(float(score.sum()) / curvature, -1, 1)
         value = float(np.clip(value - step, -LARGEST, LARGEST))
-        if abs(step) < 1e-8 or abs(value) == LARGEST:
+        if abs(step) < 1e-6 or abs(value) == LARGEST:
             break
     return Fitted(value, float((score**2).sum()) / max(information, 1e-12) ** 2 if information > 1e-9 else np.inf)
 
@@ -112,29 +160,60 @@ def shrunk(sites: list[Fitted], common: float) -> list[float]:
     return [common + k * (one.log_sharpness - common) if k else common for k, one in zip(share, sites, strict=True)]
 
 
-def fit_bias(
-    log_p: NDArray[np.floating], y: NDArray[np.int64], weights: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
-    """Sharpness s and biases b (C,) with the smallest log loss of softmax(s log p + b), plus ½ |b|².
+def fit_correction(
+    log_p: NDArray[np.floating],
+    y: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    shares: NDArray[np.floating] | float = 1.0,
+) -> Correction:
+    """The sharpness s and biases b (C,) with the smallest log loss of softmax(s log p + b + log shares), plus ½ |b|².
 
     Bias-corrected temperature scaling (Alexandari et al., 2020): without it, estimates of a prevalence are off by
-    the model's own preference for some classes. Biases of classes without samples stay 0.
+    the model's own preference for some classes. Biases of classes without samples stay 0. `shares` (N, C) are those of
+    the classes where each sample is from.
     """
-    log_p = np.asarray(log_p, np.float64)
-    rows = np.arange(len(y))
-    target = np.bincount(y, weights, minlength=log_p.shape[1])
+    scores, classes = torch.from_numpy(np.asarray(log_p, np.float64)), torch.from_numpy(y)
+    offset = torch.as_tensor(np.log(np.maximum(shares, 1e-12)))
+    share, penalty = torch.from_numpy(weights / weights.sum()), PENALTY / weights.sum()
+    present = torch.bincount(classes, minlength=scores.shape[1]) > 0
+    free = torch.zeros(1 + scores.shape[1], dtype=torch.float64, requires_grad=True)
 
-    def loss(free: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        s, b = np.exp(free[0]), free[1:]
-        said = log_softmax(s * log_p + b, axis=1)
-        p = np.exp(said)
-        sharper = s * float(weights @ ((p * log_p).sum(1) - log_p[rows, y]))
-        value = -float(weights @ said[rows, y]) + 0.5 * PENALTY * float(b @ b)
-        return value, np.concatenate([[sharper], weights @ p - target + PENALTY * b])
+    def parameters() -> tuple[Tensor, Tensor]:
+        return (LARGEST * (free[0] / LARGEST).tanh()).exp(), free[1:] * present
 
-    bounds = [(-LARGEST, LARGEST), *([(None, None) if n else (0.0, 0.0) for n in target])]
-    found = minimize(loss, np.zeros(1 + len(target)), jac=True, method="L-BFGS-B", bounds=bounds)
-    return float(np.exp(found.x[0])), found.x[1:]
+    def terms() -> Iterator[Tensor]:
+        s, b = parameters()
+        yield share @ F.cross_entropy(s * scores + b + offset, classes, reduction="none") + 0.5 * penalty * b @ b
+
+    minimise(terms, [free], max_iter=200, tolerance_grad=1e-6, tolerance_change=1e-9)
+    s, b = (of.detach() for of in parameters())
+    return Correction(sharpness=float(s), bias=b.tolist())
+
+
+def plausible_corrections(
+    best: Correction,
+    log_p: NDArray[np.floating],
+    weights: NDArray[np.float64],
+    shares: NDArray[np.floating] | float,
+    seed: int = 0,
+) -> list[Correction]:
+    """Draws from the normal distribution around the best correction that the curvature of its loss describes.
+
+    The penalty acts as a standard normal prior: the bias of a class with few samples is hardly known.
+    """
+    scores = np.asarray(log_p, np.float32) * np.float32(best.sharpness)
+    p, _ = _softmax(scores + (np.array(best.bias) + np.log(np.maximum(shares, 1e-12))).astype(np.float32))
+    mean = (p * scores).sum(1)
+    weighted = weights.astype(np.float32)[:, None] * p
+    curvature = np.diag(np.concatenate([[LARGEST**-2], weighted.sum(0) + PENALTY]))
+    curvature[1:, 1:] -= weighted.T @ p
+    curvature[0, 0] += float((weighted * (scores - mean[:, None]) ** 2).sum())
+    curvature[0, 1:] = curvature[1:, 0] = (weighted * (scores - mean[:, None])).sum(0)
+    drawn = np.random.default_rng(seed).standard_normal((DRAWS, len(curvature)))
+    moved = np.linalg.solve(np.linalg.cholesky(curvature).T, drawn.T).T
+    moved[:, 0] = np.clip(np.log(best.sharpness) + moved[:, 0], -LARGEST, LARGEST)
+    moved[:, 1:] += best.bias
+    return [Correction(sharpness=float(np.exp(row[0])), bias=row[1:].round(4).tolist()) for row in moved]
 
 
 def calibrate(
@@ -143,31 +222,34 @@ def calibrate(
     y: NDArray[np.int64],
     site: NDArray[np.int64],
     sites: Sequence[str],
+    counts: NDArray[np.integer],
     seed: int = 0,
 ) -> Calibration:
     """From log probabilities (N, C) of held-out samples, without and with their site (N,) known.
 
-    Every pair weighs the same, so the probabilities are for pairs that are equally frequent.
+    Every pair weighs the same, so the probabilities are for pairs that are equally frequent; in `prevalence` it weighs
+    as much as its number of training samples, `counts` (D, C).
     """
     num_classes = unknown.shape[1]
     if not len(y):
         return Calibration.none(sites, num_classes)
     rows = np.arange(len(y))
-    weights = balanced_weights(y, site, num_classes)
+    weights, frequent = balanced_weights(y, site, num_classes), pair_weights(y, site, counts)
     if len(y) > MOST:
         rows = np.sort(np.random.default_rng(seed).choice(len(y), MOST, replace=False))
-    y, site, weights = y[rows], site[rows], weights[rows]
-    unknown, known = unknown[rows], known[rows]
+    y, site, weights, frequent = y[rows], site[rows], weights[rows], frequent[rows]
+    unknown, known, shares = unknown[rows], known[rows], training_shares(counts)[site]
     common = fit_sharpness(known, y, weights)
     own = [
         fit_sharpness(known[mine], y[mine], weights[mine]) if (mine := site == d).any() else Fitted(0.0, np.inf)
         for d in range(len(sites))
     ]
-    corrected, bias = fit_bias(unknown, y, weights)
+    prevalence = fit_correction(known, y, frequent, shares)
     return Calibration(
         sharpness=float(np.exp(fit_sharpness(unknown, y, weights).log_sharpness)),
         sites={name: float(np.exp(v)) for name, v in zip(sites, shrunk(own, common.log_sharpness), strict=True)},
-        bias=bias.tolist(),
-        corrected=corrected,
+        uniform=fit_correction(known, y, weights),
+        prevalence=prevalence,
+        plausible=plausible_corrections(prevalence, known, frequent, shares, seed),
         samples=len(rows),
     )

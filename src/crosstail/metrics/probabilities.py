@@ -5,8 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
-from scipy.stats import chi2, rankdata
+from torch.special import gammaincc
 
 By = Literal["overall", "domain", "class", "pair"]
 BINS, IN_BIN, DRAWS = 15, 20, 1000
@@ -84,7 +85,9 @@ def _auroc(p: NDArray[np.float64], y: NDArray[np.int64], classes: Sequence[int])
     for c in classes:
         positive = y == c
         n = int(positive.sum())
-        found.append((rankdata(p[:, c])[positive].sum() - n * (n + 1) / 2) / (n * (len(y) - n)))
+        _, of, same = np.unique(p[:, c], return_inverse=True, return_counts=True)
+        rank = (np.cumsum(same) - (same - 1) / 2)[of]  # equal values share the mean of their ranks
+        found.append((rank[positive].sum() - n * (n + 1) / 2) / (n * (len(y) - n)))
     return float(np.mean(found)) if found else float("nan")
 
 
@@ -106,8 +109,8 @@ def calibration_error(
     drawn = np.abs(gap + deviation * np.random.default_rng(seed).standard_normal((DRAWS, len(gap)))) @ share
     bias = drawn.mean() - error
     low, high = np.quantile(drawn, [0.025, 0.975]) - (2 * bias, bias)
-    differ = (gap / deviation.clip(1e-9)) ** 2
-    if differ.sum() <= chi2.ppf(0.975, len(gap)):
+    differ = float(((gap / deviation.clip(1e-9)) ** 2).sum())
+    if float(gammaincc(*torch.tensor([len(gap), differ], dtype=torch.float64) / 2)) >= 0.025:
         low = 0.0
     return error, float(max(low, 0.0)), float(min(high, 1.0))
 

@@ -1,11 +1,15 @@
 """From scores to a decision at a site: calibrated probabilities, its prevalence, and sets that contain the truth."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crosstail.metrics.calibration import Calibration, Correction, training_shares
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.prediction.prior import EstimatedPrior, estimate_prior, read_prior, with_prior
 from crosstail.prediction.sets import FALLBACK, Per, PredictionSets
@@ -13,16 +17,44 @@ from crosstail.training.probabilities import Probabilities
 from crosstail.training.result import PROBABILITIES
 
 Sites = NDArray[np.int64]
+CHUNK = 8192  # samples at a time, so that memory does not grow with them
+MOST, FEW = 20_000, 1000  # inputs that a prevalence is estimated from, and those that its error is
 
 
 @dataclass(frozen=True)
-class Decided:
-    """What is said of some inputs."""
+class Decision:
+    """What is said of inputs with log probabilities (N, C), from sites (N,) which may be UNKNOWN."""
 
-    probabilities: NDArray[np.float32]  # (N, C)
-    members: NDArray[np.bool_] | None  # (N, C), of the prediction sets
-    estimates: dict[int, EstimatedPrior]  # of the prevalence, by site
-    notes: tuple[str, ...]
+    calibration: Calibration
+    domains: list[str]
+    shares: NDArray[np.float64] | None = None
+    """Of the classes at every site (D + 1, C), the last for unknown ones; None leaves them as they are."""
+    correction: Correction | None = None
+    """What the shares are multiplied with."""
+    estimates: dict[int, EstimatedPrior] = field(default_factory=dict)
+    """Of the shares, by site."""
+    sets: PredictionSets | None = None
+    notes: tuple[str, ...] = ()
+
+    def probabilities(self, log_p: NDArray[np.floating], site: Sites) -> NDArray[np.float32]:
+        """Probabilities (N, C) of some inputs."""
+        if self.shares is None or self.correction is None:
+            return self.calibration.probabilities(log_p, site, self.domains)
+        return with_prior(self.correction(log_p), self.shares[site])
+
+    def chunks(
+        self, log_p: NDArray[np.floating], site: Sites
+    ) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[np.bool_] | None]]:
+        """Some rows at a time: their probabilities (n, C), and the members (n, C) of their prediction sets, if any."""
+        for start in range(0, len(log_p), CHUNK):
+            rows = slice(start, min(start + CHUNK, len(log_p)))
+            found = self.probabilities(log_p[rows], site[rows])
+            yield rows, found, None if self.sets is None else self.sets.members(found, site[rows])
+
+    def of_class(self, log_p: NDArray[np.floating], site: Sites, y: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The probability (N,) of one class for each input."""
+        parts = [p[np.arange(len(p)), y[rows]] for rows, p, _ in self.chunks(log_p, site)]
+        return np.concatenate([np.zeros(0, np.float32), *parts])
 
 
 def decide(
@@ -33,51 +65,49 @@ def decide(
     prior: str | None = None,
     coverage: float | None = None,
     per: Per = "pair",
-) -> Decided:
-    """Probabilities of inputs with these log probabilities (N, C) and sites (N,), which may be UNKNOWN.
+) -> Decision:
+    """How to decide for inputs with these log probabilities (N, C) and sites (N,), which may be UNKNOWN.
 
-    Without a `prior` they are for pairs that are equally frequent, which is what models are selected and tested for,
-    and the predicted class is the model's own. With one they are for classes with these shares: `uniform`, those of
-    the `train`ing samples of each site, those in a .csv file, or those that are `estimate`d from the inputs of a site.
+    Without a `prior`, probabilities are for pairs that are equally frequent, which is what models are selected and
+    tested for, and the predicted class is the model's own. With one they are for classes with these shares: `uniform`,
+    those of the `train`ing samples of each site, those in a .csv file, or those `estimate`d from the inputs of a site.
     With a `coverage`, a prediction set is calibrated on the test samples of the run, which nothing else has used.
     """
-    shares, estimates = _shares(predictor, log_p, site, prior)
-    probabilities = _probabilities(predictor, log_p, site, shares)
-    if coverage is None:
-        return Decided(probabilities, None, estimates, ())
-    sets, notes = _sets(predictor, shares, site, coverage, per)
-    return Decided(probabilities, sets.members(probabilities, site), estimates, notes)
+    given = predictor.calibration
+    about: dict[str, Any] = {"calibration": given, "domains": predictor.result.domains}
+    if prior is not None:
+        estimates = _estimates(given, log_p, site) if prior == "estimate" else {}
+        correction = given.uniform if prior == "uniform" else given.prevalence
+        about |= {"shares": _shares(predictor, prior, estimates), "correction": correction, "estimates": estimates}
+    if coverage is not None:
+        sets = _sets(predictor, Decision(**about), np.unique(site), coverage, per)
+        about |= {"sets": sets, "notes": _fallbacks(predictor, sets, np.unique(site))}
+    return Decision(**about)
 
 
-def _shares(
-    predictor: Predictor, log_p: NDArray[np.floating], site: Sites, prior: str | None
-) -> tuple[NDArray[np.float64] | None, dict[int, EstimatedPrior]]:
-    """Shares of the classes at every site (D + 1, C), the last for unknown ones; None leaves them as they are."""
-    if prior is None:
-        return None, {}
-    counts = np.array(predictor.result.counts, np.float64)
-    if prior == "uniform":
-        table = np.broadcast_to((counts.sum(0) > 0).astype(float), (len(counts) + 1, counts.shape[1]))
-    elif prior == "train":
-        more = counts + (counts.sum(0) > 0)  # one more of each class: what a site has not shown may still occur there
-        own = more / more.sum(1, keepdims=True)
-        table = np.vstack([own, own[counts.sum(1) > 0].mean(0)])
-    elif prior == "estimate":
-        estimates = {int(d): estimate_prior(predictor.calibration.balanced(log_p[site == d])) for d in np.unique(site)}
+def _estimates(given: Calibration, log_p: NDArray[np.floating], site: Sites) -> dict[int, EstimatedPrior]:
+    """The prevalence at every site, from a random part of its inputs if there are many."""
+    found, rng = {}, np.random.default_rng(0)
+    for d in np.unique(site):
+        rows = rng.permutation(np.flatnonzero(site == d))[:MOST]
+        few = log_p[rows[:FEW]]
+        found[int(d)] = estimate_prior(given.prevalence(log_p[rows]), (other(few) for other in given.plausible))
+    return found
+
+
+def _shares(predictor: Predictor, prior: str, estimates: dict[int, EstimatedPrior]) -> NDArray[np.float64]:
+    """Shares of the classes at every site (D + 1, C), the last for unknown ones."""
+    counts = np.array(predictor.result.counts)
+    if prior == "train":
+        own = training_shares(counts)
+        return np.vstack([own, own[counts.sum(1) > 0].mean(0)])
+    if prior == "estimate":
         everywhere = np.mean([one.share for one in estimates.values()], axis=0)
-        table = np.stack([estimates[d].share if d in estimates else everywhere for d in (*range(len(counts)), UNKNOWN)])
-        return table, estimates
-    else:
-        table = np.broadcast_to(read_prior(Path(prior), predictor.classes), (len(counts) + 1, counts.shape[1]))
-    return table / table.sum(1, keepdims=True).clip(1e-12), {}
-
-
-def _probabilities(
-    predictor: Predictor, log_p: NDArray[np.floating], site: Sites, shares: NDArray[np.float64] | None
-) -> NDArray[np.float32]:
-    if shares is None:
-        return predictor.calibration.probabilities(log_p, site, predictor.result.domains)
-    return with_prior(predictor.calibration.balanced(log_p), shares[site]).astype(np.float32)
+        sites = (*range(len(counts)), UNKNOWN)
+        return np.stack([estimates[d].share if d in estimates else everywhere for d in sites])
+    equal = (counts.sum(0) > 0) / max(1, int((counts.sum(0) > 0).sum()))
+    share = equal if prior == "uniform" else read_prior(Path(prior), predictor.classes)
+    return np.broadcast_to(share, (len(counts) + 1, counts.shape[1]))
 
 
 def _tested(predictor: Predictor) -> Probabilities:
@@ -86,36 +116,22 @@ def _tested(predictor: Predictor) -> Probabilities:
     kept = Probabilities.load(folder)
     if kept is None:
         raise ValueError(f"{folder.path} has no {PROBABILITIES}: run its `crosstail fit` command again, which adds it")
+    if not kept.test.any():
+        raise ValueError(f"{folder.path} has no test samples to calibrate prediction sets on")
     return kept.part(test=True)
 
 
-def _sets(
-    predictor: Predictor, shares: NDArray[np.float64] | None, site: Sites, coverage: float, per: Per
-) -> tuple[PredictionSets, tuple[str, ...]]:
-    """Prediction sets from the test samples, and which of the promised groups were too small for these sites."""
-    kept, number = _tested(predictor), len(predictor.result.domains)
-    if not len(kept.y):
-        raise ValueError(f"{predictor.folder.path} has no test samples to calibrate prediction sets on")
-    nowhere = np.full_like(kept.domain, UNKNOWN)
-    by_site = [
-        PredictionSets.calibrated(
-            _probabilities(predictor, said, where, shares),
-            kept.y,
-            kept.domain,
-            num_sites=number,
-            coverage=coverage,
-            per=per,
-        )
-        for said, where in ((kept.told(), kept.domain), (kept.unknown, nowhere))
-    ]
-    known, unknown = by_site
-    sets = PredictionSets(
-        np.vstack([known.least[:-1], unknown.least[-1:]]),
-        np.vstack([known.source[:-1], unknown.source[-1:]]),
-        coverage,
-        per,
-    )
-    return sets, _fallbacks(predictor, sets, np.unique(site))
+def _sets(predictor: Predictor, decision: Decision, sites: Sites, coverage: float, per: Per) -> PredictionSets:
+    """Prediction sets from the test samples, for inputs from these sites."""
+    kept, sizes = _tested(predictor), {"num_sites": len(decision.domains), "num_classes": len(predictor.classes)}
+    calibrated = partial(PredictionSets.calibrated, y=kept.y, site=kept.domain, **sizes, coverage=coverage, per=per)
+    found = calibrated(decision.of_class(kept.told(), kept.domain, kept.y))
+    if UNKNOWN not in sites:
+        return found
+    nowhere = calibrated(decision.of_class(kept.unknown, np.full_like(kept.domain, UNKNOWN), kept.y))
+    tables = ((found.least, nowhere.least), (found.source, nowhere.source))
+    least, source = (np.vstack([known[:-1], unknown[-1:]]) for known, unknown in tables)
+    return PredictionSets(least, source, coverage, per)
 
 
 def _fallbacks(predictor: Predictor, sets: PredictionSets, sites: Sites) -> tuple[str, ...]:

@@ -1,19 +1,23 @@
-"""The accuracy of a finished run on labelled data, without the samples that it was trained on."""
+"""What a finished run says of labelled data, without the samples that it was trained on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from crosstail.data import DomainDataset, ImageFiles
 from crosstail.data.contents import content_hashes
 from crosstail.metrics import PairAccuracy
-from crosstail.prediction.predictor import UNKNOWN, Predictor, read_inputs
+from crosstail.prediction.decision import decide
+from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape, read_inputs
+from crosstail.prediction.sets import COVERAGE
 from crosstail.progress import Progress
 from crosstail.training.inputs import load_source, split_source
 from crosstail.training.known import KnownSamples
-from crosstail.training.predictions import Predictions
+from crosstail.training.probabilities import Probabilities
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The accuracy of a run's model on other data."""
+    """A run's model on other data."""
 
     accuracy: PairAccuracy
     known: PairAccuracy | None
@@ -41,8 +45,14 @@ class Evaluated:
     left_out: LeftOut
     samples: DomainDataset
     """Those that count, all in the split test."""
-    predictions: Predictions
+    probabilities: Probabilities
     """For these samples, with the model's numbers of the classes."""
+    sets: pd.DataFrame | None = None
+    """A row for each: domain, class, whether its prediction set contains it, and the size of the set.
+
+    Thresholds come from the run's test samples; None if it has none, or if some are among these."""
+    held_out: int = 0
+    """How many of these samples the run has held out itself, for its own test."""
 
 
 def load_for(
@@ -59,7 +69,8 @@ def load_for(
     result = predictor.result
     spec = replace(result.spec, dataset=source, columns=dict(columns or {}))
     spec = replace(spec, group_by=group_by, skip_broken=skip_broken)
-    dataset = load_source(spec, progress)
+    dataset = replace(load_source(spec, progress), name=source)
+    check_shape(predictor.inputs(dataset), predictor.input_shape, source)
     named = (list(dataset.domains), list(dataset.classes)) == (result.domains, result.classes)
     if split == "all" or not named:
         return dataset
@@ -104,18 +115,39 @@ def evaluate_on(
     sites = np.array([predictor.sites.get(name, UNKNOWN) for name in dataset.domains])[part.domain]
     both = predictor.algorithm.uses_domain and bool((sites != UNKNOWN).any())
     predicted = np.empty((1 + both, len(part)), np.int64)  # with the domain unknown, and known
+    said = np.empty((*predicted.shape, len(number)), np.float16)
     for batch, x, _ in read_inputs(names, inputs, progress=progress):
         z = predictor.features(x)
         for track, domain in enumerate((UNKNOWN, sites[batch])[: 1 + both]):
-            predicted[track, batch] = predictor.scored(z, domain).argmax(1)
+            log_p = predictor.scored(z, domain)
+            predicted[track, batch], said[track, batch] = log_p.argmax(1), log_p
     y = every[tested[new]]
     about: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": len(number), "group": part.group}
     tracks = [PairAccuracy.from_predictions(track, y, part.domain, **about) for track in predicted]
-    told = predicted[1] if both else None
+    own = int(np.isin(hashes[new], known.held_out).sum())
+    every_one, told = np.ones(len(part), bool), (predicted[1], said[1]) if both else (None, None)
+    probabilities = Probabilities(
+        tested[new], every_one, y, part.domain, predicted[0], said[0], *told, group=part.group
+    )
     return Evaluated(
         tracks[0],
         tracks[1] if both else None,
         left_out,
         replace(part, split=np.full(len(part), "test")),
-        Predictions(predicted[0], y, part.domain, part.group, told),
+        probabilities,
+        None if own else _covered(predictor, probabilities, sites),
+        own,
     )
+
+
+def _covered(predictor: Predictor, found: Probabilities, sites: NDArray[np.int64]) -> pd.DataFrame | None:
+    kept = Probabilities.load(predictor.folder)
+    if kept is None or not kept.test.any():
+        return None
+    decision, parts = decide(predictor, found.told(), sites, coverage=COVERAGE), []
+    for rows, _, members in decision.chunks(found.told(), sites):
+        assert members is not None
+        y = found.y[rows]
+        inside, size = members[np.arange(len(y)), y], members.sum(1)
+        parts.append(pd.DataFrame({"domain": found.domain[rows], "class": y, "inside": inside, "size": size}))
+    return pd.concat(parts, ignore_index=True)

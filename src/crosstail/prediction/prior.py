@@ -1,28 +1,31 @@
 """The prevalence of the classes at a site: corrected for, and estimated from unlabelled samples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 TOLERANCE = 1e-4  # of a sum of shares in a file
 CHANGE = 1e-6  # of the estimate in a step of EM, at its end
 STEPS = 1000
+SIGMAS = NormalDist().inv_cdf(0.975)
 
 
-def with_prior(balanced: NDArray[np.floating], prior: NDArray[np.floating]) -> NDArray[np.float64]:
+def with_prior(balanced: NDArray[np.floating], prior: NDArray[np.floating]) -> NDArray[Any]:
     """Probabilities (N, C) where classes have these shares, from those where they are equally frequent (Bayes' rule).
 
     >>> with_prior(np.array([[0.5, 0.5]]), np.array([0.9, 0.1])).round(2).tolist()
     [[0.9, 0.1]]
     """
-    joint = balanced * np.asarray(prior, balanced.dtype)
-    found: NDArray[np.float64] = joint / joint.sum(1, keepdims=True).clip(np.finfo(joint.dtype).tiny)
-    return found
+    joint: NDArray[Any] = balanced * np.asarray(prior, balanced.dtype)
+    joint /= joint.sum(1, keepdims=True).clip(np.finfo(joint.dtype).tiny)
+    return joint
 
 
 @dataclass(frozen=True)
@@ -34,13 +37,14 @@ class EstimatedPrior:
     high: NDArray[np.float64]
 
 
-def estimate_prior(balanced: NDArray[np.floating]) -> EstimatedPrior:
+def estimate_prior(balanced: NDArray[np.floating], plausible: Iterable[NDArray[np.floating]] = ()) -> EstimatedPrior:
     """The shares that make unlabelled samples most likely, by EM (Saerens et al., 2002), from balanced probabilities.
 
         π_c ← (1/N) Σ_i π_c p_ic / Σ_k π_k p_ik
 
-    With calibrated probabilities the log likelihood Σ_i log Σ_k π_k p_ik is concave in π. Intervals come from it, too;
-    they leave out the uncertainty of the calibration.
+    With calibrated probabilities the log likelihood Σ_i log Σ_k π_k p_ik is concave in π. Intervals come from it, too.
+    What the first samples have by other `plausible` calibrations widens them: on the logit scale,
+    squares of the two errors are added.
 
     >>> sure = np.eye(2)[np.repeat([0, 1], [30, 10])]
     >>> estimate_prior(sure).share.round(2).tolist()
@@ -49,16 +53,31 @@ def estimate_prior(balanced: NDArray[np.floating]) -> EstimatedPrior:
     p = np.asarray(balanced)
     if not len(p):
         raise ValueError("no samples to estimate the prevalence from")
-    share = np.full(p.shape[1], 1 / p.shape[1], p.dtype)
+    equal = np.full(p.shape[1], 1 / p.shape[1], p.dtype)
+    found = _most_likely(p, equal, CHANGE)
+    low, high = _intervals(p, found)
+    others = [(len(q), _most_likely(q, (0.9 * found + 0.1 * equal).astype(q.dtype), 10 * CHANGE)) for q in plausible]
+    if others:
+        number, least = others[0][0], 0.5 / len(p)
+        centre = found if number == len(p) else _most_likely(p[:number], equal, CHANGE)
+        middle, below, above, start, *moved = (
+            logit(each.clip(least, 1 - least)) for each in (found, low, high, centre, *(share for _, share in others))
+        )
+        error = SIGMAS * np.sqrt(((np.array(moved) - start) ** 2).mean(0))
+        low = np.where(low > 0, np.minimum(low, expit(middle - np.hypot(middle - below, error))), 0)
+        high = np.maximum(high, expit(middle + np.hypot(above - middle, error)))
+    return EstimatedPrior(found, low, high)
+
+
+def _most_likely(p: NDArray[np.floating], share: NDArray[np.floating], change: float) -> NDArray[np.float64]:
+    """Shares (C,) after EM from these, which ends when a step changes none of them by more than `change`."""
     for _ in range(STEPS):
         updated = share * (p.T @ (1 / (p @ share).clip(np.finfo(p.dtype).tiny))) / len(p)
         moved = float(np.abs(updated - share).max())
         share = updated
-        if moved < CHANGE:
+        if moved < change:
             break
-    found = share.astype(np.float64) / share.sum(dtype=np.float64)
-    low, high = _intervals(p, found)
-    return EstimatedPrior(found, low, high)
+    return share.astype(np.float64) / share.sum(dtype=np.float64)
 
 
 def _intervals(p: NDArray[np.floating], share: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -74,10 +93,9 @@ def _intervals(p: NDArray[np.floating], share: NDArray[np.float64]) -> tuple[NDA
     centred = np.eye(len(inside)) - 1 / len(inside)  # shares move within their sum
     covariance = np.linalg.pinv(centred @ information @ centred, hermitian=True)
     middle = share[inside].clip(1e-9, 1 - 1e-9)
-    half = NormalDist().inv_cdf(0.975) * np.sqrt(covariance.diagonal().clip(0)) / (middle * (1 - middle))
-    logit = np.log(middle / (1 - middle))
+    half = SIGMAS * np.sqrt(covariance.diagonal().clip(0)) / (middle * (1 - middle))
     low, high = np.zeros_like(share), np.ones_like(share)
-    low[inside], high[inside] = (1 / (1 + np.exp(-(logit + sign * half.clip(max=50)))) for sign in (-1, 1))
+    low[inside], high[inside] = (expit(logit(middle) + sign * half.clip(max=50)) for sign in (-1, 1))
     for c in inside if len(inside) > 1 else ():  # it may be 0 if that lowers the likelihood as little
         without = (mixed - share[c] * p[:, c]) / (1 - share[c])
         low[c] *= float(np.log((mixed / without.clip(1e-300)).clip(1e-300)).sum()) > 1.92

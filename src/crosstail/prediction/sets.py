@@ -14,6 +14,8 @@ FALLBACK: dict[Per, tuple[Per, ...]] = {
     "pair": ("pair", "class", "site", "all"),
 }
 """Where the threshold of a pair comes from: the first group with enough samples."""
+COVERAGE = 0.9
+"""What reports show."""
 
 
 def require_coverage(coverage: float) -> None:
@@ -44,23 +46,22 @@ class PredictionSets:
     @classmethod
     def calibrated(
         cls,
-        probabilities: NDArray[np.floating],
+        own: NDArray[np.floating],
         y: NDArray[np.int64],
         site: NDArray[np.int64],
         *,
         num_sites: int,
+        num_classes: int,
         coverage: float = 0.9,
         per: Per = "pair",
     ) -> "PredictionSets":
-        """From probabilities (N, C), classes and sites (N,) of samples that the model was not trained or selected on.
+        """From samples that the model was not trained or selected on: the probability of their own class, class, site.
 
-        >>> p, y = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]]), np.array([0, 1, 1])
-        >>> PredictionSets.calibrated(p, y, np.zeros(3, int), num_sites=1, coverage=0.5, per="all").least[0].round(2)
+        >>> own, y, sizes = np.array([0.9, 0.4, 0.7]), np.array([0, 1, 1]), {"num_sites": 1, "num_classes": 2}
+        >>> PredictionSets.calibrated(own, y, np.zeros(3, int), **sizes, coverage=0.5, per="all").least[0].round(2)
         array([0.7, 0.7])
         """
         require_coverage(coverage)
-        num_classes = probabilities.shape[1]
-        own = probabilities[np.arange(len(y)), y].astype(np.float64)
         shape = (num_sites + 1, num_classes)
         sites, classes = (index.ravel() for index in np.indices(shape))
         groups: dict[Per, tuple[NDArray[np.int64], NDArray[np.int64]]] = {  # of the samples, of the thresholds
@@ -72,7 +73,9 @@ class PredictionSets:
         least, source = np.full(sites.shape, np.nan), np.full(sites.shape, len(FALLBACK[per]))
         for level, name in enumerate(FALLBACK[per]):
             of_sample, of_threshold = groups[name]
-            found = _order_statistics(own, of_sample, int(of_threshold.max()) + 1, coverage)[of_threshold]
+            found = _order_statistics(own.astype(np.float64), of_sample, int(of_threshold.max()) + 1, coverage)[
+                of_threshold
+            ]
             better = np.isnan(least) & ~np.isnan(found)
             least[better], source[better] = found[better], level
         return cls(np.nan_to_num(least, nan=0.0).reshape(shape), source.reshape(shape), coverage, per)

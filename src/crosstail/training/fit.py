@@ -13,7 +13,7 @@ from crosstail.progress import Progress
 from crosstail.training import own_code
 from crosstail.training.devices import Devices, fabric_of
 from crosstail.training.evaluation import graph_of, traced, transferability
-from crosstail.training.folder import RunFolder
+from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
 from crosstail.training.known import KnownSamples
 from crosstail.training.loop import Limits, train
@@ -72,7 +72,8 @@ def fit(
                         load_model(folder, inputs.seen(progress), trust=True), inputs.seen(), finished.known is not None
                     )
                     held_out.save(folder)
-                    folder.calibrate(held_out.calibration(finished.domains))
+                if held_out is not None and folder.calibration() is None:
+                    folder.calibrate(held_out.calibration(finished.domains, finished.counts))
                 return Run(folder, finished, inputs, Predictions.load(folder), held_out)
         with _threads(None if inputs.seen(progress).is_image else 1):
             return _train_stages(spec, inputs, folder, progress, devices, limits, keep)
@@ -121,12 +122,12 @@ def _train_stages(
     if not fabric.is_global_zero:
         fabric.barrier()
         return Run(folder, folder.finished_result(), inputs, None)
-    folder.save("model.pt", algorithm.state_dict())
+    folder.save(MODEL, algorithm.state_dict())
     known = algorithm.uses_domain and spec.protocol == "mdlt" and dataset.num_domains > 1
     held_out = Probabilities.of(algorithm, dataset, known)
     if keep:
         held_out.save(folder)
-    folder.calibrate(held_out.calibration(dataset.domains))
+    folder.calibrate(held_out.calibration(dataset.domains, dataset.counts("train").tolist()))
     predictions = held_out.predictions()
     predictions.save(folder)
     result = make_result(

@@ -18,8 +18,6 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.predictions import Predictions
 from crosstail.training.result import PROBABILITIES, KnownDomain, SplitAccuracy
 
-KINDS = (bool, np.float16, np.int64)
-
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
@@ -93,10 +91,10 @@ class Probabilities:
         }
         return KnownDomain(**{name: SplitAccuracy.of(accuracy) for name, accuracy in found.items()})
 
-    def calibration(self, domains: Sequence[str]) -> Calibration:
-        """What makes the probabilities of the validation samples mean what they say."""
+    def calibration(self, domains: Sequence[str], counts: Sequence[Sequence[int]]) -> Calibration:
+        """What makes the probabilities of the validation samples mean what they say; `counts` are those of training."""
         part = self.part(test=False)
-        return calibrate(part.unknown, part.told(), part.y, part.domain, domains)
+        return calibrate(part.unknown, part.told(), part.y, part.domain, domains, np.array(counts))
 
     def save(self, folder: RunFolder) -> None:
         """Store them, compressed."""
@@ -113,8 +111,15 @@ class Probabilities:
         try:
             with np.load(file, allow_pickle=False) as stored:
                 found = {field.name: stored[field.name] for field in fields(cls) if field.name in stored.files}
-            if not all(len(value) == len(found["row"]) and value.dtype in KINDS for value in found.values()):
-                raise ValueError
+            for key, value in found.items():
+                axes, kind = (
+                    (2, np.float16) if key in ("known", "unknown") else (1, bool if key == "test" else np.int64)
+                )
+                shape = found["unknown"].shape[:axes]
+                if value.shape != shape or value.dtype != kind or (axes == 2 and np.isnan(value).any()):
+                    raise ValueError
+            classes = [found[key] for key in ("y", "predicted", "known_predicted") if key in found]
+            folder.check_samples(PROBABILITIES, classes, found["domain"], width=found["unknown"].shape[1])
             return cls(**found)
         except Exception:
             raise ValueError(

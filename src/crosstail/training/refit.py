@@ -35,6 +35,6 @@ def with_estimate(run: Run, after: Sequence[RunResult], held_out: Probabilities 
     if result != run.result and is_main_process():
         if held_out:
             held_out.save(run.folder)
-            run.folder.calibrate(held_out.calibration(result.domains))
+            run.folder.calibrate(held_out.calibration(result.domains, result.counts))
         run.folder.finish(result)
     return replace(run, result=result, probabilities=held_out or run.probabilities)

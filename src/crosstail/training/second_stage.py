@@ -28,7 +28,7 @@ def run_second_stage(
     assert spec.second_stage is not None
     stage = second_stages.find(spec.second_stage)
     if isinstance(stage, TrainedStage):
-        seen = _embedded(algorithm, dataset)
+        seen = embedded(algorithm, dataset)
         model = build_classifier(spec, stage, algorithm, seen)
         fabric.to_device(model)
         how: dict[str, Any] = {"last": steps_of_stages(spec)[1], "class_balanced": stage.class_balanced}
@@ -48,7 +48,7 @@ def build_classifier(spec: RunSpec, stage: TrainedStage, algorithm: Algorithm, s
     backbone = backbones.build("identity", input_shape(seen))
     model = algorithms.build(stage.algorithm, backbone, algorithm.task, shared | stage.hparams)
     if stage.start:
-        model.head = stage.start(_features(spec, stage, algorithm, seen))
+        model.head = stage.start(features_of(spec, stage, algorithm, seen))
     return model
 
 
@@ -58,8 +58,8 @@ def _fitted(
     """Fit a head and record its accuracies; after an interruption it is fitted again."""
     began = time.perf_counter()
     folder.keep_records(2, -1)
-    seen = _embedded(algorithm, dataset)
-    head = stage.fit(_features(spec, stage, algorithm, seen))
+    seen = embedded(algorithm, dataset)
+    head = stage.fit(features_of(spec, stage, algorithm, seen))
     model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
     seconds = round(time.perf_counter() - began, 3)
     accuracy: dict[str, Any] = {
@@ -70,7 +70,9 @@ def _fitted(
     return model.to(next(algorithm.parameters()).device)
 
 
-def _features(spec: RunSpec, stage: TrainedStage | FittedStage, algorithm: Algorithm, seen: DomainDataset) -> Features:
+def features_of(
+    spec: RunSpec, stage: TrainedStage | FittedStage, algorithm: Algorithm, seen: DomainDataset
+) -> Features:
     """What a second stage is given, of samples that are embedded already."""
     x = np.asarray(seen.plain().x)
 
@@ -84,7 +86,7 @@ def _features(spec: RunSpec, stage: TrainedStage | FittedStage, algorithm: Algor
     return replace(given, classifier=linear_classifier(algorithm, given)) if stage.needs_classifier else given
 
 
-def _embedded(algorithm: Algorithm, dataset: DomainDataset) -> DomainDataset:
+def embedded(algorithm: Algorithm, dataset: DomainDataset) -> DomainDataset:
     """Every sample embedded once, unless the samples are features already."""
     if isinstance(algorithm.backbone.layers, torch.nn.Identity):
         return dataset

@@ -14,6 +14,8 @@ AUTO = "auto"
 Accelerator = Literal["auto", "cpu", "cuda", "mps"]
 """The kinds of device that a run may be trained on, and the best available."""
 
+MOST_FOLDS = 1000
+
 HEADS = {"mlp": "mlp", "linear": "identity"}
 """The heads on frozen features, and the backbone that implements each."""
 
@@ -37,8 +39,8 @@ class RunSpec:
 
     algorithm: str = AUTO
     """A name from `crosstail list algorithms`, several combined as in boda+coral, or a file such as ./mine.py.
-    Default: what suits the data, frozen with the second stage blend on features that are fixed, else bsoftmax+coral
-    (bsoftmax if there is one domain)."""
+    Default: frozen on features that are fixed, else bsoftmax+coral (bsoftmax if there is one domain), each with the
+    second stage blend."""
 
     second_stage: str | None = None
     """Fit the classifier again on fixed features: retrain (on class-balanced batches), bsoftmax, lws, pooled, blend,
@@ -128,6 +130,9 @@ class RunSpec:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}, expected 1 or more")
+        for name in ("seed", "data_seed"):
+            if not 0 <= getattr(self, name) < 2**63:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more, below 2**63")
         if self.views < 0:
             raise ValueError(f"views is {self.views}, expected 0 or more")
         for name, value in self.hparams.items():
@@ -138,6 +143,8 @@ class RunSpec:
     def _check_folds(self) -> None:
         if self.folds is not None and self.folds < 2:
             raise ValueError(f"folds is {self.folds}, expected 2 or more")
+        if self.folds is not None and self.folds > MOST_FOLDS:
+            raise ValueError(f"folds is {self.folds:,}, expected at most {MOST_FOLDS:,}")
         if self.folds is not None and self.protocol == "dg":
             raise ValueError("the protocol dg already leaves out each domain in turn: leave --folds out, or --protocol")
         if self.fold is not None and self.folds is None:

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from crosstail import data
+from crosstail.metrics.calibration import Calibration
 from crosstail.report.document import markdown
 from crosstail.report.document.model import Heading, Items, Table
 from crosstail.report.run.model_card import limits, model_card
+from crosstail.training.probabilities import Probabilities
 
 HITS, TOTALS = [[9, 1], [3, 0]], [[10, 4], [6, 0]]
 DESCRIPTION = {
@@ -240,3 +242,16 @@ def test_an_exported_file_says_what_goes_in_and_out(finished):
     text = said(finished(HITS), "File", exported=DESCRIPTION)
     assert "input x: uint8 ['batch', 8, 8, 3]. Decode it." in text
     assert "65 of random inputs" in text and "2e-07" in text
+
+
+def test_certainty_of_each_domain_and_label_errors_have_their_place(finished):
+    domain, y = np.divmod(np.arange(80) // 20, 2)
+    p = np.where(np.arange(2) == y[:, None], 0.9, 0.1)
+    p[0] = p[0, ::-1]  # the first sample looks like the other class
+    kept = Probabilities(np.arange(80), np.ones(80, bool), y, domain, p.argmax(1), np.log(p).astype(np.float16))
+    plain = finished(HITS, totals=TOTALS)
+    run = replace(plain, probabilities=kept, calibration=Calibration.none(plain.result.domains, 2))
+    rows = table(run, "Certainty")
+    assert [row[:2] for row in rows] == [["d0", "40"], ["d1", "40"]] and [row[4] for row in rows] == ["97.5", "100.0"]
+    assert "--coverage" in said(run, "Certainty") and "1 of 80" in said(run, "Data")
+    assert "Certainty" not in sections(plain) and "labelled" not in said(plain, "Data")

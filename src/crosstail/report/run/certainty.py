@@ -1,7 +1,7 @@
 """How far to trust the probabilities of a run: reliability, prediction sets and probable label errors."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import altair as alt
 import numpy as np
@@ -13,14 +13,14 @@ from crosstail.data.splits.groups import fold_of
 from crosstail.metrics.calibration import Calibration, balanced_weights
 from crosstail.metrics.probabilities import calibration_error, metric_table, reliability
 from crosstail.prediction.label_errors import label_errors
-from crosstail.prediction.sets import PredictionSets
+from crosstail.prediction.sets import COVERAGE, PredictionSets
 from crosstail.report.charts import INK, colours, palette, tip
 from crosstail.report.document.model import Block, Chart, Gallery, Heading, Picture, Table, Text, bullets
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.wording import interval, number
 from crosstail.training.probabilities import Probabilities
 
-COVERAGE, FOLDS = 0.9, 5
+FOLDS = 5
 NO_SAMPLES = "There are no validation samples to calibrate on."
 SITES, LEAST_BINS = 8, 3  # most curves in one chart, and fewest points of one
 SUSPECTS, SIDE = 12, 160  # label errors that are shown, and pixels of their pictures
@@ -29,64 +29,102 @@ TITLES = {"log_loss": "log loss", "macro_f1": "macro F1", "auroc": "AUROC", "bri
 
 def certainty(run: ReportedRun) -> Iterator[Block]:
     """The section, if the run has kept the probabilities of test samples."""
-    kept = run.probabilities
-    if kept is None or not kept.test.any():
+    kept, given = run.probabilities, run.calibration
+    if kept is None or given is None or not kept.test.any():
         return
-    given = kept.calibration(run.result.domains)
     test = kept.part(test=True)
-    said = given.probabilities(test.unknown, -1, run.result.domains)
     yield Heading("How sure is it?")
-    yield from _calibrated(run, given, test, said)
+    yield from _calibrated(run, given, test)
     yield from _sets(run, given, test)
     yield from suspects(run, kept, given)
 
 
-def _calibrated(
-    run: ReportedRun, given: Calibration, test: Probabilities, said: NDArray[np.float32]
-) -> Iterator[Block]:
-    confidence, hit = said.max(1).astype(np.float64), test.predicted == test.y
-    weights = balanced_weights(test.y, test.domain, said.shape[1])
-    before = calibration_error(np.exp(test.unknown.max(1).astype(np.float64)), hit, weights)[0]
-    error, low, high = (100 * value for value in calibration_error(confidence, hit, weights))
+@dataclass(frozen=True)
+class Confidence:
+    """How sure a model is of its answers (N,), with the domain unknown; every pair weighs the same."""
+
+    said: NDArray[np.float64]
+    hit: NDArray[np.bool_]
+    weights: NDArray[np.float64]
+    domain: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, test: Probabilities, given: Calibration | None) -> "Confidence":
+        """On test samples, calibrated if so."""
+        p = np.exp(test.unknown.astype(np.float64)) if given is None else given.probabilities(test.unknown, -1, ())
+        weights = balanced_weights(test.y, test.domain, p.shape[1])
+        return cls(p.max(1).astype(np.float64), test.predicted == test.y, weights, test.domain)
+
+    def error(self, own: NDArray[np.bool_] | slice = slice(None)) -> tuple[float, float, float]:
+        """The calibration error of some samples with its 95 % interval, in points."""
+        found, low, high = calibration_error(self.said[own], self.hit[own], self.weights[own])
+        return 100 * found, 100 * low, 100 * high
+
+    def curves(self, domains: Sequence[str]) -> pd.DataFrame:
+        """Confidence and accuracy in %, by bins of equal weight: of each domain if all have some, or of all samples."""
+        groups = {name: self.domain == d for d, name in enumerate(domains)}
+        parts = {name: self._bins(own) for name, own in groups.items() if own.any()}
+        if len(parts) > SITES or min(map(len, parts.values())) < LEAST_BINS:
+            parts = {"all domains": self._bins(slice(None))}
+        table = pd.concat([part.assign(domain=name) for name, part in parts.items()])
+        return table.assign(confidence=100 * table["confidence"], accuracy=100 * table["accuracy"])
+
+    def _bins(self, own: NDArray[np.bool_] | slice) -> pd.DataFrame:
+        return reliability(self.said[own], self.hit[own], self.weights[own])
+
+
+RELIABILITY = ["tested", "temperature", "calibration error, points", "95 % interval", *TITLES.values()]
+RELIABILITY_NOTE = "Temperatures are those where the domain is known; the rest is measured with it unknown."
+SETS = ["tested", "covered, %", "classes per set", "to review, %"]
+
+
+def reliability_rows(
+    test: Probabilities, given: Calibration, domains: list[str], classes: list[str]
+) -> list[list[str]]:
+    """A row for each domain with test samples: its name, and what `RELIABILITY` names."""
+    said, confidence, rows = given.probabilities(test.unknown, -1, ()), Confidence.of(test, given), []
+    for row in metric_table(said, test.y, test.domain, "domain", domains=domains, classes=classes).to_dict("records"):
+        error, low, high = confidence.error(test.domain == domains.index(row["domain"]))
+        temperature = number(1 / given.sites.get(row["domain"], given.sharpness), 2)
+        about = [row["domain"], f"{row['samples']:,}", temperature, number(error), interval(low, high)]
+        rows.append([*about, *(number(row[name], 3) for name in TITLES)])
+    return rows
+
+
+def set_rows(table: pd.DataFrame, domains: list[str]) -> list[list[str]]:
+    """A row for each domain with test samples: its name, and what `SETS` names; the table is that of `covered`."""
+    parts = ((name, table[table["domain"] == d]) for d, name in enumerate(domains))
+    return [
+        [
+            name,
+            f"{len(own):,}",
+            number(100 * own["inside"].mean()),
+            number(own["size"].mean(), 2),
+            number(100 * (own["size"] != 1).mean(), 0),
+        ]
+        for name, own in parts
+        if len(own)
+    ]
+
+
+def _calibrated(run: ReportedRun, given: Calibration, test: Probabilities) -> Iterator[Block]:
+    confidence, before = Confidence.of(test, given), Confidence.of(test, None)
+    error, low, high = confidence.error()
     source = f"Temperatures come from {given.samples:,} validation samples." if given.samples else NO_SAMPLES
     yield Text(
         f"When the model says 80 %, is it right in 80 of 100 cases? On the test samples, with every pair weighing the "
         f"same, confidence and accuracy differ by {number(error)} points on average (95 % interval "
-        f"{interval(low, high)}); before calibration it was {number(100 * before)}. {source}"
+        f"{interval(low, high)}); before calibration it was {number(before.error()[0])}. {source}"
     )
-    names: dict[str, Any] = {"domains": run.result.domains, "classes": run.result.classes}
-    rows = []
-    for row in metric_table(said, test.y, test.domain, "domain", **names).to_dict("records"):
-        own = test.domain == run.result.domains.index(row["domain"])
-        error, low, high = (100 * value for value in calibration_error(confidence[own], hit[own], weights[own]))
-        about = [row["domain"], f"{row['samples']:,}", number(1 / given.sites[row["domain"]], 2)]
-        rows.append([*about, number(error), interval(low, high), *(number(row[name], 3) for name in TITLES)])
-    header = ["domain", "tested", "temperature", "calibration error, points", "95 % interval", *TITLES.values()]
-    note = "Temperatures are those where the domain is known; the rest is measured with it unknown."
-    yield Table(header=header, rows=rows, note=note)
-    curves = _curves(confidence, hit, weights, test, run.result.domains)
-    if curves["confidence"].nunique() > 1:
-        chart = _reliability_chart(curves)
-        yield Chart("reliability", "", chart, "Lines: accuracy over confidence by domain", widest=640)
+    rows = reliability_rows(test, given, run.result.domains, run.result.classes)
+    yield Table(header=["domain", *RELIABILITY], rows=rows, note=RELIABILITY_NOTE)
+    yield from reliability_chart(confidence.curves(run.result.domains))
 
 
-def _curves(
-    confidence: NDArray[np.float64],
-    hit: NDArray[np.bool_],
-    weights: NDArray[np.float64],
-    test: Probabilities,
-    domains: list[str],
-) -> pd.DataFrame:
-    """Confidence and accuracy in %, by bins of equal weight, of each domain if all have some, or of all together."""
-    groups = {name: test.domain == d for d, name in enumerate(domains)}
-    parts = {name: reliability(confidence[own], hit[own], weights[own]) for name, own in groups.items() if own.any()}
-    if len(parts) > SITES or min(map(len, parts.values())) < LEAST_BINS:
-        parts = {"all domains": reliability(confidence, hit, weights)}
-    table = pd.concat([part.assign(domain=name) for name, part in parts.items()])
-    return table.assign(confidence=100 * table["confidence"], accuracy=100 * table["accuracy"])
-
-
-def _reliability_chart(curves: pd.DataFrame) -> alt.LayerChart:
+def reliability_chart(curves: pd.DataFrame) -> Iterator[Chart]:
+    """Accuracy over confidence, if the model is not equally sure of everything."""
+    if curves["confidence"].nunique() < 2:
+        return
     scale = alt.Scale(domain=[0, 100])
     x = alt.X("confidence:Q", title="what the model says, %", scale=scale)
     y = alt.Y("accuracy:Q", title="how often it is right, %", scale=scale)
@@ -98,7 +136,8 @@ def _reliability_chart(curves: pd.DataFrame) -> alt.LayerChart:
         .mark_line(point=True)
         .encode(x=x, y=y, color=colours("domain", palette(dict.fromkeys(curves["domain"])), orient="top"), tooltip=told)
     )
-    return (diagonal + lines).properties(width="container", height=300)
+    chart = (diagonal + lines).properties(width="container", height=300)
+    yield Chart("reliability", "", chart, "Lines: accuracy over confidence by domain", widest=640)
 
 
 def covered(test: Probabilities, given: Calibration, domains: list[str], coverage: float = COVERAGE) -> pd.DataFrame:
@@ -107,16 +146,14 @@ def covered(test: Probabilities, given: Calibration, domains: list[str], coverag
     Thresholds come from other test samples, in turns, with groups kept whole.
     """
     said = given.probabilities(test.told(), test.domain, domains)
-    pair = test.domain * said.shape[1] + test.y
-    members = np.ones(said.shape, bool)
+    own, pair = said[np.arange(len(said)), test.y], test.domain * said.shape[1] + test.y
+    members, sizes = np.ones(said.shape, bool), {"num_sites": len(domains), "num_classes": said.shape[1]}
     groups = len(pair) if test.group is None else len(np.unique(test.group))
     fold = fold_of(pair, test.group, min(FOLDS, groups), seed=0) if groups > 1 else np.zeros(len(pair), np.int64)
     for k in range(int(fold.max()) + 1):
-        rest, own = fold != k, fold == k
-        sets = PredictionSets.calibrated(
-            said[rest], test.y[rest], test.domain[rest], num_sites=len(domains), coverage=coverage
-        )
-        members[own] = sets.members(said[own], test.domain[own])
+        rest, now = fold != k, fold == k
+        sets = PredictionSets.calibrated(own[rest], test.y[rest], test.domain[rest], **sizes, coverage=coverage)
+        members[now] = sets.members(said[now], test.domain[now])
     inside = members[np.arange(len(pair)), test.y]
     return pd.DataFrame({"domain": test.domain, "class": test.y, "inside": inside, "size": members.sum(1)})
 
@@ -133,19 +170,39 @@ def _sets(run: ReportedRun, given: Calibration, test: Probabilities) -> Iterator
         f"samples, each with thresholds from others, {100 * inside:.1f} % of the sets do. They have {size:.1f} classes "
         f"on average, and a person should look at {100 * review:.0f} % of the inputs, whose set has more than one."
     )
-    parts = [(name, table[table["domain"] == d]) for d, name in enumerate(result.domains)]
+    yield Table(header=["domain", *SETS], rows=set_rows(table, result.domains))
+
+
+def certainty_card(run: ReportedRun) -> list[Block]:
+    """Reliability and prediction sets of each domain, for a model card."""
+    kept, given, domains = run.probabilities, run.calibration, run.result.domains
+    if kept is None or given is None or kept.test.sum() < 2:
+        return []
+    test = kept.part(test=True)
+    sets = {name: row for name, *row in set_rows(covered(test, given, domains), domains)}
     rows = [
-        [
-            name,
-            f"{len(own):,}",
-            number(100 * own["inside"].mean()),
-            number(own["size"].mean(), 2),
-            number(100 * (own["size"] != 1).mean(), 0),
-        ]
-        for name, own in parts
-        if len(own)
+        [*row[:2], *row[3:5], *sets[row[0]][1:]] for row in reliability_rows(test, given, domains, run.result.classes)
     ]
-    yield Table(header=["domain", "tested", "covered, %", "classes per set", "to review, %"], rows=rows)
+    header = ["domain", *RELIABILITY[:1], *RELIABILITY[2:4], *SETS[1:]]
+    error, low, high = Confidence.of(test, given).error()
+    about = [
+        f"Confidence and accuracy differ by {number(error)} points on average over pairs (95 % interval "
+        f"{interval(low, high)}), after calibration on {given.samples:,} samples.",
+        f"Prediction sets are those of `--coverage {COVERAGE}` with thresholds for every pair. A person should look "
+        "where the set has not exactly one class.",
+        "Probabilities are for equally frequent pairs; `crosstail predict --prior` corrects them to a prevalence.",
+    ]
+    return [bullets(about), Table(header=header, rows=rows)]
+
+
+def label_error_note(run: ReportedRun) -> str:
+    """How many held-out samples are probably labelled wrongly; empty if none are."""
+    kept, given = run.probabilities, run.calibration
+    if kept is None or given is None or not len(kept.y):
+        return ""
+    found = len(label_errors(given.probabilities(kept.unknown, -1, ()), kept.y))
+    where = f"`crosstail audit {run.result.spec.dataset} --run {run.folder}` lists them"
+    return f"{found:,} of {len(kept.y):,} held-out samples are probably labelled wrongly: {where}." if found else ""
 
 
 def suspects(run: ReportedRun, kept: Probabilities, given: Calibration) -> Iterator[Block]:

@@ -12,27 +12,40 @@ import pandas as pd
 
 from crosstail.data import shot_thresholds
 from crosstail.metrics import PairAccuracy
+from crosstail.metrics.calibration import Calibration
 from crosstail.prediction.evaluate import Evaluated
+from crosstail.prediction.predictor import Predictor
 from crosstail.report.document import html
 from crosstail.report.document.model import Block, Card, Cards, Code, Document, Heading, Table, Text, bullets
 from crosstail.report.run.answers import below, clearly_worse, pair_name, tested_pairs, tone
+from crosstail.report.run.certainty_elsewhere import certainty_elsewhere, suffix
 from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.failing import pair_map, worst_pairs
 from crosstail.report.run.model_card import accuracy_table, intervals_note
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import pair_table
 from crosstail.report.wording import TRACKS_NOTE, interval, listing, number, percent, sentence, several, worst_pair
+from crosstail.training.probabilities import Probabilities
 from crosstail.training.result import DataFacts, KnownDomain, RunResult, SplitAccuracy, pooled
 
-NEW, OLD = "new data", "own test set"
+OLD = "own test set"
 
 
-def write_evaluation(path: Path, run: Path, own: RunResult, found: Evaluated, command: str) -> None:
+def label_of(found: Evaluated) -> str:
+    """What the samples are to the run."""
+    if not found.held_out:
+        return "new data"
+    return "held-out data" if found.held_out == len(found.samples) else "tested data"
+
+
+def write_evaluation(path: Path, predictor: Predictor, found: Evaluated, command: str) -> None:
     """Write the page of a run's model on other data, beside the run's own result."""
-    html.save(evaluation_document(on_new_data(run, own, found), own, found, command), path)
+    new = on_new_data(predictor.folder.path, predictor.result, found, predictor.calibration)
+    kept = Probabilities.load(predictor.folder)
+    html.save(evaluation_document(new, predictor.result, found, command, kept), path)
 
 
-def on_new_data(folder: Path, own: RunResult, found: Evaluated) -> ReportedRun:
+def on_new_data(folder: Path, own: RunResult, found: Evaluated, calibration: Calibration | None = None) -> ReportedRun:
     """The run as if the new samples had been its test set; domains that it was not trained on have no counts."""
     domains = list(found.samples.domains)
     trained = dict(zip(own.domains, own.counts, strict=True))
@@ -54,26 +67,33 @@ def on_new_data(folder: Path, own: RunResult, found: Evaluated) -> ReportedRun:
         estimate=None,
         data=DataFacts.of(found.samples),
     )
-    return ReportedRun(folder, result, (), found.predictions, found.samples)
+    said = found.probabilities
+    return ReportedRun(folder, result, (), said.predictions(), found.samples, said, calibration)
 
 
-def evaluation_document(new: ReportedRun, own: RunResult, found: Evaluated, command: str) -> Document:
-    """Whether the model holds up on the new data, where it fails, what to do, and how it was tested."""
-    pairs, few = pair_table([new.result]), shot_thresholds(own.spec.dataset)[1]
+def evaluation_document(
+    new: ReportedRun, own: RunResult, found: Evaluated, command: str, kept: Probabilities | None = None
+) -> Document:
+    """Whether the model holds up on the new data, where it fails, how sure it is, what to do, and how it was tested.
+
+    `kept` is what the run said of its own test samples.
+    """
+    pairs, few, what = pair_table([new.result]), shot_thresholds(own.spec.dataset)[1], label_of(found)
     blocks: list[Block] = [
         Heading("Can I use it?"),
-        *_usable(new.result, own),
-        domain_table(new.result, own),
+        *_usable(new.result, own, what),
+        domain_table(new.result, own, what),
         Heading("Where does it fail?"),
-        *pair_map(side_by_side(pairs, pair_table([own]), own), few),
+        *pair_map(side_by_side(pairs, pair_table([own]), own, what), few),
         *confusion_blocks(new),
         *worst_pairs(pairs),
+        *certainty_elsewhere(new, own, found, kept, what),
         Heading("What next?"),
         bullets(_next(new, pairs, own)),
         Heading("How was it tested?"),
-        *_tested(new, found, command),
+        *_tested(new, found, command, what),
     ]
-    return Document(f"{own.spec.method} on new data: {found.samples.name}", blocks)
+    return Document(f"{own.spec.method} on {what}: {found.samples.name}", blocks)
 
 
 def _comparable(new: RunResult, own: RunResult) -> tuple[PairAccuracy, PairAccuracy]:
@@ -83,13 +103,13 @@ def _comparable(new: RunResult, own: RunResult) -> tuple[PairAccuracy, PairAccur
     return now, before.only(np.broadcast_to(shared, before.totals.shape))
 
 
-def _usable(new: RunResult, own: RunResult) -> Iterator[Block]:
+def _usable(new: RunResult, own: RunResult, what: str) -> Iterator[Block]:
     now, before = _comparable(new, own)
     ends, tested = now.interval() or (np.nan, np.nan), tested_pairs(pair_table([new]))
-    assert now.pair_average is not None  # at least one sample is new
+    assert now.pair_average is not None  # at least one sample counts
     where = f"On {several(int(now.totals.sum()), 'sample')} of {several(new_domains(new), 'domain')}"
     expected = f"{where}, {percent(now.pair_average)} % of the answers are right (95 % interval {_interval(ends)})"
-    cards = [_card("New data", now, "pair_average", f"{several(len(tested), 'pair')}, equally weighted")]
+    cards = [_card(what.capitalize(), now, "pair_average", f"{several(len(tested), 'pair')}, equally weighted")]
     if before.pair_average is None:
         verdict = ". The run was not tested on these classes, so there is nothing to compare with."
     else:
@@ -99,7 +119,7 @@ def _usable(new: RunResult, own: RunResult) -> Iterator[Block]:
         cards.append(_card("The run's test set", before, "pair_average", "the same classes"))
         cards.append(Card("Difference", f"{number(difference, 1, '+')} points", _verdict(ends, was)))
     yield Text(f"{expected}{verdict} {clearly_worse(tested, 100 * now.pair_average)}", lead=True)
-    yield Cards([*cards, _card("Worst new pair", now, "worst_pair", worst_pair(now, new.domains, new.classes))])
+    yield Cards([*cards, _card("Worst pair", now, "worst_pair", worst_pair(now, new.domains, new.classes))])
 
 
 def _card(label: str, accuracy: PairAccuracy, of: Literal["pair_average", "worst_pair"], what: str) -> Card:
@@ -119,15 +139,15 @@ def _verdict(now: tuple[float, float], before: tuple[float, float]) -> str:
 
 
 def new_domains(new: RunResult) -> int:
-    """The number of domains with new samples."""
+    """The number of domains with samples that count."""
     return sum(bool(np.sum(row)) for row in new.test.totals)
 
 
-def domain_table(new: RunResult, own: RunResult) -> Table:
-    """One row per domain of the new data and of the run's test set: samples, accuracy, interval, mean over classes."""
+def domain_table(new: RunResult, own: RunResult, label: str) -> Table:
+    """One row per domain of the data and of the run's test set: samples, accuracy, interval, mean over classes."""
     rows: list[list[str]] = []
     emphasised: set[tuple[int, int]] = set()
-    for result, what in ((new, NEW), (own, OLD)):
+    for result, what in ((new, label), (own, OLD)):
         accuracy = pooled([result])
         for d, name in enumerate(result.domains):
             total = int(accuracy.totals[d].sum())
@@ -142,14 +162,16 @@ def domain_table(new: RunResult, own: RunResult) -> Table:
             rows.append([name, what, trained, f"{total:,}", *accuracies])
     header = ["domain", "tested on", "trained on it", "samples", "accuracy, %", "95 % interval", "class mean, %"]
     note = "Accuracy is the share of correct samples, class mean the mean accuracy of the classes."
-    return Table(header=header, rows=rows, title="New domains beside old", note=note, emphasised=emphasised)
+    return Table(
+        header=header, rows=rows, title=f"{label.capitalize()} beside the {OLD}", note=note, emphasised=emphasised
+    )
 
 
-def side_by_side(new: pd.DataFrame, old: pd.DataFrame, own: RunResult) -> pd.DataFrame:
-    """The pairs of the new data, then those of the run's test set; only pairs of trained domains are rare or not."""
+def side_by_side(new: pd.DataFrame, old: pd.DataFrame, own: RunResult, label: str) -> pd.DataFrame:
+    """The pairs of the data, then those of the run's test set; only pairs of trained domains are rare or not."""
     known = new["domain"].isin(own.domains)
     new = new[new.groupby("domain")["tested"].transform("sum") > 0]
-    new = new.assign(domain=new["domain"] + " (new)", shot=new["shot"].where(known, ""))
+    new = new.assign(domain=new["domain"] + suffix(label), shot=new["shot"].where(known, ""))
     return pd.concat([new, old[old.groupby("domain")["tested"].transform("sum") > 0]], ignore_index=True)
 
 
@@ -172,7 +194,7 @@ def _next(new: ReportedRun, pairs: pd.DataFrame, own: RunResult) -> Iterator[str
     yield f"Where this accuracy is enough, `crosstail predict {run} FILES` classifies files from these domains."
 
 
-def _tested(new: ReportedRun, found: Evaluated, command: str) -> Iterator[Block]:
+def _tested(new: ReportedRun, found: Evaluated, command: str, what: str) -> Iterator[Block]:
     notes = [sentence(note) for note in new.result.data.notes]
     if str(found.left_out):
         notes.insert(0, f"Left out: {found.left_out}.")
@@ -180,7 +202,7 @@ def _tested(new: ReportedRun, found: Evaluated, command: str) -> Iterator[Block]
     yield bullets([where, *notes])
     yield Heading("All metrics", 3)
     known = TRACKS_NOTE if new.result.known else ""
-    yield Text(" ".join(filter(None, ("Accuracy on the new data, in %.", known, intervals_note([new.result])))))
+    yield Text(" ".join(filter(None, (f"Accuracy on the {what}, in %.", known, intervals_note([new.result])))))
     yield accuracy_table([new.result])
     yield Heading("How to repeat it", 3)
     yield Code(command)

@@ -11,6 +11,7 @@ import pandas as pd
 from crosstail import algorithms, backbones, second_stages
 from crosstail.data import sheet_of
 from crosstail.report.document.model import Block, Code, Document, Heading, Table, bullets
+from crosstail.report.run.certainty import certainty_card, label_error_note
 from crosstail.report.run.command import command
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import has_known, headline_table, pair_table, worst_table
@@ -48,12 +49,13 @@ def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Docu
     parts: dict[str, list[Block]] = {
         "File": [bullets(_file(exported))] if exported else [],
         "Model and intended use": [bullets(_purpose(result))],
-        "Data": [bullets(_data(result)), _counts(result)],
+        "Data": [bullets(filter(None, (*_data(result), label_error_note(run)))), _counts(result)],
         "Training and selection": [bullets(_training(result))],
         f"{'Estimated' if result.estimate else 'Test'} accuracy in %": [
             bullets(filter(None, (estimate_note(result), TRACKS_NOTE * bool(result.known), intervals_note([result])))),
             accuracy_table([result]),
         ],
+        "Certainty": certainty_card(run),
         "Limits": [bullets(limits(run))],
         "Versions and checksums": [bullets(versions(run))],
         "How to repeat it": [Code(command(result.spec, run.folder))],
@@ -176,7 +178,7 @@ def _training(result: RunResult) -> Iterator[str]:
     about = "a user-defined file" if own else _first_sentence(algorithms.find(spec.algorithm).__doc__)
     yield f"Algorithm: {spec.algorithm} ({about})."
     if spec.second_stage:
-        entry = next(entry for entry in second_stages.catalogue() if entry.name == spec.second_stage)
+        entry = second_stages.entry(spec.second_stage)
         yield f"Second stage: {spec.second_stage}, on fixed features ({entry.what})."
     weights = spec.weights or ("pretrained" if _pretrained(spec) else backbones.RANDOM)
     how = f"frozen, with a trained head ({spec.head}) on its features" if spec.freeze else "trained"

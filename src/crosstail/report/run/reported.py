@@ -5,8 +5,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from crosstail.data import DomainDataset
 from crosstail.data.dataset import UNUSED
+from crosstail.metrics.calibration import Calibration
 from crosstail.report.audit.duplicates import describe, equal_inputs
 from crosstail.report.audit.findings import exact_findings
 from crosstail.storage import read_json, write_json
@@ -20,6 +23,12 @@ from crosstail.training.result import Evaluation, RunResult
 AUDIT = "audit.json"
 
 
+class Audit(msgspec.Struct, frozen=True):
+    """audit.json."""
+
+    duplicates: list[str]
+
+
 @dataclass(frozen=True)
 class ReportedRun:
     """A result with what led to it."""
@@ -31,12 +40,13 @@ class ReportedRun:
     dataset: DomainDataset | None = None
     """As loaded and split, before any embedding; None if it is gone or has changed since."""
     probabilities: Probabilities | None = None
+    calibration: Calibration | None = None
 
     def duplicates(self) -> list[str]:
         """Sentences on duplicate samples; the search is stored in the folder, for when the data are gone."""
         file = self.folder / AUDIT
         if file.exists():
-            return read_json(file, dict[str, list[str]])["duplicates"]
+            return read_json(file, Audit).duplicates
         if self.dataset is None:
             return []
         dataset = self.dataset.plain()
@@ -50,15 +60,15 @@ class ReportedRun:
             "image" if dataset.is_image else "row",
         )
         sentences = [finding.text for finding in found]
-        write_json(file, {"duplicates": sentences})
+        write_json(file, Audit(sentences))
         return sentences
 
 
 def reported(run: Run) -> ReportedRun:
     """A run that was just trained, or found finished, with its data in memory."""
-    return ReportedRun(
-        run.folder.path, run.result, run.folder.records(), run.predictions, run.inputs.raw, run.probabilities
-    )
+    folder = run.folder
+    about = (folder.path, run.result, folder.records(), run.predictions, run.inputs.raw, run.probabilities)
+    return ReportedRun(*about, folder.calibration())
 
 
 def read_run(path: Path) -> ReportedRun:
@@ -69,4 +79,5 @@ def read_run(path: Path) -> ReportedRun:
     with suppress(OSError, ValueError):
         found = load_inputs(result.spec).raw
         dataset = found if found.checksum == result.data.checksum else None
-    return ReportedRun(path, result, folder.records(), Predictions.load(folder), dataset, Probabilities.load(folder))
+    about = (path, result, folder.records(), Predictions.load(folder), dataset, Probabilities.load(folder))
+    return ReportedRun(*about, folder.calibration())
