@@ -172,7 +172,8 @@ def fit_correction(
     """
     scores, classes = torch.from_numpy(np.asarray(log_p, np.float64)), torch.from_numpy(y)
     offset = torch.as_tensor(np.log(np.maximum(shares, 1e-12)))
-    share, penalty = torch.from_numpy(weights / weights.sum()), PENALTY / weights.sum()
+    total = max(float(weights.sum()), 1e-12)
+    share, penalty = torch.from_numpy(weights / total), PENALTY / total
     present = torch.bincount(classes, minlength=scores.shape[1]) > 0
     free = torch.zeros(1 + scores.shape[1], dtype=torch.float64, requires_grad=True)
 
