@@ -19,7 +19,7 @@ from tests.fuzz._good import COMMANDS, copy, make
 from crosstail.data import BrokenImage, read_image
 from crosstail.data.sources import npz_members
 
-CASES = 8  # of each family; the time limit of CI does not allow more
+CASES = 6  # of each family; the time limit of CI does not allow more
 
 
 @pytest.fixture(scope="module")

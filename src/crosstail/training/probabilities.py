@@ -4,6 +4,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +100,12 @@ class Probabilities:
     def save(self, folder: RunFolder) -> None:
         """Store them, compressed."""
         content = io.BytesIO()
-        np.savez_compressed(content, **{name: value for name, value in vars(self).items() if value is not None})
+        # Level 1: noise is no smaller at a higher one, and 10,000 classes take minutes.
+        with ZipFile(content, "w", ZIP_DEFLATED, compresslevel=1) as archive:
+            for name, value in vars(self).items():
+                if value is not None:
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, value, allow_pickle=False)
         write_whole(folder.path / PROBABILITIES, content.getbuffer())
 
     @classmethod
