@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Compiled files are kept, also where the environment says otherwise: tests start many processes.
+export PYTHONDONTWRITEBYTECODE :=
 # The tests of a file run in one process, because they share fixtures; tests/conftest.py orders the files.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo test check docs bench clean
+.PHONY: help setup demo test check storm docs bench fuzz clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -34,7 +36,10 @@ check: setup     ## format in place, then run `make test` without the slow tests
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow'
+	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow and not storm'
+
+storm: setup     ## kill sweeps and runs a hundred times at random moments; CI does so a few times
+	$(BIN)/python -m pytest $(PARALLEL) -m storm
 
 docs: setup      ## build the documentation, readable offline: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -42,6 +47,9 @@ docs: setup      ## build the documentation, readable offline: site/index.html
 
 bench: setup     ## measure speed and memory relative to reference implementations
 	$(BIN)/python -m bench
+
+fuzz: setup      ## run 10,000 bad inputs through the command line; fails on a traceback, a hang or an unnamed file
+	$(BIN)/python -m tests.fuzz
 
 clean:           ## remove .venv and everything the other targets created
 	rm -rf $(VENV) demo build site .pytest_cache .mypy_cache .ruff_cache .hypothesis

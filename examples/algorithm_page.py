@@ -5,6 +5,7 @@ from typing import Any
 
 from crosstail import algorithms, second_stages
 from crosstail.algorithms._catalogue import preset_entries
+from crosstail.training.spec import split_method
 
 DOCS = Path(__file__).parents[1] / "docs"
 BEGIN, END = "<!-- written by examples/algorithm_page.py -->\n", "<!-- end -->\n"
@@ -38,6 +39,54 @@ def second_stage_table() -> str:
     return "\n".join([*lines, "", ""])
 
 
+NOT_BATCHES = (
+    "its predictions for a sample depend on the others in the batch; here they depend on the sample and its domain"
+)
+PEERS = {
+    "DomainBed": {
+        **{"ERM": "erm", "Fish": "fish", "IRM": "irm", "GroupDRO": "group_dro", "Mixup": "mixup", "MLDG": "mldg"},
+        **{"CORAL": "coral", "MMD": "mmd", "DANN": "dann", "CDANN": "cdann", "MTL": "mtl", "SagNet": "sagnet"},
+        **{"VREx": "vrex", "RSC": "rsc", "SD": "sd", "ANDMask": "and_mask", "SANDMask": "sand_mask", "IGA": "iga"},
+        **{"SelfReg": "selfreg", "Fishr": "fishr", "IB_ERM": "ib_erm", "IB_IRM": "ib_irm", "CAD": "cad"},
+        **{"CondCAD": "cond_cad", "Transfer": "transfer", "CausIRL_CORAL": "causirl_coral"},
+        **{"CausIRL_MMD": "causirl_mmd", "EQRM": "eqrm", "RDM": "rdm", "URM": "urm", "ARM": NOT_BATCHES},
+        **{"TRM": "trm", "ADRMX": "adrmx"},
+        "ERMPlusPlus": "not an algorithm but a schedule and initial weights for ERM",
+    },
+    "SubpopBench": {
+        **{"ERM": "erm", "GroupDRO": "group_dro", "IRM": "irm", "CVaRDRO": "cvar_dro", "JTT": "jtt", "LfF": "lff"},
+        **{"LISA": "lisa", "DFR": "erm:dfr", "Mixup": "mixup", "MMD": "mmd", "CORAL": "coral"},
+        **{"ReSample": "resample", "ReWeight": "reweight", "SqrtReWeight": "sqrt_reweight", "CBLoss": "cb_loss"},
+        **{"Focal": "focal", "LDAM": "ldam", "BSoftmax": "bsoftmax", "CRT": "crt"},
+        "ReWeightCRT": "its weights have the purpose of the balanced batches of `crt`",
+        "VanillaCRT": "its classifier has the loss and the batches of `erm`",
+    },
+    "the BoDA code": {
+        **{"ERM": "erm", "GroupDRO": "group_dro", "Mixup": "mixup", "SagNet": "sagnet", "MLDG": "mldg", "IRM": "irm"},
+        **{"DANN": "dann", "CDANN": "cdann", "CORAL": "coral", "MMD": "mmd", "MTL": "mtl", "Fish": "fish"},
+        **{"ReSample": "resample", "ReWeight": "reweight", "SqrtReWeight": "sqrt_reweight", "Focal": "focal"},
+        **{"CBLoss": "cb_loss", "LDAM": "ldam", "BSoftmax": "bsoftmax", "SSP": "ssp", "CRT": "crt"},
+        "BoDA": "boda@reference",
+    },
+}
+"""The algorithms of other libraries: the method here, or the reason why there is none."""
+
+
+def peer_table() -> str:
+    """One row per library: how many of its algorithms are here, and why the others are not."""
+    lines = ["", "| library | here | under another name | not here |", "|---|---|---|---|"]
+    for library, known in PEERS.items():
+        here = {name: ours for name, ours in known.items() if " " not in ours}
+        for method in here.values():
+            algorithm, stage = split_method(method)
+            algorithms.find(algorithm)
+            assert not stage or stage in {entry.name for entry in second_stages.catalogue()}
+        renamed = [f"{n}: `{m}`" for n, m in here.items() if n.replace("_", "").lower() != m.replace("_", "")]
+        missing = "; ".join(f"{name}: {reason}" for name, reason in known.items() if name not in here)
+        lines.append(_row([library, f"{len(here)} of {len(known)}", ", ".join(renamed) or "–", missing or "–"]))
+    return "\n".join([*lines, "", ""])
+
+
 def _row(cells: list[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -48,7 +97,10 @@ def _described(hparam: dict[str, Any]) -> str:
     return shown + (f" ({hparam['search']})" if hparam["search"] else "")
 
 
-PAGES = {DOCS / "algorithms.md": algorithm_tables, DOCS / "second-stages.md": second_stage_table}
+PAGES = {
+    DOCS / "algorithms.md": lambda: algorithm_tables() + "### Other libraries\n" + peer_table(),
+    DOCS / "second-stages.md": second_stage_table,
+}
 
 
 def page(path: Path) -> str:

@@ -1,5 +1,6 @@
 """For all tests: their processes and order, temporary files in memory, a separate cache, and one thread."""
 
+import gc
 import os
 import shutil
 import sys
@@ -32,6 +33,16 @@ if "TMPDIR" not in os.environ and suits(MEMORY):
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than cores, because many tests wait for programs that they start."""
     return 1 + (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Look for no garbage while modules are imported, which leave little."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,7 +4,7 @@ import inspect
 import re
 
 FAMILIES = (
-    *("vanilla", "robust optimisation", "augmentation", "meta-learning", "invariance"),
+    *("vanilla", "robust optimisation", "regularisation", "augmentation", "meta-learning", "invariance"),
     *("transfer", "multi-task", "imbalance", "ours", "own"),
 )
 _PAPER = re.compile(r"^(?P<what>.*?)\s*\((?P<paper>[^()]*?),?\s*(?P<year>(?:19|20)\d\d)[^()]*\)", re.DOTALL)

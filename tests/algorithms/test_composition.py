@@ -1,7 +1,7 @@
 """Algorithms combined by name, and presets: loss terms, hyperparameters, and what cannot be combined."""
 
 import copy
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 import torch
@@ -120,10 +120,18 @@ def test_its_updates_are_those_of_the_sum():
     assert all(torch.equal(a, b) for a, b in zip(algorithm.parameters(), other.parameters(), strict=True))
 
 
-def test_any_two_algorithms_either_train_or_say_why_not():
+KINDS = ("boda", "bsoftmax", "coral", "dann", "ldam", "mldg", "mtl")  # a term, a loss, a step, other classifiers
+
+
+def terms_of(algorithm):
+    return set(algorithm.update(make_batch(), algorithm.optimizers(), torch.Tensor.backward))
+
+
+def test_each_algorithm_and_one_of_each_kind_either_train_or_say_why_not():
     """No combination drops a part in silence: each part's own loss terms, or those of its step, appear."""
-    refused = 0
-    for first, second in combinations(discovery.names("crosstail.algorithms"), 2):
+    refused, names = 0, discovery.names("crosstail.algorithms")
+    alone = {name: terms_of(build(name)) - {"cross_entropy"} for name in names}
+    for first, second in product(names, KINDS):
         name = f"{first}+{second}"
         try:
             algorithm = build(name)
@@ -131,12 +139,19 @@ def test_any_two_algorithms_either_train_or_say_why_not():
             refused += 1
             assert name in str(error), name
             continue
-        terms = set(algorithm.update(make_batch(), algorithm.optimizers(), torch.Tensor.backward))
-        for part in (first, second):
-            alone = build(part)
-            own = set(alone.update(make_batch(), alone.optimizers(), torch.Tensor.backward))
-            assert own - {"cross_entropy"} <= terms, (name, part)
+        assert alone[first] | alone[second] <= terms_of(algorithm), name
     assert refused
+
+
+def test_no_two_that_combine_keep_different_things_under_one_name():
+    shared = {name.split(".")[0] for name in build("erm").state_dict()} | {"criterion"}
+    kept = {
+        n: {k.split(".")[0] for k in build(n).state_dict()} - shared for n in discovery.names("crosstail.algorithms")
+    }
+    for first, second in combinations(kept, 2):
+        if kept[first] & kept[second]:
+            with pytest.raises(ValueError, match=r"both replace|forms of one"):
+                algorithms.find(f"{first}+{second}")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What CORAL, MMD, IRM, GroupDRO and MTL have in common; test_parity.py has their update rules."""
+"""What the methods that compare domains have in common; test_parity.py has their update rules."""
 
 from copy import deepcopy
 
@@ -16,6 +16,16 @@ HPARAMS = {
     "irm": {"penalty": 20.0, "anneal": 3},
     "group_dro": {"eta": 0.3},
     "mtl": {"ema": 0.8},
+    "vrex": {"anneal": 3},
+    "eqrm": {"anneal": 3},
+    "fishr": {"anneal": 3},
+    "rdm": {"anneal": 3},
+    "ib_erm": {"anneal": 3},
+    "ib_irm": {"anneal": 3},
+    "cad": {},
+    "cond_cad": {},
+    "transfer": {},
+    "ridg": {},
 }
 
 

@@ -28,6 +28,9 @@ NAMES = [
     "reweight",
     "sqrt_reweight",
     "ssp",
+    "vs_loss",
+    "seesaw",
+    "label_aware_smoothing",
 ]
 
 
@@ -50,6 +53,13 @@ def test_ldam_predicts_by_cosines():
         z = algorithm.backbone(batch.x)
         expected = 30 * F.cosine_similarity(z[:, None], algorithm.head.weight, dim=2)
         torch.testing.assert_close(algorithm(batch.x), expected)
+
+
+def test_ldam_gives_the_rarest_pair_the_largest_margin():
+    counts = [[81, 16], [0, 625]]  # none of them 1, whose margin would need no scaling
+    margins = build("ldam", counts, max_m=0.4).margins
+    expected = [[0.4 * 2 / 3, 0.4], [0.0, 0.4 * 2 / 5]]  # in proportion to n^(-1/4): 1/3, 1/2, none, 1/5
+    torch.testing.assert_close(margins, torch.tensor(expected))
 
 
 @TABLES

@@ -13,6 +13,8 @@ from itertools import combinations, cycle
 
 import pytest
 import torch
+from tests.algorithms.oracles import generalisation, tails
+from tests.algorithms.oracles.hand import Hand, annealed, cosine, cross_entropy, invariance_penalty, mean, risks
 from torch import nn
 
 from crosstail import algorithms, discovery
@@ -26,23 +28,27 @@ TWELVE = [
 ]
 ADVERSARY = {"adversary": 0.7, "discriminator_lr": 0.03, "discriminator_decay": 0.2, "discriminator_steps": 2}
 ADVERSARY |= {"gradient_penalty": 0.4}
-HPARAMS = {
-    "cb_loss": {"beta": 0.99},
-    "cdann": ADVERSARY,
-    "coral": {"gamma": 0.7},
-    "dann": ADVERSARY,
-    "fish": {"meta_lr": 0.3},
-    "focal": {"gamma": 0.5},
-    "group_dro": {"eta": 0.3},
-    "irm": {"penalty": 20.0, "anneal": 3},
-    "ldam": {"max_m": 0.3, "scale": 10.0},
-    "logit_adjustment": {"tau": 0.6},
-    "mixup": {"alpha": 0.8},
-    "mldg": {"beta": 0.7},
-    "mmd": {"gamma": 0.7},
-    "mtl": {"ema": 0.8},
-    "sagnet": {"adversary": 0.7},
-}
+HPARAMS = (
+    {
+        "cb_loss": {"beta": 0.99},
+        "cdann": ADVERSARY,
+        "coral": {"gamma": 0.7},
+        "dann": ADVERSARY,
+        "fish": {"meta_lr": 0.3},
+        "focal": {"gamma": 0.5},
+        "group_dro": {"eta": 0.3},
+        "irm": {"penalty": 20.0, "anneal": 3},
+        "ldam": {"max_m": 0.3, "scale": 10.0},
+        "logit_adjustment": {"tau": 0.6},
+        "mixup": {"alpha": 0.8},
+        "mldg": {"beta": 0.7},
+        "mmd": {"gamma": 0.7},
+        "mtl": {"ema": 0.8},
+        "sagnet": {"adversary": 0.7},
+    }
+    | generalisation.HPARAMS
+    | tails.HPARAMS
+)
 
 
 @pytest.fixture(autouse=True)
@@ -60,11 +66,14 @@ def build(name, counts=ABSENT, shape=(4,), **hparams):
     backbone = Backbone(nn.Identity(), 4) if name == "crt" else Backbone(layers, 5)
     hparams = {"lr": 0.02, "weight_decay": 0.1, **HPARAMS.get(name, {}), **hparams}
     algorithm = algorithms.build(name, backbone, Task(torch.tensor(counts)), hparams).double().train()
+    for parameter in algorithm.parameters():
+        if not parameter.any():  # at 0 a gradient may be a rounding error, of which Adam makes a step
+            nn.init.normal_(parameter)
     algorithm.steps = 5
     return algorithm
 
 
-def make_batch(seed, counts=ABSENT, shape=(4,), size=5):
+def make_batch(seed, counts, shape, size):
     """Samples of every domain that is seen, and of the classes that it has."""
     generator = torch.Generator().manual_seed(seed)
     classes = [[c for c, n in enumerate(row) if n] for row in counts]
@@ -72,73 +81,6 @@ def make_batch(seed, counts=ABSENT, shape=(4,), size=5):
     y = [classes[d][int(torch.randint(len(classes[d]), (), generator=generator))] for d in domain.tolist()]
     x = torch.randn(len(domain), *shape, generator=generator) + domain.view(-1, *[1] * len(shape)) / 3
     return DomainBatch(x, torch.tensor(y), domain)
-
-
-class Hand:
-    """The parameters of an algorithm and its Adam (Kingma and Ba, 2015), with the layers written out."""
-
-    def __init__(self, algorithm):
-        self.h, self.counts, self.steps = algorithm.hparams, algorithm.task.counts.tolist(), algorithm.steps
-        self.p = {name: value.detach().clone().requires_grad_() for name, value in algorithm.named_parameters()}
-        self.t, self.moments, self.memory = 0, {}, {}
-
-    def features(self, x, p=None):
-        hidden = "backbone.layers.1"
-        return torch.relu(self.linear(hidden, x.flatten(1), p)) if f"{hidden}.weight" in self.p else x
-
-    def linear(self, layer, z, p=None):
-        p = p or self.p
-        return z @ p[f"{layer}.weight"].T + p[f"{layer}.bias"]
-
-    def error(self, z, c, p=None):
-        """Cross-entropy of the classifier for one sample's features."""
-        return cross_entropy(self.linear("head", z, p), c)
-
-    def parts(self, batch):
-        """(d, features, classes) of every domain."""
-        z, domain, y = self.features(batch.x), batch.domain.tolist(), batch.y.tolist()
-        found = {}
-        for row, d, c in zip(z, domain, y, strict=True):
-            rows, classes = found.setdefault(d, ([], []))
-            rows.append(row)
-            classes.append(c)
-        return [(d, *of_domain) for d, of_domain in found.items()]
-
-    def gradients(self, loss, *layers):
-        """By name, of the parameters of these layers that the loss depends on."""
-        names = [name for name in self.p if name.startswith(layers or "")]
-        found = torch.autograd.grad(loss, [self.p[n] for n in names], retain_graph=True, allow_unused=True)
-        return {name: g.detach() for name, g in zip(names, found, strict=True) if g is not None}
-
-    def adam(self, gradients, lr=None, decay=None, betas=(0.9, 0.999)):
-        lr, decay = (self.h.lr if lr is None else lr), (self.h.weight_decay if decay is None else decay)
-        self.p = dict(self.p)
-        for name, g in gradients.items():
-            p = self.p[name].detach()
-            t, m, v = self.moments.get(name, (0, 0.0, 0.0))
-            g = g + decay * p
-            t, m, v = t + 1, betas[0] * m + (1 - betas[0]) * g, betas[1] * v + (1 - betas[1]) * g**2
-            self.moments[name] = t, m, v
-            direction = (m / (1 - betas[0] ** t)) / ((v / (1 - betas[1] ** t)) ** 0.5 + 1e-8)
-            self.p[name] = (p - lr * direction).requires_grad_()
-
-    def step(self, terms, *layers, **options):
-        """One step of Adam on the sum of the terms."""
-        self.adam(self.gradients(sum(terms.values()), *layers), **options)
-        return terms
-
-
-def mean(values):
-    values = list(values)
-    return sum(values) / len(values)
-
-
-def cross_entropy(scores, c):
-    return sum(s.exp() for s in scores).log() - scores[c]
-
-
-def cosine(a, b):
-    return a @ b / a.norm().clamp_min(1e-12) / b.norm().clamp_min(1e-12)
 
 
 def erm(m, batch):
@@ -225,25 +167,9 @@ def logit_adjustment(m, batch, added=0.0):
     return with_prior(m, batch, prior)
 
 
-def group_dro(m, batch):
-    losses = {d: mean(map(m.error, z, y)) for d, z, y in m.parts(batch)}
-    q = {d: m.memory.get(d, 1.0) * math.exp(m.h.eta * loss.item()) for d, loss in losses.items()}
-    m.memory = {d: value / sum(q.values()) for d, value in q.items()}
-    return m.step({"group_dro": sum(m.memory[d] * loss for d, loss in losses.items())})
-
-
 def irm(m, batch):
-    risks, penalties = [], []
-    for _, z, y in m.parts(batch):
-        scale = torch.ones((), requires_grad=True)
-        errors = [cross_entropy(scale * m.linear("head", row), c) for row, c in zip(z, y, strict=True)]
-        halves = [torch.autograd.grad(mean(errors[i::2]), scale, create_graph=True)[0] for i in (0, 1)]
-        risks.append(mean(errors))
-        penalties.append(halves[0] * halves[1])
-    if m.t == m.h.anneal:
-        m.moments.clear()
-    weight = m.h.penalty if m.t >= m.h.anneal else 1.0
-    return m.step({"cross_entropy": mean(risks), "irm": weight * mean(penalties)})
+    weight = m.h.penalty if annealed(m) else 1.0
+    return m.step({"cross_entropy": mean(risks(m, batch)), "irm": weight * invariance_penalty(m, batch)})
 
 
 def with_distance(m, batch, name, distance):
@@ -435,8 +361,11 @@ def ssp(m, batch, equally_often=False):
     return m.step({"self_supervision": mean(errors)})
 
 
-ORACLES = {name: globals()[name] for name in discovery.names("crosstail.algorithms") if name in globals()}
-CASES = {name: {} for name in ORACLES} | {"logit_adjustment global": {"prior": "global"}, "ssp images": {}}
+RULES = globals() | vars(generalisation) | vars(tails)
+ORACLES = {name: RULES[name] for name in discovery.names("crosstail.algorithms") if name in RULES}
+CASES = (
+    {name: {} for name in ORACLES} | {"logit_adjustment global": {"prior": "global"}, "ssp images": {}} | tails.CASES
+)
 DIFFERENCES = [
     ("reweight", {"over_weights": True}, "sum of the batch's weights"),
     ("sqrt_reweight", {"over_weights": True}, "sum of the batch's weights"),
@@ -460,10 +389,12 @@ DIFFERENCES = [
     ("dann", {"of_probabilities": True}, "probabilities"),
     ("cdann", {"classes": True}, "only classes"),
     ("ssp images", {"equally_often": True}, "equally frequent"),
+    *generalisation.DIFFERENCES,
+    *tails.DIFFERENCES,
 ]
 
 
-def compare(case, updates, counts=ABSENT, size=5, **options):
+def compare(case, updates, counts=ABSENT, size=3, **options):
     """(our terms and parameters, those of the oracle) after every update."""
     name, shape = case.split()[0], (3, 2, 2) if case == "ssp images" else (4,)
     batches = [make_batch(seed, counts, shape, size) for seed in range(updates)]
@@ -481,7 +412,7 @@ def compare(case, updates, counts=ABSENT, size=5, **options):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(
-    ("counts", "size", "updates"), [(ABSENT, 5, 5), (TWELVE, 2, 2)], ids=["absent pairs", "12 domains"]
+    ("counts", "size", "updates"), [(ABSENT, 3, 5), (TWELVE, 2, 1)], ids=["absent pairs", "12 domains"]
 )
 def test_terms_and_parameters_after_every_update_are_those_of_the_rule(case, counts, size, updates):
     for (terms, parameters), (expected, wanted) in compare(case, updates, counts, size):

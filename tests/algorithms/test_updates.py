@@ -7,7 +7,7 @@ import torch
 
 from crosstail.data import DomainBatch
 
-NAMES = ["dann", "cdann", "sagnet", "mldg", "fish"]
+NAMES = ["dann", "cdann", "sagnet", "mldg", "fish", "sand_mask", "sam", "sagm", "urm", "lff"]
 
 
 @pytest.mark.parametrize("name", [*NAMES, "boda+dann"])

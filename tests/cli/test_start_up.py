@@ -44,7 +44,7 @@ WITHOUT_TORCH = [
 ]
 NOT_ON_VECTORS = [
     *("timm", "torchvision", "sklearn", "lightning_fabric", "torchmetrics", "transformers", "huggingface_hub"),
-    *("torch._dynamo", "optuna", "onnx", "matplotlib"),
+    *("torch._dynamo", "torch.onnx", "sympy", "scipy", "optuna", "onnx", "matplotlib"),
 ]
 
 
@@ -53,7 +53,11 @@ NOT_ON_VECTORS = [
     [
         (WITHOUT_TORCH, HEAVY),
         (
-            [f"fit v.npz --algorithm {name} --steps 4 --evaluations 1 --out {name}" for name in ("frozen", "coral")],
+            [
+                "fit v.npz --out default",
+                *(f"fit v.npz --algorithm {name} --steps 4 --evaluations 1 --out {name}" for name in ("boda", "coral")),
+                "predict default v.npz --out classes.csv",
+            ],
             NOT_ON_VECTORS,
         ),
     ],

@@ -192,7 +192,6 @@ def test_boda_is_added_to_it_or_it_says_why_not(name):
             algorithms.find(f"boda+{name}")
     else:
         testing.check_beats_chance(f"boda+{name}")
-        testing.check_resumes(f"boda+{name}")
 
 
 def test_separable_vectors_have_the_counts_that_were_asked_for(tmp_path):

@@ -233,7 +233,7 @@ def test_one_class(photos, tmp_path):
     np.savez(tmp_path / "a.npz", x=np.zeros((9, 2), np.float32), y=np.zeros(9, int), domain=np.arange(9) % 2)
     with pytest.raises(ValueError) as error:
         load(tmp_path / "a.npz")
-    refused(error, "a: has one class (0)")
+    refused(error, "a.npz: has one class (0)")
 
 
 # Manifests

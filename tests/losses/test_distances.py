@@ -6,10 +6,10 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.autograd import gradcheck
+from torch.autograd import gradcheck, gradgradcheck
 
 from crosstail.losses import LowRankPrecision, pair_distances
-from crosstail.losses.distances import Precision
+from crosstail.losses.distances import Precision, _Exact, split
 
 METRICS = ("euclidean", "diagonal", "low_rank", "full")
 
@@ -103,6 +103,15 @@ class TestAllMetrics:
             pair_distances(1e6 * delta[None], torch.zeros(1, 3).double(), lone).sum().backward()
             assert delta.grad is not None
             torch.testing.assert_close(z.grad[4 + p], delta.grad / 1e6, rtol=1e-4, atol=1e-6)
+
+    def test_second_derivatives_of_recomputed_entries(self, metric: str) -> None:
+        z, centroids, precision = make(metric)
+        parts = [part for part in (z, centroids, *split(precision)) if part is not None]
+        nothing = [None] * (4 - len(parts))
+        rows, columns = torch.tensor([0, 3, 3]), torch.tensor([1, 1, 4])
+        for part in parts:
+            part.requires_grad_()
+        assert gradgradcheck(lambda *given: _Exact.apply(rows, columns, *given, *nothing), parts)
 
     @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
     def test_zero_has_gradient_zero(self, metric: str, dtype: torch.dtype) -> None:

@@ -128,13 +128,14 @@ def in_terminal():
 OWN = '''
 import os
 import signal
+import sys
 import time
 import torch.nn.functional as F
 from crosstail.algorithms._algorithm import Algorithm
 
 def note(path):
     with open(path, "a") as file:
-        file.write("one run\\n")
+        file.write("one run\\n" if "torch._dynamo" not in sys.modules else "with torch's compiler\\n")
 
 class Own(Algorithm):
     """Own (Nobody, 2024)."""

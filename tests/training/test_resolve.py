@@ -71,16 +71,16 @@ def test_a_wrong_name_is_an_error(fields, names):
 
 
 @pytest.mark.parametrize(
-    ("domain", "split", "protocol", "algorithm"),
+    ("domain", "split", "protocol", "method"),
     [
-        ([0, 0, 1, 1], None, "mdlt", "bsoftmax+coral"),
-        ([0, 0, 1, 1], None, "dg", "bsoftmax"),  # one is left out
-        ([0, 1, 2, 2], None, "dg", "bsoftmax+coral"),
-        (["a", "a", "a", "a"], None, "mdlt", "bsoftmax"),
-        ([0, 0, 1, 1], ["train", "train", "test", "test"], "mdlt", "bsoftmax"),
+        ([0, 0, 1, 1], None, "mdlt", "bsoftmax+coral:blend"),
+        ([0, 0, 1, 1], None, "dg", "bsoftmax:blend"),  # one is left out
+        ([0, 1, 2, 2], None, "dg", "bsoftmax+coral:blend"),
+        (["a", "a", "a", "a"], None, "mdlt", "bsoftmax:blend"),
+        ([0, 0, 1, 1], ["train", "train", "test", "test"], "mdlt", "bsoftmax:blend"),
     ],
 )
-def test_the_default_needs_no_more_domains_than_there_are(tmp_path, domain, split, protocol, algorithm):
+def test_the_default_needs_no_more_domains_than_there_are(tmp_path, domain, split, protocol, method):
     arrays = {"x": np.zeros((4, 8, 8, 3), np.uint8), "y": [0, 1, 0, 1], "domain": domain}
     np.savez(tmp_path / "mine.npz", **arrays, **({"split": split} if split else {}))
-    assert resolve(RunSpec(dataset=str(tmp_path / "mine.npz"), protocol=protocol)).algorithm == algorithm
+    assert resolve(RunSpec(dataset=str(tmp_path / "mine.npz"), protocol=protocol)).method == method

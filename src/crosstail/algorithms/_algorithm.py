@@ -69,6 +69,8 @@ class Algorithm(nn.Module):
     learns = True  # whether it trains a representation, and not only a classifier in the second stage
     min_domains = 1
     adds_term = False  # whether `losses` adds a term to `super().losses`, so that it combines with any other loss
+    linear_head = True  # whether the classifier is linear in the features
+    reads_weights = False  # whether `losses` uses the weights of a linear classifier
     uses_domain = False  # whether `scores` depend on the domain, where it is known
     one_domain_at_a_time = False  # whether `losses` is called with the samples of a single domain
     alone = ""  # why it cannot be combined with others, if it cannot
@@ -87,16 +89,25 @@ class Algorithm(nn.Module):
         self.backbone = backbone
         self.head: nn.Module = nn.Linear(backbone.num_features, task.num_classes)
 
+    @property
+    def trained(self) -> list[nn.Parameter]:
+        """The parameters that are not frozen."""
+        return [parameter for parameter in self.parameters() if parameter.requires_grad]
+
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         """Named terms, whose sum is minimised, from the batch's features (B, F)."""
         raise TypeError(f"{type(self).__name__} must define losses(z, batch)")
 
-    def features(self, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
-        """Features (B, F) and their batch, gathered from all processes if there are several."""
+    def features(self, batch: DomainBatch, of: Backbone | None = None) -> tuple[Tensor, DomainBatch]:
+        """Features (B, F) and their batch, gathered from all processes if there are several.
+
+        `of` is another backbone of the algorithm, such as a copy of its own.
+        """
+        backbone = of or self.backbone
         if self.chunks == 1:
-            z = self.backbone(batch.x)
+            z = backbone(batch.x)
         else:  # activations are recomputed in the backward pass instead of being kept
-            z = torch.cat([checkpoint(self.backbone, x, use_reentrant=False) for x in batch.x.chunk(self.chunks)])
+            z = torch.cat([checkpoint(backbone, x, use_reentrant=False) for x in batch.x.chunk(self.chunks)])
         z, batch = joined(z, batch)
         if self.training and self.hparams.dropout:
             # Of the whole batch and on the CPU: the same for any number of processes or chunks and any device.
@@ -150,6 +161,15 @@ def check_terms(terms: Any) -> None:
         if term.ndim:
             shape = tuple(term.shape)
             raise WrongTerms(f"the loss term {name!r} has the shape {shape}, expected one number: average it (.mean())")
+
+
+def first_step(when: float, steps: int) -> int:
+    """The step at which a phase begins: `when` is a share of the steps if below 1, else a step.
+
+    >>> first_step(0.1, 50), first_step(7, 50)
+    (5, 7)
+    """
+    return round(when * steps if when < 1 else when)
 
 
 def total(terms: dict[str, Tensor]) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Preset, Task
+from crosstail.algorithms._algorithm import Preset, Task, first_step
 from crosstail.algorithms._hparams import LogUniform, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.backbones import Backbone
@@ -77,8 +77,7 @@ class Alignment(ERM):
     @property
     def start(self) -> int:
         """The first step with the term."""
-        warmup = self.hparams.warmup
-        return round(warmup * self.steps if warmup < 1 else warmup)
+        return first_step(self.hparams.warmup, self.steps)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         weight = self.hparams.weight if self.step >= self.start else 0.0

@@ -29,6 +29,7 @@ def combine(name: str, parts: Parts) -> type[Algorithm]:
         "hparams": _OWN_HPARAMS,
         "__doc__": "\n\nCombined with ".join(str(kind.__doc__) for kind in kinds),
         "passes": max(kind.passes for kind in kinds),
+        "linear_head": all(kind.linear_head for kind in kinds),
         "min_domains": max(kind.min_domains for kind in kinds),
         "class_balanced": any(kind.class_balanced for kind in kinds),
         "unshared": next(filter(None, (kind.unshared for kind in kinds)), ""),
@@ -73,6 +74,9 @@ def _check(name: str, parts: Parts) -> None:
         compares = [part for part in parts if parts[part].min_domains > 1 and part != single]
         if kind.one_domain_at_a_time and compares:
             raise ValueError(f"{name}: {single} trains on one domain at a time, and {compares[0]} compares domains")
+        other = [part for part in parts if not parts[part].linear_head]
+        if kind.reads_weights and other:
+            raise ValueError(f"{name}: {single} needs a classifier linear in the features, and {other[0]} has another")
     aligned = [part for part, kind in parts.items() if issubclass(kind, Alignment)]
     if len(aligned) > 1:
         raise ValueError(f"{name}: {' and '.join(aligned)} are forms of one alignment term")

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from crosstail.algorithms._algorithm import Backward
+from crosstail.algorithms._gradients import mean_terms
 from crosstail.algorithms._hparams import Choice, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch
@@ -32,11 +33,9 @@ class Fish(ERM):
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         before = [parameter.detach().clone() for parameter in self.parameters()]
-        parts, sums = batch.parts(), dict[str, Tensor]()
-        for i in torch.randperm(len(parts)).tolist():
-            for name, term in super().update(parts[i], optimizers, backward).items():
-                sums[name] = sums.get(name, 0) + term.detach() / len(parts)
+        parts = batch.parts()
+        terms = [super(Fish, self).update(parts[i], optimizers, backward) for i in torch.randperm(len(parts)).tolist()]
         with torch.no_grad():
             for parameter, start in zip(self.parameters(), before, strict=True):
                 parameter.lerp_(start, 1 - self.hparams.meta_lr)
-        return sums
+        return mean_terms(terms)

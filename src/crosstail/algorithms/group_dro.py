@@ -1,40 +1,50 @@
-"""Distributionally robust optimisation over domains."""
+"""Distributionally robust optimisation over domains or pairs."""
 
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._algorithm import Task
-from crosstail.algorithms._hparams import LogUniform, hp
+from crosstail.algorithms._hparams import Choice, LogUniform, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
 class GroupDRO(ERM):
-    """GroupDRO: Σ_d q_d loss_d, with weights that grow for domains of high loss (Sagawa et al., 2020).
+    """GroupDRO: Σ_g q_g loss_g, with weights that grow for groups of high loss (Sagawa et al., 2020).
 
-    At each step q_d ← q_d exp(η loss_d), normalised over the domains with training data.
+    At each step q_g ← q_g exp(η loss_g) for the groups of the batch, normalised over those with training data.
     """
 
     family = "robust optimisation"
     min_domains = 2
-    differs = ("groups are domains, and every step updates the weights of all of them, as in DomainBed",)
+    differs = (
+        "groups are domains, as in DomainBed, or with groups=pair, (domain, class) pairs, as in SubpopBench; a step "
+        "updates the weights of all groups in the batch",
+    )
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
-        eta: float = hp(0.01, LogUniform(1e-3, 1e-1), "η, step size of the domain weights")
+        eta: float = hp(0.01, LogUniform(1e-3, 1e-1), "η, step size of the weights")
+        groups: str = hp("domain", Choice("domain", "pair"), "what has a weight: a domain, or a (domain, class) pair")
 
-    log_q: Tensor  # (D,), −inf for a domain without training data
+    log_q: Tensor  # (D,) or (D · C,), −inf for a group without training data
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__(backbone, task, hparams)
-        self.register_buffer("log_q", (task.counts.sum(1) > 0).float().log().log_softmax(0))
+        counts = task.counts.sum(1) if hparams.groups == "domain" else task.counts.flatten()
+        self.register_buffer("log_q", (counts > 0).float().log().log_softmax(0))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        loss = batch.by_domain(F.cross_entropy(self.head(z), batch.y, reduction="none")).mean(1)  # (K,)
-        domain = batch.by_domain(batch.domain)[:, 0]
-        self.log_q = self.log_q.index_add(0, domain, self.hparams.eta * loss.detach()).log_softmax(0)
-        return {"group_dro": self.log_q[domain].exp() @ loss}
+        each = F.cross_entropy(self.head(z), batch.y, reduction="none")
+        whole = self.hparams.groups == "domain"
+        groups, place = (batch.domain if whole else batch.domain * self.task.num_classes + batch.y).unique(
+            return_inverse=True
+        )
+        loss = each.new_zeros(len(groups)).index_add(0, place, each) / torch.bincount(place)
+        self.log_q = self.log_q.index_add(0, groups, (self.hparams.eta * loss.detach()).to(self.log_q)).log_softmax(0)
+        return {"group_dro": self.log_q[groups].exp() @ loss}

@@ -4,15 +4,13 @@ from dataclasses import dataclass
 
 import torch.nn.functional as F
 from torch import Tensor
-from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward
+from crosstail.algorithms._annealed import Annealed
 from crosstail.algorithms._hparams import LogInteger, LogUniform, hp
-from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch
 
 
-class IRM(ERM):
+class IRM(Annealed):
     """IRM: features on which one classifier is optimal in every domain simultaneously (Arjovsky et al., 2019).
 
     The penalty is the mean over domains of the squared gradient of the domain's risk R_d(w · scores) in w at w = 1.
@@ -24,23 +22,16 @@ class IRM(ERM):
     differs = ("the penalty has weight 1 during annealing, and Adam is reset when the weight changes, as in DomainBed",)
 
     @dataclass(frozen=True, kw_only=True)
-    class Hparams(ERM.Hparams):
+    class Hparams(Annealed.Hparams):
         penalty: float = hp(100.0, LogUniform(1e-1, 1e5), "λ, weight of the penalty after annealing")
         anneal: int = hp(500, LogInteger(1, 1e4), "annealing steps; a shorter run never uses λ")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         scores = self.head(z)
-        weight = self.hparams.penalty if self.step >= self.hparams.anneal else 1.0
+        weight = self.hparams.penalty if self.annealed else 1.0
         gradient = (scores.softmax(1) * scores).sum(1) - scores.gather(1, batch.y[:, None])[:, 0]
         penalty = squared_mean(batch.by_domain(gradient)).mean()
         return {"cross_entropy": F.cross_entropy(scores, batch.y), "irm": weight * penalty}
-
-    def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
-        """Reset Adam when the penalty's weight changes: its averages are of gradients with the old weight."""
-        if self.step == self.hparams.anneal:
-            for optimizer in optimizers:
-                optimizer.state.clear()
-        return super().update(batch, optimizers, backward)
 
 
 def squared_mean(values: Tensor) -> Tensor:

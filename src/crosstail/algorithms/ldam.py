@@ -19,6 +19,7 @@ class LDAM(ERM):
     """LDAM: cosine classifier with margins ∝ n^(−1/4); late in training, rare classes weigh more (Cao et al., 2019)."""
 
     family = "imbalance"
+    linear_head = False
     differs = (
         "n is the count of the sample's class in its domain, and the rarest pair has the margin max_m; in the BoDA "
         "code, the rarest class of each domain has it",

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from crosstail.algorithms._algorithm import Backward, total
+from crosstail.algorithms._gradients import mean_terms, moved, with_gradients
 from crosstail.algorithms._hparams import LogUniform, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch
@@ -36,25 +37,16 @@ class MLDG(ERM):
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         """Accumulate the gradients of all domains, then step once; buffers keep only their updates at θ."""
-        parameters, parts, sums = list(self.parameters()), batch.parts(), dict[str, Tensor]()
+        parameters, parts, found = self.trained, batch.parts(), []
         order = torch.randperm(len(parts)).tolist()
         optimizers[0].zero_grad(set_to_none=True)
         for i, j in zip(order, order[1:] + order[:1], strict=True):
             terms = self.losses(*self.features(parts[i]))
             gradients = torch.autograd.grad(total(terms), parameters)
-            before = {name: value.clone() for name, value in self.state_dict().items()}
-            with torch.no_grad():
-                for parameter, gradient in zip(parameters, gradients, strict=True):
-                    parameter.sub_(gradient, alpha=self.hparams.lr)
-            torch.clear_autocast_cache()  # in mixed precision it holds casts of the old weights
-            after = self.losses(*self.features(parts[j]))
-            terms["another_domain"] = self.hparams.beta * total(after)
-            # The gradient of p · g in p is g: `backward` may scale both losses, and the first needs no second pass.
-            first = torch.stack([(p * g).sum() for p, g in zip(parameters, gradients, strict=True)]).sum()
-            backward((first + terms["another_domain"]) / len(parts))
-            self.load_state_dict(before)
-            torch.clear_autocast_cache()
-            for name, term in terms.items():
-                sums[name] = sums.get(name, 0) + term.detach() / len(parts)
+            with moved(self, [-self.hparams.lr * gradient for gradient in gradients]):
+                after = self.losses(*self.features(parts[j]))
+                terms["another_domain"] = self.hparams.beta * total(after)
+                backward((with_gradients(parameters, gradients) + terms["another_domain"]) / len(parts))
+            found.append(terms)
         optimizers[0].step()
-        return sums
+        return mean_terms(found)

@@ -34,8 +34,18 @@ def discrepancy(z: Tensor) -> Tensor:
 
     With M (K, K) the mean kernel between the samples of two domains, MMD²_ij = M_ii + M_jj − 2 M_ij.
     """
-    squared = pair_distances(z.flatten(0, 1), z.flatten(0, 1), validate=False).square()
-    kernel = torch.stack([(-rate * squared).exp() for rate in RATES]).sum(0)
     k, n, _ = z.shape
-    mean = kernel.view(k, n, k, n).mean((1, 3))
+    mean = kernel(z.flatten(0, 1), z.flatten(0, 1)).view(k, n, k, n).mean((1, 3))
     return 2 * (k * mean.trace() - mean.sum()) / (k * (k - 1))
+
+
+def two_sample_discrepancy(z: Tensor, first: Tensor, second: Tensor, rates: tuple[float, ...] = RATES) -> Tensor:
+    """MMD² of two samples, given as masks (B,) of points (B, F)."""
+    between = kernel(z, z, rates)
+    return between[first][:, first].mean() + between[second][:, second].mean() - 2 * between[first][:, second].mean()
+
+
+def kernel(a: Tensor, b: Tensor, rates: tuple[float, ...] = RATES) -> Tensor:
+    """Σ_r exp(−r ‖a_i − b_j‖²), (n, m)."""
+    squared = pair_distances(a, b, validate=False).square()
+    return (-torch.tensor(rates, device=a.device)[:, None, None] * squared).exp().sum(0).to(squared)

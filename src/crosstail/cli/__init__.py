@@ -17,6 +17,7 @@ from rich.text import Text
 
 from crosstail import __version__, discovery
 
+LONGEST = 900  # characters of an error
 VERBS = (
     *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "compare", "graph", "export"),
     *("sweep", "race", "status", "select", "report", "list", "new"),
@@ -100,11 +101,14 @@ def _message(error: CycloptsError, words: Sequence[str]) -> str:
         assert error.argument is not None
         name = error.keyword or error.argument.name
         given = any(word.partition("=")[0] == name for word in words)
-        return f"{name} needs a value" if given else f"{name} is missing; see {verb} --help"
+        plan = f", also in {words[words.index('--plan') + 1]}" if "--plan" in words else ""
+        return f"{name} needs a value" if given else f"{name} is missing{plan}; see {verb} --help"
     text = str(error)
     return text[:1].lower() + text[1:]
 
 
 def _fail(code: int, text: str, label: str = "error: ", soft_wrap: bool = False) -> NoReturn:
+    if len(text) > LONGEST:  # a cell of a table or a name may have megabytes
+        text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
     Console(stderr=True).print(Text.assemble((label, "bold red"), text), soft_wrap=soft_wrap)
     sys.exit(code)

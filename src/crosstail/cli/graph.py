@@ -12,7 +12,7 @@ from rich.console import Console
 
 from crosstail.cli._parameters import Json, Trust
 from crosstail.cli._progress import progress_bar
-from crosstail.training.existing import existing_run, require_data
+from crosstail.training.existing import existing_run, naming_run, require_data
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
     from crosstail.report.graph_chart import NamedGraph
@@ -80,7 +80,7 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
     from crosstail.report.document.model import Chart
     from crosstail.report.graph_chart import READING, graph_chart, side_by_side
     from crosstail.report.graph_page import graph_document
-    from crosstail.report.run.trace import moving_chart, traced
+    from crosstail.report.run.trace import moving_charts, traced
     from crosstail.training.folder import RunFolder
 
     title, graph, domains, classes = found[0]
@@ -96,8 +96,8 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
         return
     elif path.suffix == ".html" and runs and metric == "euclidean":
         folder = RunFolder(runs[0])
-        if evaluations := traced(folder.records()):
-            chart = moving_chart(folder.finished_result(), evaluations)
+        with naming_run(folder.path):
+            chart = next(iter(moving_charts(folder.finished_result(), traced(folder.records()))), None)
     if chart is None:
         drawing = graph_chart(graph.nodes(domains, classes))
         alternative = "Scatter plot: the pairs of the model in two dimensions"
@@ -120,9 +120,9 @@ def _of_run(run: Path, metric: Any, trust: bool) -> "NamedGraph":
     folder = RunFolder(run)
     spec = folder.spec()
     require_data(run, spec.dataset)
-    with progress_bar(Console(stderr=True)) as progress:
+    with progress_bar(Console(stderr=True)) as progress, naming_run(run):
         dataset = load_inputs(spec).seen(progress)
-    found = graph_of(load_model(folder, dataset, trust), dataset, metric)
+        found = graph_of(load_model(folder, dataset, trust), dataset, metric)
     return NamedGraph(f"{spec.method} on {spec.dataset}", found, dataset.domains, dataset.classes)
 
 

@@ -4,7 +4,7 @@ import json
 import tomllib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from cyclopts import App, ArgumentCollection, Parameter, Token
 from rich.console import Console
@@ -58,9 +58,21 @@ def _read_plan(app: App, commands: tuple[str, ...], arguments: ArgumentCollectio
             raise ValueError(f"{file}: unknown key {key!r}: {discovery.suggestion(key, sorted(options))}")
         if argument.tokens:
             continue
-        words = [f"{name}={word}" for name, word in value.items()] if isinstance(value, dict) else value
-        for index, word in enumerate(words if isinstance(words, list) else [words]):
+        for index, word in enumerate(_words(value, argument.hint, f"{file}: {key}")):
             argument.append(Token(keyword=f"{file}: {key}", value=str(word), source=str(file), index=index))
+
+
+def _words(value: Any, hint: Any, place: str) -> list[Any]:
+    """The words that one would type for a value of an option with this type."""
+    kinds = {get_origin(kind) or kind for kind in (hint, *get_args(hint))}
+    parts = [value]
+    if isinstance(value, dict) and dict in kinds:
+        parts = list(value.values())
+    elif isinstance(value, list) and tuple in kinds:
+        parts = value
+    if odd := [part for part in parts if not isinstance(part, str | int | float)]:
+        raise ValueError(f"{place}: {odd[0]!r} is a {type(odd[0]).__name__}, which the option does not take")
+    return [f"{name}={word}" for name, word in value.items()] if isinstance(value, dict) else parts
 
 
 app = App(name="sweep", config=_read_plan)
@@ -87,7 +99,7 @@ def sweep(
     """Search each method's hyperparameters, select on validation, and repeat the best trial under several seeds.
 
     With dg, as in DomainBed, every seed repeats the search, and each unseen domain has its own best trial. With
-    --folds, a trial is trained on every fold and selected by its mean validation accuracy.
+    --folds, a trial is trained on every fold and selected by the mean over them.
 
     Example: `crosstail sweep photos/ --algorithm erm --algorithm boda:retrain --out sweep`
 

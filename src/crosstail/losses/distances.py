@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 
 class LowRankPrecision(NamedTuple):
@@ -82,9 +81,7 @@ def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tenso
     chunk = max(1, 2**22 // (z.shape[1] if largest is None else largest[0].numel()))
     for i in range(0, len(rows), chunk):
         at = rows[i : i + chunk], columns[i : i + chunk]
-        # Checkpointed, so that the differences of only one chunk are in memory at a time.
-        exact = checkpoint(_squared_one_by_one, z, centroids, precision, *at, use_reentrant=False)
-        squared = squared.index_put(at, exact)
+        squared = squared.index_put(at, _Exact.apply(*at, z, centroids, main, factor))
     return squared
 
 
@@ -117,17 +114,38 @@ def _expanded(z: Tensor, centroids: Tensor, precision: Precision | None) -> tupl
 
 
 def _squared_one_by_one(
-    z: Tensor, centroids: Tensor, precision: Precision | None, rows: Tensor, columns: Tensor
+    rows: Tensor, columns: Tensor, z: Tensor, centroids: Tensor, *precision: Tensor | None
 ) -> Tensor:
     """The squared distances of some entries (n,) of the table, from the differences themselves."""
     delta = z[rows] - centroids[columns]  # (n, F)
-    main, factor = (None if part is None else part[columns].to(z.dtype) for part in split(precision))
+    main, factor = (None if part is None else part[columns].to(z.dtype) for part in precision)
     if main is None:
         return delta.square().sum(1)
     if main.ndim == 3:
         return torch.einsum("nf,nfg,ng->n", delta, main, delta)
     squared = (delta.square() * main).sum(1)
     return squared if factor is None else squared - torch.einsum("nf,nfr->nr", delta, factor).square().sum(1)
+
+
+class _Exact(torch.autograd.Function):
+    """`_squared_one_by_one`, computed again for the gradient: the differences of one chunk are in memory at a time.
+
+    torch.utils.checkpoint does the same, but imports the compiler, which takes seconds.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *given: Tensor | None) -> Tensor:
+        ctx.save_for_backward(*given)
+        return _squared_one_by_one(*given)  # type: ignore[arg-type]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        needed = [part for part, asked in zip(ctx.saved_tensors, ctx.needs_input_grad, strict=True) if asked]
+        twice = torch.is_grad_enabled()
+        with torch.enable_grad():
+            weighted = (_squared_one_by_one(*ctx.saved_tensors) * grad).sum()  # `grad_outputs` would import sympy
+        each = iter(torch.autograd.grad(weighted, needed, create_graph=twice))
+        return tuple(next(each) if asked else None for asked in ctx.needs_input_grad)
 
 
 def split(precision: Precision | None) -> tuple[Tensor | None, Tensor | None]:

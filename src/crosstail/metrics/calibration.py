@@ -1,23 +1,28 @@
 """Probabilities that mean what they say: temperatures, for each site as far as its samples tell it apart."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
+import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from torch import Tensor
+
+from crosstail.losses.minimise import minimise
 
 MOST = 30_000  # samples that parameters are fitted on, drawn at random from more
 LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
 PENALTY = 1.0  # of the squared biases, in samples
 DRAWS = 40
+Sharpness = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True):
     """Scores become softmax(s log p + b): probabilities for equally frequent classes, to be multiplied by shares."""
 
-    sharpness: float
+    sharpness: Sharpness
     bias: list[float]
 
     def __call__(self, log_p: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -30,9 +35,9 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True):
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """How the scores of a model become probabilities."""
 
-    sharpness: float
+    sharpness: Sharpness
     """1/T for samples of an unknown site."""
-    sites: dict[str, float]
+    sites: dict[str, Sharpness]
     """1/T for samples of a known site."""
     uniform: Correction
     """Fitted with every pair weighing the same."""
@@ -50,6 +55,11 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             sharpness=1.0, sites=dict.fromkeys(sites, 1.0), uniform=same, prevalence=same, plausible=[], samples=0
         )
+
+    @property
+    def corrections(self) -> list[Correction]:
+        """All of them."""
+        return [self.uniform, self.prevalence, *self.plausible]
 
     def sharpness_of(self, sites: Sequence[str]) -> NDArray[np.float32]:
         """1/T (D + 1,) of these sites; the last is for unknown ones."""
@@ -162,27 +172,22 @@ def fit_correction(
     the model's own preference for some classes. Biases of classes without samples stay 0. `shares` (N, C) are those of
     the classes where each sample is from.
     """
-    log_p, rows = np.asarray(log_p, np.float32), np.arange(len(y))
-    offset = np.log(np.maximum(shares, 1e-12)).astype(np.float32)
-    target, light = np.bincount(y, weights, minlength=log_p.shape[1]), weights.astype(np.float32)
-    own = log_p[rows, y].astype(np.float64)
-    fixed = own * 0 if np.ndim(offset) == 0 else offset[rows, y].astype(np.float64)
+    scores, classes = torch.from_numpy(np.asarray(log_p, np.float64)), torch.from_numpy(y)
+    offset = torch.as_tensor(np.log(np.maximum(shares, 1e-12)))
+    share, penalty = torch.from_numpy(weights / weights.sum()), PENALTY / weights.sum()
+    present = torch.bincount(classes, minlength=scores.shape[1]) > 0
+    free = torch.zeros(1 + scores.shape[1], dtype=torch.float64, requires_grad=True)
 
-    def loss(free: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        s, b = np.exp(free[0]), free[1:]
-        scores = np.float32(s) * log_p
-        scores += b.astype(np.float32)
-        scores += offset
-        p, total = _softmax(scores)
-        value = float(weights @ (total - s * own - b[y] - fixed)) + 0.5 * PENALTY * float(b @ b)
-        biases = light @ p - target + PENALTY * b
-        p *= log_p
-        sharper = s * float(weights @ (p.sum(1, dtype=np.float64) - own))
-        return value, np.concatenate([[sharper], biases])
+    def parameters() -> tuple[Tensor, Tensor]:
+        return (LARGEST * (free[0] / LARGEST).tanh()).exp(), free[1:] * present
 
-    bounds = [(-LARGEST, LARGEST), *([(None, None) if n else (0.0, 0.0) for n in target])]
-    found = minimize(loss, np.zeros(1 + len(target)), jac=True, method="L-BFGS-B", bounds=bounds)
-    return Correction(sharpness=float(np.exp(found.x[0])), bias=found.x[1:].tolist())
+    def terms() -> Iterator[Tensor]:
+        s, b = parameters()
+        yield share @ F.cross_entropy(s * scores + b + offset, classes, reduction="none") + 0.5 * penalty * b @ b
+
+    minimise(terms, [free], max_iter=200, tolerance_grad=1e-6, tolerance_change=1e-9)
+    s, b = (of.detach() for of in parameters())
+    return Correction(sharpness=float(s), bias=b.tolist())
 
 
 def plausible_corrections(

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr  # scipy.stats has the same, and takes a second to import
 
 from crosstail.metrics.intervals import mean_interval, wilson
 from crosstail.metrics.pairs import PairAccuracy
@@ -94,6 +93,8 @@ def pair_differences(
     the samples that only one model gets right (McNemar's test). It is 1 if there are none. The intervals are those of
     `difference_interval`, with as many samples as they are worth (`PairAccuracy.independent`).
     """
+    from scipy.special import bdtr  # here, because the page of a run does not need it
+
     shape = num_domains, num_classes
     pair = pair_index(y, domain, num_domains=num_domains, num_classes=num_classes)
     of_a, of_b, of_both = (

@@ -5,8 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
-from scipy.stats import chi2, rankdata
+from torch.special import gammaincc
 
 By = Literal["overall", "domain", "class", "pair"]
 BINS, IN_BIN, DRAWS = 15, 20, 1000
@@ -84,7 +85,9 @@ def _auroc(p: NDArray[np.float64], y: NDArray[np.int64], classes: Sequence[int])
     for c in classes:
         positive = y == c
         n = int(positive.sum())
-        found.append((rankdata(p[:, c])[positive].sum() - n * (n + 1) / 2) / (n * (len(y) - n)))
+        _, of, same = np.unique(p[:, c], return_inverse=True, return_counts=True)
+        rank = (np.cumsum(same) - (same - 1) / 2)[of]  # equal values share the mean of their ranks
+        found.append((rank[positive].sum() - n * (n + 1) / 2) / (n * (len(y) - n)))
     return float(np.mean(found)) if found else float("nan")
 
 
@@ -106,8 +109,8 @@ def calibration_error(
     drawn = np.abs(gap + deviation * np.random.default_rng(seed).standard_normal((DRAWS, len(gap)))) @ share
     bias = drawn.mean() - error
     low, high = np.quantile(drawn, [0.025, 0.975]) - (2 * bias, bias)
-    differ = (gap / deviation.clip(1e-9)) ** 2
-    if differ.sum() <= chi2.ppf(0.975, len(gap)):
+    differ = float(((gap / deviation.clip(1e-9)) ** 2).sum())
+    if float(gammaincc(*torch.tensor([len(gap), differ], dtype=torch.float64) / 2)) >= 0.025:
         low = 0.0
     return error, float(max(low, 0.0)), float(min(high, 1.0))
 
@@ -120,11 +123,8 @@ def reliability(
     `deviation` is the standard error of the difference between the first two.
     """
     w = np.ones(len(hit)) if weights is None else weights
-    bins = int(np.clip(w.sum() ** 2 / (w**2).sum() / IN_BIN, 1, BINS))
-    values, same = np.unique(confidence, return_inverse=True)
-    of_value = np.bincount(same, w, minlength=len(values))
-    middle = (np.cumsum(of_value) - of_value / 2) / w.sum()
-    of = np.minimum((middle * bins).astype(np.int64), bins - 1)[same]
+    of = bins_of(confidence, w)
+    bins = int(of.max()) + 1
     total = np.bincount(of, w, minlength=bins)
     kept = total > 0
     total = np.where(kept, total, 1)
@@ -134,3 +134,12 @@ def reliability(
     deviation = np.sqrt(np.bincount(of, around, minlength=bins) * number / (number - 1).clip(1)) / total
     found = {"confidence": mean, "accuracy": right, "share": total / w.sum(), "samples": number, "deviation": deviation}
     return pd.DataFrame(found)[kept].reset_index(drop=True)
+
+
+def bins_of(confidence: NDArray[np.float64], w: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The bin of each sample (N,): bins have about equal weight, and equal confidences are in one."""
+    bins = int(np.clip(w.sum() ** 2 / (w**2).sum() / IN_BIN, 1, BINS))
+    values, same = np.unique(confidence, return_inverse=True)
+    of_value = np.bincount(same, w, minlength=len(values))
+    middle = (np.cumsum(of_value) - of_value / 2) / w.sum()
+    return np.minimum((middle * bins).astype(np.int64), bins - 1)[same]

@@ -12,7 +12,7 @@ from crosstail.data import DomainDataset, ImageFiles
 from crosstail.data.contents import content_hashes
 from crosstail.metrics import PairAccuracy
 from crosstail.prediction.decision import decide
-from crosstail.prediction.predictor import UNKNOWN, Predictor, read_inputs
+from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape, read_inputs
 from crosstail.prediction.sets import COVERAGE
 from crosstail.progress import Progress
 from crosstail.training.inputs import load_source, split_source
@@ -69,7 +69,8 @@ def load_for(
     result = predictor.result
     spec = replace(result.spec, dataset=source, columns=dict(columns or {}))
     spec = replace(spec, group_by=group_by, skip_broken=skip_broken)
-    dataset = load_source(spec, progress)
+    dataset = replace(load_source(spec, progress), name=source)
+    check_shape(predictor.inputs(dataset), predictor.input_shape, source)
     named = (list(dataset.domains), list(dataset.classes)) == (result.domains, result.classes)
     if split == "all" or not named:
         return dataset

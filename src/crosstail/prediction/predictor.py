@@ -19,17 +19,18 @@ from crosstail.data.dataset import Samples
 from crosstail.data.images.broken import problem_of
 from crosstail.data.images.decode import FORMATS, HEIC_REMEDY
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
-from crosstail.data.sources.arrays import read_x
+from crosstail.data.sources.arrays import check_inputs, read_x
 from crosstail.metrics.calibration import Calibration
 from crosstail.progress import Progress
 from crosstail.training import own_code
-from crosstail.training.existing import existing_run
-from crosstail.training.folder import RunFolder
+from crosstail.training.existing import existing_run, naming_run
+from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.inputs import frozen_backbone
-from crosstail.training.model import build_final_model
+from crosstail.training.model import build_final_model, load_weights
 
 BATCH = 64  # inputs predicted at a time
 NAMED = 20  # sites listed in an error
+NAMED_CHARACTERS = 300  # of a path in an error
 UNKNOWN = -1
 """The domain of a sample whose domain is unknown."""
 
@@ -43,20 +44,24 @@ class Predictor:
 
     def __init__(self, run: Path, weights: Path | None = None, trust: bool = False) -> None:
         folder = RunFolder(existing_run(run))
-        result, state = folder.finished_result(), folder.weights()
+        result = folder.finished_result()
         self.folder, self.result = folder, result
         self.classes = tuple(result.classes)
         self.input_shape = tuple(result.input_shape)
         self.sites = {name: d for d, name in enumerate(result.domains) if any(result.counts[d])}
         """The domains that the model was trained on, by name."""
-        frozen = self._frozen(str(weights) if weights else None)
+        with naming_run(folder.path):
+            frozen = self._frozen(str(weights) if weights else None)
+            seen = (frozen.num_features,) if frozen else self.input_shape
+            spec = own_code.from_copy(result.spec, folder, trust)
+            self.algorithm = build_final_model(spec, seen, np.array(result.counts))
         self.embedder = FrozenNetwork(frozen) if frozen else None
-        seen = (frozen.num_features,) if frozen else self.input_shape
-        spec = own_code.from_copy(result.spec, folder, trust)
-        self.algorithm = build_final_model(spec, seen, np.array(result.counts))
-        self.algorithm.load_state_dict(state)
+        load_weights(self.algorithm, folder)
         self.algorithm.eval()
         self.calibration = folder.calibration() or Calibration.none(result.domains, len(self.classes))
+        if wrong := {len(one.bias) for one in self.calibration.corrections} - {len(self.classes)}:
+            found = f"calibration.json has {wrong.pop()} biases for {len(self.classes)} classes"
+            raise ValueError(f"{folder.path}: its {found}. Remove the file and probabilities.npz, and fit again")
 
     def _frozen(self, weights: str | None) -> Backbone | None:
         """The backbone that embedded the training data, verified by the checksum of its weights."""
@@ -94,7 +99,7 @@ class Predictor:
     def inputs(self, dataset: DomainDataset) -> Samples:
         """The inputs of a data set, images in the size that the model takes."""
         x = dataset.x
-        return x.at_resolution(self.input_shape[1]) if isinstance(x, ImageFiles) else x
+        return x.at_resolution(self.input_shape[1]) if isinstance(x, ImageFiles) and len(self.input_shape) > 1 else x
 
     def probabilities(self, x: NDArray[Any], domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
         """Calibrated probabilities (N, C) of images (N, H, W, 3) or vectors (N, F); `domain` as in `scored`."""
@@ -103,10 +108,7 @@ class Predictor:
 
     def features(self, x: NDArray[Any]) -> Tensor:
         """What the classifier sees (N, F) of images (N, H, W, 3) or vectors (N, F)."""
-        found = (3, *x.shape[1:3]) if x.ndim == 4 else tuple(x.shape[-1:])
-        if found != self.input_shape:
-            how = ": embed them with the backbone that embedded the training data" if len(found) == 1 else ""
-            raise ValueError(f"inputs have the shape {found}, but the model was trained on {self.input_shape}{how}")
+        check_shape(x, self.input_shape, "inputs")
         with torch.inference_mode():
             inputs = to_input(x)
             if self.embedder is not None:
@@ -126,7 +128,17 @@ class Predictor:
                 if rows.any():
                     own = torch.from_numpy(domain[rows]) if known else None
                     scores[rows] = self.algorithm.scores(z[rows], own)
+            if scores.isnan().any():
+                raise ValueError(f"{self.folder.path / MODEL} gives scores that are NaN: train the model again")
             return scores.log_softmax(1).numpy()
+
+
+def check_shape(x: Samples, trained: tuple[int, ...], source: Path | str) -> None:
+    """Refuse inputs of another shape than those that a model was trained on."""
+    found = (3, *x.shape[1:3]) if x.ndim == 4 else tuple(x.shape[-1:])
+    if found != trained:
+        how = ": embed them with the backbone that embedded the training data" if len(found) == 1 else ""
+        raise ValueError(f"{source}: the shape is {found}, but the model was trained on {trained}{how}")
 
 
 def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str], Samples, pd.DataFrame | None]:
@@ -136,7 +148,8 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
             raise ValueError(f"{files[0]}: give one .npy or .npz file, or images, not both")
         if not files[0].exists():
             raise FileNotFoundError(f"{files[0]}: there is no such file")
-        x = read_x(files[0])
+        x = check_inputs(files[0], read_x(files[0]))
+        check_shape(x, predictor.input_shape, files[0])
         return [str(row) for row in range(len(x))], x, None
     if len(predictor.input_shape) == 1:
         takes = f"the model takes vectors of {predictor.input_shape[0]} numbers"
@@ -144,7 +157,7 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
     table: pd.DataFrame | None = None
     if len(files) == 1 and files[0].suffix.lower() == ".csv":
         table = _table(files[0])
-        files = [files[0].parent / name for name in table["path"]]
+        files = _listed(files[0], table["path"])
     found: list[Path] = []
     for file in files:
         if file.is_dir():
@@ -167,11 +180,25 @@ def _table(file: Path) -> pd.DataFrame:
         table = pd.read_csv(file, sep=None, engine="python", dtype=str)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{file}: not a table ({error})") from None
+    if table.empty:
+        raise ValueError(f"{file}: has no rows")
     if "path" not in table:
         raise ValueError(f"{file}: the column 'path' is missing, found {', '.join(table.columns)}")
     if table["path"].isna().any():
         raise ValueError(f"{file}: row {int(table['path'].isna().argmax()) + 1} has no path")
     return table
+
+
+def _listed(file: Path, paths: "pd.Series[str]") -> list[Path]:
+    """The files that a table lists, relative to it."""
+    found = [file.parent / name for name in paths]
+    for path in found:
+        try:
+            path.stat()
+        except (OSError, ValueError) as error:  # the last: no file has such a name
+            why = getattr(error, "strerror", None) or str(error)
+            raise ValueError(f"{file}: {str(path)[:NAMED_CHARACTERS]!r} cannot be read ({why})") from None
+    return found
 
 
 def _is_image(path: Path) -> bool:
@@ -222,9 +249,6 @@ def read_inputs(
                 raise ValueError(f"{names[row]}: {problem} (--skip-broken leaves it out)") from None
             rows = np.array([row for row in rows if row not in broken], np.int64)
             x = inputs[rows]
-        if not np.isfinite(x).all():
-            wrong = int(rows[~np.isfinite(x).all(axis=tuple(range(1, x.ndim)))][0])
-            raise ValueError(f"input {names[wrong]} has NaN or infinite values")
         yield rows, x, broken
         if progress:
             progress("predicting", min(start + BATCH, len(names)), len(names))

@@ -17,6 +17,7 @@ __all__ = [
     "StageEntry",
     "TrainedStage",
     "catalogue",
+    "entry",
     "find",
     "linear_classifier",
 ]
@@ -46,11 +47,15 @@ def find(name: str) -> TrainedStage | FittedStage:
     return stage
 
 
+def entry(name: str) -> StageEntry:
+    """What its file says about a second stage; description and paper are from the docstring."""
+    stage, docstring = find(name), discovery.find(PACKAGE, name, "second stage").__doc__
+    return StageEntry(
+        name, *cited(name, docstring), "trained" if isinstance(stage, TrainedStage) else "fitted", stage.differs
+    )
+
+
 def catalogue() -> list[StageEntry]:
-    """All second stages, trained ones first, then by year; description and paper are from the file's docstring."""
-    entries = []
-    for name in discovery.names(PACKAGE):
-        stage, docstring = find(name), discovery.find(PACKAGE, name, "second stage").__doc__
-        kind = "trained" if isinstance(stage, TrainedStage) else "fitted"
-        entries.append(StageEntry(name, *cited(name, docstring), kind, stage.differs))
-    return sorted(entries, key=lambda entry: (entry.kind != "trained", entry.year, entry.name))
+    """All second stages, trained ones first, then by year."""
+    entries = map(entry, discovery.names(PACKAGE))
+    return sorted(entries, key=lambda one: (one.kind != "trained", one.year, one.name))

@@ -1,8 +1,8 @@
 """Pooled means as a classifier: statistics in one pass, and a choice of its parameters that needs no validation set."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crosstail.data.splits.groups import fold_of
 from crosstail.losses import pooled_means
+from crosstail.losses.minimise import minimise
 from crosstail.second_stages._stage import PART, Features
 
 RANK = 400  # principal components that are kept
@@ -223,21 +224,6 @@ class Pooling:
 
         minimise(terms, [free], max_iter=30, tolerance_change=1e-4)
         return Parameters.of(free.detach())
-
-
-def minimise(terms: Callable[[], Iterable[Tensor]], variables: list[Tensor], **options: Any) -> None:
-    """Minimise the sum of some terms by L-BFGS; only one term and its gradients are in memory at a time."""
-    optimizer: Any = torch.optim.LBFGS(variables, line_search_fn="strong_wolfe", **options)
-
-    def loss() -> float:
-        optimizer.zero_grad()
-        value = 0.0
-        for term in terms():
-            torch.autograd.backward(term)
-            value += float(term.detach())
-        return value
-
-    optimizer.step(loss)
 
 
 def log_loss(scores: Tensor, y: Tensor, weights: Tensor) -> Tensor:

@@ -2,16 +2,13 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
-from scipy.optimize import minimize
 from torch import Tensor
 
-from crosstail.second_stages._pooling import NEVER, Pooling, log_loss, minimise
+from crosstail.losses.minimise import minimise
+from crosstail.second_stages._pooling import NEVER, Pooling, log_loss
 from crosstail.second_stages._stage import Features, FittedStage
 from crosstail.second_stages.pooled import PooledHead, fit_pooled
 
@@ -82,16 +79,22 @@ class BalancedSoftmax:
 
 def blend_shares(pooled: Tensor, softmax: Tensor, y: Tensor, weights: Tensor) -> Tensor:
     """a and b ≥ 0 with the smallest log loss of a · pooled + b · softmax, a convex function of both."""
+    free = torch.full((2,), 0.5, dtype=torch.float64, requires_grad=True)
+    kept = torch.ones(2, dtype=torch.bool)
 
-    def loss(shares: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Its value and gradient."""
-        both = torch.tensor(shares, requires_grad=True)
-        value = log_loss(both[0] * pooled + both[1] * softmax, y, weights) / weights.sum()
-        return float(value.detach()), torch.autograd.grad(value, both)[0].numpy()
+    def terms() -> Iterator[Tensor]:
+        a, b = free * kept
+        yield log_loss(a * pooled + b * softmax, y, weights) / weights.sum()
 
-    how: Any = {"method": "L-BFGS-B", "bounds": [(0, None)] * 2, "options": {"ftol": 1e-12, "gtol": 1e-7}}
-    found = minimize(loss, np.array([0.5, 0.5]), jac=True, **how)
-    return torch.from_numpy(found.x)
+    def best() -> Tensor:
+        minimise(terms, [free], max_iter=100, tolerance_grad=1e-7, tolerance_change=1e-12)
+        return free.detach() * kept
+
+    found = best()
+    while bool((found < 0).any()):
+        kept &= found > found.min()  # by convexity, the constrained minimum has this share at 0
+        found = best()
+    return found
 
 
 def fit(features: Features) -> BlendHead:

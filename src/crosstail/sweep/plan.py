@@ -12,6 +12,7 @@ import msgspec
 from crosstail.training.spec import RunSpec, split_method
 
 Hparams = dict[str, Any]
+MOST = 10_000  # trials, and seeds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,11 @@ class Plan:
         for name in ("trials", "seeds"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 1 or more")
+            if getattr(self, name) > MOST:
+                raise ValueError(f"{name} is {getattr(self, name):,}, expected at most {MOST:,}")
+        for method in self.methods if self.drawn else ():
+            if not all(method in drawn for drawn in (self.drawn, *self.redrawn)):
+                raise ValueError(f"the method {method!r} has no trials in `drawn`")
 
     @property
     def searches(self) -> "tuple[Plan, ...]":

@@ -84,6 +84,8 @@ class Store:
         for file in sorted((self.path / "plans").glob("*.json")):
             try:
                 found.append(read_json(file, Plan))
+                if not found[-1].drawn:
+                    raise ValueError(f"{file}: `drawn` has no trials")
             except ValueError as error:
                 raise ValueError(f"{error}. Remove the file and give the same sweep command again") from None
         return found

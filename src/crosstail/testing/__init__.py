@@ -5,7 +5,8 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def check_second_stage(name: str) -> None:
 
 
 def _run(checks: Sequence[Callable[[str], None]], name: str) -> None:
+    _plain.cache_clear()  # a file may have changed
     for number, check in enumerate(checks, 1):
         what = f"{number:2} of {len(checks)}: {(check.__doc__ or '').splitlines()[0]}"
         try:
@@ -61,19 +63,14 @@ def check_docstring(name: str) -> None:
 
 def check_learns(name: str) -> None:
     """On separable vectors, training at least halves the cross-entropy."""
-    with easy_run(name) as (spec, folder):
-        run = fit(spec, folder)
-        spec, dataset = run.result.spec, run.inputs.seen()
-        before = _cross_entropy(build_algorithm(spec, input_shape(dataset), dataset.counts("train")), dataset)
-        after = _cross_entropy(load_model(RunFolder(folder), dataset, trust=True), dataset)
-        assert after < before / 2, f"{name}: the loss on the training set went from {before:.3f} to {after:.3f}"
+    before, after = _plain(name).cross_entropy
+    assert after < before / 2, f"{name}: the loss on the training set went from {before:.3f} to {after:.3f}"
 
 
 def check_beats_chance(name: str) -> None:
     """On easy, balanced data, every pair is above chance."""
-    with easy_run(name) as (spec, folder):
-        worst = fit(spec, folder).result.test.worst_pair or 0.0
-        assert worst > 1 / 3, f"{name}: the worst pair has an accuracy of {worst:.2f}"
+    worst = _plain(name).outcome["test"].worst_pair or 0.0
+    assert worst > 1 / 3, f"{name}: the worst pair has an accuracy of {worst:.2f}"
 
 
 def check_deterministic(name: str) -> None:
@@ -81,42 +78,37 @@ def check_deterministic(name: str) -> None:
     with easy_run(name) as (spec, folder):
         torch.manual_seed(1)
         np.random.seed(1)  # noqa: NPY002
-        first = _outcome(spec, folder / "first")
-        torch.manual_seed(2)
-        np.random.seed(2)  # noqa: NPY002
-        assert _outcome(spec, folder / "second") == first, f"{name}: two runs with the same seed differ"
-        other = _outcome(replace(spec, seed=spec.seed + 1), folder / "other")
-        assert other["weights"] != first["weights"], f"{name}: two seeds give the same weights"
+        assert _outcome(spec, folder / "again") == _plain(name).outcome, f"{name}: two runs with the same seed differ"
+        short = replace(spec, steps=2, evaluations=1)
+        seeds = [_outcome(replace(short, seed=seed), folder / str(seed))["weights"] for seed in (0, 1)]
+        assert seeds[0] != seeds[1], f"{name}: two seeds give the same weights"
 
 
 def check_resumes(name: str) -> None:
     """A run that is interrupted and resumed ends exactly like one that is not."""
     with easy_run(name) as (spec, folder):
-        expected = _outcome(spec, folder / "whole")
         for stop in (1, STEPS // 2 + 1, STEPS) if any(steps_of_stages(resolve(spec))) else ():
             try:
                 fit(spec, folder / "stopped", progress=_stopping_at(stop))
             except _Stop:
                 continue
             raise AssertionError(f"{name}: never reached step {stop}")
-        assert _outcome(spec, folder / "stopped") == expected, f"{name}: a resumed run ends differently"
+        assert _outcome(spec, folder / "stopped") == _plain(name).outcome, f"{name}: a resumed run ends differently"
 
 
 def check_steps(name: str) -> None:
     """Training takes the requested number of steps and evaluates at the last one."""
-    with easy_run(name) as (spec, folder):
-        reports: list[tuple[str, int, int]] = []
-        run = fit(spec, folder, progress=lambda what, done, total: reports.append((what, done, total)))
-        taken = steps_of_stages(run.result.spec)
-        expected = [(f"stage {i}", step + 1, steps) for i, steps in enumerate(taken, 1) for step in range(steps)]
-        assert reports == expected, f"{name}: took {len(reports)} steps of {len(expected)}"
-        assert run.folder.records()[-1].step == taken[-1], f"{name}: not evaluated after the last step, {taken[-1]}"
+    run = _plain(name)
+    expected = [(f"stage {i}", step + 1, steps) for i, steps in enumerate(run.taken, 1) for step in range(steps)]
+    assert run.reports == expected, f"{name}: took {len(run.reports)} steps of {len(expected)}"
+    last = run.outcome["records"][-1]["step"]
+    assert last == run.taken[-1], f"{name}: not evaluated after the last step, {run.taken[-1]}"
 
 
 def check_test_unseen(name: str) -> None:
     """Changing the test split changes the test accuracies and nothing else."""
     with easy_run(name) as (spec, folder):
-        real = _outcome(spec, folder / "real")
+        real = _plain(name).outcome
         with changed(spec.dataset) as arrays:
             test, rng = arrays["split"] == "test", np.random.default_rng(1)
             arrays["x"][test] = rng.normal(size=arrays["x"][test].shape)
@@ -235,9 +227,31 @@ CHECKS = [check_docstring, *BOTH, check_mixed_precision, check_two_stages, check
 STAGE_CHECKS = [*BOTH, check_known_domain, check_stored]
 
 
-def _outcome(spec: RunSpec, folder: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Plain:
+    """What several checks look at of one run on easy data."""
+
+    outcome: dict[str, Any]
+    reports: list[tuple[str, int, int]]  # of its progress
+    taken: Sequence[int]  # steps of its stages
+    cross_entropy: tuple[float, float]  # on the training set, before and after
+
+
+@lru_cache(maxsize=1)
+def _plain(name: str) -> _Plain:
+    with easy_run(name) as (spec, folder):
+        reports: list[tuple[str, int, int]] = []
+        outcome = _outcome(spec, folder, lambda what, done, total: reports.append((what, done, total)))
+        spec = resolve(spec)
+        dataset = load_inputs(spec).seen()
+        before = _cross_entropy(build_algorithm(spec, input_shape(dataset), dataset.counts("train")), dataset)
+        after = _cross_entropy(load_model(RunFolder(folder), dataset, trust=True), dataset)
+        return _Plain(outcome, reports, steps_of_stages(spec), (before, after))
+
+
+def _outcome(spec: RunSpec, folder: Path, progress: Progress | None = None) -> dict[str, Any]:
     """Everything a run produces except times, with test accuracies kept apart."""
-    run = fit(spec, folder)
+    run = fit(spec, folder, progress=progress)
     records = [msgspec.to_builtins(record) for record in run.folder.records()]
     return {
         **{key: getattr(run.result, key) for key in ("selected_step", "validation", "test", "transferability")},

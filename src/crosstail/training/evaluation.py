@@ -12,7 +12,7 @@ from torch import Tensor
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, to_input
 from crosstail.losses import PairStatistics
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics.pair_scores import PairScores
 from crosstail.training.result import Trace, Transferability
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import GraphBuilder, Metric
@@ -20,6 +20,7 @@ from crosstail.transfer.graph import GraphBuilder, Metric
 EVALUATED = {"validation": "val", "test": "test"}
 BATCH = 256
 LEAST = -6e4  # log probability that half precision can store
+MOST_PAIRS = 2000  # in a graph
 CHUNK = 8192  # samples whose features are in memory at once for the graph
 
 
@@ -54,14 +55,12 @@ def answers(
     return predicted, log_p
 
 
-def pair_accuracy(
+def pair_scores(
     algorithm: Algorithm, dataset: DomainDataset, split: str, share: tuple[int, int] = (0, 1)
-) -> PairAccuracy:
-    """Hits and totals of every pair on a split, or on the share of process i of n."""
+) -> PairScores:
+    """What a model gets right, and how sure it is of it, on a split, or on the share of process i of n."""
     rows = dataset.rows(split)[share[0] :: share[1]]
-    sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
-    predicted, _ = answers(algorithm, dataset, rows)
-    return PairAccuracy.from_predictions(predicted, dataset.y[rows], dataset.domain[rows], **sizes)
+    return PairScores.of(*answers(algorithm, dataset, rows), dataset.y[rows], dataset.domain[rows], dataset.num_domains)
 
 
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -85,8 +84,17 @@ def stream_statistics(
 
 
 def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euclidean") -> TransferabilityGraph:
-    """The transferability graph of a model on the training samples."""
-    rows = dataset.rows("train")
+    """The transferability graph of a model on the training samples; of some classes if there are too many pairs.
+
+    The graph has P² edges, so above MOST_PAIRS it is that of classes drawn at random, in all domains. α, β and γ are
+    means over classes, so those of the sample are unbiased.
+    """
+    rows, counts = dataset.rows("train"), dataset.counts("train")
+    if np.count_nonzero(counts) > MOST_PAIRS:
+        present = np.flatnonzero(counts.sum(axis=0))
+        number = min(len(present), max(2, MOST_PAIRS // dataset.num_domains))
+        drawn = np.random.default_rng(0).choice(present, number, replace=False)
+        rows = rows[np.isin(dataset.y[rows], drawn)]
     # The graph needs the features twice. Images are embedded once and kept; vectors are cheap to embed again.
     kept = features(algorithm, dataset, rows) if dataset.is_image else None
 
@@ -110,9 +118,13 @@ def transferability(graph: TransferabilityGraph) -> Transferability:
 
 
 def traced(algorithm: Algorithm, dataset: DomainDataset) -> Trace:
-    """The graph as `fit --trace` records it: pairs with training samples, domains outermost, to four digits."""
+    """The graph as `fit --trace` records it: pairs with training samples, domains outermost, to four digits.
+
+    There are no points if the graph is that of some classes only.
+    """
     graph = graph_of(algorithm, dataset)
-    points = [(float(f"{x:.4g}"), float(f"{y:.4g}")) for x, y in graph.layout()]
+    whole = len(graph.pairs) == np.count_nonzero(dataset.counts("train"))
+    points = [(float(f"{x:.4g}"), float(f"{y:.4g}")) for x, y in graph.layout()] if whole else []
     return Trace(**_without_nan(graph), points=points)
 
 

@@ -1,5 +1,7 @@
 """Runs on disk: found where `best` points to, and explained where there is none; needs no torch."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -35,6 +37,15 @@ def no_run(path: Path) -> str:
         chosen = path / "refit" if path / "refit" in inside else inside[0]
         return f"{path} holds {len(inside)} runs, not one: name one of them, such as {chosen}"
     return f"{path} is not a run: it has no spec.json"
+
+
+@contextmanager
+def naming_run(run: Path) -> Iterator[None]:
+    """Name the run in errors about what its files say."""
+    try:
+        yield
+    except (ValueError, FileNotFoundError) as error:
+        raise error if str(run) in str(error) else ValueError(f"{run}: {error}") from None
 
 
 def require_data(run: Path, source: str) -> None:

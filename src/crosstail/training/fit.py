@@ -13,7 +13,7 @@ from crosstail.progress import Progress
 from crosstail.training import own_code
 from crosstail.training.devices import Devices, fabric_of
 from crosstail.training.evaluation import graph_of, traced, transferability
-from crosstail.training.folder import RunFolder
+from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
 from crosstail.training.known import KnownSamples
 from crosstail.training.loop import Limits, train
@@ -122,7 +122,7 @@ def _train_stages(
     if not fabric.is_global_zero:
         fabric.barrier()
         return Run(folder, folder.finished_result(), inputs, None)
-    folder.save("model.pt", algorithm.state_dict())
+    folder.save(MODEL, algorithm.state_dict())
     known = algorithm.uses_domain and spec.protocol == "mdlt" and dataset.num_domains > 1
     held_out = Probabilities.of(algorithm, dataset, known)
     if keep:

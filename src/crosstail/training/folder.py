@@ -2,19 +2,26 @@
 
 import io
 import os
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
 import msgspec
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from crosstail.metrics.calibration import Calibration
 from crosstail.storage import decode, naming, read_json, write_json, write_whole
 from crosstail.training.existing import no_run
 from crosstail.training.result import DataFacts, Evaluation, RunResult
 from crosstail.training.spec import RunSpec
+
+MODEL = "model.pt"
+INTEGERS = (torch.uint8, torch.int32, torch.int64)
 
 
 class RunFolder:
@@ -72,10 +79,10 @@ class RunFolder:
 
     def weights(self) -> dict[str, Any]:
         """The weights of the final model."""
-        state = self.load("model.pt")
+        state = self.load(MODEL)
         if state is None:
             raise ValueError(
-                f"{self.path} has no model.pt: remove its result.json, if any, and run its `crosstail fit` command"
+                f"{self.path} has no {MODEL}: remove its result.json, if any, and run its `crosstail fit` command"
             )
         return state
 
@@ -112,9 +119,39 @@ class RunFolder:
                 if archive.testzip() is not None:  # torch does not verify the checksums that it wrote
                     raise ValueError
             state: dict[str, Any] = torch.load(file, weights_only=True, map_location="cpu")
+            if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
+                raise ValueError
         except Exception:
-            raise ValueError(f"{file} is damaged. Remove it and run the same command again") from None
+            raise self._damaged(name) from None
         return state
+
+    def vectors(
+        self, name: str, required: Sequence[str], optional: Sequence[str] = ()
+    ) -> dict[str, NDArray[Any]] | None:
+        """The vectors of integers in a file that `save` wrote; None if there is no such file."""
+        stored = self.load(name)
+        if stored is None:
+            return None
+        whole = all(
+            isinstance(v, Tensor) and v.layout == torch.strided and v.ndim == 1 and v.dtype in INTEGERS
+            for v in stored.values()
+        )
+        if not whole or not set(required) <= stored.keys() <= {*required, *optional}:
+            raise self._damaged(name)
+        return {key: values.numpy() for key, values in stored.items()}
+
+    def check_samples(
+        self, name: str, classes: Sequence[NDArray[Any]], domains: NDArray[Any], width: int | None = None
+    ) -> None:
+        """Refuse a file whose samples are not of the domains and classes of the result, with `width` scores of each."""
+        result = self.finished_result()
+        of = [*((numbers, len(result.classes)) for numbers in classes), (domains, len(result.domains))]
+        odd = any(len(n) != len(domains) or np.any((n < 0) | (n >= limit)) for n, limit in of)
+        if odd or width not in (None, len(result.classes)):
+            raise self._damaged(name)
+
+    def _damaged(self, name: str) -> ValueError:
+        return ValueError(f"{self.path / name} is damaged. Remove it and run the same command again")
 
     def records(self) -> list[Evaluation]:
         """The evaluations so far; an incomplete last line does not count."""

@@ -32,8 +32,8 @@ class KnownSamples:
     @classmethod
     def load(cls, folder: RunFolder) -> "KnownSamples":
         """Those of a run."""
-        stored = folder.load(FILE)
+        stored = folder.vectors(FILE, ("trained", "held_out"))
         if stored is None:
             missing = f"{folder.path} has no {FILE}, so it is unknown which samples it was trained on"
             raise ValueError(f"{missing}: run its `crosstail fit` command again, which adds the file without training")
-        return cls(**{name: values.numpy() for name, values in stored.items()})
+        return cls(**stored)

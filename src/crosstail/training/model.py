@@ -12,7 +12,7 @@ from crosstail.backbones import Backbone
 from crosstail.data import DomainDataset
 from crosstail.second_stages import FittedModel, FittedStage
 from crosstail.training import own_code
-from crosstail.training.folder import RunFolder
+from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.inputs import input_shape
 from crosstail.training.resolve import trained_backbone
 from crosstail.training.spec import RunSpec
@@ -53,5 +53,14 @@ def load_model(folder: RunFolder, dataset: DomainDataset, trust: bool = False) -
     """The trained model of a finished run; `trust` allows running an algorithm file that the run contains."""
     spec = own_code.from_copy(folder.spec(), folder, trust)
     algorithm = build_final_model(spec, input_shape(dataset), dataset.counts("train"))
-    algorithm.load_state_dict(folder.weights())
+    load_weights(algorithm, folder)
     return algorithm
+
+
+def load_weights(algorithm: Algorithm, folder: RunFolder) -> None:
+    """Load the weights of a finished run into its model."""
+    try:
+        algorithm.load_state_dict(folder.weights())
+    except RuntimeError as error:
+        first = " ".join(str(error).split(":", 1)[-1].split())[:200]
+        raise ValueError(f"{folder.path / MODEL} does not fit the run's spec.json and result.json: {first}") from None

@@ -33,5 +33,10 @@ class Predictions:
     @classmethod
     def load(cls, folder: RunFolder) -> "Predictions | None":
         """Those of a finished run, or None if it has none."""
-        stored = folder.load(FILE)
-        return None if stored is None else cls(**{name: values.numpy() for name, values in stored.items()})
+        stored = folder.vectors(FILE, ("predicted", "y", "domain"), ("group", "known"))
+        if stored is None:
+            return None
+        folder.check_samples(
+            FILE, [stored[key] for key in ("predicted", "y", "known") if key in stored], stored["domain"]
+        )
+        return cls(**stored)

@@ -9,7 +9,7 @@ from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 
 SUITABLE_BACKBONE = {"files": "efficientnet_lite0", "images": "small_cnn", "vectors": "mlp"}
 STEPS, BATCH_SIZE = 1000, 24
-ON_FEATURES, ON_PIXELS, ON_ONE_DOMAIN = "frozen", "bsoftmax+coral", "bsoftmax"
+ON_FEATURES, ON_PIXELS, ON_ONE_DOMAIN, SECOND_STAGE = "frozen", "bsoftmax+coral", "bsoftmax", "blend"
 
 
 def resolve(spec: RunSpec) -> RunSpec:
@@ -22,6 +22,8 @@ def resolve(spec: RunSpec) -> RunSpec:
     ('erm:retrain', 'small_cnn', False, 1000, {'lr': 0.001, 'weight_decay': 0.0, 'dropout': 0.0})
     """
     spec = _without_alias(_with_algorithm(_with_data_defaults(spec)))
+    if spec.select_on == replace(spec, select_on=None).selected_on:  # the default has one spelling
+        spec = replace(spec, select_on=None)
     _check_stop(spec)
     return replace(spec, hparams=all_hparams(spec.algorithm, spec.hparams, finetune=finetunes(spec)))
 
@@ -82,12 +84,13 @@ def _network(spec: RunSpec) -> backbones.Pretrained | None:
 
 
 def _with_algorithm(spec: RunSpec) -> RunSpec:
-    """The default: on features that are fixed the second stage does the work, else the loss and the alignment do.
+    """The default: the second stage blend, on features that are fixed or learnt with balanced softmax and CORAL.
 
     A single domain leaves nothing to align.
     """
     if spec.algorithm != AUTO:
         return spec
+    spec = replace(spec, second_stage=spec.second_stage or SECOND_STAGE)
     if spec.freeze or spec.backbone in HEADS.values():
         return replace(spec, algorithm=ON_FEATURES)
     domains = data.count_domains(spec.dataset, spec.columns)

@@ -4,14 +4,16 @@ import platform
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from crosstail import __version__
+from crosstail.criterion import Criterion, score
 from crosstail.metrics import PairAccuracy, group_squares
+from crosstail.metrics.pair_scores import PairScores
 from crosstail.training.spec import RunSpec
 
 if TYPE_CHECKING:  # importing torch takes seconds, and reading results needs none of it
@@ -22,25 +24,45 @@ PROBABILITIES = "probabilities.npz"
 """The file of a run with the probabilities of its held-out samples, if it has kept them."""
 
 
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1 + 1e-9)]
+Table = list[list[Number]]
+"""One number for each pair, by domain."""
+Squares = list[list[Annotated[int, msgspec.Meta(ge=0, le=2**62)]]]
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+Names = Annotated[list[str], msgspec.Meta(min_length=1)]
+
+
 class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     """Accuracies on one split, between 0 and 1; None for an empty group."""
 
-    average: float | None
-    worst_domain: float | None
-    pair_average: float | None
-    worst_pair: float | None
-    tenth_percentile: float | None = None
+    average: Share | None
+    worst_domain: Share | None
+    pair_average: Share | None
+    worst_pair: Share | None
+    tenth_percentile: Share | None = None
     """Over the pairs with test samples; older results lack it."""
-    shots: dict[str, float | None] = {}
-    hits: list[list[int]]
-    totals: list[list[int]]
-    squares: list[list[int]] | msgspec.UnsetType = msgspec.UNSET
+    shots: dict[str, Share | None] = {}
+    hits: Table
+    totals: Table
+    squares: Squares | msgspec.UnsetType = msgspec.UNSET
     """Σ n_g² over the groups of a pair, where samples come in groups: intervals count n² / Σ n_g² samples."""
+    macro_f1: float | msgspec.UnsetType | None = msgspec.UNSET
+    """This and the next are as in `PairScores`; results of older versions lack them."""
+    log_loss: float | msgspec.UnsetType | None = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        self.pairs()  # which refuses impossible ones
 
     @classmethod
     def of(cls, accuracy: PairAccuracy, counts: NDArray[np.int64] | None = None, **shots: int) -> "SplitAccuracy":
         """From hits and totals, with the shots where the training counts are given."""
         return cls(**accuracy.to_json(counts, **shots))
+
+    @classmethod
+    def of_scores(cls, scores: PairScores) -> "SplitAccuracy":
+        """The same with what depends on probabilities and on wrong answers."""
+        return msgspec.structs.replace(cls.of(scores.accuracy), macro_f1=scores.macro_f1, log_loss=scores.log_loss)
 
     def pairs(self) -> PairAccuracy:
         """Hits, totals and squares (D, C) with the metrics on them."""
@@ -72,9 +94,9 @@ class Averaged(msgspec.Struct, frozen=True, kw_only=True):
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line of records.jsonl; `losses` are means since the evaluation before."""
 
-    stage: int
-    step: int
-    seconds: float
+    stage: Literal[1, 2]
+    step: Number
+    seconds: Seconds
     losses: dict[str, float]
     validation: SplitAccuracy
     test: SplitAccuracy
@@ -86,7 +108,7 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Which data a run was trained on."""
 
     checksum: str
-    samples: int
+    samples: Number
     notes: list[str]
 
     @classmethod
@@ -125,19 +147,19 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     spec: RunSpec
     versions: dict[str, str]
-    selected_step: int
-    selected_steps: list[int]
+    selected_step: Number
+    selected_steps: Annotated[list[Number], msgspec.Meta(min_length=1, max_length=2)]
     """By stage; the last is `selected_step`."""
-    seconds: float
-    domains: list[str]
-    classes: list[str]
-    counts: list[list[int]]
+    seconds: Seconds
+    domains: Names
+    classes: Names
+    counts: Table
     validation: SplitAccuracy
     test: SplitAccuracy
     transferability: Transferability
     hparams: dict[str, Any]
     """All of them: a later version may have other defaults."""
-    input_shape: list[int]
+    input_shape: Annotated[list[Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]], msgspec.Meta(min_length=1)]
     weights: str | None
     """Checksum of the frozen backbone's weights."""
     data: DataFacts
@@ -146,6 +168,20 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """After --refit: the pooled test accuracy of the runs before it, because no sample is left to test the model on."""
     known: KnownDomain | None = None
     """If the model uses the domain and was trained on several. All other accuracies are without knowing the domain."""
+
+    def __post_init__(self) -> None:
+        """Refuse tables that are not of these domains and classes."""
+        for names in (self.domains, self.classes):
+            if len(set(names)) < len(names):
+                raise ValueError(f"the name {max(names, key=names.count)!r} occurs twice, expected one of each")
+        parts = [self, *(part for part in (self.raw, self.known) if part)]
+        splits = [split for part in parts for split in (part.validation, part.test)]
+        splits += [part.estimate for part in (self, self.known) if part and part.estimate]
+        wanted = [len(self.classes)] * len(self.domains)
+        for table in (self.counts, *(split.totals for split in splits)):
+            if list(map(len, table)) != wanted:
+                expected = f"{len(self.domains)} domains by {len(self.classes)} classes"
+                raise ValueError(f"has a table of another shape than {expected}")
 
     def tested(self, known: bool = False) -> SplitAccuracy:
         """The test accuracy, or its estimate; with the domain `known`, the same as without if the model ignores it."""
@@ -178,7 +214,8 @@ def make_result(
         if dataset.group is not None:  # records lack squares, which are the same at every evaluation
             squares = group_squares(dataset.y[rows], dataset.domain[rows], dataset.group[rows], counts.shape)
             pairs = PairAccuracy(pairs.hits, pairs.totals, squares)
-        return SplitAccuracy.of(pairs, counts, many=many, few=few)
+        found = SplitAccuracy.of(pairs, counts, many=many, few=few)
+        return msgspec.structs.replace(found, macro_f1=recorded.macro_f1, log_loss=recorded.log_loss)
 
     def accuracies(record: Evaluation | Averaged | KnownDomain) -> dict[str, Any]:
         return {"validation": accuracy(record.validation, "val"), "test": accuracy(record.test, "test")}
@@ -233,7 +270,16 @@ def has_learnt(record: Evaluation, records: Sequence[Evaluation]) -> bool:
     return record.step > 0 or (record.stage == 2 and sum(other.stage == 2 for other in records) == 1)
 
 
-def best_on_validation(records: Sequence[Evaluation], on: str) -> Evaluation:
+def selection_score(of: SplitAccuracy, on: Criterion) -> float | None:
+    """What is selected on, such that larger is better; None without samples."""
+    value = getattr(of, on)
+    if value is msgspec.UNSET:
+        raise ValueError(f"this run was started by an older version, which did not record {on}: choose another --out")
+    return score(value, of.pair_average, on)
+
+
+def best_on_validation(records: Sequence[Evaluation], on: Criterion) -> Evaluation:
     """The first of the best on validation (raw weights), or the last one where there are no validation samples."""
-    known = [record for record in records if getattr(record.validation, on) is not None]
-    return max(known, key=lambda record: getattr(record.validation, on), default=records[-1])
+    scores = [(selection_score(record.validation, on), record) for record in records]
+    known = [(found, record) for found, record in scores if found is not None]
+    return max(known, key=lambda each: each[0], default=(0.0, records[-1]))[1]

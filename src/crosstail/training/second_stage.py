@@ -12,7 +12,7 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
 from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage, linear_classifier
 from crosstail.training.devices import AnyFabric
-from crosstail.training.evaluation import EVALUATED, features, pair_accuracy
+from crosstail.training.evaluation import EVALUATED, features, pair_scores
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape
 from crosstail.training.loop import train
@@ -28,7 +28,7 @@ def run_second_stage(
     assert spec.second_stage is not None
     stage = second_stages.find(spec.second_stage)
     if isinstance(stage, TrainedStage):
-        seen = _embedded(algorithm, dataset)
+        seen = embedded(algorithm, dataset)
         model = build_classifier(spec, stage, algorithm, seen)
         fabric.to_device(model)
         how: dict[str, Any] = {"last": steps_of_stages(spec)[1], "class_balanced": stage.class_balanced}
@@ -48,7 +48,7 @@ def build_classifier(spec: RunSpec, stage: TrainedStage, algorithm: Algorithm, s
     backbone = backbones.build("identity", input_shape(seen))
     model = algorithms.build(stage.algorithm, backbone, algorithm.task, shared | stage.hparams)
     if stage.start:
-        model.head = stage.start(_features(spec, stage, algorithm, seen))
+        model.head = stage.start(features_of(spec, stage, algorithm, seen))
     return model
 
 
@@ -58,19 +58,21 @@ def _fitted(
     """Fit a head and record its accuracies; after an interruption it is fitted again."""
     began = time.perf_counter()
     folder.keep_records(2, -1)
-    seen = _embedded(algorithm, dataset)
-    head = stage.fit(_features(spec, stage, algorithm, seen))
+    seen = embedded(algorithm, dataset)
+    head = stage.fit(features_of(spec, stage, algorithm, seen))
     model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
     seconds = round(time.perf_counter() - began, 3)
     accuracy: dict[str, Any] = {
-        name: SplitAccuracy.of(pair_accuracy(model, seen, split)) for name, split in EVALUATED.items()
+        name: SplitAccuracy.of_scores(pair_scores(model, seen, split)) for name, split in EVALUATED.items()
     }
     folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
     model.backbone = algorithm.backbone
     return model.to(next(algorithm.parameters()).device)
 
 
-def _features(spec: RunSpec, stage: TrainedStage | FittedStage, algorithm: Algorithm, seen: DomainDataset) -> Features:
+def features_of(
+    spec: RunSpec, stage: TrainedStage | FittedStage, algorithm: Algorithm, seen: DomainDataset
+) -> Features:
     """What a second stage is given, of samples that are embedded already."""
     x = np.asarray(seen.plain().x)
 
@@ -78,13 +80,14 @@ def _features(spec: RunSpec, stage: TrainedStage | FittedStage, algorithm: Algor
         rows = seen.rows(split)
         group = None if seen.group is None else seen.group[rows]
         labels = seen.y[rows], seen.domain[rows], seen.counts("train"), group
-        return Features(Rows(x, rows), *labels, **more, unseen=spec.protocol == "dg", seed=spec.seed)
+        more |= {"unseen": spec.protocol == "dg", "seed": spec.seed, "select_on": spec.select_on or "pair_average"}
+        return Features(Rows(x, rows), *labels, **more)
 
     given = of("train", validation=of("val") if len(seen.rows("val")) else None)
     return replace(given, classifier=linear_classifier(algorithm, given)) if stage.needs_classifier else given
 
 
-def _embedded(algorithm: Algorithm, dataset: DomainDataset) -> DomainDataset:
+def embedded(algorithm: Algorithm, dataset: DomainDataset) -> DomainDataset:
     """Every sample embedded once, unless the samples are features already."""
     if isinstance(algorithm.backbone.layers, torch.nn.Identity):
         return dataset

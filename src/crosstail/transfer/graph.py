@@ -91,8 +91,10 @@ class TransferabilityGraph:
         return self._summarise((n[None, :] / n[:, None]) ** nu)
 
     def _summarise(self, weight: NDArray[np.float64]) -> TransferStatistics:
-        d, c = self.pairs.T
-        num_domains, num_classes = self.counts.shape
+        # Only domains and classes with pairs: the graph may be that of a few out of many.
+        (num_domains, d), (num_classes, c) = (
+            (len(used), number) for used, number in (np.unique(axis, return_inverse=True) for axis in self.pairs.T)
+        )
         edges = np.full((num_domains, num_classes) * 2, np.nan)  # (D, C, D′, C′), NaN where a pair is absent
         edges[d[:, None], c[:, None], d, c] = self.matrix * weight
         same_domain, same_class = np.eye(num_domains) > 0, np.eye(num_classes) > 0

@@ -56,8 +56,10 @@ def test_objects(datasets, made, tmp_path):
     dataset = load(parts.rename_column("domain", "style"), columns={"domain": "style"})
     assert [int(dataset.counts(split).sum()) for split in ("train", "test")] == [12, 6]
     assert load(whole.select([11, 0, 3, 8])).y.tolist() == [2, 0, 0, 2]
-    with pytest.raises(ValueError, match=r"^Dataset: has no column 'domain' but image, label"):
-        load(whole.remove_columns("domain"))
+    alone = load(whole.remove_columns("domain"))
+    assert alone.domains == ("all",) and len(alone.y) == 12 and "domain" in alone.notes[0]
+    with pytest.raises(ValueError, match=r"^Dataset: has no column 'style' but image, label"):
+        load(whole.remove_columns("domain"), columns={"domain": "style"})
     with pytest.raises(ValueError, match=r"^IterableDataset: is streamed"):
         load(whole.to_iterable_dataset())
 

@@ -67,10 +67,11 @@ def test_colours_follow_the_interval(low, high, expected):
 def test_the_advice_names_pairs_and_complete_commands(make_result):
     result = make_result(WEAK, totals=TOTALS, dataset="my data.csv", columns={"domain": "site"}, second_stage="retrain")
     text = advice(result)
-    assert "d1 / c0 (7 training samples)" in text and "d1 / c1 (2)" in text
+    assert "d1 / c0 (7 training samples)" in text and "d1 / c1 (2)" in text and "FILES" not in text
     same = ["my data.csv", "--column", "domain=site"]
     method = ["--algorithm", "erm", "--second-stage", "retrain"]
     assert commands(result) == [
+        ["crosstail", "export", "run", "--out", "run.onnx"],
         ["crosstail", "fit", same[0], *method, "--protocol", "dg", *same[1:], "--out", "run-dg"],
         ["crosstail", "race", *same, "--out", "run-race"],
         ["crosstail", "fit", same[0], *method, *same[1:], "--refit", "--out", "run-final"],
@@ -79,4 +80,4 @@ def test_the_advice_names_pairs_and_complete_commands(make_result):
 
 def test_one_domain_cannot_be_left_out(make_result):
     result = make_result([[9, 1]], totals=[[10, 10]], counts=[[5, 5]])
-    assert [words[1] for words in commands(result)] == ["race", "fit"]
+    assert [words[1] for words in commands(result)] == ["export", "race", "fit"]

@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO
 
 import numpy as np
@@ -27,6 +28,7 @@ MAX_PIXELS = 200_000_000
 VERSION = 2  # of the output of `read_image`; part of the key of every cache of pixels
 
 _IN_MEMORY = 256 << 20  # bytes; smaller files are read before decoding, so that an I/O error is seen as one
+_JPEG = b"\xff\xd8"
 _TURNS = ("FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM", "TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90")
 _UPRIGHT = {value: Image.Transpose[turn] for value, turn in enumerate(_TURNS, 2)}  # EXIF orientation → what undoes it
 
@@ -55,8 +57,11 @@ def read_image(source: Path | str | bytes, *, at_least: int | None = None, name:
     """
     name = name or ("image" if isinstance(source, bytes) else str(source))
     with _errors_named(name), _opened(source) as stream:
-        if not stream.read(1):
+        if not (start := stream.read(len(_JPEG))):
             raise BrokenImage(name, "is empty")
+        if start == _JPEG and isinstance(stream, BytesIO):
+            # Zeros decode to grey pixels. After the end of an image they are padding; without its end it is cut short.
+            stream = BytesIO(stream.getbuffer().tobytes().rstrip(b"\0"))
         with _open(stream) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise _too_large(name, f"has {image.width * image.height / 1e6:.0f} megapixels")
@@ -71,14 +76,20 @@ def read_image(source: Path | str | bytes, *, at_least: int | None = None, name:
 def read_bytes(source: Path | bytes, name: str) -> bytes:
     """The content of a file; errors refer to it as `name`."""
     with _errors_named(name):
-        return source if isinstance(source, bytes) else source.read_bytes()
+        if isinstance(source, bytes):
+            return source
+        with _opened(source) as stream:
+            return stream.read()
 
 
 def _opened(source: Path | str | bytes) -> IO[bytes]:
     if isinstance(source, bytes):
         return BytesIO(source)
     path = Path(source)
-    return path.open("rb") if path.stat().st_size > _IN_MEMORY else BytesIO(path.read_bytes())
+    found = path.stat()
+    if not S_ISREG(found.st_mode):  # a folder; or a pipe or device, which may have no end
+        raise BrokenImage(str(source), "is not a file")
+    return path.open("rb") if found.st_size > _IN_MEMORY else BytesIO(path.read_bytes())
 
 
 def _open(stream: IO[bytes]) -> Image.Image:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cached_property
@@ -55,7 +56,7 @@ class ImageFiles:
         self.workers = workers or default_workers()
         if isinstance(paths, pa.ChunkedArray):
             paths = paths.combine_chunks()
-        self._paths = paths if isinstance(paths, pa.Array) else pa.array(paths, pa.string())
+        self._paths = paths if isinstance(paths, pa.Array) else _as_text(paths)
         self._sizes = sizes
         self._rows = np.arange(len(self._paths))  # into the index, which all parts of a data set share
         self._cache: DecodedCache | None = None
@@ -161,6 +162,14 @@ class ImageFiles:
     def _source(self, row: int) -> tuple[Path | bytes, str]:
         path = self._paths[row].as_py()
         return self.root / path, path
+
+
+def _as_text(paths: Sequence[str]) -> Any:
+    try:
+        return pa.array(paths, pa.string())
+    except UnicodeEncodeError:  # undecodable bytes are kept as surrogates
+        odd = next(path for path in paths if path.encode(errors="ignore").decode() != path)
+        raise ValueError(f"the name {os.fsencode(odd)!r} is not UTF-8; rename it") from None
 
 
 def file_state(path: str) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """The source "arrays": an .npz file with x, y and domain, and optionally split, groups, domains and classes."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -62,14 +63,17 @@ def read_arrays(path: Path, required: Sequence[str], optional: Sequence[str] = (
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             missing = [key for key in required if key not in file.files]
             if not missing:
-                return {key: read_member(path, key, file) for key in (*required, *optional) if key in file.files}
-            found = ", ".join(file.files) or "nothing"
-    except (ValueError, OSError, EOFError, BadZipFile, AttributeError, TypeError) as error:
+                found = {key: read_member(path, key, file) for key in (*required, *optional) if key in file.files}
+                if odd := [key for key, value in found.items() if not isinstance(value, np.ndarray)]:
+                    raise ValueError(f"{odd[0]} is not an array")
+                return found
+            there = ", ".join(file.files) or "nothing"
+    except (ValueError, OSError, EOFError, MemoryError, BadZipFile, AttributeError, TypeError) as error:
         # The last two: a .npy file named .npz loads as an array, which is not a context manager.
         remedy = "; save text as array.astype(str)" if "Object arrays" in str(error) else ""
         raise ValueError(f"{path}: cannot be read as an .npz file of plain arrays ({error}{remedy})") from error
     expected = ", ".join(required) + (f" and optionally {', '.join(optional)}" if optional else "")
-    raise ValueError(f"{path}: has no array {missing[0]!r} but {found}; expected {expected}")
+    raise ValueError(f"{path}: has no array {missing[0]!r} but {there}; expected {expected}")
 
 
 def read_x(path: Path) -> NDArray[Any]:
@@ -78,14 +82,14 @@ def read_x(path: Path) -> NDArray[Any]:
         return read_arrays(path, ("x",))["x"]
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, MemoryError) as error:
         raise ValueError(f"{path}: cannot be read as an array ({error})") from error
 
 
 def check_inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
     """Images in uint8 or finite embeddings in float32; anything else is refused, naming the row."""
-    if x.ndim and not len(x):
-        raise ValueError(f"{path}: x has no rows")
+    if x.ndim and not x.size:
+        raise ValueError(f"{path}: x has no {'values' if len(x) else 'rows'}, its shape is {x.shape}")
     if x.ndim == 4 and x.shape[3] == 3 and x.dtype == np.uint8:
         return x
     if x.ndim not in (2, 3) or x.dtype.kind != "f":
@@ -108,8 +112,8 @@ def _named(path: Path, key: str, names_key: str, arrays: dict[str, NDArray[Any]]
     """Indices into names, the names, and a note on where they come from if they are not given."""
     given = arrays[key]
     names = tuple(map(str, arrays[names_key].ravel())) if names_key in arrays else ()
-    if twice := [name for i, name in enumerate(names) if name in names[:i]]:
-        raise ValueError(f"{path}: {names_key} has the name {twice[0]!r} twice")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{path}: {names_key} has the name {Counter(names).most_common(1)[0][0]!r} twice")
     if given.dtype.kind == "U":
         return _from_text(path, key, names_key, given, names)
     values = given.astype(np.int64, copy=False)
@@ -132,7 +136,8 @@ def _from_text(path: Path, key: str, names_key: str, text: NDArray[Any], names: 
     if not names:
         note = f"{key} is text: the {names_key} are the {len(found)} names that occur, in natural order"
         return *numbered_names(text.tolist()), note
-    if unknown := [name for name in found if name not in names]:
+    number = {name: i for i, name in enumerate(names)}
+    if unknown := [name for name in found if name not in number]:
         row = (text == unknown[0]).argmax()
         raise ValueError(f"{path}: {key} of row {row} is {unknown[0]!r}, which is not among the {names_key}")
-    return np.array([names.index(name) for name in text.tolist()]), names
+    return np.array([number[name] for name in text.tolist()]), names

@@ -33,12 +33,17 @@ def load_folder(path: AnyPath, **options: Unpack[SourceOptions]) -> DomainDatase
     index = folder_index(root)
     splits, domain_of, class_of, counts = zip(*index.pairs, strict=True)
     domains, classes = natural_order(domain_of), natural_order(class_of)
-    domain = np.repeat([domains.index(name) for name in domain_of], counts)
-    y = np.repeat([classes.index(name) for name in class_of], counts)
+    domain, y = (np.repeat(_numbers(of, names), counts) for of, names in ((domain_of, domains), (class_of, classes)))
     split = np.repeat(splits, counts).astype("<U5") if any(splits) else None
     files = ImageFiles(root, index.paths, sizes=index.sizes)
     name = Path(os.path.abspath(root)).name  # noqa: PTH100 - resolve() would follow a link to a folder of another name
     return as_dataset(name, files, y, domain, classes, domains, split=split, notes=index.notes, **options)
+
+
+def _numbers(of: Sequence[str], names: Sequence[str]) -> list[int]:
+    """The number of each in the names."""
+    number = {name: i for i, name in enumerate(names)}
+    return [number[name] for name in of]
 
 
 def folder_index(root: Path) -> FolderIndex:
@@ -168,7 +173,7 @@ class _Scan:
 
 def _other(places: Iterable[tuple[str, str, str] | None], at: int, known: Sequence[str]) -> tuple[str, ...]:
     """The names at an index of some places that are not known."""
-    return natural_order(place[at] for place in places if place and place[at] not in known)
+    return natural_order({place[at] for place in places if place}.difference(known))
 
 
 def _several(names: Sequence[str], what: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from crosstail.data.dataset import SPLIT_NAMES
 
-ONE_DOMAIN = "all"  # of images in class folders without domains
+ONE_DOMAIN = "all"  # of images without domains
 
 Parts = tuple[str, ...]  # the names on the way from the root to a folder
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
 from crosstail.data.images.files import AnyPath, ImageFiles, file_state
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
+from crosstail.data.sources.folder_layout import ONE_DOMAIN
 from crosstail.data.sources.locate import HUGGING_FACE
 from crosstail.data.sources.manifest_table import Columns, as_text
 from crosstail.data.sources.natural_order import numbered_names
@@ -58,9 +59,9 @@ def is_hf(source: object) -> bool:
 def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOptions]) -> DomainDataset:
     """Load "hf:NAME" from the Hub, a folder written by `save_to_disk`, a `Dataset` or a `DatasetDict`.
 
-    The columns are image, label and domain. `columns` maps these names, and the optional `group`, to those of the data
-    set, as in {"domain": "style"}. Splits train, validation and test are kept; a data set in one part gets the split of
-    own data.
+    The columns are image, label and domain; without the last, all images are in one domain. `columns` maps these names,
+    and the optional `group`, to those of the data set, as in {"domain": "style"}. Splits train, validation and test are
+    kept; a data set in one part gets the split of own data.
     """
     found, name = (source, type(source).__name__) if is_hf(source) else _opened(source)
     source = name if is_hf(source) else source  # what errors name
@@ -74,6 +75,8 @@ def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOpt
     chosen = {ours: ours for ours in COLUMNS[:3]} | dict(columns or {})
     if all("group" in part.column_names for part in parts.values()):
         chosen.setdefault("group", "group")
+    if "domain" not in (columns or {}) and not any("domain" in part.column_names for part in parts.values()):
+        del chosen["domain"]
     for part in parts.values():
         for ours, theirs in chosen.items():
             if theirs not in part.column_names:
@@ -88,14 +91,19 @@ def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOpt
     names = [SPLIT_NAMES.get(part.lower(), "train") for part in parts]
     split = np.repeat(names, [len(part) for part in rows.values()]).astype("<U5") if len(parts) > 1 else None
     y, classes = _codes(source, chosen["label"], parts.values())
-    domain, domains = _codes(source, chosen["domain"], parts.values())
+    domain, domains = np.zeros_like(y), (ONE_DOMAIN,)
+    notes = [
+        f"no column 'domain': all {len(y):,} images are in one domain, {ONE_DOMAIN!r}; --column domain=... names one"
+    ]
+    if "domain" in chosen:
+        (domain, domains), notes = _codes(source, chosen["domain"], parts.values()), []
     images = HfImages(name, [part.column(chosen["image"]) for part in rows.values()])
     group = None
     if column := chosen.get("group"):
         texts = [as_text(source, column, part.column(column)) for part in rows.values()]
         group = pd.concat(texts, ignore_index=True)
     title = Path(name).name
-    return as_dataset(title, images, y, domain, classes, domains, split=split, group=group, **options)
+    return as_dataset(title, images, y, domain, classes, domains, split=split, group=group, notes=notes, **options)
 
 
 def _opened(source: AnyPath) -> tuple[Any, str]:

@@ -1,9 +1,11 @@
 """The source "manifest": a CSV or Parquet file or a DataFrame with a row per sample; split files are manifests, too."""
 
+import errno
 import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Unpack
 
 import numpy as np
@@ -85,9 +87,10 @@ def _column(name: str, frame: pd.DataFrame) -> Any:
 
 def _as_dataset(manifest: Manifest, x: Samples, **options: Unpack[SourceOptions]) -> DomainDataset:
     (domain, domains), (y, classes) = manifest.codes("domain"), manifest.codes("label")
-    name, split, notes = manifest.file.stem, manifest.split, manifest.notes
-    named: dict[str, Any] = {"split": split, "group": manifest.group, "notes": notes}
-    dataset = as_dataset(name, x, y, domain, classes, domains, **named, **options)
+    named: dict[str, Any] = {"split": manifest.split, "group": manifest.group, "notes": manifest.notes}
+    # Under the path at first, so that an error about its values names the file.
+    dataset = as_dataset(str(manifest.file), x, y, domain, classes, domains, **named, **options)
+    dataset = replace(dataset, name=manifest.file.stem)
     if options.get("group_by") is not None:
         return dataset
     table = manifest.table
@@ -160,9 +163,14 @@ def _inside(manifest: Manifest, folder: Path) -> Manifest:
 
 def _size(path: str) -> int:
     try:
-        return os.stat(path).st_size  # noqa: PTH116
-    except (FileNotFoundError, NotADirectoryError):
+        found = os.stat(path)  # noqa: PTH116
+    except ValueError:  # no file has such a name
         return -1
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP):
+            raise
+        return -1
+    return found.st_size if S_ISREG(found.st_mode) else -1
 
 
 def _rows(manifest: Manifest) -> NDArray[Any]:
@@ -172,11 +180,10 @@ def _rows(manifest: Manifest) -> NDArray[Any]:
     if array is None:
         missing = f"there is neither {beside[0].name} nor {beside[1].name} beside it"
         raise ValueError(f"{manifest.file}: has a column 'x' of row numbers, but {missing}")
-    x = read_x(array)
+    x = check_inputs(array, read_x(array))
     rows = manifest.table["x"].to_numpy()
     wrong = np.flatnonzero((rows < 0) | (rows >= len(x)))
     if len(wrong):
         found = f"{manifest.at(wrong[0])} has x = {rows[wrong[0]]}"
         raise ValueError(f"{manifest.file}: {found}, expected a row of {array.name}, 0 to {len(x) - 1}")
-    x = check_inputs(array, x)
     return x if np.array_equal(rows, np.arange(len(x))) else x[rows]  # no copy if all rows are used in order

@@ -2,8 +2,9 @@
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from csv import reader
+from csv import Error, reader
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -134,9 +135,8 @@ def choose(
     file: Path, found: list[str], columns: Columns, required: tuple[str, ...] = ("domain", "label")
 ) -> dict[str, str]:
     """The same from the names that were found; a table in memory needs neither `path` nor `x`."""
-    twice = [name for name in found if found.count(name) > 1]
-    if twice:
-        raise ValueError(f"{file}: has the column {twice[0]!r} twice")
+    if len(set(found)) < len(found):
+        raise ValueError(f"{file}: has the column {Counter(found).most_common(1)[0][0]!r} twice")
     chosen = {ours: name for ours, others in COLUMNS.items() for name in (*others, ours) if name in found}
     for ours, given in (columns or {}).items():
         if ours not in COLUMNS:
@@ -144,6 +144,8 @@ def choose(
         if given not in found:
             raise ValueError(f"{file}: has no column {given!r} for {ours!r} but {', '.join(found)}")
         chosen[ours] = given
+    if twice := [ours for ours, name in chosen.items() if list(chosen.values()).count(name) > 1]:
+        raise ValueError(f"{file}: --column makes {chosen[twice[0]]!r} both {' and '.join(twice[:2])}")
     if "path" in chosen:
         chosen.pop("x", None)
     if missing := [name for name in required if name not in chosen]:
@@ -208,7 +210,7 @@ def _table_of(file: Path, read: Callable[[], Any]) -> Any:
         return read()
     except UnicodeDecodeError as error:
         raise ValueError(f"{file}: is not text in UTF-8 (byte {error.start}); save it as UTF-8") from error
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, Error) as error:
         raise ValueError(f"{file}: cannot be read as a table ({' '.join(str(error).split())[:200]})") from error
 
 
@@ -217,8 +219,7 @@ def _verify(file: Path) -> None:
     beside = checksum_file(file)
     if not beside.is_file():
         return
-    expected = beside.read_text(encoding="utf-8").split(maxsplit=1)[:1]
-    if expected != [hashlib.sha256(file.read_bytes()).hexdigest()]:
+    if beside.read_text(encoding="utf-8").split(maxsplit=1)[:1] != [hashlib.sha256(file.read_bytes()).hexdigest()]:
         changed = f"was changed since it was saved: its checksum is not that in {beside.name}"
         raise ValueError(f"{file}: {changed}. Remove {beside.name} if the change is intended")
 

@@ -1,5 +1,6 @@
 """Arrays of an .npz file; a large one that is not compressed is memory-mapped."""
 
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -16,7 +17,10 @@ _CHUNK = 1 << 20
 def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
     """An array of an open .npz file, memory-mapped if it is large and not compressed."""
     with ZipFile(path) as archive:
-        info = archive.getinfo(f"{name}.npy")
+        info = archive.getinfo(f"{name}.npy" if f"{name}.npy" in archive.namelist() else name)
+    if info.compress_type != ZIP_STORED and info.file_size > _memory():
+        size = f"{name} takes {info.file_size / 1e9:,.0f} GB, more than the memory of this machine"
+        raise ValueError(f"{size}: save it with np.savez, without compression, and it is memory-mapped")
     if info.compress_type != ZIP_STORED or info.file_size < LARGE:
         return file[name]
     with path.open("rb") as stream:
@@ -24,8 +28,8 @@ def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
         start = info.header_offset + 30 + sum(struct.unpack("<HH", stream.read(4)))
         stream.seek(start)
         shape, fortran, dtype = read_header(stream)
-        if dtype.hasobject:
-            return file[name]  # which raises
+        if dtype.hasobject or 0 in shape:
+            return file[name]  # which raises, or an array of no bytes, which cannot be mapped
         x = np.memmap(path, dtype, "r", offset=stream.tell(), shape=shape, order="F" if fortran else "C")
         stream.seek(start)
         total, left = 0, info.file_size
@@ -34,6 +38,11 @@ def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
     if total != info.CRC:
         raise BadZipFile(f"Bad CRC-32 for file {name}.npy")
     return x
+
+
+def _memory() -> int:
+    """Of this machine, in bytes."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -13,11 +13,8 @@ from crosstail.data.splits.leaks import leaked
 def with_gaps_noted(dataset: DomainDataset, unseen: str | None = None, *, folds: bool = False) -> DomainDataset:
     """The data set with notes about what its split lacks, in place of those about an earlier split.
 
-    A domain that is left `unseen` on purpose is no gap, nor are pairs that only other `folds` test. A data set with a
-    single class is refused.
+    A domain that is left `unseen` on purpose is no gap, nor are pairs that only other `folds` test.
     """
-    if dataset.num_classes < 2:
-        raise ValueError(f"{dataset.name}: has one class ({dataset.classes[0]}), expected two or more to tell apart")
     gaps = tuple(_gaps(dataset, unseen, folds))
     return replace(dataset, notes=(*dataset.source_notes, *gaps), gaps=gaps)
 

@@ -19,6 +19,7 @@ from crosstail.report.compare.charts import LABELLED, angle, correlation
 from crosstail.report.document.model import Chart
 from crosstail.report.graph_chart import READING, NamedGraph, graph_chart, side_by_side
 from crosstail.training.evaluation import features, graph_of
+from crosstail.training.existing import naming_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import load_inputs
 from crosstail.training.model import load_model
@@ -53,8 +54,9 @@ def model_features(run: Path, trust: bool = False, progress: Progress | None = N
     """Load the data and the model of a run and embed both splits."""
     folder = RunFolder(run)
     spec = folder.spec()
-    dataset = load_inputs(spec).seen(progress)
-    model = load_model(folder, dataset, trust)
+    with naming_run(run):
+        dataset = load_inputs(spec).seen(progress)
+        model = load_model(folder, dataset, trust)
     rows = {split: dataset.rows(split) for split in ("train", "test")}
     return ModelFeatures(
         spec.method,

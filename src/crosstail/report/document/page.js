@@ -9,6 +9,12 @@ const config = {background: "transparent", font: "system-ui, sans-serif", view: 
 async function draw(place) {
   waiting.delete(place);
   const spec = JSON.parse(document.getElementById(place.dataset.chart).textContent);
+  const room = place.parentElement.clientWidth;
+  if (spec.concat && room < 640) {  // on a phone, panels are below each other and no wider than the page
+    spec.columns = 1;
+    for (const panel of spec.concat) if (panel.width > room)
+      [panel.width, panel.height] = [room, panel.height * room / panel.width];
+  }
   const {view} = await vegaEmbed(place, spec, {actions: false, renderer: "svg", config});
   for (const button of place.parentElement.nextElementSibling.querySelectorAll("[data-save]"))
     button.onclick = async () => Object.assign(document.createElement("a"), {download: place.dataset.name + "." +

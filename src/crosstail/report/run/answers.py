@@ -109,13 +109,13 @@ def next_steps(results: Sequence[RunResult], out: Path) -> Iterator[Block]:
     """What to collect and to test, and the commands for it."""
     spec, tested = results[0].spec, tested_pairs(pair_table(results))
     advice = list(_collect(tested, counted=spec.unseen is None))
-    run = shlex.quote(str(out))
-    if len(results) == 1:
-        advice.append(
-            f"Use it: `crosstail predict {run} FILES` classifies new files, `crosstail evaluate {run} DATA` tests it "
-            f"on new labelled data, and `crosstail export {run} --out FILE` writes it for other programs."
-        )
     yield bullets(advice)
+    if len(results) == 1:
+        yield Text(
+            "Use it: `crosstail predict` classifies new files, and `crosstail evaluate` tests it on new labelled data; "
+            "both take the folder of the run first. For other programs, write the model as one file."
+        )
+        yield Code(shlex.join(["crosstail", "export", str(out), "--out", f"{out}.onnx"]))
     if spec.protocol == "mdlt" and spec.stop_at is None:
         if len(results[0].domains) > 1:
             yield Text("Find out what to expect on a new domain: leave out each domain in turn.")

@@ -6,7 +6,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from crosstail.criterion import Criterion, scale
 from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, ramp, shades, tip
+from crosstail.report.wording import SELECTED_ON
 
 NUMBERED = 40  # classes or domains up to which cells have room for a number
 TALL = 16  # the same, up to which cells have room for two lines
@@ -27,18 +29,18 @@ def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.LayerChart | alt.Co
     rows = pairs[down].nunique()
     if rows <= NUMBERED:
         tall = rows <= TALL
-        chart = _numbered(_cells(pairs, across, down, count_title), tall)
-        return chart.properties(width="container", height=rows * (44 if tall else 26))
+        layers = _numbered(_cells(pairs, across, down, count_title), tall)
+        return alt.layer(*layers, width="container", height=rows * (44 if tall else 26))
     mean = pairs.groupby(down)["accuracy"].transform("mean")  # long lists are easier to read from worst to best
     pairs = pairs.assign(mean=mean).sort_values(["mean", down], kind="stable")
     rank = pairs[down].map({name: i for i, name in enumerate(dict.fromkeys(pairs[down]))})
     equal = ceil(rows / ceil(rows / PANEL))
-    panels = [_coloured(_cells(part, across, down, count_title)) for _, part in pairs.groupby(rank // equal)]
-    return alt.concat(*(panel.properties(width=alt.Step(30), height=alt.Step(15)) for panel in panels), columns=4)
+    parts = (_coloured(_cells(part, across, down, count_title)) for _, part in pairs.groupby(rank // equal))
+    return alt.concat(*(alt.layer(*part, width=alt.Step(30), height=alt.Step(15)) for part in parts), columns=4)
 
 
 def _cells(pairs: pd.DataFrame, across: str, down: str, count_title: str) -> alt.Chart:
-    tooltip: list[Any] = ["domain:N", "class:N", tip("count", title=count_title)]
+    tooltip = [alt.Tooltip("domain:N"), alt.Tooltip("class:N"), tip("count", title=count_title)]
     tooltip += [tip("accuracy", ".1f", "test accuracy, %"), tip("hits", title="correct")]
     tooltip += [tip("known", ".1f", "with the domain known, %")] * ("known" in pairs)
     tooltip += [tip("tested", title="of test samples")]
@@ -58,7 +60,7 @@ def _cells(pairs: pd.DataFrame, across: str, down: str, count_title: str) -> alt
     return alt.Chart(pairs).encode(x=x, y=y, tooltip=tooltip)
 
 
-def _coloured(base: alt.Chart, beside: int = 0) -> alt.LayerChart:
+def _coloured(base: alt.Chart, beside: int = 0) -> list[alt.Chart]:
     """The cells, and `beside` their middle the marks of rare pairs."""
     colour = shades("high", "accuracy at best, %", ramp([100, 20], BAD, clamp=True))
     shapes = alt.Scale(domain=["few", "zero"], range=["triangle-up", "cross"])
@@ -66,24 +68,26 @@ def _coloured(base: alt.Chart, beside: int = 0) -> alt.LayerChart:
     rare = base.transform_filter("datum.shot == 'few' || datum.shot == 'zero'")
     marks = rare.mark_point(fill=PALETTE[0], stroke="white", strokeWidth=0.8, size=32, opacity=1, xOffset=beside)
     cells = base.transform_filter("datum.tested > 0").mark_rect(cornerRadius=2).encode(color=colour)
-    return cells + marks.encode(shape=shape)
+    return [cells, marks.encode(shape=shape)]
 
 
-def _numbered(base: alt.Chart, tall: bool) -> alt.LayerChart:
+def _numbered(base: alt.Chart, tall: bool) -> list[alt.Chart]:
     """Accuracy in every cell, and if the cells are `tall`, below it the samples."""
     tested, dark = base.transform_filter("datum.tested > 0"), "datum.high < 45"
-    chart = _coloured(base, beside=17) + base.transform_filter("datum.tested == 0").mark_text(text="–")
+    layers = [*_coloured(base, beside=17), base.transform_filter("datum.tested == 0").mark_text(text="–")]
     if tall:
-        samples = tested.transform_calculate(of="datum.hits + '/' + datum.tested").encode(text="of:N")
+        samples = tested.transform_calculate(of="datum.hits + '/' + datum.tested").encode(text=alt.Text("of:N"))
         ink = alt.condition(dark, alt.value("white"), alt.value("currentColor"))
-        chart += samples.mark_text(fontSize=10, dy=11, opacity=0.75).encode(color=ink)
-    return chart + numbers(tested, "accuracy", ".0f", dark, dy=-5 if tall else 0)
+        layers.append(samples.mark_text(fontSize=10, dy=11, opacity=0.75).encode(color=ink))
+    return [*layers, numbers(tested, "accuracy", ".0f", dark, dy=-5 if tall else 0)]
 
 
-def accuracy_chart(table: pd.DataFrame, metric: str) -> alt.LayerChart | alt.FacetChart:
-    """A metric per step on validation and test, with a ring around the reported evaluation."""
-    y = alt.Y("accuracy:Q", title=f"{metric}, %", scale=alt.Scale(zero=False))
-    base = _curve(table, "split", ["validation", "test"], y, ["stage:O", "step:Q", "split:N", tip("accuracy", ".1f")])
+def selection_chart(table: pd.DataFrame, on: Criterion) -> alt.LayerChart | alt.FacetChart:
+    """What is selected on per step, on validation and test, with a ring around the reported evaluation."""
+    share = scale(on) == 100
+    y = alt.Y("value:Q", title=SELECTED_ON[on] + ", %" * share, scale=alt.Scale(zero=False))
+    tooltip = ["stage:O", "step:Q", "split:N", tip("value", ".1f" if share else ".3f", SELECTED_ON[on])]
+    base = _curve(table, "split", ["validation", "test"], y, tooltip)
     ring = base.transform_filter("datum.reported").mark_point(size=160, strokeWidth=2, filled=False)
     return alt.layer(base.mark_line(point=True), ring, *_second_stage(table))
 

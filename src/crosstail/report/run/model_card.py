@@ -178,7 +178,7 @@ def _training(result: RunResult) -> Iterator[str]:
     about = "a user-defined file" if own else _first_sentence(algorithms.find(spec.algorithm).__doc__)
     yield f"Algorithm: {spec.algorithm} ({about})."
     if spec.second_stage:
-        entry = next(entry for entry in second_stages.catalogue() if entry.name == spec.second_stage)
+        entry = second_stages.entry(spec.second_stage)
         yield f"Second stage: {spec.second_stage}, on fixed features ({entry.what})."
     weights = spec.weights or ("pretrained" if _pretrained(spec) else backbones.RANDOM)
     how = f"frozen, with a trained head ({spec.head}) on its features" if spec.freeze else "trained"

@@ -5,6 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from crosstail.data import DomainDataset
 from crosstail.data.dataset import UNUSED
 from crosstail.metrics.calibration import Calibration
@@ -19,6 +21,12 @@ from crosstail.training.probabilities import Probabilities
 from crosstail.training.result import Evaluation, RunResult
 
 AUDIT = "audit.json"
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """audit.json."""
+
+    duplicates: list[str]
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ class ReportedRun:
         """Sentences on duplicate samples; the search is stored in the folder, for when the data are gone."""
         file = self.folder / AUDIT
         if file.exists():
-            return read_json(file, dict[str, list[str]])["duplicates"]
+            return read_json(file, Audit).duplicates
         if self.dataset is None:
             return []
         dataset = self.dataset.plain()
@@ -52,7 +60,7 @@ class ReportedRun:
             "image" if dataset.is_image else "row",
         )
         sentences = [finding.text for finding in found]
-        write_json(file, {"duplicates": sentences})
+        write_json(file, Audit(sentences))
         return sentences
 
 

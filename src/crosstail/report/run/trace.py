@@ -37,6 +37,8 @@ def moving_nodes(result: RunResult, evaluations: Sequence[Evaluation]) -> pd.Dat
     nodes = label_table(result.counts, result.domains, result.classes)
     nodes = nodes[nodes["count"] > 0].reset_index(drop=True)
     layouts = [np.array(record.trace.points) for record in evaluations if record.trace]
+    if any(layout.shape != (len(nodes), 2) for layout in layouts):
+        raise ValueError(f"records.jsonl has a trace that is not of the {len(nodes)} pairs with training samples")
     middle = selected(result, evaluations)
     for i in reversed(range(middle)):
         layouts[i] = aligned(layouts[i], layouts[i + 1])
@@ -49,7 +51,13 @@ def moving_nodes(result: RunResult, evaluations: Sequence[Evaluation]) -> pd.Dat
 def trace_charts(result: RunResult, records: Sequence[Evaluation]) -> list[Chart]:
     """α, β, γ over the steps, and the pairs in the plane with a slider; none without a trace."""
     evaluations = traced(records)
-    return [_statistics_chart(result, evaluations), moving_chart(result, evaluations)] if evaluations else []
+    return [_statistics_chart(result, evaluations), *moving_charts(result, evaluations)] if evaluations else []
+
+
+def moving_charts(result: RunResult, evaluations: Sequence[Evaluation]) -> list[Chart]:
+    """The moving chart, or none if there are too many pairs to draw."""
+    drawn = [record for record in evaluations if record.trace and record.trace.points]
+    return [moving_chart(result, drawn)] if drawn else []
 
 
 def _statistics_chart(result: RunResult, evaluations: Sequence[Evaluation]) -> Chart:

@@ -19,6 +19,7 @@ import torch
 from crosstail.sweep.launchers._launcher import Launcher, Resources, after_death
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, Stopped, execute
+from crosstail.training.devices import spare_compiler
 
 GRACE = 5.0  # seconds for a worker to finish its current step once it is asked to stop
 READY = Outcome("", "ready")
@@ -124,6 +125,7 @@ def work(connection: "Connection[Outcome, Job]", path: Path, patience: float, th
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     torch.set_num_threads(threads)
+    spare_compiler()
     store, stopped = Store(path, patience), threading.Event()
     jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
 

@@ -20,6 +20,7 @@ from crosstail.sweep.launchers._launcher import Launcher, Resources, after_death
 from crosstail.sweep.launchers.local import GRACE, cores
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, execute
+from crosstail.training.devices import spare_compiler
 
 ADDRESS = "RAY_ADDRESS"
 OWN = {  # settings of a temporary cluster; some are read when Ray is imported
@@ -145,6 +146,7 @@ class RayWorker:
 
     def __init__(self, path: Path, patience: float, folder: Path) -> None:
         os.chdir(folder)
+        spare_compiler()
         self._store = Store(path, patience)
         self._stopped = threading.Event()
 

@@ -1,7 +1,7 @@
-"""Draw the chart of a race in README.md and write its leaderboard: docs/images/race.png, docs/results/race-….md.
+"""Write the leaderboard of a race and its chart: docs/results/race-NAME.md, docs/images/race-NAME.png.
 
 crosstail race office-caltech10/ --workers 2 --out race
-python examples/readme_race.py race --took "6 minutes on two cores"
+python examples/race_page.py race office-caltech10 --took "6 minutes on two cores"
 """
 
 import argparse
@@ -9,37 +9,40 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
-from crosstail.report.compare.race_page import board_chart, board_table, leaderboard
+from crosstail.report.compare.race_page import behind_chart, board_table, leaderboard
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("race", type=Path, help="folder of a race")
+parser.add_argument("name", help="of the data set")
+parser.add_argument("--command", default="crosstail race NAME/", help="how the race was started")
 parser.add_argument("--took", required=True, help="how long the race took, and on what machine")
 arguments = parser.parse_args()
 
 text = (arguments.race / "race.json").read_text(encoding="utf-8")
 race, record = json.loads(text, object_hook=lambda fields: SimpleNamespace(**fields)), json.loads(text)
 docs = Path(__file__).parents[1] / "docs"
-chart = board_chart(board_table(race.leaderboard)).properties(width=560)
-chart.save(docs / "images" / "race.png", scale_factor=2)
+chart = behind_chart(board_table(race.leaderboard)).properties(width=560)
+chart.save(docs / "images" / f"race-{arguments.name}.png", scale_factor=2)
 
 table = leaderboard(race.leaderboard)
-name, others = Path(race.dataset).name, len(table.rows) - 1
+name, others = arguments.name, len(table.rows) - 1
 lines = [
     f"# A race on {name}",
     "",
-    f"`crosstail race {name}/`: {others + 1} methods, {race.trials} trials of {race.steps} steps each,",
+    f"`{arguments.command.replace('NAME', name)}`:",
+    f"{others + 1} methods, {race.trials} trials of {race.steps} steps each,",
     f"then {race.seeds} seeds of the best on validation; frozen {race.backbone} features.",
     f"It took {arguments.took}.",
-    "How to read it: [race.md](../race.md). Written by `python examples/readme_race.py`.",
+    "How to read it: [race.md](../race.md). Written by `python examples/race_page.py`.",
     "",
     f"> {race.recommendation}",
     "",
     f"Of the {others} other methods, {others - len(table.faint)} are within noise of the first on",
     f"{race.samples} test samples, so their order says little.",
     "",
-    "![Dots with intervals: test accuracy of each algorithm](../images/race.png)",
+    f"![Dots with intervals: points by which each method is behind the first](../images/race-{name}.png)",
     "",
-    "*Ordered by validation accuracy (grey tick); marks: mean test accuracy over pairs, with 95 % intervals.*",
+    "*Points behind the first on the same test samples, with 95 % intervals; tied methods share a bar.*",
     "",
     f"| {table.header[0]} | family | {' | '.join(table.header[1:])} |",
     "|---|---|" + "---|" * (len(table.header) - 1),

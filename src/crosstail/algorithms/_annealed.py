@@ -1,0 +1,50 @@
+"""Losses that change during training, with an optimizer that starts afresh then."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from crosstail.algorithms._algorithm import Backward, first_step
+from crosstail.algorithms._hparams import Uniform, hp
+from crosstail.algorithms.erm import ERM
+from crosstail.data import DomainBatch
+
+SHARE = "annealing is a share of the steps; in DomainBed, it is a number of them"
+"""A deviation of all that do not set a number of steps."""
+
+
+class Annealed(ERM):
+    """The loss changes when annealing ends, and Adam is reset: its averages are of gradients of the old loss."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(ERM.Hparams):
+        anneal: float = hp(0.1, Uniform(0.0, 0.5), "end of annealing: below 1 a share of the steps, else a step")
+
+    @property
+    def annealed(self) -> bool:
+        """Whether annealing is over."""
+        return self.step >= first_step(self.hparams.anneal, self.steps)
+
+    def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
+        if self.step == first_step(self.hparams.anneal, self.steps):
+            for optimizer in optimizers:
+                self.restart(optimizer)
+        return super().update(batch, optimizers, backward)
+
+    def restart(self, optimizer: Optimizer) -> None:
+        """Reset an optimizer at the end of annealing."""
+        optimizer.state.clear()
+
+
+class Slowed(Annealed):
+    """The learning rate drops when annealing ends."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(Annealed.Hparams):
+        late_lr: float = hp(1.0, None, "learning rate after annealing, relative to that before")
+
+    def restart(self, optimizer: Optimizer) -> None:
+        super().restart(optimizer)
+        for group in optimizer.param_groups:
+            group["lr"] *= self.hparams.late_lr

@@ -1,0 +1,30 @@
+"""Information bottleneck."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from crosstail.algorithms._annealed import SHARE, Annealed
+from crosstail.algorithms._hparams import LogUniform, hp
+from crosstail.data import DomainBatch
+
+
+class IBERM(Annealed):
+    """IBERM: cross-entropy + λ · mean variance of features within a domain, for low entropy (Ahuja et al., 2021)."""
+
+    family = "regularisation"
+    adds_term = True
+    differs = (
+        "the penalty sets in after annealing, and Adam is reset then, as in DomainBed",
+        SHARE,
+    )
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(Annealed.Hparams):
+        bottleneck: float = hp(100.0, LogUniform(1e-1, 1e5), "λ, weight of the variance after annealing")
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        each = batch.by_domain(z)
+        weight = self.hparams.bottleneck if self.annealed else 0.0
+        variance = each.var(1, correction=min(1, each.shape[1] - 1)).mean()
+        return super().losses(z, batch) | {"bottleneck": weight * variance}

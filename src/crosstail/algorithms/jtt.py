@@ -1,0 +1,43 @@
+"""Just train twice."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.optim import Optimizer
+
+from crosstail.algorithms._algorithm import Backward, descend, first_step
+from crosstail.algorithms._hparams import LogUniform, Uniform, hp
+from crosstail.algorithms._processes import joined
+from crosstail.algorithms._twin import Twin
+from crosstail.data import DomainBatch
+
+
+class JTT(Twin):
+    """JTT: ERM, then a new network with weight λ on the samples that the first one gets wrong (Liu et al., 2021)."""
+
+    passes = 1.5  # a step of the second network needs the first one's predictions
+    differs = (
+        "a sample is judged whenever it is in a batch, as in SubpopBench, and not once; the steps of both networks add "
+        "up to those of the run",
+        "samples are weighted, as in SubpopBench, where the paper repeats them",
+    )
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(Twin.Hparams):
+        first: float = hp(0.5, Uniform(0.2, 0.8), "share of the steps for the first network")
+        upweight: float = hp(10.0, LogUniform(1.0, 10**2.5), "λ, weight of the samples that it gets wrong")
+
+    def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
+        if self.step < first_step(self.hparams.first, self.steps):
+            z, batch = self.features(batch, self.twin)
+            terms = {"first_network": F.cross_entropy(self.twin_head(z), batch.y)}
+            descend(terms, optimizers, backward)
+            return terms
+        self.twin.eval()
+        with torch.no_grad():
+            z, whole = joined(self.twin(batch.x), batch)
+            wrong = self.twin_head(z).argmax(1) != whole.y
+        self.sample_weights = torch.where(wrong, self.hparams.upweight, 1.0)
+        return super().update(batch, optimizers, backward)

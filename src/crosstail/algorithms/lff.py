@@ -1,0 +1,40 @@
+"""Learning from failure."""
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor
+from torch.optim import Optimizer
+
+from crosstail.algorithms._algorithm import Backward, descend
+from crosstail.algorithms._hparams import Uniform, hp
+from crosstail.algorithms._twin import Twin
+from crosstail.data import DomainBatch
+
+
+class LfF(Twin):
+    """LfF: weigh samples by how much harder they are for a second network that prefers easy ones (Nam et al., 2020).
+
+    The second network minimises (1 − p^q) / q, with p the label's probability; with the cross-entropies of both, a
+    sample's weight is CE₂ / (CE₂ + CE₁).
+    """
+
+    passes = 2.0
+    differs = (
+        "cross-entropies are those of the batch, as in SubpopBench, not moving averages per sample, scaled per class",
+        "the second network's loss is the paper's; its code and SubpopBench multiply it by q",
+    )
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(Twin.Hparams):
+        q: float = hp(0.7, Uniform(0.05, 0.95), "q, how strongly the second network prefers easy samples")
+
+    def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
+        (z, whole), (other, _) = self.features(batch), self.features(batch, self.twin)
+        own = F.cross_entropy(self.head(z), whole.y, reduction="none").detach()
+        easy = F.cross_entropy(self.twin_head(other), whole.y, reduction="none")
+        self.sample_weights = easy.detach() / (easy.detach() + own + 1e-8)
+        second = {"second_network": -((-self.hparams.q * easy).expm1() / self.hparams.q).mean()}
+        terms = self.losses(z, whole) | second
+        descend(terms, optimizers, backward)
+        return terms

@@ -1,0 +1,42 @@
+"""Risk distribution matching."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from crosstail.algorithms._annealed import SHARE, Slowed
+from crosstail.algorithms._hparams import Uniform, hp
+from crosstail.algorithms.mmd import RATES, two_sample_discrepancy
+from crosstail.data import DomainBatch
+
+
+class RDM(Slowed):
+    """RDM: match the distribution of the worst domain's losses with that of all (Nguyen et al., 2024).
+
+    Cross-entropy + λ MMD²(losses of the worst domain, all losses) + a small penalty on the variances of both.
+    """
+
+    family = "invariance"
+    min_domains = 2
+    differs = (
+        "the variances are divided by the number of samples; in DomainBed, by one less",
+        "the variances have weight 0.004 for all data; in DomainBed, 0 for some",
+        SHARE,
+    )
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(Slowed.Hparams):
+        penalty: float = hp(5.0, Uniform(0.1, 10.0), "λ, weight of the discrepancy after annealing")
+        variance: float = hp(0.004, Uniform(0.001, 0.007), "weight of the variances after annealing")
+        anneal: float = hp(0.3, Uniform(0.16, 0.54), "when both set in: below 1 a share of the steps, else a step")
+        late_lr: float = hp(0.3, Uniform(0.16, 0.4), "learning rate after annealing, relative to that before")
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        errors = batch.by_domain(F.cross_entropy(self.head(z), batch.y, reduction="none"))  # (K, n)
+        every, worst = errors.flatten(), batch.domain == batch.by_domain(batch.domain)[errors.mean(1).argmax(), 0]
+        matching = two_sample_discrepancy(every[:, None], worst, torch.ones_like(worst), (0.0001, *RATES))
+        variance = every[worst].var(correction=0) + every.var(correction=0)
+        weights = (self.hparams.penalty, self.hparams.variance) if self.annealed else (0.0, 0.0)
+        return {"cross_entropy": every.mean(), "rdm": weights[0] * matching, "variance": weights[1] * variance}

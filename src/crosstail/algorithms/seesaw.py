@@ -1,0 +1,36 @@
+"""Seesaw loss."""
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from crosstail.algorithms import bsoftmax
+from crosstail.algorithms._hparams import Uniform, hp
+from crosstail.data import DomainBatch
+
+
+class Seesaw(bsoftmax.BSoftmax):
+    """Seesaw: frequent classes push rare ones down less, unless those are mistaken for them (Wang et al., 2021).
+
+    In the softmax for the label y, class k has the factor min(1, n_k / n_y)^p · max(1, p_k / p_y)^q, with the
+    probabilities p_k and p_y as constants.
+    """
+
+    differs = (
+        "n is the count of each class in the sample's domain; the paper counts the samples seen so far",
+        "a class that is absent from a domain has n = 0, and its samples do not affect it",
+        "a plain classifier, where the paper's detector has one of normalised features and weights",
+    )
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(bsoftmax.BSoftmax.Hparams):
+        mitigation: float = hp(0.8, Uniform(0.2, 1.2), "p, how far rare classes are spared")
+        compensation: float = hp(2.0, Uniform(0.5, 3.0), "q, how far mistakes restore the pressure")
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        scores, label = self.head(z), batch.y[:, None]
+        prior, chance = self.log_prior[batch.domain], F.log_softmax(scores.detach(), 1)
+        spared = self.hparams.mitigation * (prior - prior.gather(1, label)).clamp(max=0)
+        mistaken = self.hparams.compensation * (chance - chance.gather(1, label)).clamp(min=0)
+        return {"cross_entropy": F.cross_entropy(scores + spared + mistaken, batch.y)}

@@ -1,0 +1,59 @@
+"""Supervised contrastive learning."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from crosstail.algorithms._algorithm import Task
+from crosstail.algorithms._hparams import Choice, LogUniform, hp
+from crosstail.algorithms.erm import ERM
+from crosstail.backbones import Backbone
+from crosstail.data import DomainBatch
+from crosstail.losses.distances import in_full_precision
+
+
+class SupCon(ERM):
+    """SupCon: cross-entropy + a loss that finds the samples of the same class among all others (Khosla et al., 2020).
+
+    With projections u of length 1, −mean over p of the class of log(exp(u · u_p / τ) / Σ_{a ≠ self} exp(u · u_a / τ)).
+    """
+
+    family = "imbalance"
+    adds_term = True
+    differs = (
+        "added to the cross-entropy, on one view of each sample; the paper pre-trains on two augmented views, then "
+        "trains the classifier",
+    )
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(ERM.Hparams):
+        contrast: float = hp(1.0, LogUniform(1e-1, 1e1), "weight of the contrastive loss")
+        temperature: float = hp(0.1, Choice(0.05, 0.07, 0.1, 0.2), "τ, temperature of the softmax")
+
+    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
+        super().__init__(backbone, task, hparams)
+        self.projection = projection(backbone.num_features)
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        term = contrast(self.projection(z), batch.y, self.hparams.temperature)
+        return super().losses(z, batch) | {"contrast": self.hparams.contrast * term}
+
+
+def contrast(z: Tensor, y: Tensor, temperature: float) -> Tensor:
+    """The loss of SupCon on vectors (B, F), averaged over samples that are not alone in their class."""
+    others = ~torch.eye(len(y), dtype=torch.bool, device=z.device)
+    alike = others & (y[:, None] == y)
+    with in_full_precision(z):
+        u = F.normalize(z.to(torch.promote_types(z.dtype, torch.float32)))
+        similarity = u @ u.mT / temperature
+        error = similarity.masked_fill(~others, -torch.inf).logsumexp(1, keepdim=True) - similarity
+    each = (error * alike).sum(1) / alike.sum(1).clamp_min(1)
+    return each.sum() / alike.any(1).sum().clamp_min(1)
+
+
+def projection(num_features: int) -> nn.Sequential:
+    """A network with one hidden layer, from features to 128 numbers."""
+    return nn.Sequential(nn.Linear(num_features, num_features), nn.ReLU(), nn.Linear(num_features, 128))

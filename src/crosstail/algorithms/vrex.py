@@ -1,0 +1,30 @@
+"""Risk extrapolation."""
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from crosstail.algorithms._annealed import SHARE, Annealed
+from crosstail.algorithms._hparams import LogUniform, hp
+from crosstail.data import DomainBatch
+
+
+class VREx(Annealed):
+    """VREx: mean of the domains' risks + λ · their variance (Krueger et al., 2021)."""
+
+    family = "invariance"
+    min_domains = 2
+    differs = (
+        "the variance has weight 1 during annealing, and Adam is reset when the weight changes, as in DomainBed",
+        SHARE,
+    )
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(Annealed.Hparams):
+        penalty: float = hp(10.0, LogUniform(1e-1, 1e5), "λ, weight of the variance after annealing")
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        risks = batch.by_domain(F.cross_entropy(self.head(z), batch.y, reduction="none")).mean(1)  # (K,)
+        weight = self.hparams.penalty if self.annealed else 1.0
+        return {"cross_entropy": risks.mean(), "vrex": weight * risks.var(correction=0)}

@@ -1,0 +1,185 @@
+"""Update rules of the methods for subpopulations and long tails, by loops; see test_parity.py."""
+
+import math
+
+import torch
+from tests.algorithms.oracles.hand import cosine, cross_entropy, mean
+
+HPARAMS = {
+    "bcl": {"contrast": 0.7},
+    "cvar_dro": {"alpha": 0.37},
+    "gcl": {"scale": 10.0},
+    "jtt": {"first": 0.2, "upweight": 3.0},
+    "label_aware_smoothing": {"rare": 0.1},
+    "lff": {"q": 0.6},
+    "seesaw": {"mitigation": 0.6, "compensation": 1.5},
+    "supcon": {"contrast": 0.7},
+    "vs_loss": {"gamma": 0.3},
+}
+CASES = {
+    "group_dro pairs": {"groups": "pair"},
+    "lisa classes": {"within_class": 1.0},
+    "lisa domains": {"within_class": 0.0},
+}
+DIFFERENCES = [
+    ("lff", {"times_q": True}, "multiply it by q"),
+    ("bcl", {"of_classifier": True}, "projects the classifier's weights"),
+]
+
+
+def samples(m, batch):
+    """(features, class, domain) of every sample."""
+    return list(zip(m.features(batch.x), batch.y.tolist(), batch.domain.tolist(), strict=True))
+
+
+def group_dro(m, batch):
+    pairs, errors = m.h.groups == "pair", {}
+    for z, c, d in samples(m, batch):
+        errors.setdefault((d, c) if pairs else d, []).append(m.error(z, c))
+    losses = {group: mean(found) for group, found in errors.items()}
+    if not m.memory:
+        trained = [(d, c) for d, row in enumerate(m.counts) for c, n in enumerate(row) if n]
+        m.memory = dict.fromkeys(trained if pairs else [d for d, _ in trained], 1.0)
+    q = {g: value * (math.exp(m.h.eta * losses[g].item()) if g in losses else 1.0) for g, value in m.memory.items()}
+    m.memory = {g: value / sum(q.values()) for g, value in q.items()}
+    return m.step({"group_dro": sum(m.memory[g] * loss for g, loss in losses.items())})
+
+
+def cvar_dro(m, batch):
+    """Samples from the worst on, until their number, the last one's in part, is α of all."""
+    errors = sorted((m.error(z, c) for z, c, _ in samples(m, batch)), key=lambda error: -error.item())
+    left, loss = m.h.alpha * len(errors), 0.0
+    for error in errors:
+        taken = min(1.0, left)
+        loss, left = loss + taken * error, left - taken
+    return m.step({"cvar": loss / (m.h.alpha * len(errors))})
+
+
+def twin_scores(m, batch):
+    hidden = torch.relu(m.linear("twin.layers.1", batch.x.flatten(1)))
+    return [m.linear("twin_head", row) for row in hidden]
+
+
+def jtt(m, batch):
+    others, y = twin_scores(m, batch), batch.y.tolist()
+    if m.t < round(m.h.first * m.steps):
+        return m.step({"first_network": mean(map(cross_entropy, others, y))}, "twin")
+    weights = [1.0 if scores.argmax() == c else m.h.upweight for scores, c in zip(others, y, strict=True)]
+    errors = [m.error(z, c) for z, c, _ in samples(m, batch)]
+    return m.step({"cross_entropy": mean(map(torch.mul, errors, weights))}, "backbone", "head")
+
+
+def lff(m, batch, times_q=False):
+    losses, seconds = [], []
+    for (z, c, _), scores in zip(samples(m, batch), twin_scores(m, batch), strict=True):
+        own, other = m.error(z, c), cross_entropy(scores, c)
+        losses.append(other.item() / (other.item() + own.item() + 1e-8) * own)
+        seconds.append((1 - (-other).exp() ** m.h.q) / m.h.q * (m.h.q if times_q else 1.0))
+    return m.step({"cross_entropy": mean(losses), "second_network": mean(seconds)})
+
+
+def lisa(m, batch):
+    y, domain, size = batch.y.tolist(), batch.domain.tolist(), len(batch)
+    within_class = torch.rand(()) < m.h.within_class
+    chance, share, losses = torch.rand(size, size), None, []
+    share = torch.distributions.Beta(m.h.alpha, m.h.alpha).sample()
+    for i in range(size):
+        fits = [
+            j for j in range(size) if ((y[i] == y[j]), (domain[i] == domain[j])) == (within_class, not within_class)
+        ]
+        j = max(fits, key=lambda k: chance[i, k].item()) if fits else i
+        z = m.features((share * batch.x[i] + (1 - share) * batch.x[j])[None])[0]
+        losses.append(share * m.error(z, y[i]) + (1 - share) * m.error(z, y[j]))
+    return m.step({"cross_entropy": mean(losses)})
+
+
+def with_scores(m, batch, changed):
+    """Cross-entropy of scores that are changed for the sample's class and domain."""
+    errors = [cross_entropy(changed(m.linear("head", z), c, d), c) for z, c, d in samples(m, batch)]
+    return m.step({"cross_entropy": mean(errors)})
+
+
+def log(n):
+    return math.log(n) if n else -math.inf
+
+
+def vs_loss(m, batch):
+    def changed(scores, c, d):
+        row = m.counts[d]
+        return [(n / max(row)) ** m.h.gamma * s + m.h.tau * log(n) for n, s in zip(row, scores, strict=True)]
+
+    return with_scores(m, batch, changed)
+
+
+def seesaw(m, batch):
+    def changed(scores, c, d):
+        chances, row = scores.detach().softmax(0), m.counts[d]
+        factors = [
+            min(1.0, n / row[c]) ** m.h.mitigation * max(1.0, p / chances[c]) ** m.h.compensation
+            for n, p in zip(row, chances.tolist(), strict=True)
+        ]
+        return [s + log(float(factor)) for s, factor in zip(scores, factors, strict=True)]
+
+    return with_scores(m, batch, changed)
+
+
+def gcl(m, batch):
+    noise, losses = torch.randn(len(batch), len(m.counts[0])), []
+    for (z, c, d), row in zip(samples(m, batch), noise.tolist(), strict=True):
+        logs = [log(max(n, 1)) for n in m.counts[d]]
+        spread = max(logs) - min(logs)
+        scores = []
+        for k, weight in enumerate(m.p["head.weight"]):
+            rarity = (max(logs) - logs[k]) / spread if spread else 0.0
+            scores.append(m.h.scale * (cosine(weight, z) - m.h.noise * min(abs(row[k] / 3), 1.0) * rarity))
+        losses.append(cross_entropy(scores, c))
+    return m.step({"cross_entropy": mean(losses)})
+
+
+def label_aware_smoothing(m, batch):
+    losses = []
+    for z, c, d in samples(m, batch):
+        present = [n for n in m.counts[d] if n]
+        most, least, n = max(present), min(present), m.counts[d][c]
+        place = (n - least) / (most - least) if most > least else 1.0
+        smoothing = m.h.rare + (m.h.frequent - m.h.rare) * math.sin(math.pi / 2 * place)
+        errors = [m.error(z, k) for k in range(len(m.counts[d]))]
+        others = sum(error for k, error in enumerate(errors) if k != c) / (len(errors) - 1)
+        losses.append((1 - smoothing) * errors[c] + smoothing * others)
+    return m.step({"cross_entropy": mean(losses)})
+
+
+def projected(m, z, layers):
+    row = m.linear(f"{layers}.2", torch.relu(m.linear(f"{layers}.0", z)))
+    return row / row.norm()
+
+
+def supcon(m, batch):
+    found, y = [], batch.y.tolist()
+    z = m.features(batch.x)
+    u = [projected(m, row, "projection") for row in z]
+    for i, own in enumerate(u):
+        terms = {j: (own @ other / m.h.temperature).exp() for j, other in enumerate(u) if j != i}
+        positive = [j for j in terms if y[j] == y[i]]
+        if positive:
+            found.append(mean((sum(terms.values()) / terms[j]).log() for j in positive))
+    return m.step({"cross_entropy": mean(map(m.error, z, y)), "contrast": m.h.contrast * mean(found)})
+
+
+def bcl(m, batch, of_classifier=False):
+    rows, y = samples(m, batch), batch.y.tolist()
+    prototypes = [p / p.norm() for p in m.p["prototypes"]]
+    if of_classifier:
+        prototypes = [projected(m, weight, "to_prototypes") for weight in m.p["head.weight"]]
+    u, of_class = [projected(m, z, "to_prototypes") for z, _, _ in rows], [*y, *range(len(prototypes))]
+    found, errors = [], []
+    for i, (z, c, d) in enumerate(rows):
+        terms = {k: [] for k in range(len(prototypes))}
+        for j, other in enumerate([*u, *prototypes]):
+            if j != i:
+                terms[of_class[j]].append((u[i] @ other / m.h.temperature).exp())
+        balanced = sum(mean(of) for of in terms.values())
+        found.append(mean((balanced / term).log() for term in terms[c]))
+        scores = [s + log(n) for s, n in zip(m.linear("head", z), m.counts[d], strict=True)]
+        errors.append(cross_entropy(scores, c))
+    return m.step({"cross_entropy": mean(errors), "contrast": m.h.contrast * mean(found)})

@@ -1,0 +1,92 @@
+"""Run bad inputs through the command line and count how they end."""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import torch
+from tests.fuzz import arrays, images, json_files, manifests, models
+from tests.fuzz._case import BAD, OUTCOMES, Case, Outcome, run
+from tests.fuzz._good import copy, make
+
+FAMILIES = {module.__name__.rpartition(".")[2]: module for module in (json_files, arrays, manifests, images, models)}
+
+
+def case_of(family: str, number: int, good: Path) -> Case:
+    """A case by its number, always the same one."""
+    return FAMILIES[family].case(Random(f"{family} {number}"), good)
+
+
+def outcome_of(case: Case, good: Path, folder: Path) -> Outcome:
+    """Run a case in a copy of the good inputs."""
+    copy(good, folder)
+    try:
+        return run(case, folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--cases", type=int, default=10_000, help="how many in all (default: 10,000)")
+    parser.add_argument("--start", type=int, default=0, help="number of the first of each family")
+    parser.add_argument("--only", choices=sorted(FAMILIES), nargs="+", default=list(FAMILIES), help="these families")
+    parser.add_argument("--page", type=Path, help="write the counts to this Markdown file")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    counts: dict[str, Counter[str]] = {family: Counter() for family in arguments.only}
+    with tempfile.TemporaryDirectory(prefix="crosstail-fuzz-") as folder:
+        os.environ["CROSSTAIL_CACHE"] = f"{folder}/cache"
+        good = Path(folder) / "good"
+        make(good)
+        for number in range(arguments.start, arguments.start + arguments.cases // len(arguments.only)):
+            for family in arguments.only:
+                case = case_of(family, number, good)
+                outcome = outcome_of(case, good, Path(folder) / "case")
+                counts[family][outcome.kind] += 1
+                if outcome.kind in BAD:
+                    shown = f"{family} {number}: {outcome.kind}\n  {case.what}\n  crosstail {case.command}"
+                    print(f"{shown}\n  {outcome.detail}", flush=True)
+    print(table(counts))
+    if arguments.page:
+        command = f"python -m tests.fuzz --cases {arguments.cases} --start {arguments.start}"
+        arguments.page.write_text(PAGE.format(command=command, table=table(counts), families=_described()))
+    return int(any(found[kind] for found in counts.values() for kind in BAD))
+
+
+def table(counts: dict[str, Counter[str]]) -> str:
+    """The counts as Markdown."""
+    rows = [["family", "cases", *OUTCOMES], ["---"] * (2 + len(OUTCOMES))]
+    every = counts | {"all": sum(counts.values(), Counter())}
+    rows += [[name, f"{found.total():,}", *(f"{found[kind]:,}" for kind in OUTCOMES)] for name, found in every.items()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _described() -> str:
+    return "\n".join(f"- `{name}`: {(module.__doc__ or '').strip()}" for name, module in FAMILIES.items())
+
+
+PAGE = """# Bad input
+
+Each case is a command on real data, a real run or a real sweep in which one thing was spoiled. It ends well if the
+command handles it, or says what is wrong in one sentence that names the file. A traceback, more than 20 s of processor
+time, an error that does not name the file, and a wrong result are failures. Written by `{command} --page`; `make fuzz`
+runs 10,000 cases, and the tests of CI run a few of each family.
+
+{table}
+
+{families}
+
+A result counts as wrong if it contains a number that is none, if an error is longer than a screen, or if a damaged
+image passes as intact. Damage that leaves a valid file cannot be noticed: a BMP or a PPM whose last rows are black, a
+JPEG with zeros in its middle, another accuracy in result.json.
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
