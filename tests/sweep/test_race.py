@@ -11,6 +11,7 @@ from crosstail.metrics import Difference, PairAccuracy, paired_difference
 from crosstail.metrics.comparisons import holm
 from crosstail.storage import read_json, write_json
 from crosstail.sweep.drive import sweep
+from crosstail.sweep.index import Judged
 from crosstail.sweep.launchers.inline import Inline
 from crosstail.sweep.race import (
     Entrant,
@@ -52,7 +53,8 @@ def answers(*shares: float, seed: int = 0) -> np.ndarray:
 
 
 def entrant(name: str, validation: list[float], correct: list[np.ndarray], cost: MethodCost = CHEAP) -> Entrant:
-    by_seed = {"validation": dict(enumerate(validation)), "correct": dict(enumerate(correct))}
+    judged = [Judged(value, value) for value in validation]
+    by_seed = {"validation": dict(enumerate(judged)), "correct": dict(enumerate(correct))}
     keys = {seed: [f"{name}-{seed}"] for seed in range(len(correct))}
     return Entrant(method=name, family="own", cost=cost, trial=1, hparams={}, runs=keys, seconds=1.0, **by_seed)
 
@@ -282,7 +284,7 @@ def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen
         assert [results[key].spec.seed for (key,) in one.runs.values()] == [0, 1]
         for seed, (key,) in one.runs.items():
             assert one.correct[seed].sum() == np.sum(results[key].test.hits)
-            assert one.validation[seed] == results[key].validation.pair_average
+            assert one.validation[seed].value == results[key].validation.pair_average
     for line in ended.leaderboard:
         averages = [results[key].test.pair_average for (key,) in line.runs.values()]
         assert line.test == pytest.approx(mean(averages))

@@ -89,6 +89,11 @@ class Algorithm(nn.Module):
         self.backbone = backbone
         self.head: nn.Module = nn.Linear(backbone.num_features, task.num_classes)
 
+    @property
+    def trained(self) -> list[nn.Parameter]:
+        """The parameters that are not frozen."""
+        return [parameter for parameter in self.parameters() if parameter.requires_grad]
+
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         """Named terms, whose sum is minimised, from the batch's features (B, F)."""
         raise TypeError(f"{type(self).__name__} must define losses(z, batch)")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PASSED_ON = (
     *("folds", "labels", "columns", "group_by", "skip_broken", "data_seed", "backbone", "weights", "resolution"),
-    *("freeze", "head", "views", "width", "batch_size", "precision", "average"),
+    *("freeze", "head", "views", "width", "batch_size", "precision", "average", "select_on"),
 )
 """Fields of the race that hold for the run after it, which is trained for longer and evaluated more often."""
 

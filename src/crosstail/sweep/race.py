@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 
 from crosstail import algorithms, second_stages
 from crosstail.algorithms import Algorithm
+from crosstail.criterion import Criterion
 from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
 from crosstail.metrics.comparisons import holm
 from crosstail.second_stages import FittedStage, TrainedStage
 from crosstail.sweep import plan as planning
+from crosstail.sweep.index import Judged
 from crosstail.sweep.plan import Hparams, Plan
 from crosstail.sweep.recommendation import recommendation
 from crosstail.sweep.select import choices
@@ -56,15 +58,16 @@ class BestTrial:
     cost: MethodCost
     trial: int
     hparams: Hparams
+    selected_on: Criterion = "pair_average"
     runs: dict[int, list[str]]  # keys of the runs, by seed: one, or one for each fold
     seconds: float  # mean over the method's runs
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entrant(BestTrial):
-    """A method before the comparison: validation accuracies and test predictions, by seed."""
+    """A method before the comparison: what it was selected by on validation, and test predictions, by seed."""
 
-    validation: dict[int, float]
+    validation: dict[int, Judged]
     correct: dict[int, NDArray[np.bool_]]  # whether each test sample is classified correctly (N,)
     known: dict[int, NDArray[np.bool_]] = field(default_factory=dict)  # with the domain known, if the method uses it
 
@@ -184,7 +187,6 @@ def entrants(plan: Plan, store: Store, tested: SharedTest) -> tuple[list[Entrant
         if choice.trial is None:
             continue
         runs = {seed: keys for seed, keys in enumerate(choice.finals()) if all(key in results for key in keys)}
-        on = plan.shared.selected_on
         uses_domain = any(results[key].known for keys in runs.values() for key in keys)
         entrant = Entrant(
             method=choice.method,
@@ -194,7 +196,11 @@ def entrants(plan: Plan, store: Store, tested: SharedTest) -> tuple[list[Entrant
             hparams=choice.hparams,
             runs=runs,
             seconds=mean(results[key].seconds for key in names if key in results),
-            validation={s: mean(results[key].validation[on] or 0.0 for key in keys) for s, keys in runs.items()},
+            selected_on=choice.selected_on,
+            validation={
+                s: Judged.mean([results[key].judged(choice.selected_on) or Judged(0.0, 0.0) for key in keys])
+                for s, keys in runs.items()
+            },
             correct={seed: _correct(store, keys, tested) for seed, keys in runs.items()},
             known={s: _correct(store, keys, tested, known=True) for s, keys in runs.items() if uses_domain},
         )
@@ -234,12 +240,12 @@ def cost(method: str) -> MethodCost:
 
 
 def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
-    """Rank by validation accuracy, ties by cost; the test set only tells how certain the differences are."""
+    """Rank by what is selected on, ties by cost; the test set only tells how certain the differences are."""
     if not found:
         return []
-    # Rounded, so that equal accuracies in another order of seeds have equal means.
-    validation = {entrant.method: round(mean(entrant.validation.values()), 9) for entrant in found}
-    ranked = sorted(found, key=lambda entrant: (-validation[entrant.method], entrant.cost))
+    # Rounded, so that equal values in another order of seeds have equal means.
+    judged = {entrant.method: Judged.mean(list(entrant.validation.values())) for entrant in found}
+    ranked = sorted(found, key=lambda entrant: (-round(judged[entrant.method].score, 9), entrant.cost))
     y, domain, about = tested.y, tested.domain, tested.about
     leads = [_lead(ranked[0], entrant, tested, max(2000, 100 * len(ranked))) for entrant in ranked[1:]]
     adjusted = holm([lead.p_value for lead in leads])
@@ -254,7 +260,7 @@ def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
         kept: dict[str, Any] = {f.name: getattr(entrant, f.name) for f in fields(BestTrial)}
         standing = Standing(
             **kept,
-            validation=validation[entrant.method],
+            validation=round(judged[entrant.method].value, 9),
             test=mean(averages),
             low=min(low for low, _ in ends),
             high=max(high for _, high in ends),

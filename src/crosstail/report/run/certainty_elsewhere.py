@@ -43,17 +43,17 @@ def certainty_elsewhere(
     classes, old = own.classes, "own test set"
     yield Heading("How sure is it?")
     error, low, high = Confidence.of(said, given).error()
-    against = "" if test is None else f", against {number(Confidence.of(test, given).error()[0])} on the {old}"
+    against = "" if test is None else f", against {number(Confidence.of(test, given).error()[0])} on the run's test set"
     yield Text(
         f"With the run's temperatures and every pair weighing the same, confidence and accuracy differ by "
         f"{number(error)} points on average on the {label} (95 % interval {interval(low, high)}){against}."
     )
     rows = [[name, label, *row] for name, *row in reliability_rows(said, given, new.result.domains, classes)]
     named = [name + suffix(label) for name in new.result.domains]
-    curves = [Confidence.of(said, given).curves(named)]
+    curves = [Confidence.of(said, given).curves(named, label)]
     if test is not None:
         rows += [[name, old, *row] for name, *row in reliability_rows(test, given, own.domains, classes)]
-        curves.append(Confidence.of(test, given).curves(own.domains))
+        curves.append(Confidence.of(test, given).curves(own.domains, old))
     yield Table(header=["domain", "tested on", *RELIABILITY], rows=rows, note=RELIABILITY_NOTE)
     yield from reliability_chart(pd.concat(curves))
     if found.sets is None or test is None:
@@ -61,7 +61,7 @@ def certainty_elsewhere(
     yield Heading("Prediction sets", 3)
     yield Text(
         f"With `--coverage {COVERAGE}`, {100 * found.sets['inside'].mean():.1f} % of the sets on the {label} contain "
-        f"the true class. Their thresholds come from the {old}, whose own sets are each made without the sample itself."
+        f"the true class. Their thresholds come from the run's test set, whose own sets use its other samples."
     )
     rows = [[name, label, *row] for name, *row in set_rows(found.sets, new.result.domains)]
     rows += [[name, old, *row] for name, *row in set_rows(covered(test, given, own.domains), own.domains)]
