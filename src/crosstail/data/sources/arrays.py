@@ -30,8 +30,9 @@ def load_arrays(path: Path, **options: Unpack[SourceOptions]) -> DomainDataset:
     for key in ("y", "domain", "split", "groups"):
         if key in arrays and (found := arrays[key].shape) != x.shape[:1]:
             raise ValueError(f"{path}: {key} has the shape {found}, expected ({len(x)},) as x has {len(x)} rows")
-        if key != "split" and key in arrays and arrays[key].dtype.kind not in "iuU":
-            raise ValueError(f"{path}: {key} is {arrays[key].dtype}, expected integers or strings")
+        kinds, expected = ("U", "strings") if key == "split" else ("iuU", "integers or strings")
+        if key in arrays and arrays[key].dtype.kind not in kinds:
+            raise ValueError(f"{path}: {key} is {arrays[key].dtype}, expected {expected}")
     y, classes, *notes = _named(path, "y", "classes", arrays)
     domain, domains, *more = _named(path, "domain", "domains", arrays)
     group = as_text(path, "groups", pa.array(arrays["groups"])) if "groups" in arrays else None
