@@ -187,7 +187,7 @@ def fit_correction(
         torch.autograd.backward(loss)
         return float(loss.detach())
 
-    how = {"max_iter": 200, "tolerance_grad": 1e-6, "tolerance_change": 1e-9}
+    how: dict[str, Any] = {"max_iter": 200, "tolerance_grad": 1e-6, "tolerance_change": 1e-9}
     optimizer: Any = torch.optim.LBFGS([free], line_search_fn="strong_wolfe", **how)
     optimizer.step(loss)
     s, b = (of.detach() for of in parameters())

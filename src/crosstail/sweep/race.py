@@ -184,7 +184,8 @@ def outcome(plans: Sequence[Plan], left_out: dict[str, str], store: Store, teste
 def entrants(plan: Plan, store: Store, tested: SharedTest) -> tuple[list[Entrant], list[FailedRun]]:
     """The best trial of each method with the test predictions of its models, and the runs that failed."""
     results, failures = store.results(), store.failures()
-    found, failed = [], []
+    found: list[Entrant] = []
+    failed: list[FailedRun] = []
     for choice in choices(store, results, plan):
         failed += _failed(choice, results, failures)
         if choice.trial is None:
