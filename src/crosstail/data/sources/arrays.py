@@ -99,7 +99,8 @@ def check_inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
     wrong = np.flatnonzero(np.concatenate([_odd(x[i : i + _ROWS]) for i in range(0, len(x), _ROWS)]))
     if len(wrong):
         raise ValueError(f"{path}: row {wrong[0]} of x has a value that is NaN or infinite ({len(wrong)} such rows)")
-    return x if isinstance(x, np.memmap) else x.astype(np.float32, copy=False)
+    mapped = isinstance(x, np.memmap) and x.dtype.isnative and x.dtype.itemsize <= 8  # which torch takes as it is
+    return x if mapped else x.astype(np.float32, copy=False)
 
 
 def _odd(x: NDArray[Any]) -> NDArray[np.bool_]:
