@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 
 TOLERANCE = 1e-4  # of a sum of shares in a file
 CHANGE = 1e-6  # of the estimate in a step of EM, at its end
@@ -50,6 +49,8 @@ def estimate_prior(balanced: NDArray[np.floating], plausible: Iterable[NDArray[n
     >>> estimate_prior(sure).share.round(2).tolist()
     [0.75, 0.25]
     """
+    from scipy.special import expit, logit  # here, because most predictions estimate no prevalence
+
     p = np.asarray(balanced)
     if not len(p):
         raise ValueError("no samples to estimate the prevalence from")
@@ -86,6 +87,8 @@ def _intervals(p: NDArray[np.floating], share: NDArray[np.float64]) -> tuple[NDA
     A share of about 0 lies on the border of what is possible, where curvature says nothing. It may rise, at the
     expense of all others, until the log likelihood has fallen by 1.92.
     """
+    from scipy.special import expit, logit  # here, because most predictions estimate no prevalence
+
     inside = np.flatnonzero(share > 1 / len(p))
     mixed = (p @ share.astype(p.dtype)).clip(np.finfo(p.dtype).tiny)
     weighted = p[:, inside] / mixed[:, None]
