@@ -32,7 +32,7 @@ LAYERS = [
     {"data", "backbones", "transfer", "metrics"},
     {"losses"},
     {"cache", "storage"},
-    {"discovery", "literature", "progress", "__init__"},
+    {"criterion", "discovery", "literature", "progress", "__init__"},
 ]
 LEVEL = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
 LOSSES_MAY_IMPORT = {"torch", "numpy"}

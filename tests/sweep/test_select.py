@@ -125,6 +125,48 @@ def test_with_dg_the_last_of_equal_trials_is_chosen_as_in_domainbed(shared, stor
     assert [choice.trial for choice in choices(store, store.results())] == [2, 2]
 
 
+def recorded(store, spec, **metrics):
+    file = store.path / "runs" / spec.key / "result.json"
+    result = read_json(file, RunResult)
+    write_json(file, msgspec.structs.replace(result, validation=msgspec.structs.replace(result.validation, **metrics)))
+
+
+def test_another_metric_may_be_selected_on_after_the_sweep(plan, store, finish):
+    for number, (pair_average, log_loss, macro_f1) in enumerate([(0.5, 0.4, 0.1), (0.7, 0.6, 0.3), (0.6, 0.4, 0.5)]):
+        finish(store, trial(plan, "erm", number), pair_average)
+        recorded(store, trial(plan, "erm", number), log_loss=log_loss, macro_f1=macro_f1)
+    results = store.results()
+    for on, expected in (("pair_average", (1, 0.7)), ("log_loss", (0, 0.4)), ("macro_f1", (2, 0.5))):
+        erm, _ = choices(store, results, select_on=on)
+        assert (erm.selected_on, erm.trial, erm.validation) == (on, *expected)
+    assert choices(store, results)[0].selected_on == table(choices(store, results), results)[0].selected_on
+
+
+def test_a_sweep_selects_on_its_own_metric(shared, store, finish):
+    plan = make(replace(shared, select_on="log_loss"), ["erm"], trials=3, seeds=1)
+    store.add(plan)
+    for number, log_loss in enumerate([0.5, 0.3, 0.4]):
+        finish(store, trial(plan, "erm", number), 0.1 * number)
+        recorded(store, trial(plan, "erm", number), log_loss=log_loss)
+    (choice,) = choices(store, store.results())
+    assert (choice.selected_on, choice.trial, choice.validation) == ("log_loss", 1, 0.3)
+
+
+def test_of_trials_with_equal_worst_pairs_the_one_with_the_best_pair_average_is_chosen(plan, store, finish):
+    for number, pair_average in enumerate([0.5, 0.7, 0.6]):
+        finish(store, trial(plan, "erm", number), pair_average)
+        recorded(store, trial(plan, "erm", number), worst_pair=0.0)
+    erm, _ = choices(store, store.results(), select_on="worst_pair")
+    assert (erm.trial, erm.validation) == (1, 0.0)
+
+
+def test_runs_of_an_older_version_lack_a_metric_to_select_on(plan, store, finish):
+    finish(store, trial(plan, "erm", 0), 0.5)
+    assert choices(store, store.results(), select_on="worst_pair")[0].trial == 0
+    with pytest.raises(ValueError, match=r"older version.*macro_f1.*worst_pair"):
+        choices(store, store.results(), select_on="macro_f1")
+
+
 def test_status_counts_the_runs_of_all_searches(shared, store, finish):
     plan = make(replace(shared, protocol="dg"), ["erm"], trials=2, seeds=3)
     store.add(plan)

@@ -8,7 +8,7 @@ from crosstail.data import DomainDataset
 from crosstail.losses import PairStatistics
 from crosstail.metrics import PairAccuracy
 from crosstail.training import RunSpec
-from crosstail.training.evaluation import answers, features, graph_of, pair_accuracy, stream_statistics, traced
+from crosstail.training.evaluation import answers, features, graph_of, pair_scores, stream_statistics, traced
 from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm
 
@@ -47,7 +47,7 @@ def test_hits_and_totals(batch, parts):
         pair = dataset.domain[row], dataset.y[row]
         totals[pair] += 1
         hits[pair] += int(scores.argmax()) == dataset.y[row]
-    found = pair_accuracy(algorithm, dataset, "test")
+    found = pair_scores(algorithm, dataset, "test").accuracy
     assert (found.hits == hits).all() and (found.totals == totals).all() and hits.any()
 
 
@@ -65,7 +65,7 @@ def test_hits_with_the_domain_known(batch, parts):
         predicted, dataset.y[rows], dataset.domain[rows], num_domains=2, num_classes=3
     )
     assert (found.hits == hits).all() and hits.any()
-    assert (found.hits != pair_accuracy(algorithm, dataset, "test").hits).any()
+    assert (found.hits != pair_scores(algorithm, dataset, "test").accuracy.hits).any()
     for row, told in zip(rows, log_p, strict=True):
         scores = one_by_one(algorithm, dataset, [row])[0] + bias[dataset.domain[row]]
         np.testing.assert_allclose(told, scores.log_softmax(-1).detach(), rtol=2e-3, atol=1e-3)
@@ -73,7 +73,7 @@ def test_hits_with_the_domain_known(batch, parts):
 
 def test_an_empty_split_has_no_accuracy(parts):
     dataset, algorithm = parts
-    found = pair_accuracy(algorithm, dataset, "val")
+    found = pair_scores(algorithm, dataset, "val").accuracy
     assert not found.totals.any() and found.pair_average is None
 
 
@@ -101,7 +101,7 @@ def test_the_model_is_evaluated_in_evaluation_mode_and_goes_on_in_training_mode(
     modes = []
     algorithm.backbone.register_forward_hook(lambda module, args, z: modes.append((module.training, z.requires_grad)))
     for work in (
-        lambda: pair_accuracy(algorithm, dataset, "test"),
+        lambda: pair_scores(algorithm, dataset, "test").accuracy,
         lambda: features(algorithm, dataset, np.arange(5)),
         lambda: stream_statistics(algorithm, dataset, algorithm.statistics()),
     ):

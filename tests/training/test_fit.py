@@ -17,7 +17,7 @@ from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec, loop
 from crosstail.training.devices import OneDevice
-from crosstail.training.evaluation import graph_of, pair_accuracy
+from crosstail.training.evaluation import graph_of, pair_scores
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
@@ -52,7 +52,7 @@ def test_the_accuracies_are_those_of_the_model(dataset, tmp_path, stage):
     inputs = load_inputs(resolve(spec)).seen()
     model = load_model(RunFolder(tmp_path), inputs)
     for name, split in (("validation", "val"), ("test", "test")):
-        found = pair_accuracy(model, inputs, split)
+        found = pair_scores(model, inputs, split).accuracy
         assert getattr(result, name) == SplitAccuracy.of(found, COUNTS)
     accuracy = np.array(result.test.hits) / np.array(result.test.totals)
     expected = {"many": accuracy[0, 0], "zero": accuracy[1, 0], "few": np.mean([accuracy[0, 1], accuracy[0, 2]])}

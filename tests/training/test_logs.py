@@ -68,7 +68,7 @@ def run(kind, spec, out, progress=lambda *about: None):
 def expected(out):
     """Every point that a log of a run must have, from what the run itself keeps."""
     points = {}
-    views = ("average", "worst_domain", "pair_average", "worst_pair", "tenth_percentile")
+    views = ("average", "worst_domain", "pair_average", "worst_pair", "tenth_percentile", "macro_f1", "log_loss")
     for record in RunFolder(out).records():
         stage, step = f"stage_{record.stage}", record.step
         points[f"{stage}/seconds", step] = record.seconds

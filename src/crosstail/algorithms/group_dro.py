@@ -41,9 +41,9 @@ class GroupDRO(ERM):
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         each = F.cross_entropy(self.head(z), batch.y, reduction="none")
-        pair = batch.domain * self.task.num_classes + batch.y
-        chosen = batch.domain if self.hparams.groups == "domain" else pair
-        groups, place = torch.unique(chosen, return_inverse=True)
+        whole = self.hparams.groups == "domain"
+        group = batch.domain if whole else batch.domain * self.task.num_classes + batch.y
+        groups, place = torch.unique(group, return_inverse=True)
         loss = each.new_zeros(len(groups)).index_add(0, place, each) / torch.bincount(place)
         self.log_q = self.log_q.index_add(0, groups, (self.hparams.eta * loss.detach()).to(self.log_q)).log_softmax(0)
         return {"group_dro": self.log_q[groups].exp() @ loss}

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from crosstail.cli._parameters import Trust
 from crosstail.cli._progress import progress_bar
+from crosstail.criterion import Metric
 
 
 def report(
@@ -18,6 +19,7 @@ def report(
     baseline: str | None = None,
     graphs: tuple[Path, ...] = (),
     trust: Trust = False,
+    metric: Metric = "accuracy",
     charts: Annotated[bool, Parameter(negative="--page-only")] = True,
 ) -> None:
     """Write one offline page, tables (CSV, Markdown, LaTeX) and charts (SVG, PNG, PDF) from finished runs.
@@ -28,9 +30,11 @@ def report(
         folders: Runs, sweeps, or folders that contain them.
         out: Folder for index.html, tables/ and charts/.
         baseline: Method that gains and tests are against; default: gains over erm, tests against the best method.
+        metric: What all tables are of; other metrics than accuracy need the probabilities that runs have kept.
         graphs: A run whose graph and feature distances to draw; repeatable.
         charts: Also write each chart to a file.
     """
+    from crosstail.report.compare.method_runs import method_runs
     from crosstail.report.compare.page import BASELINE, write_report
     from crosstail.report.compare.read_runs import read_runs
 
@@ -41,11 +45,13 @@ def report(
 
         with progress_bar(Console(stderr=True)) as progress:
             models = [model_features(run, trust, progress) for run in graphs]
-    page = write_report(out, runs, baseline, models, files=charts)
+    page = write_report(out, runs, baseline, models, files=charts, metric=metric)
     console = Console(highlight=False, markup=False)
     console.print(f"{len(runs.table):,} finished runs, {len(runs.skipped):,} folders skipped", soft_wrap=True)
     for path, why in runs.skipped[:5]:
         console.print(f"skipped: {path}: {why}", soft_wrap=True)
+    for why in method_runs(runs.chosen, metric)[1][:5]:
+        console.print(f"left out: {why}", soft_wrap=True)
     for race in runs.races:
         console.print(f"race on {race.dataset}: {race.recommendation}", soft_wrap=True)
     methods = list(dict.fromkeys(runs.chosen["method"]))

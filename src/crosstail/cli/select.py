@@ -6,14 +6,18 @@ import msgspec
 from rich.console import Console
 
 from crosstail.cli._parameters import Json, Sweep
+from crosstail.criterion import Criterion
 
 
-def select(folder: Sweep, /, *, out: Path | None = None, as_json: Json = False) -> None:
+def select(
+    folder: Sweep, /, *, out: Path | None = None, select_on: Criterion | None = None, as_json: Json = False
+) -> None:
     """Choose each method's best trial on validation and write its hyperparameters for fit --hparams.
 
     Example: `crosstail select sweep --out best.json`
 
     Args:
+        select_on: What the best trial is best in; default: what the sweep selects on, as the step of each run was.
         out: JSON file to write; default: selected.json in the sweep's folder.
     """
     from crosstail.report.compare.sweep_tables import selection_notes, selection_table
@@ -24,7 +28,7 @@ def select(folder: Sweep, /, *, out: Path | None = None, as_json: Json = False) 
 
     store = Store.existing(folder)
     results = store.results()
-    chosen = choices(store, results)
+    chosen = choices(store, results, select_on=select_on)
     if all(choice.trial is None for choice in chosen):
         raise ValueError(f"{folder} has no finished trial to select from; crosstail status {folder} shows its progress")
     place = out or folder / "selected.json"

@@ -99,7 +99,7 @@ def sweep(
     """Search each method's hyperparameters, select on validation, and repeat the best trial under several seeds.
 
     With dg, as in DomainBed, every seed repeats the search, and each unseen domain has its own best trial. With
-    --folds, a trial is trained on every fold and selected by its mean validation accuracy.
+    --folds, a trial is trained on every fold and selected by the mean over them.
 
     Example: `crosstail sweep photos/ --algorithm erm --algorithm boda:retrain --out sweep`
 

@@ -123,11 +123,8 @@ def reliability(
     `deviation` is the standard error of the difference between the first two.
     """
     w = np.ones(len(hit)) if weights is None else weights
-    bins = int(np.clip(w.sum() ** 2 / (w**2).sum() / IN_BIN, 1, BINS))
-    values, same = np.unique(confidence, return_inverse=True)
-    of_value = np.bincount(same, w, minlength=len(values))
-    middle = (np.cumsum(of_value) - of_value / 2) / w.sum()
-    of = np.minimum((middle * bins).astype(np.int64), bins - 1)[same]
+    of = bins_of(confidence, w)
+    bins = int(of.max()) + 1
     total = np.bincount(of, w, minlength=bins)
     kept = total > 0
     total = np.where(kept, total, 1)
@@ -137,3 +134,12 @@ def reliability(
     deviation = np.sqrt(np.bincount(of, around, minlength=bins) * number / (number - 1).clip(1)) / total
     found = {"confidence": mean, "accuracy": right, "share": total / w.sum(), "samples": number, "deviation": deviation}
     return pd.DataFrame(found)[kept].reset_index(drop=True)
+
+
+def bins_of(confidence: NDArray[np.float64], w: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The bin of each sample (N,): bins have about equal weight, and equal confidences are in one."""
+    bins = int(np.clip(w.sum() ** 2 / (w**2).sum() / IN_BIN, 1, BINS))
+    values, same = np.unique(confidence, return_inverse=True)
+    of_value = np.bincount(same, w, minlength=len(values))
+    middle = (np.cumsum(of_value) - of_value / 2) / w.sum()
+    return np.minimum((middle * bins).astype(np.int64), bins - 1)[same]

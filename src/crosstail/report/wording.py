@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from crosstail.criterion import Criterion, Metric, scale
 from crosstail.metrics import FEW_TESTS, PairAccuracy
 from crosstail.training.result import RunResult
 
@@ -15,8 +16,27 @@ def several(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-SELECTED_ON = {"pair_average": "pair average", "average": "accuracy"}
+SELECTED_ON: dict[Criterion, str] = {
+    "pair_average": "pair average",
+    "average": "accuracy",
+    "worst_domain": "accuracy of the worst domain",
+    "worst_pair": "accuracy of the worst pair",
+    "macro_f1": "macro F1",
+    "log_loss": "log loss",
+}
 """What reports call the metrics of `RunSpec.selected_on`."""
+
+
+METRICS: dict[Metric, str] = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+    "balanced_accuracy": "balanced accuracy",
+    "auroc": "AUROC",
+    "log_loss": "log loss",
+    "brier": "Brier score",
+    "calibration_error": "calibration error",
+}
+"""What reports call the metrics that methods can be compared by."""
 
 
 TRACKS = "domain unknown", "domain known"
@@ -62,6 +82,21 @@ def number(value: float | None, digits: int = 1, sign: str = "") -> str:
     return "–" if value is None or value != value else f"{value:{sign}.{digits}f}"
 
 
+def digits(metric: str) -> int:
+    """How many decimals a metric is shown with: one in %, else three."""
+    return 1 if scale(metric) == 100 else 3
+
+
+def unit(metric: str) -> str:
+    """What follows the value of a metric, if it is a share."""
+    return " %" if scale(metric) == 100 else ""
+
+
+def points(metric: str) -> str:
+    """What follows the difference between two values of a metric, if they are shares."""
+    return " points" if scale(metric) == 100 else ""
+
+
 def percent(value: float | None) -> str:
     """A share as a percentage, or a dash.
 
@@ -80,13 +115,13 @@ def probability(p: float) -> str:
     return "< 0.001" if p < 0.001 else number(p, 3)
 
 
-def interval(low: float, high: float, sign: str = "") -> str:
+def interval(low: float, high: float, sign: str = "", digits: int = 1) -> str:
     """Both ends, or nothing where they are unknown.
 
     >>> interval(1.26, 2), interval(float("nan"), 2)
     ('1.3 to 2.0', '')
     """
-    return "" if low != low else f"{number(low, 1, sign)} to {number(high, 1, sign)}"
+    return "" if low != low else f"{number(low, digits, sign)} to {number(high, digits, sign)}"
 
 
 def worst_pair(accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str]) -> str:

@@ -6,25 +6,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
+from scipy.special import log_softmax, logsumexp
 
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics.pair_scores import PairScores
 from crosstail.second_stages._stage import Features
 
 SHARPEST = 1e3
 
 
 def first_best(values: Iterable[float], scores: Callable[[float], NDArray[Any]], on: Features) -> float:
-    """The first of the values whose scores (N, C) have the best pair average on these samples."""
-    _, num_domains, num_classes = on.sizes
+    """The first of the values whose scores (N, C) are best on these samples, by what is to be selected on."""
 
-    def pair_average(value: float) -> float:
-        predicted = scores(value).argmax(1)
-        sizes = {"num_domains": num_domains, "num_classes": num_classes}
-        found = PairAccuracy.from_predictions(predicted, on.y, on.domain, **sizes).pair_average
-        return round(found or 0.0, 9)  # so that the same number of hits in other pairs is a tie
+    def quality(value: float) -> float:
+        found = scores(value)
+        of = PairScores.of(found.argmax(1), log_softmax(found, axis=1), on.y, on.domain, on.sizes[1])
+        return round(of.score(on.select_on) or 0.0, 9)  # so that the same number of hits in other pairs is a tie
 
-    return max(values, key=pair_average)  # of several maxima, `max` returns the first
+    return max(values, key=quality)  # of several maxima, `max` returns the first
 
 
 def sharpness(scores: NDArray[Any], on: Features) -> float:

@@ -3,23 +3,39 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple, get_args
 
 import msgspec
 
+from crosstail.criterion import Criterion, score
 from crosstail.metrics import PairAccuracy
 from crosstail.storage import write_whole
 from crosstail.sweep.files import names
 from crosstail.training.result import RunResult, SplitAccuracy
 
 METRICS = ("pair_average", "average", "worst_domain", "worst_pair")
+CRITERIA = get_args(Criterion)
 
 
 Accuracies = dict[str, float | None]
 """By metric."""
 
 
+class Judged(NamedTuple):
+    """What is selected on: the metric on validation, and its score, of which the largest is best."""
+
+    value: float
+    score: float
+
+    @classmethod
+    def mean(cls, each: Sequence["Judged"]) -> "Judged":
+        """Over folds or seeds."""
+        return cls(fmean(one.value for one in each), fmean(one.score for one in each))
+
+
 class Summary(msgspec.Struct, frozen=True):
-    """The part of a result that a sweep needs: seconds, and METRICS on validation and test."""
+    """The part of a result that a sweep needs: seconds, CRITERIA on validation, and METRICS on test."""
 
     seconds: float
     validation: Accuracies
@@ -27,6 +43,17 @@ class Summary(msgspec.Struct, frozen=True):
     pairs: SplitAccuracy | None = None  # of a fold, whose test samples are pooled with those of the others
     known: Accuracies | None = None  # METRICS on test with the domain known, if the model uses it
     known_pairs: SplitAccuracy | None = None  # the same of a fold
+
+    def judged(self, on: Criterion) -> "Judged | None":
+        """What it can be selected by; None without validation samples."""
+        if on not in self.validation:
+            known = ", ".join(name for name in CRITERIA if name in self.validation)
+            raise ValueError(
+                f"the sweep has runs of an older version, which did not record {on}: select on one of {known}, or "
+                "repeat the sweep with another --out"
+            )
+        value, found = self.validation[on], score(self.validation[on], self.validation["pair_average"], on)
+        return None if value is None or found is None else Judged(value, found)
 
 
 def pooled_test(folds: Sequence[Summary], known: bool = False) -> Accuracies:
@@ -103,8 +130,10 @@ def read_summary(path: Path, key: str) -> Summary | None:
     known = result.known.test if result.known else None
     pairs, known_pairs = (result.test, known) if result.spec.fold else (None, None)
     told = _metrics(known) if known else None
-    return Summary(result.seconds, _metrics(result.validation), _metrics(result.test), pairs, told, known_pairs)
+    validation = _metrics(result.validation, CRITERIA)
+    return Summary(result.seconds, validation, _metrics(result.test), pairs, told, known_pairs)
 
 
-def _metrics(split: SplitAccuracy) -> Accuracies:
-    return {metric: getattr(split, metric) for metric in METRICS}
+def _metrics(split: SplitAccuracy, names: Sequence[str] = METRICS) -> Accuracies:
+    values = {name: getattr(split, name) for name in names}
+    return {name: value for name, value in values.items() if value is not msgspec.UNSET}

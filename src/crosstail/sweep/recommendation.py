@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from crosstail.criterion import shown
+
 if TYPE_CHECKING:
     from crosstail.sweep.race import Standing
 
@@ -14,7 +16,7 @@ def recommendation(board: "Sequence[Standing]", samples: int) -> str:
     first, *others = board
     equal = sum(row.validation == first.validation for row in others)
     shared = f", shared with {equal} other{'s' * (equal > 1)}" if equal else ""
-    best = f"{first.method} is best on validation ({100 * first.validation:.1f} %{shared})"
+    best = f"{first.method} is best on validation ({shown(first.validation, first.selected_on)}{shared})"
     if not others:
         return f"{best}, but no other method finished. Race it against others to see if it is worth its cost."
     leads = [_lead(others[0], f"the second, {others[0].method}")]

@@ -9,6 +9,7 @@ from crosstail.sweep.store import Proposal, Store
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Limits
 from crosstail.training.resolve import finetunes
+from crosstail.training.result import selection_score
 from crosstail.training.spec import RunSpec, split_method
 
 BATCH = 5  # proposals at a time; if it were the number of workers, trials would depend on the machine
@@ -28,7 +29,7 @@ class At:
 
 
 def propose(plan: Plan, method: str, store: Store, known: int) -> list[Proposal]:
-    """The next trials of a method in one of a plan's searches, from the accuracies of the first `known` proposals."""
+    """The next trials of a method in one of a plan's searches, from the scores of the first `known` proposals."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -43,7 +44,8 @@ def propose(plan: Plan, method: str, store: Store, known: int) -> list[Proposal]
         told: dict[str, Any] = {"state": optuna.trial.TrialState.FAIL}
         pruned = [spec for spec in specs if spec.key in failures and failures[spec.key].kind == "pruned"]
         if all(spec.key in results for spec in specs):
-            told = {"value": fmean(results[spec.key].validation[spec.selected_on] or 0.0 for spec in specs)}
+            judged = [results[spec.key].judged(plan.shared.selected_on) for spec in specs]
+            told = {"value": fmean(one.score if one else 0.0 for one in judged)}
         elif pruned:
             curve = dict(enumerate(_curve(store, pruned[0]).values()))
             told = {"state": optuna.trial.TrialState.PRUNED, "intermediate_values": curve}
@@ -57,7 +59,7 @@ def propose(plan: Plan, method: str, store: Store, known: int) -> list[Proposal]
 
 
 def limits(plan: Plan, method: str, store: Store, trial: int) -> dict[int | None, Limits]:
-    """The accuracy that each fold of a trial must reach to continue: the median of the trials finished before it."""
+    """The score that each fold of a trial must reach to continue: the median of the trials finished before it."""
     if plan.search == "random":
         return {}
     before = max(0, trial - (trial - 1) % BATCH)  # without its own batch, which finishes in any order
@@ -71,12 +73,12 @@ def limits(plan: Plan, method: str, store: Store, trial: int) -> dict[int | None
 
 
 def _curve(store: Store, spec: RunSpec) -> dict[tuple[int, int], float]:
-    """The best validation accuracy so far at every evaluation of a run, by stage and step."""
+    """The best selection score on validation so far at every evaluation of a run, by stage and step."""
     folder = store.path / "runs" / spec.key if store.has(spec.key) else store.unfinished()[spec.key][0]
     found: dict[tuple[int, int], float] = {}
     best: dict[int, float] = {}
     for record in RunFolder(folder).records():
-        accuracy: float = getattr(record.validation, spec.selected_on) or 0.0
-        best[record.stage] = max(best.get(record.stage, 0.0), accuracy)
+        now = selection_score(record.validation, spec.selected_on) or 0.0
+        best[record.stage] = max(best.get(record.stage, now), now)
         found[record.stage, record.step] = best[record.stage]
     return found

@@ -6,7 +6,8 @@ from itertools import groupby
 from math import sqrt
 from statistics import fmean, pstdev, stdev
 
-from crosstail.sweep.index import METRICS, Accuracies, Summary, pooled_test
+from crosstail.criterion import Criterion
+from crosstail.sweep.index import METRICS, Accuracies, Judged, Summary, pooled_test
 from crosstail.sweep.plan import Hparams, Plan, by_method, search_name
 from crosstail.sweep.store import Failure, Store
 
@@ -25,7 +26,8 @@ class SelectedTrial:
     method: str
     trial: int | None  # None if no trial is finished
     hparams: Hparams
-    validation: float | None
+    selected_on: Criterion
+    validation: float | None  # that metric
     finished: int
     pruned: int
     failed: dict[int, Failure]  # by trial
@@ -50,20 +52,27 @@ class SeedSummary:
 
     method: str
     trial: int | None  # with dg None: every unseen domain and seed has its own
-    validation: float | None  # mean over the searches
+    validation: float | None  # the mean over the searches of what is selected on
     seeds: int
     planned: int
     accuracy: dict[str, Spread]  # by metric
     unseen: dict[str, Spread] = field(default_factory=dict)  # with dg, accuracy by unseen domain
     known: Spread | None = None  # pair average with the domain known, if the method uses it
+    selected_on: Criterion = "pair_average"
 
 
-def choices(store: Store, results: Mapping[str, Summary], plan: Plan | None = None) -> list[SelectedTrial]:
-    """The best trial of every search of a plan, or of all plans of a sweep, method by method."""
+def choices(
+    store: Store, results: Mapping[str, Summary], plan: Plan | None = None, select_on: Criterion | None = None
+) -> list[SelectedTrial]:
+    """The best trial of every search of a plan, or of all plans of a sweep, method by method.
+
+    `select_on` may be another metric than that of the sweep, by which the evaluation within each run was selected.
+    """
     failures, found = store.failures(), []
     for method, own in by_method(store.plans() if plan is None else [plan]).items():
-        validation = {key: summary.validation[own.shared.selected_on] for key, summary in results.items()}
-        found += [choose(part, method, store.trials(part, method), validation, failures) for part in own.searches]
+        on = select_on or own.shared.selected_on
+        validation = {key: summary.judged(on) for key, summary in results.items()}
+        found += [choose(part, method, store.trials(part, method), validation, failures, on) for part in own.searches]
     return found
 
 
@@ -71,41 +80,43 @@ def choose(
     plan: Plan,
     method: str,
     trials: Sequence[Hparams],
-    validation: Mapping[str, float | None],
+    validation: Mapping[str, Judged | None],
     failures: Mapping[str, Failure],
+    on: Criterion,
 ) -> SelectedTrial:
-    """Select the trial of a search with the highest validation accuracy, the first of ties; with dg the last.
+    """Select the trial of a search that is best on validation, the first of ties; with dg the last.
 
-    With folds, the validation accuracy is the mean over them, and a trial is finished when all of them are. Only the
-    validation accuracies of the finished runs are passed in, by key, never those on the test set.
+    With folds, the validation metric is the mean over them, and a trial is finished when all of them are. Only the
+    validation metrics of the finished runs are passed in, by key, never those on the test set.
     """
-    accuracies: dict[int, float] = {}
+    found: dict[int, Judged] = {}
     failed: dict[int, Failure] = {}
     pruned = 0
     keys = [[spec.key for spec in plan.runs(method, hparams)] for hparams in trials]
     for trial, own in enumerate(keys):
         ended = [failures[key] for key in own if key in failures and key not in validation]
         if all(key in validation for key in own):
-            known = [accuracy for key in own if (accuracy := validation[key]) is not None]
+            known = [judged for key in own if (judged := validation[key]) is not None]
             if len(known) < len(own):
                 raise ValueError("the data have no validation samples: there is nothing to select on")
-            accuracies[trial] = fmean(known)
+            found[trial] = Judged.mean(known)
         elif any(failure.kind == "pruned" for failure in ended):
             pruned += 1
         elif ended:
             failed[trial] = ended[0]
     order = 1 if plan.shared.protocol == "dg" else -1  # of ties, as DomainBed resolves them
-    best = max(accuracies, key=lambda trial: (accuracies[trial], order * trial), default=None)
+    best = max(found, key=lambda trial: (found[trial].score, order * trial), default=None)
     return SelectedTrial(
         plan=plan,
         method=method,
         trial=best,
         hparams={} if best is None else trials[best],
-        validation=None if best is None else accuracies[best],
-        finished=len(accuracies),
+        selected_on=on,
+        validation=None if best is None else found[best].value,
+        finished=len(found),
         pruned=pruned,
         failed=failed,
-        missing=plan.trials - len(accuracies) - pruned - len(failed),
+        missing=plan.trials - len(found) - pruned - len(failed),
         keys=keys,
     )
 
@@ -142,6 +153,7 @@ def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Su
         accuracy=accuracy,
         known=_spread([value for value in known if value is not None], dg) if known else None,
         unseen={name: _spread([runs[name]["average"] or 0.0 for runs in seeds], dg) for name in domains if dg},
+        selected_on=own[0].selected_on,
     )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, to_input
 from crosstail.losses import PairStatistics
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics.pair_scores import PairScores
 from crosstail.training.result import Trace, Transferability
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import GraphBuilder, Metric
@@ -55,14 +55,12 @@ def answers(
     return predicted, log_p
 
 
-def pair_accuracy(
+def pair_scores(
     algorithm: Algorithm, dataset: DomainDataset, split: str, share: tuple[int, int] = (0, 1)
-) -> PairAccuracy:
-    """Hits and totals of every pair on a split, or on the share of process i of n."""
+) -> PairScores:
+    """What a model gets right, and how sure it is of it, on a split, or on the share of process i of n."""
     rows = dataset.rows(split)[share[0] :: share[1]]
-    sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
-    predicted, _ = answers(algorithm, dataset, rows)
-    return PairAccuracy.from_predictions(predicted, dataset.y[rows], dataset.domain[rows], **sizes)
+    return PairScores.of(*answers(algorithm, dataset, rows), dataset.y[rows], dataset.domain[rows], dataset.num_domains)
 
 
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -8,20 +8,22 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from crosstail import algorithms
 from crosstail.algorithms import Algorithm
 from crosstail.algorithms._processes import backward_of, merged
+from crosstail.criterion import Criterion, shown
 from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
 from crosstail.losses.distances import NotFinite
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics.pair_scores import PairScores
 from crosstail.progress import Progress
 from crosstail.training.average import averaged_copy
 from crosstail.training.devices import AnyFabric
-from crosstail.training.evaluation import EVALUATED, pair_accuracy, stream_statistics
+from crosstail.training.evaluation import EVALUATED, pair_scores, stream_statistics
 from crosstail.training.folder import RunFolder
-from crosstail.training.result import Averaged, Evaluation, SplitAccuracy, Trace
+from crosstail.training.result import Averaged, Evaluation, SplitAccuracy, Trace, selection_score
 from crosstail.training.spec import RunSpec
 
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
@@ -30,7 +32,7 @@ Tracer = Callable[[Algorithm, DomainDataset], Trace]
 """What is recorded of the features at every evaluation."""
 
 Limits = Mapping[tuple[int, int], float]
-"""The validation accuracy that a run must have reached to go on, by stage and step."""
+"""The selection score on validation that a run must have reached to go on, by stage and step."""
 
 
 class Diverged(RuntimeError):
@@ -43,9 +45,9 @@ class Pruned(Exception):
 
 @dataclass
 class Selected:
-    """The evaluation with the best validation accuracy so far, and its weights."""
+    """The evaluation that is best on validation so far, and its weights."""
 
-    score: float = -1.0
+    score: float = -math.inf
     step: int = 0
     weights: dict[str, Any] = field(default_factory=dict)
 
@@ -151,10 +153,10 @@ class _Loop:
         raw = _evaluate(self.algorithm, self.dataset, self.fabric)
         seconds = self.seconds + time.perf_counter() - self.began
         averaged = Averaged(**_evaluate(self.evaluated, self.dataset, self.fabric)) if self.averaged else None
-        score: float | None = getattr(averaged.validation if averaged else raw["validation"], self.selected_on)
+        score = selection_score(averaged.validation if averaged else raw["validation"], self.selected_on)
         if score is None or score > self.selected.score:  # without validation samples the last evaluation counts
             weights = {k: v.detach().cpu().clone() for k, v in self.evaluated.state_dict().items()}
-            self.selected = Selected(-1.0 if score is None else score, step, weights)
+            self.selected = Selected(-math.inf if score is None else score, step, weights)
         self.sums, self.since = {}, step
         if self.fabric.is_global_zero:
             traced = trace(self.evaluated, self.dataset) if trace else None
@@ -206,22 +208,30 @@ class _Loop:
 
 
 def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: AnyFabric) -> dict[str, Any]:
-    """Each process has its share of the samples; hits and totals are added up."""
+    """Each process has its share of the samples; their sums are added up."""
     share = fabric.global_rank, fabric.world_size
     found = {}
     for name, split in EVALUATED.items():
-        own = pair_accuracy(algorithm, dataset, split, share)
-        both: Any = fabric.all_reduce(torch.from_numpy(np.stack([own.hits, own.totals])), reduce_op="sum")
-        found[name] = SplitAccuracy.of(PairAccuracy(*both.cpu().numpy()))
+        own = pair_scores(algorithm, dataset, split, share)
+        counts, losses = (_added(fabric, table) for table in (own.counts, own.losses))
+        found[name] = SplitAccuracy.of_scores(PairScores(counts, losses))
     return found
 
 
-def _prune(limits: Limits, records: list[Evaluation], on: str, stage: int, step: int) -> None:
+def _added(fabric: AnyFabric, table: NDArray[Any]) -> NDArray[Any]:
+    """The sum of a table over all processes."""
+    both: Any = fabric.all_reduce(torch.from_numpy(table), reduce_op="sum")
+    return np.asarray(both.cpu().numpy())
+
+
+def _prune(limits: Limits, records: list[Evaluation], on: Criterion, stage: int, step: int) -> None:
     """End a run that is not good enough to go on."""
-    limit = limits.get((stage, step), 0.0)
-    best = max(getattr(record.validation, on) or 0.0 for record in records if record.stage == stage)
+    limit = limits.get((stage, step), -math.inf)
+    scores = [selection_score(record.validation, on) for record in records if record.stage == stage]
+    best = max((score for score in scores if score is not None), default=math.inf)
     if best < limit:
-        raise Pruned(f"stage {stage}, step {step}: validation {100 * best:.1f} %, others {100 * limit:.1f} %")
+        own, others = (shown(abs(score), on) for score in (best, limit))
+        raise Pruned(f"stage {stage}, step {step}: {on} on validation {own}, others {others}")
 
 
 def _means(sums: dict[str, tuple[Tensor | float, int]], first: int, last: int) -> dict[str, float]:

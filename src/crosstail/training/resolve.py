@@ -22,6 +22,8 @@ def resolve(spec: RunSpec) -> RunSpec:
     ('erm:retrain', 'small_cnn', False, 1000, {'lr': 0.001, 'weight_decay': 0.0, 'dropout': 0.0})
     """
     spec = _without_alias(_with_algorithm(_with_data_defaults(spec)))
+    if spec.select_on == replace(spec, select_on=None).selected_on:  # the default has one spelling
+        spec = replace(spec, select_on=None)
     _check_stop(spec)
     return replace(spec, hparams=all_hparams(spec.algorithm, spec.hparams, finetune=finetunes(spec)))
 

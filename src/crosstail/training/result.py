@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail import __version__
+from crosstail.criterion import Criterion, score
 from crosstail.metrics import PairAccuracy, group_squares
+from crosstail.metrics.pair_scores import PairScores
 from crosstail.training.spec import RunSpec
 
 if TYPE_CHECKING:  # importing torch takes seconds, and reading results needs none of it
@@ -45,6 +47,9 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     totals: Table
     squares: Squares | msgspec.UnsetType = msgspec.UNSET
     """Σ n_g² over the groups of a pair, where samples come in groups: intervals count n² / Σ n_g² samples."""
+    macro_f1: float | msgspec.UnsetType | None = msgspec.UNSET
+    """This and the next are as in `PairScores`; results of older versions lack them."""
+    log_loss: float | msgspec.UnsetType | None = msgspec.UNSET
 
     def __post_init__(self) -> None:
         self.pairs()  # which refuses impossible ones
@@ -53,6 +58,11 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, accuracy: PairAccuracy, counts: NDArray[np.int64] | None = None, **shots: int) -> "SplitAccuracy":
         """From hits and totals, with the shots where the training counts are given."""
         return cls(**accuracy.to_json(counts, **shots))
+
+    @classmethod
+    def of_scores(cls, scores: PairScores) -> "SplitAccuracy":
+        """The same with what depends on probabilities and on wrong answers."""
+        return msgspec.structs.replace(cls.of(scores.accuracy), macro_f1=scores.macro_f1, log_loss=scores.log_loss)
 
     def pairs(self) -> PairAccuracy:
         """Hits, totals and squares (D, C) with the metrics on them."""
@@ -204,7 +214,8 @@ def make_result(
         if dataset.group is not None:  # records lack squares, which are the same at every evaluation
             squares = group_squares(dataset.y[rows], dataset.domain[rows], dataset.group[rows], counts.shape)
             pairs = PairAccuracy(pairs.hits, pairs.totals, squares)
-        return SplitAccuracy.of(pairs, counts, many=many, few=few)
+        found = SplitAccuracy.of(pairs, counts, many=many, few=few)
+        return msgspec.structs.replace(found, macro_f1=recorded.macro_f1, log_loss=recorded.log_loss)
 
     def accuracies(record: Evaluation | Averaged | KnownDomain) -> dict[str, Any]:
         return {"validation": accuracy(record.validation, "val"), "test": accuracy(record.test, "test")}
@@ -259,7 +270,16 @@ def has_learnt(record: Evaluation, records: Sequence[Evaluation]) -> bool:
     return record.step > 0 or (record.stage == 2 and sum(other.stage == 2 for other in records) == 1)
 
 
-def best_on_validation(records: Sequence[Evaluation], on: str) -> Evaluation:
+def selection_score(of: SplitAccuracy, on: Criterion) -> float | None:
+    """What is selected on, such that larger is better; None without samples."""
+    value = getattr(of, on)
+    if value is msgspec.UNSET:
+        raise ValueError(f"this run was started by an older version, which did not record {on}: choose another --out")
+    return score(value, of.pair_average, on)
+
+
+def best_on_validation(records: Sequence[Evaluation], on: Criterion) -> Evaluation:
     """The first of the best on validation (raw weights), or the last one where there are no validation samples."""
-    known = [record for record in records if getattr(record.validation, on) is not None]
-    return max(known, key=lambda record: getattr(record.validation, on), default=records[-1])
+    scores = [(selection_score(record.validation, on), record) for record in records]
+    known = [(found, record) for found, record in scores if found is not None]
+    return max(known, key=lambda each: each[0], default=(0.0, records[-1]))[1]

@@ -12,7 +12,7 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
 from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage, linear_classifier
 from crosstail.training.devices import AnyFabric
-from crosstail.training.evaluation import EVALUATED, features, pair_accuracy
+from crosstail.training.evaluation import EVALUATED, features, pair_scores
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape
 from crosstail.training.loop import train
@@ -63,7 +63,7 @@ def _fitted(
     model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
     seconds = round(time.perf_counter() - began, 3)
     accuracy: dict[str, Any] = {
-        name: SplitAccuracy.of(pair_accuracy(model, seen, split)) for name, split in EVALUATED.items()
+        name: SplitAccuracy.of_scores(pair_scores(model, seen, split)) for name, split in EVALUATED.items()
     }
     folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
     model.backbone = algorithm.backbone
@@ -80,7 +80,8 @@ def features_of(
         rows = seen.rows(split)
         group = None if seen.group is None else seen.group[rows]
         labels = seen.y[rows], seen.domain[rows], seen.counts("train"), group
-        return Features(Rows(x, rows), *labels, **more, unseen=spec.protocol == "dg", seed=spec.seed)
+        more |= {"unseen": spec.protocol == "dg", "seed": spec.seed, "select_on": spec.select_on or "pair_average"}
+        return Features(Rows(x, rows), *labels, **more)
 
     given = of("train", validation=of("val") if len(seen.rows("val")) else None)
     return replace(given, classifier=linear_classifier(algorithm, given)) if stage.needs_classifier else given

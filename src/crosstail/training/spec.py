@@ -4,9 +4,12 @@ import hashlib
 import math
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
+
+from crosstail import discovery
+from crosstail.criterion import Criterion
 
 AUTO = "auto"
 """The algorithm that `resolve` replaces by one that suits the data."""
@@ -119,6 +122,11 @@ class RunSpec:
     evaluations: int = 10
     """Number of evaluations, each with a checkpoint."""
 
+    select_on: Criterion | None = None
+    """What is best on validation, for evaluations, trials, methods and second stages that choose a number: accuracy as
+    mean over pairs or domains (average), of the worst domain or pair, macro F1 of the classes, or log loss with every
+    pair weighing the same. Default: pair_average, with dg average."""
+
     precision: Literal["32", "bf16"] = "32"
     """Floating-point precision: 32 bits, or bfloat16 mixed precision."""
 
@@ -135,6 +143,9 @@ class RunSpec:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more, below 2**63")
         if self.views < 0:
             raise ValueError(f"views is {self.views}, expected 0 or more")
+        if self.select_on is not None and self.select_on not in get_args(Criterion):
+            offered = discovery.suggestion(self.select_on, list(get_args(Criterion)))
+            raise ValueError(f"select_on is {self.select_on!r}: {offered}")
         for name, value in self.hparams.items():
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError(f"hyperparameter {name} is {value}, expected a finite number")
@@ -164,9 +175,9 @@ class RunSpec:
         return self.algorithm if self.second_stage is None else f"{self.algorithm}:{self.second_stage}"
 
     @property
-    def selected_on(self) -> Literal["pair_average", "average"]:
-        """The validation metric that evaluations and trials are selected by; with dg, the mean accuracy of domains."""
-        return "average" if self.protocol == "dg" else "pair_average"
+    def selected_on(self) -> Criterion:
+        """The validation metric that evaluations, trials and methods are selected by."""
+        return self.select_on or ("average" if self.protocol == "dg" else "pair_average")
 
     @property
     def part(self) -> str:
@@ -207,7 +218,9 @@ def key_of(identity: dict[str, Any]) -> str:
     """The key of the run with this identity."""
     # 1 and 1.0 are equal, so they are one run, whichever of them was typed.
     hparams = {name: float(value) if type(value) is int else value for name, value in identity["hparams"].items()}
-    canonical = msgspec.json.encode({**identity, "hparams": hparams}, order="deterministic")
+    # Runs from before there was a choice keep their keys.
+    named = {name: value for name, value in identity.items() if name != "select_on" or value is not None}
+    canonical = msgspec.json.encode({**named, "hparams": hparams}, order="deterministic")
     return hashlib.sha256(canonical).hexdigest()[:16]
 
 

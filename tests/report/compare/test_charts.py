@@ -75,9 +75,7 @@ def test_curves_are_means_and_ranges_without_the_untrained_model(runs):
     table, traces = curve_tables(found, ["erm"])
     assert table["at"].tolist() == [5, 10]
     assert table[["mean", "min", "max"]].iloc[0].tolist() == pytest.approx([45, 40, 50])
-    assert (
-        "erm ends highest on validation, at 45.0 %" in curve_chart("c", "photos", table, ["erm"], "pair average").title
-    )
+    assert "erm ends best on validation, at 45.0 %" in curve_chart("c", "photos", table, ["erm"], "pair_average").title
     assert traces.empty
 
 

@@ -10,7 +10,14 @@ from crosstail.sweep.store import Failure
 
 def choice(unseen=None, **other):
     search = SimpleNamespace(trials=5, shared=SimpleNamespace(unseen=unseen, seed=1))
-    known = {"plan": search, "method": "boda:retrain", "trial": 2, "hparams": {}, "validation": 0.5}
+    known = {
+        "plan": search,
+        "method": "boda:retrain",
+        "trial": 2,
+        "hparams": {},
+        "selected_on": "average",
+        "validation": 0.5,
+    }
     return SelectedTrial(**{**known, "finished": 5, "pruned": 0, "failed": {}, "missing": 0, "keys": [], **other})
 
 

@@ -12,17 +12,17 @@ import pytest
 from crosstail.metrics import PairAccuracy, wilson
 from crosstail.report.document import html
 from crosstail.report.document.model import Table
-from crosstail.report.run.charts import NUMBERED, PANEL, accuracy_chart, pair_chart
+from crosstail.report.run.charts import NUMBERED, PANEL, pair_chart, selection_chart
 from crosstail.report.run.failing import DRAWN
 from crosstail.report.run.page import folds_document, run_document, write_page
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import (
-    accuracy_curve,
     cross_validation_table,
     fold_table,
     headline_table,
     loss_curve,
     pair_table,
+    selection_curve,
     worst_table,
 )
 from crosstail.training.result import Averaged, Evaluation, SplitAccuracy
@@ -214,11 +214,11 @@ def test_each_unseen_domain_has_its_accuracy_and_the_last_row_is_the_mean(fold):
 
 
 def test_curves_count_the_steps_of_both_stages_and_leave_out_untrained_models(result):
-    table = accuracy_curve(result(), RECORDS)
+    table = selection_curve(result(), RECORDS)
     validation = table[table["split"] == "validation"]
     assert validation["at"].tolist() == [5, 10, 15, 20]
-    assert validation["accuracy"].tolist() == pytest.approx([50, 70, 90, 80])
-    assert table[table["split"] == "test"]["accuracy"].tolist() == pytest.approx([40, 60, 80, 90])
+    assert validation["value"].tolist() == pytest.approx([50, 70, 90, 80])
+    assert table[table["split"] == "test"]["value"].tolist() == pytest.approx([40, 60, 80, 90])
     assert table[table["reported"]][["stage", "step", "split"]].to_numpy().tolist() == [
         [2, 5, "validation"],
         [2, 5, "test"],
@@ -228,16 +228,16 @@ def test_curves_count_the_steps_of_both_stages_and_leave_out_untrained_models(re
 def test_a_fitted_stage_is_a_point_at_the_end_of_stage_one(result):
     records = [*RECORDS[:3], record(2, 0, 0.9, 0.8)]
     run = msgspec.structs.replace(result(second_stage="ncm"), selected_step=0, selected_steps=[10, 0])
-    table = accuracy_curve(run, records)
+    table = selection_curve(run, records)
     validation = table[table["split"] == "validation"]
     assert validation[["stage", "at"]].to_numpy().tolist() == [[1, 5], [1, 10], [2, 10]]
     assert validation["reported"].tolist() == [False, False, True]
-    layers = accuracy_chart(table, "pair average").to_dict()["layer"]
+    layers = selection_chart(table, "pair_average").to_dict()["layer"]
     assert [layer["mark"]["type"] for layer in layers].count("rule") == 1
 
 
 def test_a_run_without_validation_samples_has_a_test_curve(result):
-    table = accuracy_curve(result(), [record(1, 0, None, 0.1), record(1, 5, None, 0.4)])
+    table = selection_curve(result(), [record(1, 0, None, 0.1), record(1, 5, None, 0.4)])
     assert table["split"].tolist() == ["test"]
 
 
@@ -284,8 +284,8 @@ def test_with_averaged_weights_the_curve_and_its_ring_show_them(result):
     averaged = Averaged(validation=accuracy(0.8), test=accuracy(0.7))
     records = [*RECORDS[:2], msgspec.structs.replace(RECORDS[2], averaged=averaged)]
     run = msgspec.structs.replace(result(average=True), selected_step=10, selected_steps=[10])
-    table = accuracy_curve(run, records)
-    reported = table[table["reported"]].set_index("split")["accuracy"]
+    table = selection_curve(run, records)
+    reported = table[table["reported"]].set_index("split")["value"]
     assert reported.to_dict() == pytest.approx({"validation": 80, "test": 70})
 
 

@@ -7,6 +7,7 @@ import altair as alt
 import pandas as pd
 from scipy.stats import pearsonr
 
+from crosstail.criterion import Criterion, scale, shown, sign
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group
 from crosstail.report.charts import PALETTE, colours, palette, tip
@@ -16,6 +17,7 @@ from crosstail.report.document.model import Chart
 from crosstail.report.run.tables import STATISTICS
 from crosstail.report.run.trace import MEANING
 from crosstail.report.tables import label_table
+from crosstail.report.wording import SELECTED_ON
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import counted_steps, has_learnt
 
@@ -118,7 +120,7 @@ def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart:
 
 
 def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Per method and evaluation: `selected_on` in % (mean, min and max over the runs), and mean α, β, γ.
+    """Per method and evaluation: `selected_on`, in % if it is a share (mean, min and max over runs), and mean α, β, γ.
 
     `at` counts the steps of both stages; the untrained model is left out of the first table.
     """
@@ -126,9 +128,10 @@ def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd
     for method, fold in [(run.method, fold) for run in found if run.method in methods for fold in run.folds]:
         records = RunFolder(fold.folder).records()
         for at, record in zip(counted_steps(records), records, strict=True):
-            value = getattr((record.averaged or record).validation, fold.spec.selected_on)
+            on = fold.spec.selected_on
+            value = getattr((record.averaged or record).validation, on)
             if has_learnt(record, records) and value is not None:
-                accuracy.append((method, record.stage, at, 100 * value))
+                accuracy.append((method, record.stage, at, scale(on) * value))
             known = {symbol: getattr(record.trace, name, None) for name, symbol in STATISTICS.items()}
             distance += [(method, at, symbol, value) for symbol, value in known.items() if value is not None]
     frame = pd.DataFrame(accuracy, columns=["method", "stage", "at", "value"])
@@ -137,16 +140,17 @@ def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd
     return curves, trace.groupby(["method", "at", "statistic"], sort=False)["distance"].mean().reset_index()
 
 
-def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str], metric: str) -> Chart:
-    """Learning curves on the validation set."""
+def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str], on: Criterion) -> Chart:
+    """Learning curves on the validation set, of what was selected `on`."""
     last = table.sort_values(["stage", "at"]).groupby("method")["mean"].last()
-    best = str(last.idxmax())
-    base, scale = alt.Chart(table, width="container", height=280), alt.Scale(zero=False)
+    best = str((sign(on) * last).idxmax())
+    metric, unit = SELECTED_ON[on], ", %" if scale(on) == 100 else ""
+    base, axis = alt.Chart(table, width="container", height=280), alt.Scale(zero=False)
     base = base.encode(x=alt.X("at:Q", title="step"), color=colour("method", methods), detail="stage:O")
-    band = base.mark_area(opacity=0.15).encode(y=alt.Y("min:Q", scale=scale), y2="max:Q")
-    line = base.mark_line(point=True).encode(y=alt.Y("mean:Q", title=f"validation {metric}, %", scale=scale))
-    line = line.encode(tooltip=["method:N", "stage:O", "at:Q", tip("mean", ".1f")])
-    title = f"{data}: {best} ends highest on validation, at {last[best]:.1f} %"
+    band = base.mark_area(opacity=0.15).encode(y=alt.Y("min:Q", scale=axis), y2="max:Q")
+    line = base.mark_line(point=True).encode(y=alt.Y("mean:Q", title=f"validation {metric}{unit}", scale=axis))
+    line = line.encode(tooltip=["method:N", "stage:O", "at:Q", tip("mean", ".1f" if unit else ".3f")])
+    title = f"{data}: {best} ends best on validation, at {shown(last[best] / scale(on), on)}"
     note = "Lines are means over the seeds, bands their range; a second line or point is the second stage."
     return Chart(name, title, band + line, f"Lines: validation {metric} over the training steps", note)
 

@@ -5,42 +5,70 @@ from collections.abc import Sequence
 import altair as alt
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from crosstail.criterion import Metric, scale, sign
+from crosstail.metrics import FEW_TESTS
 from crosstail.metrics.comparisons import difference_interval
 from crosstail.report.charts import INK, certain, colours, diverging, names, numbers, palette, search, shades, tip
 from crosstail.report.compare.charts import LABELLED, angle, counts_table
-from crosstail.report.compare.method_runs import MethodRun
+from crosstail.report.compare.measured import Z
+from crosstail.report.compare.method_runs import ACCURACY, MethodRun
 from crosstail.report.document.model import Chart
+from crosstail.report.wording import METRICS, digits, number, points
 
 COLOURED = (
     "The number is the gain in points, the colour its part that is beyond the noise: the end of the 95 % interval that "
     "is closest to 0. A pair with few test samples has little colour, however large its gain."
 )
 VALUES = ("gain", "low", "high", "sure")
+Ends = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def gain_table(found: Sequence[MethodRun], baseline: str) -> pd.DataFrame:
-    """One row per method and pair: count, shots, gain in test accuracy over the baseline, and its 95 % interval.
+    """One row per method and pair: count, shots, gain in the metric over the baseline, and its 95 % interval.
 
-    Accuracies are means over the seeds. The interval treats the answers of both as independent, so it is wider than
-    that of a paired test; `sure` is what the cell is coloured by.
+    Metrics are means over the seeds, and a gain is above 0 if the method is better, also where lower is better. The
+    interval treats the answers of both as independent, so it is wider than that of a paired test; `sure` is what the
+    cell is coloured by.
     """
     own: dict[str, list[MethodRun]] = {}
     for run in found:
         own.setdefault(run.method, []).append(run)
-    means = {method: np.mean([run.accuracy.matrix for run in runs], axis=0) for method, runs in own.items()}
-    tests = {method: np.mean([run.accuracy.independent[1] for run in runs], axis=0) for method, runs in own.items()}
-    base, tables = means.pop(baseline), []
-    for method, accuracy in means.items():
-        totals = np.minimum(tests[method], tests[baseline])
-        low, high = difference_interval(np.nan_to_num(accuracy) * totals, np.nan_to_num(base) * totals, totals)
-        values = {"gain": accuracy - base, "low": low, "high": high, "sure": certain(low, high, 0)}
-        columns = {name: (100 * of).round(2).ravel() for name, of in values.items()}
+    metric = found[0].metric
+    base, tables = own.pop(baseline), []
+    for method, runs in own.items():
+        gain, low, high = _gain(runs, base) if metric == ACCURACY else _measured_gain(runs, base)
+        values = {"gain": gain, "low": low, "high": high, "sure": certain(low, high, 0)}
+        columns = {name: (scale(metric) * of).round(digits(metric) + 1).ravel() for name, of in values.items()}
         tables.append(counts_table(found[0]).assign(method=method, **columns))
     return pd.concat(tables, ignore_index=True)
 
 
-def gain_chart(name: str, data: str, table: pd.DataFrame, baseline: str, shown: str) -> Chart:
+def _gain(runs: Sequence[MethodRun], base: Sequence[MethodRun]) -> Ends:
+    """The difference in accuracy on every pair (D, C), and its interval."""
+    (accuracy, tests), (other, other_tests) = (
+        np.mean([[run.accuracy.matrix, run.accuracy.independent[1]] for run in side], axis=0) for side in (runs, base)
+    )
+    totals = np.minimum(tests, other_tests)
+    low, high = difference_interval(np.nan_to_num(accuracy) * totals, np.nan_to_num(other) * totals, totals)
+    return accuracy - other, low, high
+
+
+def _measured_gain(runs: Sequence[MethodRun], base: Sequence[MethodRun]) -> Ends:
+    """The same for a metric of probabilities; without an interval where there are few test samples."""
+    values, errors = (
+        [np.mean([getattr(run.measured.of, name) for run in side], axis=0) for side in (runs, base)]
+        for name in ("pairs", "errors")
+    )
+    gain = sign(runs[0].metric) * (values[0] - values[1])
+    reach = np.where(runs[0].accuracy.totals < FEW_TESTS, np.nan, Z * np.hypot(*errors))
+    return gain, gain - reach, gain + reach
+
+
+def gain_chart(
+    name: str, data: str, table: pd.DataFrame, baseline: str, shown: str, metric: Metric = ACCURACY
+) -> Chart:
     """Gain of a method over the baseline for each pair; a menu selects other methods."""
     methods = list(dict.fromkeys(table["method"]))
     pair = ["domain", "class", "count", "shot"]
@@ -51,23 +79,27 @@ def gain_chart(name: str, data: str, table: pd.DataFrame, baseline: str, shown: 
     choices = alt.binding_select(options=list(range(len(methods))), labels=methods, name="method ")
     menu = alt.param(name=f"method_{name.replace('-', '_')}", value=methods.index(shown), bind=choices)
     base = alt.Chart(wide).transform_calculate(**{value: f"datum['{value}' + {menu.name}]" for value in VALUES})
-    reach = max(float(table["gain"].abs().max()), 1.0)
+    reach = max(float(table["gain"].abs().max()), scale(metric) / 100)
     few_classes = table["class"].nunique() <= LABELLED
-    drawing = gain_heat_map(base.add_params(menu), wide, reach) if few_classes else _points(base.add_params(menu), wide)
+    base = base.add_params(menu)
+    drawing = gain_heat_map(base, wide, reach, metric) if few_classes else _points(base, wide, metric)
     gains = table[(table["method"] == shown) & table["gain"].notna()]
     rare = gains[gains["shot"].isin(["few", "zero"])]["gain"].mean()
     title = f"{data}: {shown} gains over {baseline} on {_beyond(gains, 1)} of {len(gains)} pairs and loses on "
     title += _beyond(gains, -1)
-    title += "" if np.isnan(rare) else f"; few- and zero-shot pairs change by {rare:+.1f} points on average"
+    average = f"{number(rare, digits(metric), '+')}{points(metric)} on average"
+    title += "" if np.isnan(rare) else f"; few- and zero-shot pairs gain {average}"
     note = COLOURED if few_classes else ""
-    return Chart(name, title, drawing, f"Gain in test accuracy over {baseline} per domain and class", note)
+    if metric != ACCURACY:
+        note = f"A gain is a better {METRICS[metric]}. {note}".rstrip()
+    return Chart(name, title, drawing, f"Gain in test {METRICS[metric]} over {baseline} per domain and class", note)
 
 
 def _beyond(gains: pd.DataFrame, sign: int) -> str:
     return f"{int((sign * gains['gain'] > 0).sum())} ({int((sign * gains['sure'] > 0).sum())} beyond the noise)"
 
 
-def gain_heat_map(base: alt.Chart, table: pd.DataFrame, reach: float) -> alt.LayerChart:
+def gain_heat_map(base: alt.Chart, table: pd.DataFrame, reach: float, metric: Metric = ACCURACY) -> alt.LayerChart:
     """Cells of a chart that has `VALUES`: the longer of domains and classes runs across."""
     across, down = "class", "domain"
     if table["domain"].nunique() > table["class"].nunique():
@@ -75,19 +107,24 @@ def gain_heat_map(base: alt.Chart, table: pd.DataFrame, reach: float) -> alt.Lay
     base = base.encode(
         x=names(alt.X, across, title=across, labelLimit=90, labelAngle=angle(table[across])),
         y=names(alt.Y, down, labelLimit=90),
-        tooltip=_tooltip(),
+        tooltip=_tooltip(metric),
     ).properties(width="container", height=34 * table[down].nunique())
-    colour = shades("sure", "gain beyond the noise, points", diverging(reach), titleLimit=300)
+    colour = shades("sure", f"gain beyond the noise{_in_points(metric)}", diverging(reach), titleLimit=300)
     cells = base.mark_rect().encode(color=colour)
-    return cells + numbers(base, "gain", "+.0f", f"abs(datum.sure) > {0.6 * reach}")
+    return cells + numbers(base, "gain", f"+.{digits(metric) - 1}f", f"abs(datum.sure) > {0.6 * reach}")
 
 
-def _tooltip() -> list[str | alt.Tooltip]:
-    ends = tip("low", "+.1f", "95 % interval from"), tip("high", "+.1f", "to")
-    return ["domain:N", "class:N", "count:Q", tip("gain", "+.1f", "gain, points"), *ends]
+def _in_points(metric: Metric) -> str:
+    return ", points" if points(metric) else ""
 
 
-def _points(base: alt.Chart, table: pd.DataFrame) -> alt.LayerChart:
+def _tooltip(metric: Metric) -> list[str | alt.Tooltip]:
+    form = f"+.{digits(metric)}f"
+    ends = tip("low", form, "95 % interval from"), tip("high", form, "to")
+    return ["domain:N", "class:N", "count:Q", tip("gain", form, f"gain{_in_points(metric)}"), *ends]
+
+
+def _points(base: alt.Chart, table: pd.DataFrame, metric: Metric) -> alt.LayerChart:
     """Too many pairs for cells: one mark each, to search and to zoom."""
     field, match = search("find")
     scale = alt.Scale(type="log", nice=False, padding=10)
@@ -95,10 +132,10 @@ def _points(base: alt.Chart, table: pd.DataFrame) -> alt.LayerChart:
     base = base.transform_calculate(samples="max(datum.count, 0.5)").mark_point(filled=True, size=40)
     marks = base.encode(
         x=alt.X("samples:Q", title="training samples (none at the left)", scale=scale),
-        y=alt.Y("gain:Q", title="gain, points"),
+        y=alt.Y("gain:Q", title=f"gain{_in_points(metric)}"),
         color=colours("domain", domains, "domain", orient="top", columns=3),
         opacity=alt.condition(match, alt.value(0.7), alt.value(0.03)),
-        tooltip=_tooltip(),
+        tooltip=_tooltip(metric),
     )
     zero = alt.Chart(pd.DataFrame({"y": [0]})).mark_rule(color=INK).encode(y="y:Q")
     return (zero + marks.add_params(field).interactive()).properties(width="container", height=360)

@@ -3,15 +3,16 @@
 import pandas as pd
 
 from crosstail.metrics import FEW_TESTS
-from crosstail.report.compare.significance import HOW, LEVEL
-from crosstail.report.compare.tables import RANKED, of_metric
+from crosstail.report.compare.method_runs import TAIL
+from crosstail.report.compare.significance import LEVEL, how
+from crosstail.report.compare.tables import RANKED, metric_of, of_metric
 from crosstail.report.document.model import Table
-from crosstail.report.wording import number, several
+from crosstail.report.wording import METRICS, digits, number, several, unit
 
-OTHERS = ("average", "class mean", "few", "worst domain", "10th percentile")
+OTHERS = ("average", "class mean", "few", "worst domain", *TAIL)
 """Metrics beside the one that methods are ranked by, as far as there are any."""
 
-SHORT = {"10th percentile": "10th pct.", "worst domain": "worst dom."}
+SHORT = {"worst domain": "worst dom."} | {tail: tail.replace("percentile", "pct.") for tail in TAIL}
 MARK = "†"
 
 
@@ -23,7 +24,7 @@ def paper_table(summary: pd.DataFrame, tests: pd.DataFrame, data: str, name: str
     ranked = of_metric(summary, RANKED, data)
     if ranked.empty:
         return None
-    main, own = ranked["metric"].iloc[0], tests[tests["data"] == data]
+    main, own, decimals = ranked["metric"].iloc[0], tests[tests["data"] == data], digits(metric_of(summary))
     sure = set(own[own["adjusted"] < LEVEL]["method"])
     cells = {
         (row["method"], row["metric"]): row for row in of_metric(summary, [main, *OTHERS], data).to_dict("records")
@@ -32,9 +33,10 @@ def paper_table(summary: pd.DataFrame, tests: pd.DataFrame, data: str, name: str
     rows, best = [], set()
     for i, method in enumerate(ranked["method"]):
         first = cells[method, main]
-        spread = "" if first["error"] != first["error"] else f" ± {number(first['error'])}"
-        rows.append([method, number(first["mean"]) + spread + MARK * (method in sure)])
-        rows[i] += [number(cells[method, metric]["mean"]) if (method, metric) in cells else "–" for metric in others]
+        spread = "" if first["error"] != first["error"] else f" ± {number(first['error'], decimals)}"
+        rows.append([method, number(first["mean"], decimals) + spread + MARK * (method in sure)])
+        values = [cells[method, other]["mean"] if (method, other) in cells else None for other in others]
+        rows[i] += [number(value, decimals) for value in values]
         marked = [cells.get((method, metric), {"best": False})["best"] for metric in (main, *others)]
         best |= {(i, j) for j, is_best in enumerate(marked, 1) if is_best}
     header = ["method", main, *(SHORT.get(metric, metric) for metric in others)]
@@ -44,16 +46,20 @@ def paper_table(summary: pd.DataFrame, tests: pd.DataFrame, data: str, name: str
 
 def _caption(summary: pd.DataFrame, tests: pd.DataFrame, data: str, main: str, others: list[str]) -> str:
     seeds = int(summary["n"].max())
-    spread = "standard error" if main == "accuracy" else "standard deviation"
+    same = (summary["error"] - summary["std"]).abs().max() < 1e-9  # with dg it is the standard error
+    spread = "standard deviation" if same else "standard error"
     of_seeds = f" (mean ± {spread} over {seeds} seeds)" if seeds > 1 else ""
-    parts = [f"Test accuracy on {data} in %: {main}{of_seeds}"]
-    meanings = {"few": "few-shot pairs", "10th percentile": "10th percentile over pairs"}
+    metric = metric_of(summary)
+    parts = [f"Test {METRICS[metric]} on {data}{' in %' if unit(metric) else ''}: {main}{of_seeds}"]
+    meanings = {"few": "few-shot pairs"} | {tail: f"{tail} over pairs" for tail in TAIL}
     parts[0] += "".join(f", {meanings.get(metric, metric)}" for metric in others) + ". Best in bold"
     known = tests[tests["adjusted"].notna()]
     if len(known):
         against = known["against"].iloc[0]
         number = several(len(known), "comparison")
-        parts.append(f"{MARK}: differs from {against} at p < {LEVEL} ({HOW.replace('the number of methods', number)})")
+        parts.append(
+            f"{MARK}: differs from {against} at p < {LEVEL} ({how(metric).replace('the number of methods', number)})"
+        )
     few = summary["barely_tested"].max()
     if few > 0:
         parts.append(f"{several(int(few), 'pair')} with fewer than {FEW_TESTS} test samples")

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from crosstail.criterion import scale, shown
 from crosstail.report.charts import INK, PALETTE, colours, names, tip
 from crosstail.report.document import html
 from crosstail.report.document.model import (
@@ -24,7 +25,7 @@ from crosstail.report.document.model import (
     Text,
     bullets,
 )
-from crosstail.report.wording import TRACKS, interval, number
+from crosstail.report.wording import SELECTED_ON, TRACKS, interval, number
 from crosstail.sweep.race import RaceResult, Standing
 from crosstail.sweep.recommendation import start_with
 
@@ -62,6 +63,7 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
         values["known"] = row.test if row.known is None else row.known
         values |= dict(zip(("lead", "lead_low", "lead_high"), lead, strict=True))
         values["deviation"] = float("nan") if row.deviation is None else row.deviation
+        values["validation"] *= scale(row.selected_on) / 100
         facts = {"place": place, "method": row.method, "family": row.family if row.family in MARKS else "own"}
         facts |= {"level": row.level, "seconds": row.seconds}
         rows.append(facts | {name: 100 * value for name, value in values.items()})
@@ -70,22 +72,25 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
 
 def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
     """The leaderboard as text; `narrow` fits 80 columns. Methods behind by more than the noise are faint."""
-    known = any(row.known is not None for row in board)
+    known, on = any(row.known is not None for row in board), board[0].selected_on
     header = ["method", "val", "test", "95 % interval", "±", *[NAMES[narrow]] * known, "lead of the first", "s"]
     header += ["worst domain"] * (not narrow)
     rows = []
     for row in board_table(board).to_dict("records"):
         lead = f"{row['lead']:+z.1f} ({interval(row['lead_low'], row['lead_high'], '+z')})" if row["place"] > 1 else ""
         deviation = "" if row["deviation"] != row["deviation"] else number(row["deviation"])
-        cells = [row["method"], number(row["validation"]), number(row["test"]), interval(row["low"], row["high"])]
+        validation = shown(row["validation"] / scale(on), on, unit="")
+        cells = [row["method"], validation, number(row["test"]), interval(row["low"], row["high"])]
         cells += [deviation, *[number(row["known"])] * known, lead, number(row["seconds"]), number(row["worst_domain"])]
         rows.append(cells[: len(header)])
     return Table(
         header=header,
         rows=rows,
         faint={i for i, row in enumerate(board) if not row.level},
-        note="Best on validation first; accuracies in %, ± over the seeds. Lead: by how many points the first is ahead "
-        "on the test set. Seconds: mean of one run, which depends on machine load." + (" " + TOLD) * known,
+        note=f"Best {SELECTED_ON[on]} on validation first; accuracies in %, ± over the seeds. Lead: by how many points "
+        "the first is ahead on the test set. Seconds: mean of one run, which depends on machine load."
+        + (" " + TOLD)
+        * known,
     )
 
 
@@ -97,7 +102,9 @@ def groups(board: Sequence[Standing]) -> Items:
         behind = own[own["place"] > 1]["lead"]
         if len(own):
             name = "worse" if not level else "tied" if len(own) > 1 else "first"
-            parts = [f"validation {_range(own['validation'])} %", f"test {_range(own['test'])} %"]
+            on = board[0].selected_on
+            ends = dict.fromkeys(shown(end / scale(on), on, unit="") for end in own["validation"].agg(["min", "max"]))
+            parts = [f"validation {' to '.join(ends)}{' %' * (scale(on) == 100)}", f"test {_range(own['test'])} %"]
             parts += [f"{_range(behind, '+z')} points behind the first"] * (len(behind) > 0)
             items.append(Item(f"{len(own)} {name}: {', '.join(own['method'])}", "; ".join(parts)))
     return Items(items)
@@ -166,7 +173,11 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
         )
         alternative = "Dots with intervals: points by which each method is behind the first"
         yield Chart("behind", "How far the others are behind", behind_chart(table), alternative, note)
-    yield replace(leaderboard(board), title="All methods")
+    yield replace(leaderboard(board), title="Finalists" if race.stopped else "All methods")
+    if race.stopped:
+        rows = [[one.method, str(one.trials), shown(one.validation, board[0].selected_on)] for one in race.stopped]
+        note = "While many methods are left, the worse half on validation stops after each trial; erm never does."
+        yield Table(title="Stopped early", header=["method", "trials", "best on validation"], rows=rows, note=note)
     if race.left_out:
         yield Heading("Left out")
         yield bullets(race.left_out.values())
@@ -179,16 +190,18 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     best = f" Its model in this race is {out / 'best'}." if race.folds is None else ""
     yield Text(f"Train {start_with(race.leaderboard).method} for longer, with the chosen hyperparameters:")
     yield Code(race.next)
-    yield Text(f"Another --algorithm of this page does the same for that one.{best}")
+    yield Text(f"Another --algorithm of the leaderboard does the same for that one.{best}")
 
 
 def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:
     first, cheapest = race.leaderboard[0], start_with(race.leaderboard)
     test = f"{number(100 * cheapest.test)} % on test, {interval(100 * cheapest.low, 100 * cheapest.high)}"
     yield Card("start with", cheapest.method, test, "good")
-    yield Card("best on validation", first.method, f"{number(100 * first.validation)} %")
+    yield Card("best on validation", first.method, shown(first.validation, first.selected_on))
     yield Card("tied with it", str(tied - 1), "within the noise of the test samples")
     yield Card("worse", str(worse), "p < 0.05, corrected for the number of methods")
+    if race.stopped:
+        yield Card("stopped early", str(len(race.stopped)), "the worse half on validation, trial by trial")
 
 
 def _method(race: RaceResult) -> Iterator[Text]:
@@ -197,11 +210,12 @@ def _method(race: RaceResult) -> Iterator[Text]:
     seeds = f" and run with {race.seeds} seeds, whose accuracies are averaged" if race.seeds > 1 else ""
     yield Text(
         f"{embedded}Each method trained the same two-layer network on the vectors (frozen: fitted a classifier), "
-        f"{race.trials} times for "
+        f"{'up to ' * bool(race.stopped)}{race.trials} times for "
         f"{race.steps:,} steps with {race.batch_size} samples per domain{folds}: once with its default "
         f"hyperparameters, then with random ones. The trial that is best on validation was chosen{seeds}. Methods are "
-        "ranked by validation accuracy; ties go to the cheapest: fewest passes over a batch per step, then fewest "
-        "stages that are trained, then fewest hyperparameters to search. The test set has no influence on the ranking."
+        f"ranked by {SELECTED_ON[race.leaderboard[0].selected_on]} on validation; ties go to the cheapest: fewest "
+        "passes over a batch per step, then fewest stages that are trained, then fewest hyperparameters to search. The "
+        "test set has no influence on the ranking."
     )
     yield Text(
         "Intervals reflect the sampling of test samples"

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosstail.criterion import scale
 from crosstail.metrics import PairAccuracy
 from crosstail.storage import read_json
-from crosstail.sweep.index import Summary
+from crosstail.sweep.index import Accuracies, Summary
 from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
 from crosstail.training.folder import RunFolder
@@ -49,7 +50,7 @@ class ComparedRun:
     totals: NDArray[np.int32]
     squares: NDArray[np.int64] | None
     known_hits: NDArray[np.int32] | None  # with the domain known, if the model uses it
-    validation: float | None  # what its evaluation and trial were selected by
+    selected_by: Accuracies  # on validation: what its evaluation and trial were selected on, and the pair average
     test: float | None  # pair average
     transferability: Transferability
     data: DataFacts
@@ -60,6 +61,13 @@ class ComparedRun:
         """Test accuracy per pair; with the domain `known`, the same as without if the model ignores it."""
         hits = self.known_hits if known and self.known_hits is not None else self.hits
         return PairAccuracy(hits.astype(np.int64), self.totals.astype(np.int64), self.squares)
+
+    @property
+    def validation(self) -> float | None:
+        """What it was selected by, in % if it is a share."""
+        on = self.spec.selected_on
+        value = self.selected_by[on]
+        return None if value is None else scale(on) * value
 
     @property
     def searched(self) -> bool:
@@ -127,7 +135,7 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         totals=test.totals.astype(np.int32),
         squares=test.squares,
         known_hits=known.hits.astype(np.int32) if result.known else None,
-        validation=getattr(result.validation, result.spec.selected_on),
+        selected_by={on: getattr(result.validation, on) for on in (result.spec.selected_on, "pair_average")},
         test=result.test.pair_average,
         transferability=result.transferability,
         data=result.data,
@@ -165,7 +173,7 @@ def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
             why = ": ".join([failure.kind, *failure.error[-1:]]) if failure else UNFINISHED
             yield SkippedFolder(folders[0], why)
     trials: dict[str, int] = {}
-    known = {key: Summary(0.0, {run.spec.selected_on: run.validation}, {}) for key, run in runs.items()}
+    known = {key: Summary(0.0, run.selected_by, {}) for key, run in runs.items()}
     for choice in choices(store, known):
         keys = list(chain.from_iterable(choice.finals()))
         trials |= dict.fromkeys(keys, choice.finished)

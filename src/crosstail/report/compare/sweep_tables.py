@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from crosstail.criterion import shown
 from crosstail.report.document.model import Table
-from crosstail.report.wording import KNOWN_PAIR_AVERAGE, TRACKS, duration, percent, several
+from crosstail.report.wording import KNOWN_PAIR_AVERAGE, SELECTED_ON, TRACKS, duration, percent, several
 from crosstail.sweep.select import SeedSummary, SelectedTrial, Spread
 from crosstail.sweep.status import MethodStatus
 
@@ -15,7 +16,7 @@ def selection_table(summaries: Sequence[SeedSummary]) -> Table:
 
     With dg, accuracy and class mean on the unseen domains and accuracy on each of them, mean ± standard error.
     """
-    unseen = list(summaries[0].unseen)
+    unseen, on = list(summaries[0].unseen), summaries[0].selected_on
     metrics = {"accuracy": "accuracy", "class_mean": "class mean"} if unseen else METRICS
     known = any(summary.known for summary in summaries)
     names = list(metrics.values())
@@ -29,11 +30,13 @@ def selection_table(summaries: Sequence[SeedSummary]) -> Table:
             cells.insert(1, _cell(summary.known or summary.accuracy["pair_average"]))
         seeds = str(summary.seeds) if summary.seeds == summary.planned else f"{summary.seeds} of {summary.planned}"
         trial = [] if unseen else ["–" if summary.trial is None else str(summary.trial)]
-        rows.append([summary.method, *trial, percent(summary.validation), *cells, seeds])
+        rows.append([summary.method, *trial, shown(summary.validation, on, unit=""), *cells, seeds])
     header = ["method", *["trial"] * (not unseen), "val", *names, *unseen, "seeds"]
     title = "accuracy on the unseen domain" if unseen else "test accuracy"
-    note = KNOWN_PAIR_AVERAGE if known else ""
-    return Table(title=f"{title} of the best trial on validation, %", header=header, rows=rows, note=note)
+    notes = [KNOWN_PAIR_AVERAGE] * known
+    if on not in ("pair_average", "average"):
+        notes.append(f"Val: the {SELECTED_ON[on]} on validation, which was selected on.")
+    return Table(title=f"{title} of the best trial on validation, %", header=header, rows=rows, note=" ".join(notes))
 
 
 def _cell(spread: Spread) -> str:

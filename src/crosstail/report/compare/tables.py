@@ -1,20 +1,22 @@
 """The data behind a report over many runs, as tables."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
+from crosstail.criterion import Metric, scale, sign
 from crosstail.metrics import SHOTS, average_interval
 from crosstail.metrics.views import pair_weights
-from crosstail.report.compare.method_runs import MethodRun, method_runs
+from crosstail.report.compare.measured import Z
+from crosstail.report.compare.method_runs import ACCURACY, TAIL, MethodRun, method_runs
 from crosstail.report.wording import TRACKS
 from crosstail.sweep.select import standard_error
 from crosstail.training.spec import split_method
 
 KNOWN = f"pair average, {TRACKS[1]}"
-PAIR_METRICS = ("pair average", KNOWN, "10th percentile", "worst pair")
+PAIR_METRICS = ("pair average", KNOWN, *TAIL, "worst pair")
 METRICS = ("accuracy", "class mean", "average", "worst domain", *SHOTS, *PAIR_METRICS)
 RANKED = ("pair average", "accuracy")
 """What methods are ranked by: the pair average, with dg the accuracy on unseen domains; a run has one of them."""
@@ -23,30 +25,35 @@ BODA = {"boda", "boda_m"}
 
 
 def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
-    """One row per data set, method, seed and metric, with its value in %; `kind` is "metric", "domain" or "known".
+    """One row per data set, method, seed and metric, with its value, in % if it is a share.
+
+    `kind` is "metric", "domain" or "known".
 
     Those of a run with the domain known are of the kind "known", and its pair average is also a metric.
     """
     rows = []
     for one in found:
-        metrics, domains = one.metrics, dict(zip(one.folds[0].domains, one.accuracy.domains, strict=True))
+        metrics, domains = one.metrics, dict(zip(one.folds[0].domains, one.by_domain, strict=True))
+        factor = scale(one.metric)
         kinds = {"metric": {name: metrics[name] for name in METRICS if name in metrics}, "domain": domains}
         if one.known:
             kinds = {"known": kinds["metric"], "metric": {KNOWN: metrics["pair average"]}}
         for kind, values in kinds.items():
-            rows += [(one.data, one.method, one.seed, kind, n, 100 * v) for n, v in values.items() if v is not None]
+            rows += [(one.data, one.method, one.seed, kind, n, factor * v) for n, v in values.items() if v is not None]
     return pd.DataFrame(rows, columns=["data", "method", "seed", "kind", "metric", "value"])
 
 
-def summary_table(chosen: pd.DataFrame) -> pd.DataFrame:
+def summary_table(chosen: pd.DataFrame, metric: Metric = ACCURACY) -> pd.DataFrame:
     """One row per data set, method and metric: mean, standard deviation, number of seeds, interval, whether it is best.
+
+    `of` is what these are averages and extremes of: accuracy, or a `metric` that needs probabilities.
 
     `error` is the standard deviation, with dg the standard error of the mean, as DomainBed reports it. The interval, of
     the two averages only, reflects the sampling of test samples; `boda` marks BoDA's rows. The worst pair has
     `tests`, its test samples (the fewest over the seeds), and `barely_tested`, the number of pairs with few of them.
     On data where a method uses the domain, all methods have rows of the kind "known".
     """
-    found, _ = method_runs(chosen)
+    found, _ = method_runs(chosen, metric)
     told = {one.data for one in found if one.uses_domain}
     found += [replace(one, known=True) for one in found if one.data in told]
     groups = metric_table(found).groupby(["data", "method", "kind", "metric"], sort=False)["value"]
@@ -58,17 +65,21 @@ def summary_table(chosen: pd.DataFrame) -> pd.DataFrame:
     ends = [intervals.get(key, (np.nan, np.nan)) for key in keys]
     table[["low", "high"]] = np.array(ends, float).reshape(-1, 2)
     by_metric = table.groupby(["data", "kind", "metric"])["mean"]
-    table["best"] = (table["mean"] >= by_metric.transform("max") - 1e-9) & (by_metric.transform("nunique") > 1)
+    best = by_metric.transform("max") if sign(metric) > 0 else by_metric.transform("min")
+    table["best"] = sign(metric) * (table["mean"] - best) >= -1e-9
+    table["best"] &= by_metric.transform("nunique") > 1
     table = table.merge(_worst_pair_tests(found), how="left")
     algorithm = dict(zip(chosen["method"], chosen["algorithm"], strict=True))
     table["boda"] = [bool(BODA & set(algorithm[method].split("+"))) for method in table["method"]]
-    return table
+    return table.assign(of=metric)
 
 
 def _worst_pair_tests(found: Sequence[MethodRun]) -> pd.DataFrame:
     keys = ["kind", "metric", "data", "method"]
-    parts = [(_kind(one), "worst pair", one.data, one.method, one.accuracy) for one in found]
-    rows = [(*names, of.worst_pair_tests, of.barely_tested) for *names, of in parts]
+    rows = [
+        (_kind(one), "worst pair", one.data, one.method, one.worst_pair_tests, one.accuracy.barely_tested)
+        for one in found
+    ]
     table = pd.DataFrame(rows, columns=[*keys, "tests", "barely_tested"])
     return table.groupby(keys, as_index=False).agg({"tests": "min", "barely_tested": "max"})
 
@@ -81,13 +92,19 @@ def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, ...], tuple[float,
     """The 95 % interval in %, by kind, data set, method and average.
 
     Of several runs, it is that of their mean hits, as if one run had them: this is conservative, as runs err on
-    different samples.
+    different samples. For a metric that needs probabilities, it is 1.96 times their mean standard error to both sides.
     """
     parts: dict[tuple[str, ...], list[MethodRun]] = {}
     for one in found:
         parts.setdefault((_kind(one), one.data, one.method), []).append(one)
     intervals: dict[tuple[str, ...], tuple[float, float]] = {}
     for key, own in parts.items():
+        if own[0].metric != ACCURACY:
+            names = "pair average", "average"
+            intervals |= {(*key, name): ends for name, ends in zip(names, _measured_intervals(own), strict=False)}
+            if own[0].known:
+                intervals["metric", *key[1:], KNOWN] = intervals[*key, names[0]]
+            continue
         totals = np.mean([one.accuracy.totals for one in own], axis=0)
         hits, tests = np.mean([one.accuracy.independent for one in own], axis=0)
         if not totals.any():
@@ -103,12 +120,30 @@ def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, ...], tuple[float,
     return intervals
 
 
+def _measured_intervals(own: Sequence[MethodRun]) -> Iterator[tuple[float, float]]:
+    """Of the mean over pairs and of that over domains."""
+    metric = own[0].metric
+    most = np.inf if metric == "log_loss" else 2.0 if metric == "brier" else 1.0
+    centres = np.array([one.measured.means() for one in own], float).mean(0)
+    for centre, error in zip(centres, np.mean([one.measured.errors() for one in own], axis=0), strict=True):
+        low, high = np.clip([centre - Z * error, centre + Z * error], 0, most)
+        yield scale(metric) * float(low), scale(metric) * float(high)
+
+
+def metric_of(summary: pd.DataFrame) -> Metric:
+    """What the rows are averages and extremes of."""
+    found: Metric = summary["of"].iloc[0] if len(summary) else ACCURACY
+    return found
+
+
 def of_metric(
     summary: pd.DataFrame, metrics: Sequence[str], data: str | None = None, kind: str = "metric"
 ) -> pd.DataFrame:
     """The rows of one of these metrics, on one data set or on all, the best first."""
     rows = summary[(summary["kind"] == kind) & summary["metric"].isin(metrics)]
-    return rows if data is None else rows[rows["data"] == data].sort_values("mean", ascending=False, kind="stable")
+    if data is None:
+        return rows
+    return rows[rows["data"] == data].sort_values("mean", ascending=sign(metric_of(summary)) < 0, kind="stable")
 
 
 def overall_table(summary: pd.DataFrame) -> pd.DataFrame:
@@ -129,7 +164,7 @@ def second_stage_table(summary: pd.DataFrame) -> pd.DataFrame:
 
     table = _variants(summary, without)[["data", "variant", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "without", "with"])
-    return table.assign(gain=table["with"] - table["without"])
+    return table.assign(gain=sign(metric_of(summary)) * (table["with"] - table["without"]))
 
 
 def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
@@ -143,7 +178,7 @@ def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
 
     table = _variants(summary, balanced)[["data", "base", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "BoDA", "DA"])
-    return table.assign(gain=table["BoDA"] - table["DA"])
+    return table.assign(gain=sign(metric_of(summary)) * (table["BoDA"] - table["DA"]))
 
 
 def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFrame:
@@ -158,7 +193,7 @@ def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFr
     return pd.DataFrame(found, columns=["data", "base", "variant", "of_base", "of_variant"])
 
 
-def nu_table(chosen: pd.DataFrame) -> pd.DataFrame:
+def nu_table(chosen: pd.DataFrame, metric: Metric = ACCURACY) -> pd.DataFrame:
     """One row per data set, method and ν: mean and deviation over the seeds, for methods run with several ν."""
     chosen = chosen[~chosen["run"].map(lambda run: run.searched).astype(bool)]
     specs = chosen["run"].map(lambda run: run.spec)
@@ -166,7 +201,7 @@ def nu_table(chosen: pd.DataFrame) -> pd.DataFrame:
     with_nu = chosen.assign(nu=nu, base=specs.map(lambda spec: spec.method))[nu.notna()]
     if with_nu.empty:
         return pd.DataFrame(columns=["data", "method", "nu", "mean", "std", "n"])
-    found, _ = method_runs(with_nu)
+    found, _ = method_runs(with_nu, metric)
     of_run = with_nu[["data", "method", "seed", "nu", "base"]].drop_duplicates().astype({"nu": float})
     table = of_metric(metric_table(found), RANKED).merge(of_run, on=["data", "method", "seed"])
     grouped = table.groupby(["data", "base", "nu"])["value"].agg(mean="mean", std="std", n="count").reset_index()
@@ -175,8 +210,11 @@ def nu_table(chosen: pd.DataFrame) -> pd.DataFrame:
 
 
 def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:
-    """One row per data set, method and choice: runs, hyperparameters, number of trials, validation accuracy in %."""
-    validation = 100 * chosen["run"].map(lambda run: run.validation).astype(float)
+    """One row per data set, method and choice: runs, hyperparameters, number of trials, and what was selected on.
+
+    Its value on validation is in % if it is a share.
+    """
+    validation = chosen["run"].map(lambda run: run.validation).astype(float)
     runs = chosen["run"].map(lambda run: f"{run.spec.part} seed {run.spec.seed}".strip())
     table = chosen.assign(validation=validation, runs=runs)
     grouped = table.groupby(["data", "method", "hparams"], sort=False)

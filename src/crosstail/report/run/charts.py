@@ -6,7 +6,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from crosstail.criterion import Criterion, scale
 from crosstail.report.charts import INK, PALETTE, colours, names, numbers, palette, ramp, shades, tip
+from crosstail.report.wording import SELECTED_ON
 
 NUMBERED = 40  # classes or domains up to which cells have room for a number
 TALL = 16  # the same, up to which cells have room for two lines
@@ -15,7 +17,7 @@ PANEL = 30  # rows of smaller cells in one panel
 BAD = "190, 65, 0"
 
 
-def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.LayerChart | alt.ConcatChart:
+def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.LayerChart | alt.FacetChart | alt.ConcatChart:
     """Heat map of the test accuracy per pair; the longer of domains and classes runs downwards, in panels if long.
 
     Cells are coloured by the upper end of the interval: a pair is dark only if its test samples show that it is bad.
@@ -80,10 +82,12 @@ def _numbered(base: alt.Chart, tall: bool) -> list[alt.Chart]:
     return [*layers, numbers(tested, "accuracy", ".0f", dark, dy=-5 if tall else 0)]
 
 
-def accuracy_chart(table: pd.DataFrame, metric: str) -> alt.LayerChart | alt.FacetChart:
-    """A metric per step on validation and test, with a ring around the reported evaluation."""
-    y = alt.Y("accuracy:Q", title=f"{metric}, %", scale=alt.Scale(zero=False))
-    base = _curve(table, "split", ["validation", "test"], y, ["stage:O", "step:Q", "split:N", tip("accuracy", ".1f")])
+def selection_chart(table: pd.DataFrame, on: Criterion) -> alt.LayerChart | alt.FacetChart:
+    """What is selected on per step, on validation and test, with a ring around the reported evaluation."""
+    share = scale(on) == 100
+    y = alt.Y("value:Q", title=SELECTED_ON[on] + ", %" * share, scale=alt.Scale(zero=False))
+    tooltip = ["stage:O", "step:Q", "split:N", tip("value", ".1f" if share else ".3f", SELECTED_ON[on])]
+    base = _curve(table, "split", ["validation", "test"], y, tooltip)
     ring = base.transform_filter("datum.reported").mark_point(size=160, strokeWidth=2, filled=False)
     return alt.layer(base.mark_line(point=True), ring, *_second_stage(table))
 

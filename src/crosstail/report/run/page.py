@@ -15,7 +15,7 @@ from crosstail.report.run import model_card as card
 from crosstail.report.run import tables
 from crosstail.report.run.answers import next_steps, usable
 from crosstail.report.run.certainty import certainty
-from crosstail.report.run.charts import accuracy_chart, loss_chart
+from crosstail.report.run.charts import loss_chart, selection_chart
 from crosstail.report.run.command import command
 from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.failing import pair_map, worst_pairs
@@ -168,12 +168,12 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
     yield Heading("Training", 3)
     weights, metric = " of the averaged weights" if spec.average else "", SELECTED_ON[spec.selected_on]
     second = " The second stage fits a new classifier on the features of stage one." if records[-1].stage == 2 else ""
-    kept = f"The evaluation{weights} with the highest {metric} on validation is reported (ring).{second}"
+    kept = f"The evaluation{weights} with the best {metric} on validation is reported (ring).{second}"
     yield Text(f"{card.length(result)} {card.fitted(result) or card.stopped(result) or kept}")
-    curve, losses = tables.accuracy_curve(result, records), tables.loss_curve(records)
+    curve, losses = tables.selection_curve(result, records), tables.loss_curve(records)
     if curve["at"].nunique() > 1:
         alternative = f"Lines: {metric}{weights} on validation and test over the training steps"
-        yield Chart("accuracy", "", accuracy_chart(curve, metric), alternative)
+        yield Chart("accuracy", "", selection_chart(curve, spec.selected_on), alternative)
     if len(losses):
         yield Text("Loss terms, each averaged over the steps since the previous evaluation.")
         yield Chart("losses", "", loss_chart(losses), "Lines: loss terms over the training steps")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from crosstail.criterion import scale
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group, wilson
 from crosstail.metrics.views import View
@@ -136,19 +137,19 @@ def cross_validation_table(results: Sequence[RunResult]) -> pd.DataFrame:
     return pd.concat([table, pd.DataFrame(added)], ignore_index=True)
 
 
-def accuracy_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataFrame:
-    """One row per evaluation and split: `selected_on` in %, and whether it is the one reported.
+def selection_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataFrame:
+    """One row per evaluation and split: `selected_on`, in % if it is a share, and whether it is the one reported.
 
-    With `--average` these are the accuracies of the averaged weights, which are selected and reported. `at` counts the
+    With `--average` these are the values of the averaged weights, which are selected and reported. `at` counts the
     steps of both stages. The start of a stage, before any step, is left out.
     """
-    rows = []
+    rows, on = [], result.spec.selected_on
     for at, r in zip(counted_steps(records), records, strict=True):
         for split in ("validation", "test"):
-            value = getattr(getattr(r.averaged or r, split), result.spec.selected_on)
+            value = getattr(getattr(r.averaged or r, split), on)
             if has_learnt(r, records) and value is not None:
-                rows.append((r.stage, r.step, at, split, 100 * value))
-    table = pd.DataFrame(rows, columns=["stage", "step", "at", "split", "accuracy"])
+                rows.append((r.stage, r.step, at, split, scale(on) * value))
+    table = pd.DataFrame(rows, columns=["stage", "step", "at", "split", "value"])
     last = max(record.stage for record in records)
     table["reported"] = (table["stage"] == last) & (table["step"] == result.selected_step)
     return table
