@@ -110,9 +110,9 @@ def verdict(trial: pd.DataFrame, on: Criterion) -> str:
     """Whether selecting on a metric improves that metric on the test set, and what it costs in pair average."""
     own, pairs = trial.loc[on][on], trial.loc[on][BASE]
     low, high = mean_interval(sign(on) * own)
-    word = "improves" if low > 0 else "worsens" if high < 0 else "does not change beyond the noise"
+    word = "improves" if low > 0 else "gets worse" if high < 0 else "does not change beyond the noise"
     cost = f"pair average {gain(pairs, BASE)}"
-    return f"- `{on}` {word} the {SHOWN[on]} on the test set: {gain(own, on)}; {cost}."
+    return f"- `{on}`: the {SHOWN[on]} on the test set {word}, {gain(own, on)}; {cost}."
 
 
 def page(table: pd.DataFrame) -> str:
