@@ -50,8 +50,7 @@ PEERS = {
         **{"SelfReg": "selfreg", "Fishr": "fishr", "IB_ERM": "ib_erm", "IB_IRM": "ib_irm", "CAD": "cad"},
         **{"CondCAD": "cond_cad", "Transfer": "transfer", "CausIRL_CORAL": "causirl_coral"},
         **{"CausIRL_MMD": "causirl_mmd", "EQRM": "eqrm", "RDM": "rdm", "URM": "urm", "ARM": NOT_BATCHES},
-        "TRM": "not yet: a classifier per domain, trained to convergence in every step",
-        "ADRMX": "not yet: a second network for the domain, and nonlinear classifiers",
+        **{"TRM": "trm", "ADRMX": "adrmx"},
         "ERMPlusPlus": "not an algorithm but a schedule and initial weights for ERM",
     },
     "SubpopBench": {

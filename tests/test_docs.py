@@ -199,13 +199,11 @@ def test_every_link_of_the_site_leads_somewhere(site):
     assert dead == [] and followed > len(texts)
 
 
-PAGES_OF_COMMANDS = runpy.run_path(str(ROOT / "examples/command_pages.py"))["pages"]()
-
-
 def test_the_pages_of_the_commands_are_current():
-    written = {path: path.read_text(encoding="utf-8") for path in PAGES_OF_COMMANDS if path.exists()}
-    assert written == PAGES_OF_COMMANDS, "run: python examples/command_pages.py"
-    assert set((ROOT / "docs/commands").iterdir()) <= set(PAGES_OF_COMMANDS)
+    pages = runpy.run_path(str(ROOT / "examples/command_pages.py"))["pages"]()
+    written = {path: path.read_text(encoding="utf-8") for path in pages if path.exists()}
+    assert written == pages, "run: python examples/command_pages.py"
+    assert set((ROOT / "docs/commands").iterdir()) <= set(pages)
 
 
 def test_formulas_are_drawn_without_scripts(site):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from crosstail import cli
+from crosstail.report.document.model import Document
 from crosstail.testing import save_separable
 
 
@@ -33,6 +34,18 @@ def crosstail(monkeypatch, capsys, tmp_path):
         return Outcome(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def full_page():
+    """For tests that read the page of a run."""
+
+
+@pytest.fixture(autouse=True)
+def short_page(request, monkeypatch):
+    """Without `full_page`, the page of a run is only a title: its charts take longer than the run itself."""
+    if "full_page" not in request.fixturenames:
+        monkeypatch.setattr("crosstail.report.run.page.run_document", lambda run: Document(run.result.spec.key, []))
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ LABELS = (
 )
 
 
-def test_the_table_shows_the_accuracies_within_80_columns(crosstail, vectors):
+def test_the_table_shows_the_accuracies_within_80_columns(crosstail, vectors, full_page):
     done = crosstail(f"fit {vectors} --out run {SHORT}")
     assert done.code == 0 and done.err == ""
     result = RunFolder(Path("run")).result()
@@ -84,7 +84,7 @@ def test_the_same_command_again_shows_the_same_result(crosstail, vectors):
     assert Path("run/report.html").exists()
 
 
-def test_each_fold_has_a_page_and_so_have_all_together(crosstail, vectors):
+def test_each_fold_has_a_page_and_so_have_all_together(crosstail, vectors, full_page):
     done = crosstail(f"fit {vectors} --out dg --protocol dg {SHORT.replace('boda', 'erm')}")
     assert done.code == 0 and "dg/report.html" in done.out
     assert re.fullmatch("Next: crosstail fit .*--protocol dg .*--refit --out dg", done.out.splitlines()[-1])
@@ -278,7 +278,7 @@ def test_the_installed_program_answers(tmp_path):
     assert "digits" in [row["name"] for row in json.loads(done.stdout)]
 
 
-def test_a_trace_is_kept_where_it_is_asked_for_from_the_start(crosstail, vectors):
+def test_a_trace_is_kept_where_it_is_asked_for_from_the_start(crosstail, vectors, full_page):
     assert crosstail(f"fit {vectors} {SHORT} --out plain").code == 0
     done = crosstail(f"fit {vectors} {SHORT} --out plain --trace")
     assert done.code == 0 and "--trace" in done.out
@@ -302,7 +302,7 @@ def test_a_page_of_other_runs_is_not_overwritten(crosstail, vectors, first, seco
 SMALL = "--backbone small_cnn --resolution 16 --width 8 --steps 2 --batch-size 4 --evaluations 1"
 
 
-def test_a_folder_of_classes_just_runs(crosstail, tmp_path):
+def test_a_folder_of_classes_just_runs(crosstail, tmp_path, full_page):
     rng = np.random.default_rng(0)
     for name, level in (("cat", 60), ("dog", 190)):
         (tmp_path / "pets" / name).mkdir(parents=True)

@@ -91,7 +91,7 @@ def test_folds_and_other_runs_do_not_share_a_folder(crosstail, vectors):
 @pytest.mark.parametrize(
     ("protocol", "models"), [("--folds 3", "3 models"), ("", "one model"), ("--protocol dg", "2 models")]
 )
-def test_the_final_model_says_that_it_was_trained_on_everything(crosstail, vectors, protocol, models):
+def test_the_final_model_says_that_it_was_trained_on_everything(crosstail, vectors, protocol, models, full_page):
     done = crosstail(f"fit {vectors} {SHORT} {protocol} --second-stage retrain --refit --out cv")
     assert done.code == 0 and max(map(len, done.out.splitlines()[:-1])) <= 80
     said = " ".join(done.out.split())

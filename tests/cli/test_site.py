@@ -55,7 +55,7 @@ def save_test_samples():
         np.save("x.npy", arrays["x"][arrays["split"] == "test"])
 
 
-def test_fit_shows_both_tracks_in_80_columns(crosstail, run):
+def test_fit_shows_both_tracks_in_80_columns(crosstail, run, full_page):
     done = crosstail(f"fit v.npz --algorithm mtl --out run {SHORT}")
     lines = done.out.splitlines()
     assert max(map(len, lines[:-1])) <= 80
@@ -173,7 +173,7 @@ def test_a_single_domain_can_be_named_and_makes_no_difference(crosstail):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)
 
 
-def test_folds_and_the_final_model_have_both_tracks(crosstail):
+def test_folds_and_the_final_model_have_both_tracks(crosstail, full_page):
     save_sites("v.npz")
     command = f"fit v.npz --algorithm mtl --folds 2 --refit --out cv {SHORT}"
     answer = json.loads(crosstail(f"{command} --json").out)

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+import timm
 import torch
 
 from crosstail import data
@@ -21,19 +22,22 @@ WITHOUT_US = """
 import sys
 sys.modules["crosstail"] = None
 import numpy as np
-if sys.argv[1].endswith(".onnx"):
-    import onnxruntime
-    session = onnxruntime.InferenceSession(sys.argv[1])
-    assert [(i.name, i.shape[0]) for i in session.get_inputs()] == [("x", "batch")]
-    model = lambda x: session.run(None, {"x": x})[0]
-    assert "torch" not in sys.modules
-else:
-    import torch
-    loaded = torch.export.load(sys.argv[1]).module()
-    model = lambda x: loaded(torch.from_numpy(x)).detach().numpy()
-x = np.load(sys.argv[2])
-np.save(sys.argv[3], np.concatenate([model(x[:1]), model(x[1:4]), model(x[4:])]))
+name, *folders = sys.argv[1:]
+for folder in folders:
+    if name == "m.onnx":
+        import onnxruntime
+        session = onnxruntime.InferenceSession(f"{folder}/{name}")
+        assert [(i.name, i.shape[0]) for i in session.get_inputs()] == [("x", "batch")]
+        model = lambda x: session.run(None, {"x": x})[0]
+        assert "torch" not in sys.modules
+    else:
+        import torch
+        loaded = torch.export.load(f"{folder}/{name}").module()
+        model = lambda x: loaded(torch.from_numpy(x)).detach().numpy()
+    x = np.load(f"{folder}/x.npy")
+    np.save(f"{folder}/p.npy", np.concatenate([model(x[:1]), model(x[1:4]), model(x[4:])]))
 """
+FORMATS = {"onnx": "m.onnx", "torch": "m.pt2"}
 
 
 def save_images(path, size):
@@ -59,44 +63,47 @@ def runs(tmp_path_factory):
     save_separable(root / "vectors.npz")
     save_images(root / "images.npz", 12)
     save_mixed(root / "mixed.npz")
+    torch.save(timm.create_model("test_efficientnet").state_dict(), root / "w.pth")
+    small = {"backbone": "timm:test_efficientnet", "weights": str(root / "w.pth")}
     for name, source, words in (
         ("vectors", "vectors", {"algorithm": "dann", "backbone": "mlp", "width": 8}),
         ("sites", "vectors", {"algorithm": "mtl", "backbone": "mlp", "width": 8}),
         ("blend", "mixed", {"algorithm": "frozen", "backbone": "identity", "second_stage": "blend"}),
         ("images", "images", {"algorithm": "boda", "backbone": "small_cnn", "width": 8, "second_stage": "retrain"}),
-        ("frozen", "images", {"algorithm": "mtl", "backbone": "efficientnet_lite0", "freeze": True, "width": 8}),
+        ("frozen", "images", {"algorithm": "mtl", "width": 8, "freeze": True, **small}),
     ):
         fit(RunSpec(dataset=str(root / f"{source}.npz"), **words, **SHORT), root / name)
     return root
 
 
-@pytest.mark.parametrize("kind", ["vectors", "images", pytest.param("frozen", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("format", "name"), [("onnx", "m.onnx"), ("torch", "m.pt2")])
-def test_the_file_says_what_the_run_says(runs, tmp_path, kind, format, name):
-    dataset = data.load(Predictor(runs / kind).result.spec.dataset)
-    check = export(runs / kind, tmp_path / name, format, dataset=dataset)
-    assert check.inputs == f"the test samples of {dataset.name}"
-    assert check.samples == len(dataset.rows("test")) and check.largest_difference < 1e-5
-    x = dataset.x[:9]
-    np.save(tmp_path / "x.npy", x)
-    files = [str(tmp_path / part) for part in (name, "x.npy", "p.npy")]
-    subprocess.run([sys.executable, "-c", WITHOUT_US, *files], check=True)
-    expected = Predictor(runs / kind).probabilities(x)
-    np.testing.assert_allclose(np.load(tmp_path / "p.npy"), expected, atol=1e-5)
-    assert sorted(file.name for file in tmp_path.iterdir()) == [name, f"{name}.json", "p.npy", "x.npy"]
+@pytest.fixture(scope="module", params=FORMATS)
+def exported(request, runs, tmp_path_factory):
+    """A folder with a folder for each run: the exported file, inputs, and what a process without our code says."""
+    root, name = tmp_path_factory.mktemp(request.param), FORMATS[request.param]
+    kinds = ["vectors", "images", "frozen", "sites"]
+    for kind in kinds:
+        (root / kind).mkdir()
+        dataset = data.load(Predictor(runs / kind).result.spec.dataset)
+        site = "1" if kind == "sites" else None
+        check = export(runs / kind, root / kind / name, request.param, dataset=dataset, site=site)
+        assert check.inputs == f"the test samples of {dataset.name}"
+        assert check.samples == len(dataset.rows("test")) and check.largest_difference < 1e-5
+        np.save(root / kind / "x.npy", dataset.x[:9])
+    subprocess.run([sys.executable, "-c", WITHOUT_US, name, *(root / kind for kind in kinds)], check=True)
+    return root
 
 
-@pytest.mark.parametrize(("format", "name"), [("onnx", "m.onnx"), ("torch", "m.pt2")])
-def test_a_site_is_fixed_in_the_file(runs, tmp_path, format, name):
-    predictor, site = Predictor(runs / "sites"), "1"
-    dataset = data.load(predictor.result.spec.dataset)
-    check = export(runs / "sites", tmp_path / name, format, dataset=dataset, site=site)
-    assert check.samples == len(dataset.rows("test")) and check.largest_difference < 1e-5
-    x = dataset.x[:9]
-    np.save(tmp_path / "x.npy", x)
-    files = [str(tmp_path / part) for part in (name, "x.npy", "p.npy")]
-    subprocess.run([sys.executable, "-c", WITHOUT_US, *files], check=True)
-    found, z = np.load(tmp_path / "p.npy"), predictor.algorithm.backbone(torch.from_numpy(x))
+@pytest.mark.parametrize("kind", ["vectors", "images", "frozen"])
+def test_the_file_says_what_the_run_says(runs, exported, kind):
+    expected = Predictor(runs / kind).probabilities(np.load(exported / kind / "x.npy"))
+    np.testing.assert_allclose(np.load(exported / kind / "p.npy"), expected, atol=1e-5)
+    files = {file.name for file in (exported / kind).iterdir()}
+    assert any(files == {name, f"{name}.json", "p.npy", "x.npy"} for name in FORMATS.values())
+
+
+def test_a_site_is_fixed_in_the_file(runs, exported):
+    predictor, x = Predictor(runs / "sites"), np.load(exported / "sites" / "x.npy")
+    found, z = np.load(exported / "sites" / "p.npy"), predictor.algorithm.backbone(torch.from_numpy(x))
     own = torch.cat([z, predictor.algorithm.domain_embedding[1].expand_as(z)], 1)
     np.testing.assert_allclose(
         found,
@@ -107,8 +114,8 @@ def test_a_site_is_fixed_in_the_file(runs, tmp_path, format, name):
         atol=1e-5,
     )
     assert np.abs(found - predictor.probabilities(x)).max() > 1e-3
-    card = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
-    assert card["site"] == site and card["known"]["test"]["totals"] == predictor.result.test.totals
+    (card,) = (json.loads(file.read_text(encoding="utf-8")) for file in (exported / "sites").glob("*.json"))
+    assert card["site"] == "1" and card["known"]["test"]["totals"] == predictor.result.test.totals
 
 
 @pytest.mark.parametrize(("format", "name"), [("onnx", "m.onnx"), ("torch", "m.pt2")])

@@ -50,10 +50,10 @@ def pair_scores(train, z, given):
     mu, v = dense(means, counts, domain, label, pair)
     trace = np.trace(np.linalg.solve(covariance, within))
     scores = np.empty((len(z), *counts.shape))
-    for i, d, c in np.ndindex(scores.shape):
-        density = multivariate_normal(mu[d, c], covariance).logpdf(z[i])
-        common = multivariate_normal(np.zeros(z.shape[1]), covariance).logpdf(z[i])
-        scores[i, d, c] = temperature * (density - common + 0.5 * bonus * v[d, c] * trace)
+    common = multivariate_normal(np.zeros(z.shape[1]), covariance).logpdf(z)
+    for d, c in np.ndindex(counts.shape):
+        density = multivariate_normal(mu[d, c], covariance).logpdf(z)
+        scores[:, d, c] = temperature * (density - common + 0.5 * bonus * v[d, c] * trace)
     return scores
 
 
@@ -210,6 +210,17 @@ class TestCrossValidation:
 STAGES = ["pooled", "blend"]
 
 
+@pytest.mark.parametrize(
+    ("stage", "scale", "prepare"),
+    [("pooled", 1e6, lambda f: f), ("pooled", 1e-12, flat), ("blend", 1e6, flat), ("blend", 1e-12, lambda f: f)],
+)
+def test_the_scale_of_the_features_does_not_matter(features, scores, stage, scale, prepare):
+    features = prepare(features)
+    other = replace(features, z=(scale * features.z).astype(np.float32))
+    expected, found = (scores(find(stage).fit(each), each.z) for each in (features, other))
+    np.testing.assert_allclose(np.exp(log_softmax(found)), np.exp(log_softmax(expected)), atol=5e-3)
+
+
 @pytest.mark.parametrize("stage", STAGES)
 class TestProperties:
     @pytest.mark.parametrize("counts", [[[30, 8, 1, 4], [3, 12, 5, 20], [6, 6, 2, 9]], [[30, 0, 3], [2, 9, 8]]])
@@ -225,14 +236,6 @@ class TestProperties:
             expected = scores(plain, z, known)
             found = scores(other, z, None if known is None else d[known])
             np.testing.assert_allclose(np.exp(found[:, c]), np.exp(expected), atol=5e-3)
-
-    @pytest.mark.parametrize("scale", [1e6, 1e-12])
-    @pytest.mark.parametrize("prepare", [lambda f: f, flat], ids=["signed", "rooted"])
-    def test_the_scale_of_the_features_does_not_matter(self, features, scores, stage, scale, prepare):
-        features = prepare(features)
-        other = replace(features, z=(scale * features.z).astype(np.float32))
-        expected, found = (scores(find(stage).fit(each), each.z) for each in (features, other))
-        np.testing.assert_allclose(np.exp(log_softmax(found)), np.exp(log_softmax(expected)), atol=5e-3)
 
     def test_a_class_without_training_samples_is_never_predicted(self, features, scores, stage):
         kept = features.keep(np.flatnonzero(features.y != 2))
@@ -380,15 +383,20 @@ class TestBadInput:
         self.check(replace(features, z=zeros), scores, stage, unseen, expected=0.5)
 
 
-@pytest.mark.slow
-def test_a_hundred_thousand_pairs_need_no_table_of_pairs_by_pairs(scores):
-    shape, rng = (300, 345), np.random.default_rng(0)
+@pytest.mark.parametrize(
+    ("shape", "most", "gigabytes"),
+    [((600, 30), 4_000_000, 1), pytest.param((300, 345), _pooling.SCORES, 2, marks=pytest.mark.storm)],
+)
+def test_many_pairs_need_no_table_of_pairs_by_pairs(scores, monkeypatch, shape, most, gigabytes):
+    monkeypatch.setattr(_pooling, "SCORES", most)
+    rng = np.random.default_rng(0)
     domain, y = np.divmod(np.repeat(np.arange(math.prod(shape)), 2), shape[1])
     centres, moves = 3 * rng.normal(size=(shape[1], 32)), rng.normal(size=(shape[0], 32))
     z = (centres[y] + moves[domain] + rng.normal(size=(len(y), 32))).astype(np.float32)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     head = find("blend").fit(Features(z, y, domain, np.full(shape, 2)))
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2 * 2**20  # KiB; a table would have 80 GiB
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert used < gigabytes * 2**20  # KiB; a table would have 2.4 or 80 GiB
     new = rng.permutation(len(y))[:200]
     moved = (centres[y[new]] + moves[domain[new]] + rng.normal(size=(200, 32))).astype(np.float32)
     for known in (None, domain[new]):

@@ -30,9 +30,10 @@ def store(tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def no_cluster(monkeypatch):
-    """Do not use a cluster of the user."""
+def own_cluster(monkeypatch):
+    """Do not use a cluster of the user; the workers wait no longer for a processor than everyone else."""
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_worker_niceness", "0")
 
 
 def workers():
@@ -45,7 +46,7 @@ def in_time(condition, seconds=120):
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.02)
+        time.sleep(0.1)
     return True
 
 

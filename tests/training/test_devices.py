@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from crosstail import algorithms, backbones, discovery, testing
+from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch, DomainBatches, load
 from crosstail.training import RunSpec
 from crosstail.training.devices import Devices
@@ -73,7 +74,10 @@ def run_by_two(tmp_path):
 
 def test_two_processes_give_the_losses_and_accuracies_of_one(spec, tmp_path, run_by_two):
     spec = replace(spec, steps=6, evaluations=2)
-    specs = [replace(spec, algorithm=name) for name in SHARED]
+    # What only defines `losses` is a function of the same features: some stand for all.
+    own_step = [name for name in SHARED if algorithms.find(name).update is not ERM.update]
+    names = [*own_step, "erm", "coral", "boda_m", "mtl", "group_dro", "causirl_coral", "gcl", "selfreg", "trm", "bcl"]
+    specs = [replace(spec, algorithm=name) for name in names]
     specs += [
         replace(spec, second_stage="retrain", average=True),
         replace(spec, second_stage="ncm"),

@@ -388,7 +388,8 @@ class Slowed(BoDA):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
-def test_kill_9_at_random_moments_of_the_command(place, tmp_path):
+@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.storm)])
+def test_kill_9_at_random_moments_of_the_command(place, tmp_path, monkeypatch, capsys, kills):
     (tmp_path / "slowed.py").write_text(SLOWED)
     words = f"fit {place / 'vectors.npz'} --algorithm {tmp_path / 'slowed.py'} --seed 0 --out A"
     words += " --steps 300 --evaluations 20 --width 8 --batch-size 4"
@@ -396,7 +397,7 @@ def test_kill_9_at_random_moments_of_the_command(place, tmp_path):
     folder, chance = tmp_path / "A", random.Random(0)
     records = folder / "records.jsonl"
     known = b""
-    for _ in range(3):
+    for _ in range(kills):
         process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while process.poll() is None and (not records.exists() or len(records.read_bytes()) <= len(known)):
             time.sleep(0.01)
@@ -405,7 +406,9 @@ def test_kill_9_at_random_moments_of_the_command(place, tmp_path):
         assert process.wait() == -signal.SIGKILL, "it ended before it was killed"
         known = records.read_bytes()
     assert not (folder / "result.json").exists()
-    done = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert msgspec.json.decode(done.stdout, type=RunResult) == RunFolder(folder).result()
+    monkeypatch.chdir(tmp_path)
+    capsys.readouterr()
+    cli.main([*command[1:], "--json"])
+    assert msgspec.json.decode(capsys.readouterr().out, type=RunResult) == RunFolder(folder).result()
     fit(RunFolder(folder).spec(), tmp_path / "whole")
     assert outcome(folder) == outcome(tmp_path / "whole")

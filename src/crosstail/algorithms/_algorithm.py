@@ -89,6 +89,17 @@ class Algorithm(nn.Module):
         self.backbone = backbone
         self.head: nn.Module = nn.Linear(backbone.num_features, task.num_classes)
 
+    @property
+    def linear(self) -> nn.Linear:
+        """The classifier, of an algorithm that `reads_weights`."""
+        assert isinstance(self.head, nn.Linear)
+        return self.head
+
+    @property
+    def trained(self) -> list[nn.Parameter]:
+        """The parameters that are not frozen."""
+        return [parameter for parameter in self.parameters() if parameter.requires_grad]
+
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         """Named terms, whose sum is minimised, from the batch's features (B, F)."""
         raise TypeError(f"{type(self).__name__} must define losses(z, batch)")

@@ -21,7 +21,7 @@ class DomainGradients(ERM):
     unshared = "it needs the gradients of whole domains, which no process has"
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
-        parameters = list(self.parameters())
+        parameters = self.trained
         terms, gradients = [], []
         for part in batch.parts():
             terms.append(self.losses(*self.features(part)))
@@ -50,7 +50,7 @@ def moved(algorithm: Algorithm, step: Sequence[Tensor]) -> Iterator[None]:
     """Move the parameters by a step; afterwards, parameters and buffers are as before."""
     before = {name: value.clone() for name, value in algorithm.state_dict().items()}
     with torch.no_grad():
-        for parameter, change in zip(algorithm.parameters(), step, strict=True):
+        for parameter, change in zip(algorithm.trained, step, strict=True):
             parameter.add_(change)
     torch.clear_autocast_cache()  # in mixed precision it holds casts of the old weights
     yield

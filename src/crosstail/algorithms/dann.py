@@ -68,6 +68,15 @@ class DANN(ERM):
         """Steps of the discriminator, then one of backbone and classifier against it, on the same features."""
         generator, discriminator = optimizers
         z, batch = self.features(batch)
+        told = self.discriminate(z, batch, discriminator, backward)
+        terms = self.losses(z, batch) | {"adversary": self.adversary(z, batch)}
+        descend(terms, [generator], backward)
+        return terms | told
+
+    def discriminate(
+        self, z: Tensor, batch: DomainBatch, discriminator: Optimizer, backward: Backward
+    ) -> dict[str, Tensor]:
+        """Steps of the discriminator on fixed features; the terms of the last one."""
         fixed = z.detach().requires_grad_()
         told: dict[str, Tensor] = {}
         for _ in range(self.hparams.discriminator_steps):
@@ -77,10 +86,11 @@ class DANN(ERM):
                 (slope,) = torch.autograd.grad(errors.sum(), fixed, create_graph=True)
                 told["gradient_penalty"] = self.hparams.gradient_penalty * slope.square().sum(1).mean()
             descend(told, [discriminator], backward)
-        adversary = -self.hparams.adversary * self.mean(self.errors(z, batch), batch)
-        terms = self.losses(z, batch) | {"adversary": adversary}
-        descend(terms, [generator], backward)
-        return terms | told
+        return told
+
+    def adversary(self, z: Tensor, batch: DomainBatch) -> Tensor:
+        """The term of backbone and classifier against the discriminator."""
+        return -self.hparams.adversary * self.mean(self.errors(z, batch), batch)
 
     def errors(self, z: Tensor, batch: DomainBatch) -> Tensor:
         """Cross-entropy of the discriminator per sample (B,)."""

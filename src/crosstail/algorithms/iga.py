@@ -24,7 +24,7 @@ class IGA(DomainGradients):
         penalty: float = hp(1000.0, LogUniform(1e1, 1e5), "λ, weight of the penalty")
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
-        parameters = list(self.parameters())
+        parameters = self.trained
         each = [self.losses(*self.features(part)) for part in batch.parts()]
         gradients = [torch.autograd.grad(total(terms), parameters, create_graph=True) for terms in each]
         stacked = [torch.stack(of_domains) for of_domains in zip(*gradients, strict=True)]

@@ -37,7 +37,7 @@ class MLDG(ERM):
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         """Accumulate the gradients of all domains, then step once; buffers keep only their updates at θ."""
-        parameters, parts, found = list(self.parameters()), batch.parts(), []
+        parameters, parts, found = self.trained, batch.parts(), []
         order = torch.randperm(len(parts)).tolist()
         optimizers[0].zero_grad(set_to_none=True)
         for i, j in zip(order, order[1:] + order[:1], strict=True):

@@ -28,7 +28,7 @@ class SAM(ERM):
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         """Step from θ; buffers keep only their updates at θ."""
-        parameters = list(self.parameters())
+        parameters = self.trained
         terms = self.losses(*self.features(batch))
         gradients = torch.autograd.grad(total(terms), parameters)
         scale = self.scale(torch.stack([gradient.norm() for gradient in gradients]).norm())

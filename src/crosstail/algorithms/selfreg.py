@@ -42,7 +42,7 @@ class SelfReg(ERM):
         features = backbone.num_features
         sizes, layers = (features, 2 * features, 2 * features, features), list[nn.Module]()
         for inputs, outputs in pairwise(sizes):
-            layers += [nn.Linear(inputs, outputs), nn.BatchNorm1d(outputs), nn.ReLU()]
+            layers += [nn.Linear(inputs, outputs, bias=False), nn.BatchNorm1d(outputs), nn.ReLU()]
         self.predictor = nn.Sequential(*layers[:-1])
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:

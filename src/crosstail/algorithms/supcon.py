@@ -38,15 +38,20 @@ class SupCon(ERM):
         self.projection = projection(backbone.num_features)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        others = ~torch.eye(len(batch), dtype=torch.bool, device=z.device)
-        alike = others & (batch.y[:, None] == batch.y)
-        with in_full_precision(z):
-            u = F.normalize(self.projection(z.to(self.head.weight)))
-            similarity = u @ u.mT / self.hparams.temperature
-            error = similarity.masked_fill(~others, -torch.inf).logsumexp(1, keepdim=True) - similarity
-        each = (error * alike).sum(1) / alike.sum(1).clamp_min(1)
-        contrast = each.sum() / alike.any(1).sum().clamp_min(1)
-        return super().losses(z, batch) | {"contrast": self.hparams.contrast * contrast}
+        term = contrast(self.projection(z), batch.y, self.hparams.temperature)
+        return super().losses(z, batch) | {"contrast": self.hparams.contrast * term}
+
+
+def contrast(z: Tensor, y: Tensor, temperature: float) -> Tensor:
+    """The loss of SupCon on vectors (B, F), averaged over samples that are not alone in their class."""
+    others = ~torch.eye(len(y), dtype=torch.bool, device=z.device)
+    alike = others & (y[:, None] == y)
+    with in_full_precision(z):
+        u = F.normalize(z.to(torch.promote_types(z.dtype, torch.float32)))
+        similarity = u @ u.mT / temperature
+        error = similarity.masked_fill(~others, -torch.inf).logsumexp(1, keepdim=True) - similarity
+    each = (error * alike).sum(1) / alike.sum(1).clamp_min(1)
+    return each.sum() / alike.any(1).sum().clamp_min(1)
 
 
 def projection(num_features: int) -> nn.Sequential:

@@ -3,9 +3,10 @@
 import math
 
 import torch
-from tests.algorithms.oracles.hand import annealed, invariance_penalty, mean, risks
+from tests.algorithms.oracles.hand import annealed, cross_entropy, invariance_penalty, mean, risks
 
 HPARAMS = {
+    "adrmx": {"adversary": 0.7, "discriminator_lr": 0.03, "domain": 0.6, "remix": 0.8, "contrast": 0.4},
     "and_mask": {"tau": 0.6},
     "cad": {"bottleneck": 0.7},
     "causirl_coral": {"gamma": 0.7},
@@ -16,6 +17,7 @@ HPARAMS = {
     "ib_erm": {"anneal": 0.2, "bottleneck": 0.7},
     "ib_irm": {"anneal": 0.2, "bottleneck": 0.7, "penalty": 20.0},
     "iga": {"penalty": 0.7},
+    "miro": {"information": 0.7},
     "rdm": {"anneal": 0.2, "variance": 0.4},
     "ridg": {"penalty": 0.3, "momentum": 0.4},
     "sagm": {"rho": 0.3, "alpha": 0.1},
@@ -24,6 +26,7 @@ HPARAMS = {
     "sd": {"penalty": 0.7},
     "selfreg": {"alpha": 2.0, "feature_weight": 0.8},
     "transfer": {"radius": 0.02, "ascent_lr": 0.05, "ascent_steps": 3},
+    "trm": {"alignment": 0.5, "eta": 0.3, "start": 0.2},
     "urm": {"adversary": 0.7, "discriminator_lr": 0.03},
     "vrex": {"anneal": 0.2, "penalty": 3.0},
 }
@@ -233,6 +236,14 @@ def sagm(m, batch, summed=False):
     return sam(m, batch, first=share, second=share, alpha=m.h.alpha)
 
 
+def partners(y):
+    """In each class, the samples in their own order get those of a random order."""
+    order, found = torch.randperm(len(y)).tolist(), {}
+    for c in set(y):
+        found |= zip([i for i in range(len(y)) if y[i] == c], [i for i in order if y[i] == c], strict=True)
+    return [found[i] for i in range(len(y))]
+
+
 def selfreg(m, batch):
     z, y = m.features(batch.x), batch.y.tolist()
 
@@ -243,19 +254,12 @@ def selfreg(m, batch):
 
     projected = list(z)
     for first in (0, 3, 6):
-        projected = normalised(f"predictor.{first + 1}", [m.linear(f"predictor.{first}", row) for row in projected])
+        projected = normalised(f"predictor.{first + 1}", [m.p[f"predictor.{first}.weight"] @ row for row in projected])
         projected = [torch.relu(row) if first < 6 else row for row in projected]
     scores = [m.linear("head", row) for row in z]
     share = torch.distributions.Beta(m.h.alpha, m.h.alpha).sample()
 
-    def partners():
-        """In each class, the samples in their own order get those of a random order."""
-        order, found = torch.randperm(len(y)).tolist(), {}
-        for c in set(y):
-            found |= zip([i for i in range(len(y)) if y[i] == c], [i for i in order if y[i] == c], strict=True)
-        return [found[i] for i in range(len(y))]
-
-    first, second = partners(), partners()
+    first, second = partners(y), partners(y)
 
     def distance(features, of_scores):
         return mean(
@@ -345,3 +349,97 @@ def ridg(m, batch, products=False):
         bank = m.memory[c] if products else weight.detach() * m.memory[c]
         penalty = penalty + mean((weight * row - bank).square().sum(1).mean() for row in rows)
     return with_penalty(m, batch, ridg=m.h.penalty * penalty)
+
+
+def miro(m, batch):
+    m.memory = m.memory or {name: p.detach() for name, p in m.p.items()}
+    z, before = m.features(batch.x), m.features(batch.x, m.memory)
+    terms = []
+    for own, fixed in zip(z, before, strict=True):
+        for a, b, spread in zip(own, fixed, m.p["spread"], strict=True):
+            variance = (1 + spread.exp()).log() + 1e-5
+            terms.append(variance.log() + (a - b) ** 2 / variance)
+    trained = [name for name in m.p if not name.startswith("pretrained")]
+    found = {"cross_entropy": mean(map(m.error, z, batch.y)), "information": m.h.information * mean(terms) / 2}
+    return m.step(found, *trained)
+
+
+def trm(m, batch):
+    if m.t < round(m.h.start * m.steps):
+        return erm_step(m, batch)
+    parts, found = m.parts(batch), []
+    domains = [d for d, _, _ in parts]
+    weights, alpha = m.buffers["domain_weights"], m.buffers["alpha"]
+
+    def risk(w, z, y):
+        return mean(cross_entropy(w[:, :-1] @ row + w[:, -1], c) for row, c in zip(z, y, strict=True))
+
+    new = alpha.clone()
+    for q, z, y in parts:
+        fixed, w = [row.detach() for row in z], weights[q].detach()
+        for _ in range(30):
+            w.requires_grad_()
+            w = (w - 0.1 * torch.autograd.grad(risk(w, fixed, y), w)[0]).detach()
+        weights[q] = w
+        shares = {i: alpha[q, i] / sum(alpha[q, k] for k in domains) for i in domains}
+        others = {i: shares[i] * risk(w, rows, classes) for i, rows, classes in parts if i != q}
+        w.requires_grad_()
+        outside = sum(shares[i] * risk(w, [r.detach() for r in rows], c) for i, rows, c in parts if i != q)
+        term = total = torch.autograd.grad(outside, w)[0][:, :-1]
+        for _ in range(10):
+            (slope,) = torch.autograd.grad(risk(w, fixed, y), w, create_graph=True)
+            (curved,) = torch.autograd.grad((slope[:, :-1] * term).sum(), w)
+            term = term - curved[:, :-1]
+            total = total + term
+            if total.abs().max() > 10:
+                break
+        (slope,) = torch.autograd.grad(risk(w, z, y), w, create_graph=True)
+        found.append(sum(others.values()) - m.h.alignment * (total * slope[:, :-1]).sum())
+        for i in domains:
+            new[q, i] = shares[i] * (math.exp(m.h.eta * others[i].item()) if i != q else 1.0)
+    m.buffers["alpha"] = new
+    return with_penalty(m, batch, trm=mean(found))
+
+
+def erm_step(m, batch):
+    return m.step({"cross_entropy": errors(m, batch)})
+
+
+def adrmx(m, batch):
+    y, domain, betas = batch.y.tolist(), batch.domain.tolist(), (m.h.beta1, 0.9)
+    places = [sorted(set(domain)).index(d) for d in domain]
+    z, d = m.features(batch.x), torch.relu(m.linear("domain_backbone.layers.1", batch.x.flatten(1)))
+    rest = z - d
+
+    def hidden(rows):
+        found = []
+        for row, place in zip(rows, places, strict=True):
+            for layer in (0, 2):
+                row = torch.relu(m.linear(f"discriminator.{layer}", row))
+            found.append(cross_entropy(m.linear("discriminator.4", row), place))
+        return mean(found)
+
+    def contrast(rows):
+        units, found = [row / row.norm().clamp_min(1e-12) for row in rows], []
+        for i, own in enumerate(units):
+            terms = {j: (own @ other / 0.07).exp() for j, other in enumerate(units) if j != i}
+            alike = [j for j in terms if y[j] == y[i]]
+            if alike:
+                found.append(mean((sum(terms.values()) / terms[j]).log() for j in alike))
+        return mean(found)
+
+    for _ in range(m.h.discriminator_steps):
+        told = m.step(
+            {"discriminator": hidden(rest.detach())}, "discriminator", betas=betas, lr=m.h.discriminator_lr, decay=0.0
+        )
+    other = partners(y)
+    terms = {
+        "cross_entropy": mean(map(m.error, z, y)),
+        "invariant": mean(cross_entropy(m.linear("invariant_head", row), c) for row, c in zip(rest, y, strict=True)),
+        "domain": m.h.domain
+        * mean(cross_entropy(m.linear("domain_head", row), k) for row, k in zip(d, places, strict=True)),
+        "remix": m.h.remix * mean(m.error(rest[i] + d[other[i]], y[i]) for i in range(len(y))),
+        "contrast": m.h.contrast * (contrast(z) + contrast(rest)),
+        "adversary": -m.h.adversary * hidden(rest),
+    }
+    return m.step(terms, "backbone", "head", "domain_", "invariant", betas=betas) | told

@@ -9,6 +9,7 @@ class Hand:
     def __init__(self, algorithm):
         self.h, self.counts, self.steps = algorithm.hparams, algorithm.task.counts.tolist(), algorithm.steps
         self.p = {name: value.detach().clone().requires_grad_() for name, value in algorithm.named_parameters()}
+        self.buffers = {name: value.clone() for name, value in algorithm.named_buffers()}
         self.t, self.moments, self.memory = 0, {}, {}
 
     def features(self, x, p=None):

@@ -1,11 +1,14 @@
 """Charts and tables as files of their own."""
 
+import shutil
+import subprocess
+
 import altair as alt
 import pandas as pd
 import pytest
 
-from crosstail.report.document import html
-from crosstail.report.document.files import save_chart, save_table
+from crosstail.report.document import html, latex
+from crosstail.report.document.files import save_chart, save_floating, save_table
 from crosstail.report.document.model import Chart, Document, Table
 
 CHART = Chart("one", "One point", alt.Chart(pd.DataFrame({"x": [1]})).mark_point().encode(x="x:Q"), "Points: one")
@@ -41,3 +44,23 @@ def test_a_table_is_saved_as_csv_with_all_digits_markdown_and_latex(tmp_path):
     assert text[".csv"] == "method,accuracy\na_b,45.678\n"
     assert text[".md"] == "| method | accuracy |\n|---|---|\n| a\\_b | **45.7** |\n"
     assert "a\\_b & \\textbf{45.7} \\\\" in text[".tex"] and "\\begin{tabular}{lr}" in text[".tex"]
+
+
+def wide_table():
+    words = ", ".join(f"name{i} {i}" for i in range(30))
+    return Table(name="wide", title="All of it", header=[f"c{i}" for i in range(12)], rows=[["-6.5"] * 11 + [words]])
+
+
+def test_long_texts_in_latex_are_wrapped_and_minus_signs_are_signs():
+    text = latex.table(wide_table())
+    assert "rrp{" in text and "$-$6.5" in text and " -6.5" not in text
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs LaTeX")
+def test_no_table_is_wider_than_the_column(tmp_path):
+    preamble = r"\documentclass[twocolumn]{article}\usepackage{booktabs,graphicx}\begin{document}\noindent"
+    save_floating(wide_table(), tmp_path)
+    text = "\n".join([preamble, latex.table(wide_table()), r"\input{wide}", r"\end{document}"])
+    (tmp_path / "paper.tex").write_text(text, encoding="utf-8")
+    subprocess.run(["pdflatex", "-halt-on-error", "paper.tex"], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    assert "Overfull" not in (tmp_path / "paper.log").read_text(encoding="latin-1")

@@ -173,7 +173,7 @@ class _Scan:
 
 def _other(places: Iterable[tuple[str, str, str] | None], at: int, known: Sequence[str]) -> tuple[str, ...]:
     """The names at an index of some places that are not known."""
-    return natural_order(place[at] for place in places if place and place[at] not in known)
+    return natural_order({place[at] for place in places if place}.difference(known))
 
 
 def _several(names: Sequence[str], what: str) -> str:

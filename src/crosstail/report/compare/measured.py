@@ -55,8 +55,8 @@ def measured(folders: tuple[Path, ...], domains: tuple[str, ...], metric: Metric
 def _of_run(folder: Path, domains: tuple[str, ...], known: bool) -> tuple[Any, ...]:
     kept = Probabilities.load(RunFolder(folder))
     assert kept is not None  # runs that lack them are left out
-    given = RunFolder(folder).calibration() or Calibration.none(domains, kept.unknown.shape[1])
     test = kept.part(test=True)
+    given = RunFolder(folder).calibration() or Calibration.none(domains, test.unknown.shape[1])
     known = known and test.known is not None
     p = given.probabilities(test.told() if known else test.unknown, test.domain if known else -1, domains)
     predicted = test.known_predicted if known else test.predicted

@@ -60,12 +60,12 @@ class Confidence:
         found, low, high = calibration_error(self.said[own], self.hit[own], self.weights[own])
         return 100 * found, 100 * low, 100 * high
 
-    def curves(self, domains: Sequence[str]) -> pd.DataFrame:
+    def curves(self, domains: Sequence[str], together: str = "all domains") -> pd.DataFrame:
         """Confidence and accuracy in %, by bins of equal weight: of each domain if all have some, or of all samples."""
         groups = {name: self.domain == d for d, name in enumerate(domains)}
         parts = {name: self._bins(own) for name, own in groups.items() if own.any()}
         if len(parts) > SITES or min(map(len, parts.values())) < LEAST_BINS:
-            parts = {"all domains": self._bins(slice(None))}
+            parts = {together: self._bins(slice(None))}
         table = pd.concat([part.assign(domain=name) for name, part in parts.items()])
         return table.assign(confidence=100 * table["confidence"], accuracy=100 * table["accuracy"])
 

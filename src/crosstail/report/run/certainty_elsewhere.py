@@ -43,17 +43,17 @@ def certainty_elsewhere(
     classes, old = own.classes, "own test set"
     yield Heading("How sure is it?")
     error, low, high = Confidence.of(said, given).error()
-    against = "" if test is None else f", against {number(Confidence.of(test, given).error()[0])} on the {old}"
+    against = "" if test is None else f", against {number(Confidence.of(test, given).error()[0])} on the run's test set"
     yield Text(
         f"With the run's temperatures and every pair weighing the same, confidence and accuracy differ by "
         f"{number(error)} points on average on the {label} (95 % interval {interval(low, high)}){against}."
     )
     rows = [[name, label, *row] for name, *row in reliability_rows(said, given, new.result.domains, classes)]
     named = [name + suffix(label) for name in new.result.domains]
-    curves = [Confidence.of(said, given).curves(named)]
+    curves = [Confidence.of(said, given).curves(named, label)]
     if test is not None:
         rows += [[name, old, *row] for name, *row in reliability_rows(test, given, own.domains, classes)]
-        curves.append(Confidence.of(test, given).curves(own.domains))
+        curves.append(Confidence.of(test, given).curves(own.domains, old))
     yield Table(header=["domain", "tested on", *RELIABILITY], rows=rows, note=RELIABILITY_NOTE)
     yield from reliability_chart(pd.concat(curves))
     if found.sets is None or test is None:
@@ -61,7 +61,7 @@ def certainty_elsewhere(
     yield Heading("Prediction sets", 3)
     yield Text(
         f"With `--coverage {COVERAGE}`, {100 * found.sets['inside'].mean():.1f} % of the sets on the {label} contain "
-        f"the true class. Their thresholds come from the {old}, whose own sets are each made without the sample itself."
+        f"the true class. Their thresholds come from the run's test set, whose own sets use its other samples."
     )
     rows = [[name, label, *row] for name, *row in set_rows(found.sets, new.result.domains)]
     rows += [[name, old, *row] for name, *row in set_rows(covered(test, given, own.domains), own.domains)]
@@ -71,10 +71,11 @@ def certainty_elsewhere(
 def certainty_json(found: Evaluated, given: Calibration, classes: list[str]) -> dict[str, Any]:
     """Metrics of calibrated probabilities, with the domain unknown, and of prediction sets: overall and by domain."""
     said, domains = found.probabilities, list(found.samples.domains)
-    p, about = given.probabilities(said.unknown, -1, ()), {"domains": domains, "classes": classes}
+    p = given.probabilities(said.unknown, -1, ())
+    about: dict[str, Any] = {"domains": domains, "classes": classes}
     whole = metric_table(p, said.y, said.domain, **about).to_dict("records")[0]
     parts = metric_table(p, said.y, said.domain, "domain", **about).to_dict("records")
-    groups = [(None, whole), *((row.pop("domain"), row) for row in parts)]
+    groups: list[tuple[str | None, dict[Any, Any]]] = [(None, whole), *((row.pop("domain"), row) for row in parts)]
     every: dict[str | None, dict[str, float | None]] = {
         name: {key: None if np.isnan(value) else value for key, value in row.items()} for name, row in groups
     }

@@ -163,7 +163,11 @@ def domain_table(new: RunResult, own: RunResult, label: str) -> Table:
     header = ["domain", "tested on", "trained on it", "samples", "accuracy, %", "95 % interval", "class mean, %"]
     note = "Accuracy is the share of correct samples, class mean the mean accuracy of the classes."
     return Table(
-        header=header, rows=rows, title=f"{label.capitalize()} beside the {OLD}", note=note, emphasised=emphasised
+        header=header,
+        rows=rows,
+        title=f"{label.capitalize()} beside the run's test set",
+        note=note,
+        emphasised=emphasised,
     )
 
 

@@ -1,0 +1,50 @@
+"""Mutual information with a pretrained network."""
+
+import math
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from crosstail.algorithms._algorithm import Task
+from crosstail.algorithms._hparams import LogUniform, hp
+from crosstail.algorithms.erm import ERM
+from crosstail.backbones import Backbone
+from crosstail.data import DomainBatch
+
+
+class MIRO(ERM):
+    """MIRO: keep the features informative about those of the pretrained network (Cha et al., 2022).
+
+    Cross-entropy + λ/2 · mean of log σ² + (z − z₀)² / σ², with the pretrained features z₀ and a learnt σ² per feature.
+    It is meant for finetuning: with random initialisation, z₀ carry little information.
+    """
+
+    family = "regularisation"
+    adds_term = True
+    passes = 1.5  # z₀ need a forward pass
+    unshared = "its loss uses the inputs of the whole batch, which no process has"
+    differs = (
+        "features of the last layer only; the paper has a term for every stage of the network",
+        "σ² has the learning rate of the network; the paper's is ten times as high",
+    )
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(ERM.Hparams):
+        information: float = hp(0.1, LogUniform(1e-2, 1.0), "λ, weight of the term")
+
+    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
+        super().__init__(backbone, task, hparams)
+        self.pretrained = deepcopy(backbone).requires_grad_(False)
+        self.spread = nn.Parameter(torch.full((backbone.num_features,), math.log(math.expm1(0.1))))  # σ² = 0.1
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        self.pretrained.eval()
+        with torch.no_grad():
+            before = self.pretrained(batch.x)
+        variance = F.softplus(self.spread) + 1e-5
+        term = (variance.log() + (z - before).square() / variance).mean() / 2
+        return super().losses(z, batch) | {"information": self.hparams.information * term}
