@@ -165,7 +165,7 @@ def _sets(run: ReportedRun, given: Calibration, test: Probabilities) -> Iterator
     yield Heading("Prediction sets", 3)
     inside, size, review = table["inside"].mean(), table["size"].mean(), (table["size"] != 1).mean()
     yield Text(
-        f"`crosstail predict {run.folder} FILES --site NAME --coverage {COVERAGE}` adds a set of classes that contains "
+        f"With `--coverage {COVERAGE}` and `--site`, `crosstail predict` adds a set of classes that contains "
         f"the true one in {100 * COVERAGE:.0f} of 100 cases, for every pair with enough test samples. On these test "
         f"samples, each with thresholds from others, {100 * inside:.1f} % of the sets do. They have {size:.1f} classes "
         f"on average, and a person should look at {100 * review:.0f} % of the inputs, whose set has more than one."

@@ -1,6 +1,5 @@
 """The page of a model on other data: the new domains beside those that the run was tested on."""
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -194,8 +193,7 @@ def _next(new: ReportedRun, pairs: pd.DataFrame, own: RunResult) -> Iterator[str
         yield f"{untested:,} of {several(len(pairs), 'pair')} of these domains and the model's classes were not tested."
     if new.result.known is None and own.known is not None:
         yield "The model uses the domain where it is known, but it was trained on none of these."
-    run = shlex.quote(str(new.folder))
-    yield f"Where this accuracy is enough, `crosstail predict {run} FILES` classifies files from these domains."
+    yield "Where this accuracy is enough, `crosstail predict` classifies files from these domains."
 
 
 def _tested(new: ReportedRun, found: Evaluated, command: str, what: str) -> Iterator[Block]:
