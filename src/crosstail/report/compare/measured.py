@@ -52,9 +52,11 @@ def measured(folders: tuple[Path, ...], domains: tuple[str, ...], metric: Metric
 
 
 def _of_run(folder: Path, domains: tuple[str, ...], known: bool) -> tuple[Any, ...]:
-    kept = Probabilities.load(RunFolder(folder))
+    run = RunFolder(folder)
+    kept = Probabilities.load(run)
     assert kept is not None  # runs that lack them are left out
-    given, test = RunFolder(folder).calibration() or kept.calibration(domains), kept.part(test=True)
+    given = run.calibration() or kept.calibration(domains, run.finished_result().counts)
+    test = kept.part(test=True)
     known = known and test.known is not None
     p = given.probabilities(test.told() if known else test.unknown, test.domain if known else -1, domains)
     predicted = test.known_predicted if known else test.predicted
