@@ -123,14 +123,13 @@ def _tested(predictor: Predictor) -> Probabilities:
 def _sets(predictor: Predictor, decision: Decision, sites: Sites, coverage: float, per: Per) -> PredictionSets:
     """Prediction sets from the test samples, for inputs from these sites."""
     kept = _tested(predictor)
-    about: dict[str, Any] = {"num_sites": len(decision.domains), "num_classes": len(predictor.classes)}
-    about |= {"coverage": coverage, "per": per}
-    own = decision.of_class(kept.told(), kept.domain, kept.y)
-    found = PredictionSets.calibrated(own, kept.y, kept.domain, **about)
+    how: dict[str, Any] = {"num_sites": len(decision.domains), "num_classes": len(predictor.classes)}
+    how |= {"coverage": coverage, "per": per}
+    found = PredictionSets.calibrated(decision.of_class(kept.told(), kept.domain, kept.y), kept.y, kept.domain, **how)
     if UNKNOWN not in sites:
         return found
     own = decision.of_class(kept.unknown, np.full_like(kept.domain, UNKNOWN), kept.y)
-    nowhere = PredictionSets.calibrated(own, kept.y, kept.domain, **about)
+    nowhere = PredictionSets.calibrated(own, kept.y, kept.domain, **how)
     least = np.vstack([found.least[:-1], nowhere.least[-1:]])
     return PredictionSets(least, np.vstack([found.source[:-1], nowhere.source[-1:]]), coverage, per)
 
