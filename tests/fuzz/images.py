@@ -26,7 +26,7 @@ COMMANDS = (
     "embed photos --resolution 32 --out e.npz",
     "graph run-p --json --out g.csv",
 )
-BROKEN = ("cut", "zeros")  # ways after which an image must not pass as intact
+BROKEN = ("cut at", "zeros from")  # ways after which an image must not pass as intact
 
 
 def case(random: Random, good: Path) -> Case:
@@ -93,7 +93,8 @@ def _image(random: Random) -> tuple[str, str, bytes]:
                 f"z.{suffix}",
                 content[:start] + bytes(len(content) - start),
             )
-        return (*reversed((f"z.{suffix}", damaged(content, random)[0])), damaged(content, random)[1])
+        how, content = damaged(content, random)
+        return how, f"z.{suffix}", content
     frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "blue")]
     ways: dict[str, Callable[[], tuple[str, bytes]]] = {
         "one pixel": lambda: ("z.png", _saved(_pixels((1, 1)), "PNG")),

@@ -158,6 +158,13 @@ def test_refused_by_name(good, tmp_path, what):
     assert outcome.kind == CLEAR, outcome
 
 
+@pytest.mark.parametrize("kind", [np.longdouble, ">f4"])
+def test_numbers_that_torch_does_not_take_are_converted(good, tmp_path, kind):
+    copy(good, tmp_path / "case")
+    np.save(tmp_path / "case/new.npy", np.ones((3, 6), kind))
+    assert run(Case("", "predict run-b new.npy --json", (), lambda _: None), tmp_path / "case").kind == HANDLED
+
+
 @pytest.mark.parametrize("file", ["model.pt", "predictions.pt", "known.pt", "probabilities.npz"])
 def test_a_file_of_a_run_that_does_not_fit_is_named(good, tmp_path, file):
     import torch

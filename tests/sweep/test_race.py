@@ -1,6 +1,7 @@
 """Races: ranking and accuracies against loops, the recommendation sentence by sentence, and a real small race."""
 
 from dataclasses import replace
+from itertools import pairwise
 from statistics import mean, stdev
 
 import numpy as np
@@ -10,16 +11,16 @@ from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
 from crosstail.metrics.comparisons import holm
 from crosstail.storage import read_json, write_json
+from crosstail.sweep.cost import MethodCost, cost
 from crosstail.sweep.drive import sweep
+from crosstail.sweep.halving import rounds
 from crosstail.sweep.index import Judged
 from crosstail.sweep.launchers.inline import Inline
 from crosstail.sweep.race import (
     Entrant,
-    MethodCost,
     RaceResult,
     SharedTest,
     Standing,
-    cost,
     enter,
     entrants,
     leaderboard,
@@ -268,7 +269,7 @@ def race(shared: RunSpec, path, methods: list[str], seeds: int = 2) -> tuple[Rac
     store, dataset = Store(path), load_inputs(shared).seen()
     plan, left_out = enter(shared, methods, dataset, trials=3, seeds=seeds)
     assert len(list(sweep(plan, store, Inline(store)))) <= len(methods) * plan.runs_per_method
-    return outcome(plan, left_out, store, SharedTest.of([dataset])), store
+    return outcome([plan], left_out, store, SharedTest.of([dataset])), store
 
 
 def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen_models(shared, tmp_path) -> None:
@@ -314,11 +315,39 @@ def test_failed_runs_are_listed_with_the_last_line_of_their_error(shared, tmp_pa
     assert [line.method for line in ended.leaderboard] == ["erm"] and len(ended.failed) == 3 and not ended.complete
 
 
+def test_the_worse_half_stops_after_each_trial_but_erm_never_does(shared, tmp_path) -> None:
+    store, dataset = Store(tmp_path / "race"), load_inputs(shared).seen()
+    (tmp_path / "broken.py").write_text(BROKEN.replace("!= 1e-3", "> 0"))
+    methods = ["erm", "focal", "mixup", "ldam", "resample", str(tmp_path / "broken.py")]
+    plan, _ = enter(replace(shared, steps=2), methods, dataset, trials=3, seeds=2)
+    plans = []
+    for part in rounds(plan, store, finalists=2):
+        list(sweep(part, store, Inline(store)))
+        plans.append(part)
+    assert [(part.trials, part.seeds) for part in plans] == [(1, 1), (2, 1), (3, 2)]
+    results, left = store.results(), list(methods)
+    for part, following in pairwise(plans):
+        best = {}
+        for method in left:
+            keys = [part.runs(method, hparams)[0].key for hparams in plan.drawn[method][: part.trials]]
+            best[method] = max((results[key].judged("pair_average").score for key in keys if key in results), default=0)
+        keep = max(2, (len(left) + 1) // 2)
+        worst = sorted(best.values(), reverse=True)[keep - 1]
+        assert set(following.methods) >= {method for method in left if best[method] > worst} | {"erm"}
+        left = list(following.methods)
+        assert all(best[method] >= worst for method in left if method != "erm") and len(left) <= keep + 1
+    ended = outcome(plans, {}, store, SharedTest.of([dataset]))
+    assert {row.method for row in ended.leaderboard} == set(plans[-1].methods) and ended.complete
+    assert {one.method for one in ended.stopped} == set(methods[:5]) - set(left)
+    assert [failed.method for failed in ended.failed] == methods[5:]
+    assert list(rounds(plan, store, finalists=6)) == [plan]
+
+
 def test_predictions_that_were_removed_are_named(shared, tmp_path) -> None:
     ended, store = race(shared, tmp_path / "race", ["erm"], seeds=1)
     (store.path / "runs" / ended.leaderboard[0].runs[0][0] / "predictions.pt").unlink()
     with pytest.raises(ValueError, match=r"predictions\.pt"):
-        outcome(store.plans()[0], {}, store, SharedTest.of([load_inputs(shared).raw]))
+        outcome(store.plans(), {}, store, SharedTest.of([load_inputs(shared).raw]))
 
 
 def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_path) -> None:
@@ -326,7 +355,7 @@ def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_
     dataset = load_inputs(shared).seen()
     plan, _ = enter(shared, ["erm"], dataset, trials=1, seeds=2)
     list(sweep(plan, store, Inline(store)))
-    few = outcome(plan, {}, store, SharedTest.of([dataset]))
+    few = outcome([plan], {}, store, SharedTest.of([dataset]))
     assert few.leaderboard[0].trial == 0 and few.leaderboard[0].validation <= many.leaderboard[0].validation
 
 
@@ -337,7 +366,7 @@ def test_a_race_over_folds_compares_methods_on_every_sample_once(shared, tmp_pat
     store = Store(tmp_path / "race")
     plan, _ = enter(shared, ["erm", "focal"], splits[0], trials=2, seeds=2)
     list(sweep(plan, store, Inline(store)))
-    ended = outcome(plan, {}, store, SharedTest.of(splits))
+    ended = outcome([plan], {}, store, SharedTest.of(splits))
     assert ended.complete and ended.samples == len(source) and ended.folds == 3
     for line in ended.leaderboard:
         by_seed = []

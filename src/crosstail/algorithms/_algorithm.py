@@ -90,6 +90,12 @@ class Algorithm(nn.Module):
         self.head: nn.Module = nn.Linear(backbone.num_features, task.num_classes)
 
     @property
+    def linear(self) -> nn.Linear:
+        """The classifier, of an algorithm that `reads_weights`."""
+        assert isinstance(self.head, nn.Linear)
+        return self.head
+
+    @property
     def trained(self) -> list[nn.Parameter]:
         """The parameters that are not frozen."""
         return [parameter for parameter in self.parameters() if parameter.requires_grad]

@@ -42,9 +42,8 @@ class GroupDRO(ERM):
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         each = F.cross_entropy(self.head(z), batch.y, reduction="none")
         whole = self.hparams.groups == "domain"
-        groups, place = (batch.domain if whole else batch.domain * self.task.num_classes + batch.y).unique(
-            return_inverse=True
-        )
+        group = batch.domain if whole else batch.domain * self.task.num_classes + batch.y
+        groups, place = torch.unique(group, return_inverse=True)
         loss = each.new_zeros(len(groups)).index_add(0, place, each) / torch.bincount(place)
         self.log_q = self.log_q.index_add(0, groups, (self.hparams.eta * loss.detach()).to(self.log_q)).log_softmax(0)
         return {"group_dro": self.log_q[groups].exp() @ loss}

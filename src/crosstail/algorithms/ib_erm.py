@@ -14,7 +14,7 @@ class IBERM(Annealed):
 
     family = "regularisation"
     adds_term = True
-    differs = (
+    differs: tuple[str, ...] = (
         "the penalty sets in after annealing, and Adam is reset then, as in DomainBed",
         SHARE,
     )

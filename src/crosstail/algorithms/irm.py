@@ -19,12 +19,14 @@ class IRM(Annealed):
 
     family = "invariance"
     min_domains = 2
-    differs = ("the penalty has weight 1 during annealing, and Adam is reset when the weight changes, as in DomainBed",)
+    differs: tuple[str, ...] = (
+        "the penalty has weight 1 during annealing, and Adam is reset when the weight changes, as in DomainBed",
+    )
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(Annealed.Hparams):
         penalty: float = hp(100.0, LogUniform(1e-1, 1e5), "λ, weight of the penalty after annealing")
-        anneal: int = hp(500, LogInteger(1, 1e4), "annealing steps; a shorter run never uses λ")
+        anneal: float = hp(500, LogInteger(1, 1e4), "annealing steps; a shorter run never uses λ")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         scores = self.head(z)

@@ -40,7 +40,7 @@ class LabelAwareSmoothing(ERM):
         largest, smallest = counts.amax(1, keepdim=True), counts.where(counts > 0, math.inf).amin(1, keepdim=True)
         place = ((counts - smallest) / (largest - smallest)).nan_to_num(1.0).clamp(0, 1)  # equal counts: all frequent
         smoothing = hparams.rare + (hparams.frequent - hparams.rare) * (place * math.pi / 2).sin()
-        self.register_buffer("smoothing", smoothing.to(self.head.weight), persistent=False)
+        self.register_buffer("smoothing", smoothing.to(torch.get_default_dtype()), persistent=False)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         errors = -F.log_softmax(self.head(z).to(self.smoothing), 1)  # (B, C)

@@ -50,7 +50,7 @@ class RIDG(ERM):
             mean = member.mT @ z.detach().to(member) / number.clamp_min(1)
             moved = torch.where(self.known, torch.lerp(self.means, mean, self.hparams.momentum), mean)
             self.means, self.known = torch.where(number > 0, moved, self.means), self.known | (number > 0)
-            each = squared_distance(z.to(member), self.means[batch.y], self.head.weight) / number[batch.y, 0]
+            each = squared_distance(z.to(member), self.means[batch.y], self.linear.weight) / number[batch.y, 0]
         return super().losses(z, batch) | {"ridg": self.hparams.penalty * each.sum()}
 
 

@@ -33,7 +33,7 @@ class RSC(ERM):
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         with torch.no_grad():
-            muted = top(self.head.weight[batch.y], self.hparams.features)  # (B, F)
+            muted = top(self.linear.weight[batch.y], self.hparams.features)  # (B, F)
             drop = self.probability(z, batch) - self.probability(z * ~muted, batch)
             muted &= top(drop[None], self.hparams.samples).mT
         return super().losses(z * ~muted, batch)

@@ -34,7 +34,7 @@ class Transfer(ERM):
         ascent_lr: float = hp(1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of gradient ascent")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        start = torch.cat([self.head.weight, self.head.bias[:, None]], 1).detach()  # (C, F + 1)
+        start = torch.cat([self.linear.weight, self.linear.bias[:, None]], 1).detach()  # (C, F + 1)
         x, nearby = F.pad(z, (0, 1), value=1.0), start
         for _ in range(self.hparams.ascent_steps):
             change = nearby + self.hparams.ascent_lr * self.hparams.penalty * slope(x.detach(), batch, nearby) - start

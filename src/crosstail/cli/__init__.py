@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NoReturn, get_args
 
 from cyclopts import App, CycloptsError, Parameter
@@ -101,7 +102,7 @@ def _message(error: CycloptsError, words: Sequence[str]) -> str:
         assert error.argument is not None
         name = error.keyword or error.argument.name
         given = any(word.partition("=")[0] == name for word in words)
-        plan = f", also in {words[words.index('--plan') + 1]}" if "--plan" in words else ""
+        plan = "".join(f", also in {word}" for option, word in pairwise(words) if option == "--plan")
         return f"{name} needs a value" if given else f"{name} is missing{plan}; see {verb} --help"
     text = str(error)
     return text[:1].lower() + text[1:]

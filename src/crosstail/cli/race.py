@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
+from cyclopts.validators import Number
 from rich.console import Console
 
 from crosstail.cli._checks import check_method, check_spec, known_source
@@ -48,6 +49,7 @@ def race(
     algorithm: Methods = (),
     trials: Trials = 5,
     seeds: Seeds = 3,
+    finalists: Annotated[int, Parameter(validator=Number(gte=1))] = 12,
     workers: Workers = None,
     options: Annotated[RaceOptions, Parameter(name="*")] = RaceOptions(),  # noqa: B008 - immutable
     as_json: Json = False,
@@ -58,6 +60,8 @@ def race(
 
     Args:
         out: Folder of the race and its report.html; the same command again resumes it.
+        finalists: Methods that get all trials and seeds. While there are more, the worse half on validation stops after
+            each trial; erm never does.
     """
     typed = options.spec(dataset=known_source(dataset))
     check_spec(typed)
@@ -69,6 +73,7 @@ def race(
     from crosstail.report.document import terminal
     from crosstail.storage import write_json
     from crosstail.sweep.drive import sweep
+    from crosstail.sweep.halving import rounds
     from crosstail.sweep.launchers._launcher import Resources, launcher
     from crosstail.sweep.race import SharedTest, enter, outcome
     from crosstail.sweep.recommendation import start_with
@@ -87,11 +92,14 @@ def race(
         parts = folds(resolved, source)
         samples = load_inputs(parts[0], source).seen(progress)
         plan, left_out = enter(shared, methods, samples, trials=trials, seeds=seeds)
+        plans = []
         with launcher("local", store, Resources(workers)) as crew:
-            total = len(plan.methods) * plan.runs_per_method
-            for done, _ in enumerate(sweep(plan, store, crew), 1):
-                progress("racing", done, total)
-    found = outcome(plan, left_out, store, SharedTest.of([split_source(part, source) for part in parts]))
+            for part in rounds(plan, store, finalists):
+                plans.append(part)
+                total = len(part.methods) * part.runs_per_method
+                for done, _ in enumerate(sweep(part, store, crew), 1):
+                    progress(f"round {len(plans)}, {len(part.methods)} methods", done, total)
+    found = outcome(plans, left_out, store, SharedTest.of([split_source(part, source) for part in parts]))
     board = found.leaderboard
     if board:
         found = msgspec.structs.replace(found, next=_next(shared, start_with(board).method, out))
@@ -107,6 +115,8 @@ def race(
         print(msgspec.json.encode(found).decode())
     if board:
         terminal.show([leaderboard(board, narrow=True)], console)
+    if found.stopped:
+        console.print(f"Stopped early, on validation: {', '.join(one.method for one in found.stopped)}.")
     for why in left_out.values():
         console.print(f"left out: {why}")
     for failed in found.failed:

@@ -1,7 +1,7 @@
 """Probabilities that mean what they say: temperatures, for each site as far as its samples tell it apart."""
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -9,8 +9,6 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
-
-from crosstail.losses.minimise import minimise
 
 MOST = 30_000  # samples that parameters are fitted on, drawn at random from more
 LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
@@ -174,18 +172,24 @@ def fit_correction(
     """
     scores, classes = torch.from_numpy(np.asarray(log_p, np.float64)), torch.from_numpy(y)
     offset = torch.as_tensor(np.log(np.maximum(shares, 1e-12)))
-    share, penalty = torch.from_numpy(weights / weights.sum()), PENALTY / weights.sum()
+    total = max(float(weights.sum()), 1e-12)
+    share, penalty = torch.from_numpy(weights / total), PENALTY / total
     present = torch.bincount(classes, minlength=scores.shape[1]) > 0
     free = torch.zeros(1 + scores.shape[1], dtype=torch.float64, requires_grad=True)
 
     def parameters() -> tuple[Tensor, Tensor]:
         return (LARGEST * (free[0] / LARGEST).tanh()).exp(), free[1:] * present
 
-    def terms() -> Iterator[Tensor]:
+    def loss() -> float:
+        optimizer.zero_grad()
         s, b = parameters()
-        yield share @ F.cross_entropy(s * scores + b + offset, classes, reduction="none") + 0.5 * penalty * b @ b
+        loss = share @ F.cross_entropy(s * scores + b + offset, classes, reduction="none") + 0.5 * penalty * b @ b
+        torch.autograd.backward(loss)
+        return float(loss.detach())
 
-    minimise(terms, [free], max_iter=200, tolerance_grad=1e-6, tolerance_change=1e-9)
+    how: dict[str, Any] = {"max_iter": 200, "tolerance_grad": 1e-6, "tolerance_change": 1e-9}
+    optimizer: Any = torch.optim.LBFGS([free], line_search_fn="strong_wolfe", **how)
+    optimizer.step(loss)
     s, b = (of.detach() for of in parameters())
     return Correction(sharpness=float(s), bias=b.tolist())
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,15 +122,16 @@ def _tested(predictor: Predictor) -> Probabilities:
 
 def _sets(predictor: Predictor, decision: Decision, sites: Sites, coverage: float, per: Per) -> PredictionSets:
     """Prediction sets from the test samples, for inputs from these sites."""
-    kept, sizes = _tested(predictor), {"num_sites": len(decision.domains), "num_classes": len(predictor.classes)}
-    calibrated = partial(PredictionSets.calibrated, y=kept.y, site=kept.domain, **sizes, coverage=coverage, per=per)
-    found = calibrated(decision.of_class(kept.told(), kept.domain, kept.y))
+    kept = _tested(predictor)
+    how: dict[str, Any] = {"num_sites": len(decision.domains), "num_classes": len(predictor.classes)}
+    how |= {"coverage": coverage, "per": per}
+    found = PredictionSets.calibrated(decision.of_class(kept.told(), kept.domain, kept.y), kept.y, kept.domain, **how)
     if UNKNOWN not in sites:
         return found
-    nowhere = calibrated(decision.of_class(kept.unknown, np.full_like(kept.domain, UNKNOWN), kept.y))
-    tables = ((found.least, nowhere.least), (found.source, nowhere.source))
-    least, source = (np.vstack([known[:-1], unknown[-1:]]) for known, unknown in tables)
-    return PredictionSets(least, source, coverage, per)
+    own = decision.of_class(kept.unknown, np.full_like(kept.domain, UNKNOWN), kept.y)
+    nowhere = PredictionSets.calibrated(own, kept.y, kept.domain, **how)
+    least = np.vstack([found.least[:-1], nowhere.least[-1:]])
+    return PredictionSets(least, np.vstack([found.source[:-1], nowhere.source[-1:]]), coverage, per)
 
 
 def _fallbacks(predictor: Predictor, sets: PredictionSets, sites: Sites) -> tuple[str, ...]:

@@ -125,10 +125,9 @@ def evaluate_on(
     about: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": len(number), "group": part.group}
     tracks = [PairAccuracy.from_predictions(track, y, part.domain, **about) for track in predicted]
     own = int(np.isin(hashes[new], known.held_out).sum())
-    every_one, told = np.ones(len(part), bool), (predicted[1], said[1]) if both else (None, None)
-    probabilities = Probabilities(
-        tested[new], every_one, y, part.domain, predicted[0], said[0], *told, group=part.group
-    )
+    told: dict[str, Any] = {"known_predicted": predicted[1], "known": said[1]} if both else {}
+    samples = tested[new], np.ones(len(part), bool), y, part.domain
+    probabilities = Probabilities(*samples, predicted[0], said[0], **told, group=part.group)
     return Evaluated(
         tracks[0],
         tracks[1] if both else None,

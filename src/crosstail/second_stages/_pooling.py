@@ -12,7 +12,7 @@ from torch import Tensor
 
 from crosstail.data.splits.groups import fold_of
 from crosstail.losses import pooled_means
-from crosstail.losses.minimise import minimise
+from crosstail.second_stages._minimise import minimise
 from crosstail.second_stages._stage import PART, Features
 
 RANK = 400  # principal components that are kept

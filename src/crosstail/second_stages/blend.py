@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.losses.minimise import minimise
+from crosstail.second_stages._minimise import minimise
 from crosstail.second_stages._pooling import NEVER, Pooling, log_loss
 from crosstail.second_stages._stage import Features, FittedStage
 from crosstail.second_stages.pooled import PooledHead, fit_pooled

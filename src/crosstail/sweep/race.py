@@ -1,6 +1,6 @@
 """A race: every method on the same frozen features with the same small budget, and which of them to use."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from statistics import mean, stdev
 from typing import Any
@@ -9,19 +9,19 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail import algorithms, second_stages
-from crosstail.algorithms import Algorithm
+from crosstail import algorithms
 from crosstail.criterion import Criterion
 from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
 from crosstail.metrics.comparisons import holm
-from crosstail.second_stages import FittedStage, TrainedStage
 from crosstail.sweep import plan as planning
-from crosstail.sweep.index import Judged
-from crosstail.sweep.plan import Hparams, Plan
+from crosstail.sweep.cost import MethodCost, cost
+from crosstail.sweep.halving import score
+from crosstail.sweep.index import Judged, Summary
+from crosstail.sweep.plan import Hparams, Plan, by_method
 from crosstail.sweep.recommendation import recommendation
-from crosstail.sweep.select import choices
-from crosstail.sweep.store import Store
+from crosstail.sweep.select import SelectedTrial, choices
+from crosstail.sweep.store import Failure, Store
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm
@@ -31,22 +31,20 @@ from crosstail.training.spec import RunSpec, split_method
 LEVEL = 0.05
 
 
-@dataclass(frozen=True, order=True)
-class MethodCost:
-    """The cost of a method, most important first; seconds would depend on machine load."""
-
-    passes: float  # over the batch, per step
-    stages: int  # that are trained
-    fitted: bool  # whether it has a second stage that is fitted
-    searched: int  # hyperparameters of its own to search
-
-
 class FailedRun(msgspec.Struct, frozen=True):
     """A run without a result."""
 
     method: str
     run: str  # such as "trial 3"
     error: str  # its last line
+
+
+class StoppedMethod(msgspec.Struct, frozen=True):
+    """A method that was not among the better half of a round."""
+
+    method: str
+    trials: int
+    validation: float  # of its best trial
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +126,8 @@ class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
     folds: int | None = None
     samples: int  # of the test set, with folds of all of them
     complete: bool  # every method has its selected trial with every seed
-    leaderboard: list[Standing]
+    leaderboard: list[Standing]  # of the finalists
+    stopped: list[StoppedMethod] = []
     left_out: dict[str, str]  # the reason, by method
     failed: list[FailedRun]
     next: str = ""  # the command that trains the recommended method
@@ -154,10 +153,18 @@ def enter(
     return replace(plan, methods=racing, drawn={method: plan.drawn[method] for method in racing}), left_out
 
 
-def outcome(plan: Plan, left_out: dict[str, str], store: Store, tested: SharedTest) -> RaceResult:
-    """Compare the runs of a race."""
+def outcome(plans: Sequence[Plan], left_out: dict[str, str], store: Store, tested: SharedTest) -> RaceResult:
+    """Compare the runs of a race, of which there is a plan for each round."""
+    *earlier, plan = plans
     found, failed = entrants(plan, store, tested)
     board, samples = leaderboard(found, tested), len(tested.y)
+    stopped, results = [], store.results()
+    for method, own in by_method(earlier).items():
+        if method not in plan.methods:
+            (choice,) = choices(store, results, own)
+            failed += _failed(choice, results, store.failures())
+            stopped.append(choice)
+    stopped.sort(key=lambda choice: (choice.plan.trials, score(choice, results)), reverse=True)
     shared = ("dataset", "backbone", "freeze", "steps", "batch_size", "folds")
     settings: dict[str, Any] = {name: getattr(plan.shared, name) for name in shared}
     return RaceResult(
@@ -168,6 +175,7 @@ def outcome(plan: Plan, left_out: dict[str, str], store: Store, tested: SharedTe
         samples=samples,
         complete=len(board) == len(plan.methods) and all(len(row.runs) == plan.seeds for row in board),
         leaderboard=board,
+        stopped=[StoppedMethod(c.method, c.plan.trials, c.validation) for c in stopped if c.validation is not None],
         left_out=left_out,
         failed=failed,
     )
@@ -176,14 +184,10 @@ def outcome(plan: Plan, left_out: dict[str, str], store: Store, tested: SharedTe
 def entrants(plan: Plan, store: Store, tested: SharedTest) -> tuple[list[Entrant], list[FailedRun]]:
     """The best trial of each method with the test predictions of its models, and the runs that failed."""
     results, failures = store.results(), store.failures()
-    found, failed = [], []
+    found: list[Entrant] = []
+    failed: list[FailedRun] = []
     for choice in choices(store, results, plan):
-        names = {key: f"trial {trial}" for trial, keys in enumerate(choice.keys) for key in keys}
-        for seed, keys in enumerate(choice.finals()):
-            names |= {key: f"seed {seed}" for key in keys if key not in names}
-        for key, name in names.items():
-            if key in failures and key not in results:
-                failed.append(FailedRun(choice.method, name, (failures[key].error or [failures[key].kind])[-1]))
+        failed += _failed(choice, results, failures)
         if choice.trial is None:
             continue
         runs = {seed: keys for seed, keys in enumerate(choice.finals()) if all(key in results for key in keys)}
@@ -195,7 +199,7 @@ def entrants(plan: Plan, store: Store, tested: SharedTest) -> tuple[list[Entrant
             trial=choice.trial,
             hparams=choice.hparams,
             runs=runs,
-            seconds=mean(results[key].seconds for key in names if key in results),
+            seconds=mean(results[key].seconds for key in _names(choice) if key in results),
             selected_on=choice.selected_on,
             validation={
                 s: Judged.mean([results[key].judged(choice.selected_on) or Judged(0.0, 0.0) for key in keys])
@@ -206,6 +210,21 @@ def entrants(plan: Plan, store: Store, tested: SharedTest) -> tuple[list[Entrant
         )
         found.append(entrant)
     return found, failed
+
+
+def _names(choice: SelectedTrial) -> dict[str, str]:
+    """What the runs of a method are called, by key."""
+    names = {key: f"trial {trial}" for trial, keys in enumerate(choice.keys) for key in keys}
+    finals = {key: f"seed {seed}" for seed, keys in enumerate(choice.finals()) for key in keys}
+    return finals | names
+
+
+def _failed(
+    choice: SelectedTrial, results: Mapping[str, Summary], failures: Mapping[str, Failure]
+) -> Iterator[FailedRun]:
+    for key, name in _names(choice).items():
+        if key in failures and key not in results:
+            yield FailedRun(choice.method, name, (failures[key].error or [failures[key].kind])[-1])
 
 
 def _correct(store: Store, keys: Sequence[str], tested: SharedTest, known: bool = False) -> NDArray[np.bool_]:
@@ -221,22 +240,6 @@ def _correct(store: Store, keys: Sequence[str], tested: SharedTest, known: bool 
         raise ValueError(f"{store.path}: the runs were tested on other samples: choose another --out")
     told = [part.known if known and part.known is not None else part.predicted for part in parts]
     return np.asarray(np.concatenate(told) == y)
-
-
-def cost(method: str) -> MethodCost:
-    """The cost of a method, as its algorithm declares it.
-
-    >>> cost("erm:retrain")
-    MethodCost(passes=1.0, stages=2, fitted=False, searched=0)
-    >>> cost("mldg:ncm")
-    MethodCost(passes=2.0, stages=1, fitted=True, searched=1)
-    """
-    name, second_stage = split_method(method)
-    algorithm, stage = algorithms.find(name), second_stages.find(second_stage) if second_stage else None
-    common = {f.name for f in fields(Algorithm.Hparams)}
-    searched = [f for f in fields(algorithm.Hparams) if f.metadata["search"] is not None and f.name not in common]
-    stages = 2 if isinstance(stage, TrainedStage) else 1
-    return MethodCost(algorithm.passes, stages, isinstance(stage, FittedStage), len(searched))
 
 
 def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:

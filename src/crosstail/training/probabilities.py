@@ -19,6 +19,8 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.predictions import Predictions
 from crosstail.training.result import PROBABILITIES, KnownDomain, SplitAccuracy
 
+KINDS = {"test": np.bool_, "unknown": np.float16, "known": np.float16}  # the other arrays are integers
+
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
@@ -118,11 +120,9 @@ class Probabilities:
             with np.load(file, allow_pickle=False) as stored:
                 found = {field.name: stored[field.name] for field in fields(cls) if field.name in stored.files}
             for key, value in found.items():
-                axes, kind = (
-                    (2, np.float16) if key in ("known", "unknown") else (1, bool if key == "test" else np.int64)
-                )
-                shape = found["unknown"].shape[:axes]
-                if value.shape != shape or value.dtype != kind or (axes == 2 and np.isnan(value).any()):
+                kind = KINDS.get(key, np.int64)
+                shape = found["unknown"].shape[: 2 if kind is np.float16 else 1]
+                if value.shape != shape or value.dtype != kind or np.isnan(value).any():
                     raise ValueError
             classes = [found[key] for key in ("y", "predicted", "known_predicted") if key in found]
             folder.check_samples(PROBABILITIES, classes, found["domain"], width=found["unknown"].shape[1])

@@ -143,7 +143,7 @@ class RunSpec:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more, below 2**63")
         if self.views < 0:
             raise ValueError(f"views is {self.views}, expected 0 or more")
-        if self.select_on not in (None, *get_args(Criterion)):
+        if self.select_on is not None and self.select_on not in get_args(Criterion):
             offered = discovery.suggestion(self.select_on, list(get_args(Criterion)))
             raise ValueError(f"select_on is {self.select_on!r}: {offered}")
         for name, value in self.hparams.items():

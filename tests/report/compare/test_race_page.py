@@ -20,7 +20,8 @@ from crosstail.report.compare.race_page import (
     write_page,
 )
 from crosstail.report.document import html
-from crosstail.sweep.race import FailedRun, MethodCost, RaceResult, Standing
+from crosstail.sweep.cost import MethodCost
+from crosstail.sweep.race import FailedRun, RaceResult, Standing
 from crosstail.sweep.recommendation import recommendation
 
 EVIL = "<script>alert(1)</script>"

@@ -30,8 +30,9 @@ def load_arrays(path: Path, **options: Unpack[SourceOptions]) -> DomainDataset:
     for key in ("y", "domain", "split", "groups"):
         if key in arrays and (found := arrays[key].shape) != x.shape[:1]:
             raise ValueError(f"{path}: {key} has the shape {found}, expected ({len(x)},) as x has {len(x)} rows")
-        if key != "split" and key in arrays and arrays[key].dtype.kind not in "iuU":
-            raise ValueError(f"{path}: {key} is {arrays[key].dtype}, expected integers or strings")
+        kinds, expected = ("U", "strings") if key == "split" else ("iuU", "integers or strings")
+        if key in arrays and arrays[key].dtype.kind not in kinds:
+            raise ValueError(f"{path}: {key} is {arrays[key].dtype}, expected {expected}")
     y, classes, *notes = _named(path, "y", "classes", arrays)
     domain, domains, *more = _named(path, "domain", "domains", arrays)
     group = as_text(path, "groups", pa.array(arrays["groups"])) if "groups" in arrays else None
@@ -98,7 +99,8 @@ def check_inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
     wrong = np.flatnonzero(np.concatenate([_odd(x[i : i + _ROWS]) for i in range(0, len(x), _ROWS)]))
     if len(wrong):
         raise ValueError(f"{path}: row {wrong[0]} of x has a value that is NaN or infinite ({len(wrong)} such rows)")
-    return x if isinstance(x, np.memmap) else x.astype(np.float32, copy=False)
+    mapped = isinstance(x, np.memmap) and x.dtype.isnative and x.dtype.itemsize <= 8  # which torch takes as it is
+    return x if mapped else x.astype(np.float32, copy=False)
 
 
 def _odd(x: NDArray[Any]) -> NDArray[np.bool_]:

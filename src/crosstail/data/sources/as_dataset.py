@@ -39,10 +39,7 @@ def as_dataset(
     notes: Sequence[str] = (),
     **options: Unpack[SourceOptions],
 ) -> DomainDataset:
-    """Build a data set; without a `split` it gets the one for own data. A single class is refused."""
-    if len(classes) < 2:
-        found = f"one class ({classes[0]})" if classes else "no classes"
-        raise ValueError(f"{name}: has {found}, expected two or more to tell apart")
+    """Build a data set; without a `split` it gets the one for own data."""
     train = np.full(len(x), "train", "<U5")
     dataset = DomainDataset(name, x, y, domain, train if split is None else split, classes, domains, tuple(notes))
     dataset = with_groups(dataset, group, options.get("group_by"), to_split=split is None)

@@ -91,7 +91,8 @@ def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOpt
     names = [SPLIT_NAMES.get(part.lower(), "train") for part in parts]
     split = np.repeat(names, [len(part) for part in rows.values()]).astype("<U5") if len(parts) > 1 else None
     y, classes = _codes(source, chosen["label"], parts.values())
-    domain, domains = np.zeros_like(y), (ONE_DOMAIN,)
+    domain = np.zeros_like(y)
+    domains: tuple[str, ...] = (ONE_DOMAIN,)
     notes = [
         f"no column 'domain': all {len(y):,} images are in one domain, {ONE_DOMAIN!r}; --column domain=... names one"
     ]

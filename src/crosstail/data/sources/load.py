@@ -53,7 +53,8 @@ def load(
     """
     options: SourceOptions = {"seed": seed, "skip_broken": skip_broken, "group_by": group_by, "progress": progress}
     if not isinstance(source, (str, PathLike)):
-        return with_gaps_noted(apply_labels(_load_object(source, columns, root, options), labels, seed))
+        dataset = _load_object(source, columns, root, options)
+        return _finished(dataset, labels, seed, dataset.name)
     name, path = str(source), Path(source)
     sheet = sheet_of(name) if isinstance(source, str) else None
     if sheet is not None:
@@ -73,6 +74,14 @@ def load(
     else:
         require_source(name)
         raise ValueError(f"{path}: is not a kind of file that can be loaded. {OTHERS}")
+    return _finished(dataset, labels, seed, name)
+
+
+def _finished(dataset: DomainDataset, labels: Sequence[str] | None, seed: int, source: str) -> DomainDataset:
+    """The data set with its label profiles and notes about what its split lacks; a single class is refused."""
+    if dataset.num_classes < 2:
+        found = f"{source}: has one class ({', '.join(dataset.classes)})"
+        raise ValueError(f"{found}, expected two or more to tell apart")
     return with_gaps_noted(apply_labels(dataset, labels, seed))
 
 

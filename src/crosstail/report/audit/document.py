@@ -115,7 +115,12 @@ def _cards(audit: Audit, problems: Sequence[AuditFinding]) -> Cards:
             Card(
                 "pairs without training samples", f"{shots['zero']:,} of {pairs:,}", "", "warn" if shots["zero"] else ""
             ),
-            Card(f"pairs with 1 to {audit.few}", f"{shots['few']:,} of {pairs:,}", "", "warn" if shots["few"] else ""),
+            Card(
+                "pairs with few",
+                f"{shots['few']:,} of {pairs:,}",
+                f"1 to {audit.few} training samples",
+                "warn" if shots["few"] else "",
+            ),
         ]
     )
 
@@ -140,7 +145,7 @@ def _domains(audit: Audit, title: str = "") -> Table:
 
 
 def _counts(audit: Audit) -> Table:
-    width = max(5, min(10, 56 // len(audit.domains) - 1))
+    width = max(5, min(max(map(len, audit.domains)), 56 // len(audit.domains) - 1))
     largest = log(max(int(audit.train.max(initial=0)), 2))
     return Table(
         title="Training samples per pair",
@@ -158,7 +163,7 @@ def _distances(audit: Audit) -> Table:
         others = ("other domains, mean",)
         apart = np.ma.masked_invalid(np.where(np.eye(len(between), dtype=np.bool_), np.nan, between))
         between = np.ma.filled(apart.mean(axis=1, keepdims=True), np.nan)
-    width = max(5, min(10, 48 // len(others) - 1)) if len(others) > 1 else 20
+    width = max(5, 48 // len(others) - 1)
     rows = zip(audit.domains, d.from_uniform, between, strict=True)
     return Table(
         title="Label divergence of the training set in bits: 0 identical, 1 no class in common",

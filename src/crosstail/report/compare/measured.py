@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.criterion import Metric
+from crosstail.metrics.calibration import Calibration
 from crosstail.metrics.pair_metrics import MetricValues, metric_values, standard_error
 from crosstail.training.folder import RunFolder
 from crosstail.training.probabilities import Probabilities
@@ -54,7 +55,8 @@ def measured(folders: tuple[Path, ...], domains: tuple[str, ...], metric: Metric
 def _of_run(folder: Path, domains: tuple[str, ...], known: bool) -> tuple[Any, ...]:
     kept = Probabilities.load(RunFolder(folder))
     assert kept is not None  # runs that lack them are left out
-    given, test = RunFolder(folder).calibration() or kept.calibration(domains), kept.part(test=True)
+    test = kept.part(test=True)
+    given = RunFolder(folder).calibration() or Calibration.none(domains, test.unknown.shape[1])
     known = known and test.known is not None
     p = given.probabilities(test.told() if known else test.unknown, test.domain if known else -1, domains)
     predicted = test.known_predicted if known else test.predicted

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -204,7 +205,7 @@ def _bound(models: Sequence[ModelFeatures]) -> Iterator[Table]:
     if len(bounds):
         gap = float((bounds["empirical"] / bounds["theoretical"] - 1).max())
         title = f"The BoDA loss is at most {100 * gap:.2f} % above its theoretical lower bound"
-        formats = dict.fromkeys(("empirical", "theoretical"), lambda value: number(value, 5))
+        formats: dict[str, Any] = dict.fromkeys(("empirical", "theoretical"), lambda value: number(value, 5))
         yield plain_table("bound", title, bounds, **formats)
 
 

@@ -173,7 +173,11 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
         )
         alternative = "Dots with intervals: points by which each method is behind the first"
         yield Chart("behind", "How far the others are behind", behind_chart(table), alternative, note)
-    yield replace(leaderboard(board), title="All methods")
+    yield replace(leaderboard(board), title="Finalists" if race.stopped else "All methods")
+    if race.stopped:
+        rows = [[one.method, str(one.trials), shown(one.validation, board[0].selected_on)] for one in race.stopped]
+        note = "While many methods are left, the worse half on validation stops after each trial; erm never does."
+        yield Table(title="Stopped early", header=["method", "trials", "best on validation"], rows=rows, note=note)
     if race.left_out:
         yield Heading("Left out")
         yield bullets(race.left_out.values())
@@ -186,7 +190,7 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     best = f" Its model in this race is {out / 'best'}." if race.folds is None else ""
     yield Text(f"Train {start_with(race.leaderboard).method} for longer, with the chosen hyperparameters:")
     yield Code(race.next)
-    yield Text(f"Another --algorithm of this page does the same for that one.{best}")
+    yield Text(f"Another --algorithm of the leaderboard does the same for that one.{best}")
 
 
 def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:
@@ -196,6 +200,8 @@ def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:
     yield Card("best on validation", first.method, shown(first.validation, first.selected_on))
     yield Card("tied with it", str(tied - 1), "within the noise of the test samples")
     yield Card("worse", str(worse), "p < 0.05, corrected for the number of methods")
+    if race.stopped:
+        yield Card("stopped early", str(len(race.stopped)), "the worse half on validation, trial by trial")
 
 
 def _method(race: RaceResult) -> Iterator[Text]:
@@ -204,7 +210,7 @@ def _method(race: RaceResult) -> Iterator[Text]:
     seeds = f" and run with {race.seeds} seeds, whose accuracies are averaged" if race.seeds > 1 else ""
     yield Text(
         f"{embedded}Each method trained the same two-layer network on the vectors (frozen: fitted a classifier), "
-        f"{race.trials} times for "
+        f"{'up to ' * bool(race.stopped)}{race.trials} times for "
         f"{race.steps:,} steps with {race.batch_size} samples per domain{folds}: once with its default "
         f"hyperparameters, then with random ones. The trial that is best on validation was chosen{seeds}. Methods are "
         f"ranked by {SELECTED_ON[race.leaderboard[0].selected_on]} on validation; ties go to the cheapest: fewest "

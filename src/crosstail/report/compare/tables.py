@@ -65,7 +65,7 @@ def summary_table(chosen: pd.DataFrame, metric: Metric = ACCURACY) -> pd.DataFra
     ends = [intervals.get(key, (np.nan, np.nan)) for key in keys]
     table[["low", "high"]] = np.array(ends, float).reshape(-1, 2)
     by_metric = table.groupby(["data", "kind", "metric"])["mean"]
-    best = by_metric.transform("max" if sign(metric) > 0 else "min")
+    best = by_metric.transform("max") if sign(metric) > 0 else by_metric.transform("min")
     table["best"] = sign(metric) * (table["mean"] - best) >= -1e-9
     table["best"] &= by_metric.transform("nunique") > 1
     table = table.merge(_worst_pair_tests(found), how="left")
@@ -124,9 +124,7 @@ def _measured_intervals(own: Sequence[MethodRun]) -> Iterator[tuple[float, float
     """Of the mean over pairs and of that over domains."""
     metric = own[0].metric
     most = np.inf if metric == "log_loss" else 2.0 if metric == "brier" else 1.0
-    if own[0].measured.means()[0] is None:
-        return
-    centres = np.mean([one.measured.means() for one in own], axis=0)
+    centres = np.array([one.measured.means() for one in own], float).mean(0)
     for centre, error in zip(centres, np.mean([one.measured.errors() for one in own], axis=0), strict=True):
         low, high = np.clip([centre - Z * error, centre + Z * error], 0, most)
         yield scale(metric) * float(low), scale(metric) * float(high)

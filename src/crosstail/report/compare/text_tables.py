@@ -114,30 +114,30 @@ def overall(summary: pd.DataFrame) -> Table:
 def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFrame) -> list[Table]:
     """Second stage, DA against BoDA, ν, significance and hyperparameters, as far as there are runs for them."""
     found, metric = [], metric_of(summary)
-    form = {"digits": digits(metric)}
+    decimals = digits(metric)
     ranked = " or ".join(dict.fromkeys(of_metric(summary, RANKED)["metric"])) + _of(metric)
     for name, what, table in (
         ("second-stage", "The second stage", tables.second_stage_table(summary)),
         ("da-boda", "Balancing the distance (BoDA against DA)", tables.alignment_table(summary)),
     ):
         if len(table):
-            change = number(sign(metric) * table["gain"].mean(), **form, sign="+")
+            change = number(sign(metric) * table["gain"].mean(), decimals, "+")
             title = f"{what} changes the {ranked} by {change}{points(metric)} on average"
-            found.append(plain_table(name, title, table, **form, gain=lambda v: number(v, **form, sign="+")))
+            found.append(plain_table(name, title, table, decimals, gain=lambda v: number(v, decimals, "+")))
     nu = tables.nu_table(chosen, metric)
     if len(nu):
         best = nu.iloc[int((sign(metric) * nu["mean"]).argmax())]
-        mean = f"{number(best['mean'], **form)}{unit(metric)}"
+        mean = f"{number(best['mean'], decimals)}{unit(metric)}"
         title = f"The best calibration exponent is ν = {best['nu']:g}, with a mean {ranked} of {mean}"
-        found.append(plain_table("nu", title, nu.rename(columns={"nu": "ν"}), **form, **{"ν": "{:g}".format}))
+        found.append(plain_table("nu", title, nu.rename(columns={"nu": "ν"}), decimals, **{"ν": "{:g}".format}))
     if tests["adjusted"].notna().any():
         sure = int((tests["adjusted"] < LEVEL).sum())
         title = (
             f"{sure} of {several(len(tests), 'difference')} between methods {'is' if sure == 1 else 'are'} significant"
         )
         formats: dict[str, Callable[[Any], str]] = dict.fromkeys(("p", "adjusted"), probability)
-        formats["difference"] = lambda v: number(v, **form, sign="+")
-        shown = plain_table("significance", title, tests, **form, **formats)
+        formats["difference"] = lambda v: number(v, decimals, "+")
+        shown = plain_table("significance", title, tests, decimals, **formats)
         header = [{"adjusted": "corrected p", "low": "from", "high": "to"}.get(name, name) for name in shown.header]
         in_points = "Points, with" if points(metric) else "With"
         found.append(replace(shown, header=header, note=f"{in_points} 95 % intervals: {how(metric)}."))
@@ -146,7 +146,7 @@ def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFram
     title = f"Hyperparameters of the reported runs, and the {on} on validation that they were chosen by"
     finest = max(map(digits, criteria))
     formats = {"hparams": _hparams, "trials": lambda v: number(v, 0), "validation": lambda v: number(v, finest)}
-    found.append(plain_table("hyperparameters", title, tables.hparams_table(chosen), **formats))
+    found.append(plain_table("hyperparameters", title, tables.hparams_table(chosen), 1, **formats))
     return found
 
 
@@ -155,13 +155,15 @@ def _of(metric: Metric) -> str:
     return "" if metric == ACCURACY else f" of the {METRIC_NAMES[metric]}"
 
 
-def plain_table(name: str, title: str, table: pd.DataFrame, digits: int = 1, **formats: Callable[[Any], str]) -> Table:
+def plain_table(
+    name: str, title: str, table: pd.DataFrame, decimals: int = 1, **formats: Callable[[Any], str]
+) -> Table:
     """A table as it is, floats with so many digits unless a column has its own format."""
 
     def cell(column: str, value: Any) -> str:
         if column in formats:
             return formats[column](value)
-        return number(value, digits) if isinstance(value, float) else str(value)
+        return number(value, decimals) if isinstance(value, float) else str(value)
 
     rows = [[cell(column, row[column]) for column in table.columns] for row in table.to_dict("records")]
     return Table(name=name, title=title, header=list(table.columns), rows=rows, numbers=table)

@@ -39,6 +39,8 @@ for (const field of document.querySelectorAll("[data-rows]")) field.oninput = ()
   for (const row of field.parentElement.nextElementSibling.querySelectorAll("tbody tr"))
     row.hidden = !row.textContent.toLowerCase().includes(field.value.toLowerCase());
 };
+for (const code of document.querySelectorAll("pre span"))  // so that lines break between words, not in --option
+  code.innerHTML = code.innerHTML.replace(/[^ \n]+/g, "<i>$&</i>");
 for (const button of document.querySelectorAll("pre button")) button.onclick = async () => {
   await navigator.clipboard.writeText(button.previousElementSibling.textContent);
   button.textContent = "Copied";

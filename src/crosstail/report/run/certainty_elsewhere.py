@@ -71,10 +71,11 @@ def certainty_elsewhere(
 def certainty_json(found: Evaluated, given: Calibration, classes: list[str]) -> dict[str, Any]:
     """Metrics of calibrated probabilities, with the domain unknown, and of prediction sets: overall and by domain."""
     said, domains = found.probabilities, list(found.samples.domains)
-    p, about = given.probabilities(said.unknown, -1, ()), {"domains": domains, "classes": classes}
+    p = given.probabilities(said.unknown, -1, ())
+    about: dict[str, Any] = {"domains": domains, "classes": classes}
     whole = metric_table(p, said.y, said.domain, **about).to_dict("records")[0]
     parts = metric_table(p, said.y, said.domain, "domain", **about).to_dict("records")
-    groups = [(None, whole), *((row.pop("domain"), row) for row in parts)]
+    groups: list[tuple[str | None, dict[Any, Any]]] = [(None, whole), *((row.pop("domain"), row) for row in parts)]
     every: dict[str | None, dict[str, float | None]] = {
         name: {key: None if np.isnan(value) else value for key, value in row.items()} for name, row in groups
     }

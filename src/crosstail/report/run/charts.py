@@ -17,7 +17,7 @@ PANEL = 30  # rows of smaller cells in one panel
 BAD = "190, 65, 0"
 
 
-def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.LayerChart | alt.ConcatChart:
+def pair_chart(pairs: pd.DataFrame, count_title: str) -> alt.LayerChart | alt.FacetChart | alt.ConcatChart:
     """Heat map of the test accuracy per pair; the longer of domains and classes runs downwards, in panels if long.
 
     Cells are coloured by the upper end of the interval: a pair is dark only if its test samples show that it is bad.

@@ -69,7 +69,7 @@ def confusion_blocks(run: ReportedRun) -> list[Block]:
         try:
             galleries = [_gallery(result, predictions, run.dataset, pair) for pair in pairs]
             about = Text(
-                f"Up to {SAMPLES} test samples of each of the worst pairs, with the predicted class and the file."
+                f"Up to {SAMPLES} test samples of each of the worst pairs, with the predicted class and file or number."
             )
             return [*chart, heading, about, *galleries]
         except (OSError, ValueError):  # a file was removed or damaged since

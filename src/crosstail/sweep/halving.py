@@ -1,0 +1,41 @@
+"""The rounds of a race: weak methods stop early, on validation."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import inf
+
+from crosstail.sweep.cost import cost
+from crosstail.sweep.index import Judged, Summary
+from crosstail.sweep.plan import Plan
+from crosstail.sweep.select import SelectedTrial, choices
+from crosstail.sweep.store import Store
+
+BASE = "erm"  # always among the finalists: what the others are compared with
+
+
+def rounds(plan: Plan, store: Store, finalists: int) -> Iterator[Plan]:
+    """Successive halving (Jamieson and Talwalkar, 2016): another trial for the better half, down to the finalists.
+
+    The runs of each plan must be finished before the next one is asked for. The last has all trials and seeds.
+    """
+    left, trials = plan.methods, 1
+    while len(left) > finalists and trials < plan.trials:
+        part = _narrowed(plan, left, trials=trials, seeds=1)
+        yield part
+        results = store.results()
+        scores = {choice.method: score(choice, results) for choice in choices(store, results, part)}
+        better = sorted(left, key=lambda method: (-scores[method], cost(method)))[: max(finalists, -(-len(left) // 2))]
+        left, trials = tuple(method for method in left if method in better or method == BASE), trials + 1
+    yield _narrowed(plan, left, trials=plan.trials, seeds=plan.seeds)
+
+
+def _narrowed(plan: Plan, methods: tuple[str, ...], *, trials: int, seeds: int) -> Plan:
+    drawn = {method: plan.drawn[method][:trials] for method in methods}
+    return replace(plan, methods=methods, trials=trials, seeds=seeds, drawn=drawn)
+
+
+def score(choice: SelectedTrial, results: Mapping[str, Summary]) -> float:
+    """What is selected on, the larger the better; a method without a finished trial comes last."""
+    judged = [results[key].judged(choice.selected_on) for key in choice.keys[choice.trial or 0] if key in results]
+    found = [one for one in judged if one is not None]
+    return round(Judged.mean(found).score, 9) if choice.trial is not None else -inf
