@@ -75,8 +75,8 @@ PAGE = """# Bad input
 
 Each case is a command on real data, a real run or a real sweep in which one thing was spoiled. It ends well if the
 command handles it, or says what is wrong in one sentence that names the file. A traceback, more than 20 s of processor
-time, an error that does not name the file, and a wrong result are failures. Written by `{command} --page`; `make fuzz`
-runs 10,000 cases, and the tests of CI run a few of each family.
+time, an error that does not name the file, and a wrong result are failures. Written by
+`{command} --page`; `make fuzz` runs 10,000 cases, and the tests of CI run a few of each family.
 
 {table}
 
