@@ -82,7 +82,7 @@ time, an error that does not name the file, and a wrong result are failures. Wri
 
 {families}
 
-A result counts as wrong if it contains a number that is none, if an error is longer than a screen, or if a damaged
+A result counts as wrong if it contains NaN, if an error is longer than a screen, or if a damaged
 image passes as intact. Damage that leaves a valid file cannot be noticed: a BMP or a PPM whose last rows are black, a
 JPEG with zeros in its middle, another accuracy in result.json.
 """
