@@ -32,7 +32,7 @@ class Hang(BaseException):
 
 def _correct(out: str) -> str:
     """What is wrong with the output of a command that succeeded, if anything."""
-    return "a number that is none" if any(word in out for word in ("NaN", "Infinity")) else ""
+    return "NaN or infinity" if any(word in out for word in ("NaN", "Infinity")) else ""
 
 
 @dataclass(frozen=True)
