@@ -176,7 +176,7 @@ MISTAKES = {
     "fit v.npz --out run --folds 1": "folds is 1, expected 2 or more",
     "fit v.npz --out run --folds 3 --fold 4": "fold is 4, expected 1 to 3",
     "fit v.npz --out run --folds 3 --protocol dg": "leave --folds out",
-    "fit v.npz --out run --folds 9999": "--folds is 9999, but there are only",
+    "fit v.npz --out run --folds 999": "--folds is 999, but there are only",
     "fit v.npz --out run --folds 3 --fold 1 --refit": "leave --unseen, --fold and --stop-at out",
     "fit v.npz --algorithm boda --out run --stop-at 3 --stop-at 3": "--stop-at has 2 values",
     "fit v.npz --algorithm boda --out run --stop-at 1001": "--stop-at is 1001, expected 0 to 1000",

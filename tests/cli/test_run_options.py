@@ -5,7 +5,7 @@ import shlex
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import crosstail
 from crosstail import cli
+from crosstail.criterion import Criterion
 from crosstail.report.run.command import command
 from crosstail.training import spec as spec_module
 from crosstail.training.spec import RunSpec
@@ -20,6 +21,7 @@ from crosstail.training.spec import RunSpec
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=("C",)), min_size=1, max_size=8)
 NAME = WORD.filter(lambda text: "=" not in text)
 COUNT = st.integers(1, 10**6)
+SEED = st.integers(0, 2**63 - 1)
 FIELDS: dict[str, Any] = {
     "dataset": WORD.filter(lambda text: not text.startswith("-")),
     "algorithm": WORD,
@@ -34,7 +36,7 @@ FIELDS: dict[str, Any] = {
     "columns": st.dictionaries(NAME, WORD, max_size=2),
     "group_by": st.none() | WORD,
     "skip_broken": st.booleans(),
-    "data_seed": st.integers(),
+    "data_seed": SEED,
     "backbone": st.none() | WORD,
     "weights": st.none() | WORD,
     "resolution": st.none() | COUNT,
@@ -44,7 +46,8 @@ FIELDS: dict[str, Any] = {
     "width": st.none() | COUNT,
     "augment": st.none() | st.booleans(),
     "hparams": st.dictionaries(NAME, WORD, max_size=2),
-    "seed": st.integers(),
+    "seed": SEED,
+    "select_on": st.none() | st.sampled_from(get_args(Criterion)),
     "steps": st.none() | COUNT,
     "batch_size": st.none() | COUNT,
     "evaluations": COUNT,

@@ -1,6 +1,7 @@
 """The trace of a run: the graph at every evaluation, without effect on the result, and the same after a stop."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -78,9 +79,12 @@ def test_a_trace_of_the_largest_benchmark_is_small(monkeypatch):
 
     class Graph:
         statistics = TransferStatistics(1 / 3, 2 / 3, 4 / 3)
+        pairs = np.argwhere(np.ones((6, 345)))
 
         def layout(self):
             return 20 * np.random.default_rng(0).normal(size=(2070, 2))
 
     monkeypatch.setattr(evaluation, "graph_of", lambda *_: Graph())
-    assert 11 * len(msgspec.json.encode(evaluation.traced(None, None))) < 500_000
+    dataset = SimpleNamespace(counts=lambda split: np.ones((6, 345), int))
+    trace = evaluation.traced(None, dataset)
+    assert len(trace.points) == 2070 and 11 * len(msgspec.json.encode(trace)) < 500_000

@@ -178,7 +178,7 @@ def test_patterns_that_are_refused(photos, pattern, named):
 def test_a_pattern_needs_paths_and_no_other_groups(arrays, manifest, tmp_path):
     with pytest.raises(ValueError, match=r"no paths.*--group-by row"):
         load(arrays(), group_by="row")
-    with pytest.raises(ValueError, match=r"m: .*groups.*--group-by 0"):
+    with pytest.raises(ValueError, match=r"m.csv: .*groups.*--group-by 0"):
         load(manifest(group=PAIRS), group_by="0")
     with pytest.raises(ValueError, match=r"digits: .*--group-by 0"):
         load("digits", group_by="0")
@@ -204,7 +204,7 @@ def test_groups_in_several_domains_or_classes_are_noted(manifest):
 
 
 def test_one_group_cannot_be_split(manifest):
-    with pytest.raises(ValueError, match=r"m: all 16 samples are in the group 'p'.*split"):
+    with pytest.raises(ValueError, match=r"m.csv: all 16 samples are in the group 'p'.*split"):
         load(manifest(group="p"))
     dataset = load(manifest(group="p", split=["train", "val", "test", "test"] * 4))
     assert not dataset.group.any()
