@@ -315,17 +315,17 @@ def test_failed_runs_are_listed_with_the_last_line_of_their_error(shared, tmp_pa
     assert [line.method for line in ended.leaderboard] == ["erm"] and len(ended.failed) == 3 and not ended.complete
 
 
-def test_the_worse_half_stops_after_each_trial_but_erm_never_does(shared, tmp_path) -> None:
+def test_the_worse_half_stops_after_each_trial_but_erm_and_the_default_never_do(shared, tmp_path) -> None:
     store, dataset = Store(tmp_path / "race"), load_inputs(shared).seen()
     (tmp_path / "broken.py").write_text(BROKEN.replace("!= 1e-3", "> 0"))
-    methods = ["erm", "focal", "mixup", "ldam", "resample", str(tmp_path / "broken.py")]
+    methods = ["erm", "frozen:blend", "focal", "mixup", "ldam", "resample", str(tmp_path / "broken.py")]
     plan, _ = enter(replace(shared, steps=2), methods, dataset, trials=3, seeds=2)
     plans = []
     for part in rounds(plan, store, finalists=2):
         list(sweep(part, store, Inline(store)))
         plans.append(part)
     assert [(part.trials, part.seeds) for part in plans] == [(1, 1), (2, 1), (3, 2)]
-    results, left = store.results(), list(methods)
+    results, left = store.results(), methods[2:]
     for part, following in pairwise(plans):
         best = {}
         for method in left:
@@ -333,14 +333,14 @@ def test_the_worse_half_stops_after_each_trial_but_erm_never_does(shared, tmp_pa
             best[method] = max((results[key].judged("pair_average").score for key in keys if key in results), default=0)
         keep = max(2, (len(left) + 1) // 2)
         worst = sorted(best.values(), reverse=True)[keep - 1]
-        assert set(following.methods) >= {method for method in left if best[method] > worst} | {"erm"}
-        left = list(following.methods)
-        assert all(best[method] >= worst for method in left if method != "erm") and len(left) <= keep + 1
+        assert set(following.methods) >= {method for method in left if best[method] > worst} | set(methods[:2])
+        left = [method for method in following.methods if method not in methods[:2]]
+        assert all(best[method] >= worst for method in left) and len(left) == keep
     ended = outcome(plans, {}, store, SharedTest.of([dataset]))
     assert {row.method for row in ended.leaderboard} == set(plans[-1].methods) and ended.complete
-    assert {one.method for one in ended.stopped} == set(methods[:5]) - set(left)
-    assert [failed.method for failed in ended.failed] == methods[5:]
-    assert list(rounds(plan, store, finalists=6)) == [plan]
+    assert {one.method for one in ended.stopped} == set(methods[2:6]) - set(left)
+    assert [failed.method for failed in ended.failed] == methods[6:]
+    assert list(rounds(plan, store, finalists=5)) == [plan]
 
 
 def test_predictions_that_were_removed_are_named(shared, tmp_path) -> None:

@@ -10,7 +10,7 @@ from crosstail.sweep.plan import Plan
 from crosstail.sweep.select import SelectedTrial, choices
 from crosstail.sweep.store import Store
 
-BASE = "erm"  # always among the finalists: what the others are compared with
+ALWAYS = ("erm", "frozen:blend")  # what the others are compared with: the baseline and the default on features
 
 
 def rounds(plan: Plan, store: Store, finalists: int) -> Iterator[Plan]:
@@ -18,18 +18,19 @@ def rounds(plan: Plan, store: Store, finalists: int) -> Iterator[Plan]:
 
     The runs of each plan must be finished before the next one is asked for. The last has all trials and seeds.
     """
-    left, trials = plan.methods, 1
+    left, trials = [method for method in plan.methods if method not in ALWAYS], 1
     while len(left) > finalists and trials < plan.trials:
         part = _narrowed(plan, left, trials=trials, seeds=1)
         yield part
         results = store.results()
         scores = {choice.method: score(choice, results) for choice in choices(store, results, part)}
-        better = sorted(left, key=lambda method: (-scores[method], cost(method)))[: max(finalists, -(-len(left) // 2))]
-        left, trials = tuple(method for method in left if method in better or method == BASE), trials + 1
+        left.sort(key=lambda method: (-scores[method], cost(method)))
+        left, trials = left[: max(finalists, -(-len(left) // 2))], trials + 1
     yield _narrowed(plan, left, trials=plan.trials, seeds=plan.seeds)
 
 
-def _narrowed(plan: Plan, methods: tuple[str, ...], *, trials: int, seeds: int) -> Plan:
+def _narrowed(plan: Plan, left: list[str], *, trials: int, seeds: int) -> Plan:
+    methods = tuple(method for method in plan.methods if method in left or method in ALWAYS)
     drawn = {method: plan.drawn[method][:trials] for method in methods}
     return replace(plan, methods=methods, trials=trials, seeds=seeds, drawn=drawn)
 
