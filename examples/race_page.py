@@ -21,16 +21,25 @@ arguments = parser.parse_args()
 text = (arguments.race / "race.json").read_text(encoding="utf-8")
 race, record = json.loads(text, object_hook=lambda fields: SimpleNamespace(**fields)), json.loads(text)
 docs = Path(__file__).parents[1] / "docs"
-chart = behind_chart(board_table(race.leaderboard)).properties(width=560)
-chart.save(docs / "images" / f"race-{arguments.name}.png", scale_factor=2)
 
 table = leaderboard(race.leaderboard)
 name, others = arguments.name, len(table.rows) - 1
+early = f"{len(race.stopped)} methods stopped early, on validation; " if record.get("stopped") else ""
+chart = []
+if table.faint:
+    picture = behind_chart(board_table(race.leaderboard)).properties(width=560)
+    picture.save(docs / "images" / f"race-{name}.png", scale_factor=2)
+    chart = [
+        f"![Dots with intervals: points by which each method is behind the first](../images/race-{name}.png)",
+        "",
+        "*Points behind the first on the same test samples, with 95 % intervals; tied methods share a bar.*",
+        "",
+    ]
 lines = [
     f"# A race on {name}",
     "",
     f"`{arguments.command.replace('NAME', name)}`:",
-    f"{others + 1} methods, {race.trials} trials of {race.steps} steps each,",
+    f"{early}{others + 1} had {race.trials} trials of {race.steps} steps each,",
     f"then {race.seeds} seeds of the best on validation; frozen {race.backbone} features.",
     f"It took {arguments.took}.",
     "How to read it: [race.md](../race.md). Written by `python examples/race_page.py`.",
@@ -40,10 +49,7 @@ lines = [
     f"Of the {others} other methods, {others - len(table.faint)} are within noise of the first on",
     f"{race.samples} test samples, so their order says little.",
     "",
-    f"![Dots with intervals: points by which each method is behind the first](../images/race-{name}.png)",
-    "",
-    "*Points behind the first on the same test samples, with 95 % intervals; tied methods share a bar.*",
-    "",
+    *chart,
     f"| {table.header[0]} | family | {' | '.join(table.header[1:])} |",
     "|---|---|" + "---|" * (len(table.header) - 1),
 ]
