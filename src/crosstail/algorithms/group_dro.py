@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._algorithm import Task
-from crosstail.algorithms._hparams import Choice, LogUniform, hp
+from crosstail.algorithms._hparams import LogUniform, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
@@ -23,26 +23,25 @@ class GroupDRO(ERM):
     family = "robust optimisation"
     min_domains = 2
     differs = (
-        "groups are domains, as in DomainBed, or with groups=pair, (domain, class) pairs, as in SubpopBench; a step "
+        "groups are domains, as in DomainBed, or with pairs=true, (domain, class) pairs, as in SubpopBench; a step "
         "updates the weights of all groups in the batch",
     )
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         eta: float = hp(0.01, LogUniform(1e-3, 1e-1), "η, step size of the weights")
-        groups: str = hp("domain", Choice("domain", "pair"), "what has a weight: a domain, or a (domain, class) pair")
+        pairs: bool = hp(False, None, "weights for (domain, class) pairs instead of domains")
 
     log_q: Tensor  # (D,) or (D · C,), −inf for a group without training data
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__(backbone, task, hparams)
-        counts = task.counts.sum(1) if hparams.groups == "domain" else task.counts.flatten()
+        counts = task.counts.flatten() if hparams.pairs else task.counts.sum(1)
         self.register_buffer("log_q", (counts > 0).float().log().log_softmax(0))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         each = F.cross_entropy(self.head(z), batch.y, reduction="none")
-        whole = self.hparams.groups == "domain"
-        group = batch.domain if whole else batch.domain * self.task.num_classes + batch.y
+        group = batch.domain * self.task.num_classes + batch.y if self.hparams.pairs else batch.domain
         groups, place = torch.unique(group, return_inverse=True)
         loss = each.new_zeros(len(groups)).index_add(0, place, each) / torch.bincount(place)
         self.log_q = self.log_q.index_add(0, groups, (self.hparams.eta * loss.detach()).to(self.log_q)).log_softmax(0)

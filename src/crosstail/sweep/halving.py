@@ -37,6 +37,7 @@ def _narrowed(plan: Plan, left: list[str], *, trials: int, seeds: int) -> Plan:
 
 def score(choice: SelectedTrial, results: Mapping[str, Summary]) -> float:
     """What is selected on, the larger the better; a method without a finished trial comes last."""
-    judged = [results[key].judged(choice.selected_on) for key in choice.keys[choice.trial or 0] if key in results]
-    found = [one for one in judged if one is not None]
-    return round(Judged.mean(found).score, 9) if choice.trial is not None else -inf
+    if choice.trial is None:
+        return -inf
+    judged = [results[key].judged(choice.selected_on) for key in choice.keys[choice.trial]]
+    return round(Judged.mean([one for one in judged if one is not None]).score, 9)

@@ -17,7 +17,7 @@ HPARAMS = {
     "vs_loss": {"gamma": 0.3},
 }
 CASES = {
-    "group_dro pairs": {"groups": "pair"},
+    "group_dro pairs": {"pairs": True},
     "lisa classes": {"within_class": 1.0},
     "lisa domains": {"within_class": 0.0},
 }
@@ -33,7 +33,7 @@ def samples(m, batch):
 
 
 def group_dro(m, batch):
-    pairs, errors = m.h.groups == "pair", {}
+    pairs, errors = m.h.pairs, {}
     for z, c, d in samples(m, batch):
         errors.setdefault((d, c) if pairs else d, []).append(m.error(z, c))
     losses = {group: mean(found) for group, found in errors.items()}

@@ -200,8 +200,6 @@ def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:
     yield Card("best on validation", first.method, shown(first.validation, first.selected_on))
     yield Card("tied with it", str(tied - 1), "within the noise of the test samples")
     yield Card("worse", str(worse), "p < 0.05, corrected for the number of methods")
-    if race.stopped:
-        yield Card("stopped early", str(len(race.stopped)), "the worse half on validation, trial by trial")
 
 
 def _method(race: RaceResult) -> Iterator[Text]:
