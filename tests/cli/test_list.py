@@ -68,6 +68,13 @@ def test_help_has_an_example_and_fits_into_80_columns(crosstail, verb):
     assert f"Example: crosstail {verb}" in text
 
 
+def test_help_is_as_wide_as_the_terminal_is_now(crosstail, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert max(map(len, crosstail("sweep --help").out.splitlines())) == 100
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, crosstail("sweep --help").out.splitlines())) == 80
+
+
 def test_help_names_every_verb(crosstail):
     done = crosstail("--help")
     assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80

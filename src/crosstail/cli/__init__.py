@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(words: Sequence[str]) -> None:
     """Run a command; choices such as those of --protocol match whatever their case."""
     try:
-        app(words, print_error=False, exit_on_error=False)
+        app(words, console=Console(), print_error=False, exit_on_error=False)  # as wide as the terminal is now
     except CoercionError as error:
         typed = error.token.value if error.token else ""
         spelled = discovery.same_name(typed, [str(choice) for choice in get_args(error.target_type)])
