@@ -28,6 +28,7 @@ from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.inputs import frozen_backbone
 from crosstail.training.model import build_final_model, load_weights
 
+MOST = 2**29  # probabilities that are in memory at once: 2 GiB
 BATCH = 64  # inputs predicted at a time
 NAMED = 20  # sites listed in an error
 NAMED_CHARACTERS = 300  # of a path in an error
@@ -219,6 +220,9 @@ def predict_inputs(
 
     `site` (all rows) is the domain of each input, which may be UNKNOWN; see `read_inputs` for broken images.
     """
+    if len(names) * len(predictor.classes) > MOST:
+        size = f"{len(names):,} inputs × {len(predictor.classes):,} classes are too many probabilities for one call"
+        raise ValueError(f"{size}: give at most {max(1, MOST // len(predictor.classes)):,} inputs at a time")
     read, found = np.zeros(len(names), bool), np.empty((len(names), len(predictor.classes)), np.float32)
     problems: dict[int, str] = {}
     for rows, x, broken in read_inputs(names, inputs, skip_broken=skip_broken, progress=progress):
