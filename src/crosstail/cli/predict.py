@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
+from crosstail.cli._parameters import Json, MovedWeights, RowLauncher, RowWorkers, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
 from crosstail.prediction.sets import require_coverage
@@ -41,6 +41,8 @@ def predict(
     weights: MovedWeights = None,
     skip_broken: SkipBroken = False,
     trust: Trust = False,
+    launcher: RowLauncher = "inline",
+    workers: RowWorkers = None,
     as_json: Json = False,
 ) -> None:
     """Predict the class of images or vectors, with a calibrated probability for each class.
@@ -72,20 +74,24 @@ def predict(
     import pandas as pd
 
     from crosstail.prediction.decision import decide
-    from crosstail.prediction.predictor import Predictor, find_inputs, predict_inputs
+    from crosstail.prediction.inputs import Inputs, predict_inputs, predict_on_ray
+    from crosstail.prediction.predictor import Predictor, find_inputs
     from crosstail.prediction.sites import sites_of
 
     console = Console(stderr=True, markup=False, highlight=False)
     predictor = Predictor(run, weights, trust)
-    names, inputs, table = find_inputs(files, predictor)
+    names, x, table = find_inputs(files, predictor)
     where = sites_of(predictor, names, site, table)
     for note in where.notes:
         console.print(f"note: {note}", soft_wrap=True)
+    inputs = Inputs(names, x, where.domain, skip_broken)
     with progress_bar(console) as progress:
-        rows, log_p, problems = predict_inputs(
-            predictor, names, inputs, where.domain, skip_broken=skip_broken, progress=progress
-        )
-    for row, problem in problems.items():
+        if launcher == "ray":
+            scores = predict_on_ray(predictor, inputs, progress, workers=workers, weights=weights, trust=trust)
+        else:
+            scores = predict_inputs(predictor, inputs, progress)
+    rows, log_p = scores.rows, scores.log_p
+    for row, problem in scores.problems.items():
         console.print(f"skipped: {names[row]}: {problem}", soft_wrap=True)
     if not len(rows):
         raise ValueError(f"{files[0]}: none of the {len(names):,} inputs can be read")
