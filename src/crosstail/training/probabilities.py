@@ -1,10 +1,11 @@
 """The probabilities that the final model gives to held-out samples: those of validation and test."""
 
 import io
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,17 +118,16 @@ class Probabilities:
         if not file.exists():
             return None
         try:
-            with np.load(file, allow_pickle=False) as stored:
+            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 found = {field.name: stored[field.name] for field in fields(cls) if field.name in stored.files}
             for key, value in found.items():
                 kind = KINDS.get(key, np.int64)
                 shape = found["unknown"].shape[: 2 if kind is np.float16 else 1]
                 if value.shape != shape or value.dtype != kind or np.isnan(value).any():
                     raise ValueError
-            classes = [found[key] for key in ("y", "predicted", "known_predicted") if key in found]
-            folder.check_samples(PROBABILITIES, classes, found["domain"], width=found["unknown"].shape[1])
-            return cls(**found)
-        except Exception:
-            raise ValueError(
-                f"{file} is damaged. Remove it and the run's result.json, and repeat its command"
-            ) from None
+            kept = cls(**found)
+        except (BadZipFile, EOFError, KeyError, NotImplementedError, TypeError, ValueError, zlib.error):
+            raise folder.damaged(PROBABILITIES) from None
+        classes = [found[key] for key in ("y", "predicted", "known_predicted") if key in found]
+        folder.check_samples(PROBABILITIES, classes, kept.domain, width=kept.unknown.shape[1])
+        return kept
