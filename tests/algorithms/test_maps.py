@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from crosstail import algorithms, backbones
+from crosstail import algorithms, backbones, testing
 from crosstail.algorithms import Task
 from crosstail.data import DomainBatch
 
@@ -84,3 +84,7 @@ def test_arm_predicts_with_the_mean_context_of_training_or_that_of_the_domain():
     for scores, context in zip(found, (contexts[0], contexts[1], unknown), strict=True):
         torch.testing.assert_close(scores, algorithm.head(torch.cat([row, context])))
     torch.testing.assert_close(algorithm.scores(z)[0], found[2])
+
+
+def test_arm_is_exported_with_its_contexts():
+    testing.check_stored("arm")

@@ -55,7 +55,7 @@ class ARM(ERM):
         return {"cross_entropy": F.cross_entropy(scores, batch.y)}
 
     def scores(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
-        context = (self.contexts.sum(0) / self.met.sum().clamp_min(1)).expand(len(z), -1)
+        context = (self.contexts.sum(0) / self.met.sum().clamp_min(1)).expand(z.shape[0], -1)
         if domain is not None:  # a domain without training samples has no context of its own
             context = torch.where(self.met[domain], self.contexts[domain], context)
         scores: Tensor = self.head(torch.cat([z, context], 1))
