@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import pandas as pd
 
 from crosstail.criterion import scale, shown
@@ -25,6 +24,7 @@ from crosstail.report.document.model import (
     Text,
     bullets,
 )
+from crosstail.report.vega_lite import Drawing, draw, field, layer
 from crosstail.report.wording import SELECTED_ON, TRACKS, interval, number
 from crosstail.sweep.race import RaceResult, Standing
 from crosstail.sweep.recommendation import start_with
@@ -127,26 +127,28 @@ def behind_table(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([pd.DataFrame([row]), shown], ignore_index=True)
 
 
-def behind_chart(table: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
+def behind_chart(table: pd.DataFrame) -> Drawing:
     """Points behind the first on the same test samples, with 95 % intervals; tied methods share one bar."""
     shown = behind_table(table)
     marked = {"tied": (INK, "circle")} | MARKS
     families = {name: mark for name, mark in marked.items() if name in set(shown["family"])}
     tips = {"lead": "points behind the first", "lead_low": "95 % interval from", "lead_high": "to"}
-    base = alt.Chart(shown, width="container", height=alt.Step(26)).encode(
-        y=names(alt.Y, "method", labelLimit=160, labelOverlap=False),
+    base = draw(shown).encode(
+        y=names("method", labelLimit=160, labelOverlap=False),
         color=colours("family", {name: colour for name, (colour, _) in families.items()}, orient="bottom", columns=2),
         tooltip=["method:N", "family:N", *(tip(name, ".1f", words) for name, words in tips.items())],
     )
-    x = alt.X("lead_low:Q", title=f"points behind {table['method'][0]} on the test set", scale=alt.Scale(nice=False))
-    scale = alt.Scale(domain=list(families), range=[shape for _, shape in families.values()])
-    marks = base.transform_filter("datum.family != 'tied'").mark_point(size=70, filled=True, opacity=1)
-    equal = alt.Chart(pd.DataFrame({"equal": [0]})).mark_rule(strokeDash=[4, 4], color=INK).encode(x="equal:Q")
-    return alt.layer(
-        equal,
-        base.mark_rule(strokeWidth=2).encode(x=x, x2="lead_high:Q"),
-        base.transform_filter("datum.family == 'tied'").mark_bar(height=10).encode(x="first:Q", x2="last:Q"),
-        marks.encode(x="lead:Q", shape=alt.Shape("family:N", title=None, scale=scale, legend=None)),
+    x = field("lead_low:Q", title=f"points behind {table['method'][0]} on the test set", scale={"nice": False})
+    shapes = {"domain": list(families), "range": [shape for _, shape in families.values()]}
+    marks = base.where("datum.family != 'tied'").mark("point", size=70, filled=True, opacity=1)
+    equal = draw(pd.DataFrame({"equal": [0]})).mark("rule", strokeDash=[4, 4], color=INK)
+    return layer(
+        equal.encode(x="equal:Q"),
+        base.mark("rule", strokeWidth=2).encode(x=x, x2="lead_high"),
+        base.where("datum.family == 'tied'").mark("bar", height=10).encode(x="first:Q", x2="last"),
+        marks.encode(x="lead:Q", shape=field("family:N", title=None, scale=shapes, legend=None)),
+        width="container",
+        height={"step": 26},
     )
 
 
