@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
+from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, say_next
 from crosstail.cli._parameters import RowLauncher, RowWorkers
 from crosstail.cli._progress import progress_bar
@@ -44,6 +45,7 @@ def embed(
     if out.suffix != ".npz":
         raise ValueError(f"--out {out}: expected a name that ends in .npz")
     dataset = known_source(dataset)
+    import_torch()
 
     from crosstail import data
     from crosstail.training import RunSpec, embedding

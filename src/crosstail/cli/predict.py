@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._imports import import_torch
 from crosstail.cli._parameters import Json, MovedWeights, RowLauncher, RowWorkers, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
@@ -69,6 +70,7 @@ def predict(
         raise FileNotFoundError(f"--prior {prior}: there is no such file; or use uniform, train or estimate")
     if coverage is not None:
         require_coverage(coverage)
+    import_torch()
 
     import numpy as np
     import pandas as pd

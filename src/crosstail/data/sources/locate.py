@@ -18,7 +18,8 @@ def benchmark_of(source: str) -> str | None:
     >>> benchmark_of("PACS:somewhere"), benchmark_of("somewhere/mine.npz")
     ('pacs', None)
     """
-    return discovery.same_name(source.partition(":")[0], discovery.names(BENCHMARKS))
+    name = source.partition(":")[0]
+    return discovery.same_name(name, discovery.names(BENCHMARKS)) if name.replace("-", "_").isidentifier() else None
 
 
 def spelled(source: str) -> str:
