@@ -119,7 +119,7 @@ def main() -> int:
     mutants = drawn(arguments.number, arguments.seed)
     kept = {m.name for m in mutants if m.name in known and known[m.name].killed}
     with tempfile.TemporaryDirectory(prefix="crosstail-mutants-") as folder:
-        for name in ("src", "tests", "pyproject.toml"):
+        for name in ("src", "tests", "docs", "examples", "pyproject.toml"):
             copied = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             copied(ROOT / name, Path(folder) / name)
         for tests in sorted({FOLDERS[m.part] for m in mutants if m.name not in kept}):
