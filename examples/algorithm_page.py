@@ -47,8 +47,7 @@ PEERS = {
         **{"SelfReg": "selfreg", "Fishr": "fishr", "IB_ERM": "ib_erm", "IB_IRM": "ib_irm", "CAD": "cad"},
         **{"CondCAD": "cond_cad", "Transfer": "transfer", "CausIRL_CORAL": "causirl_coral"},
         **{"CausIRL_MMD": "causirl_mmd", "EQRM": "eqrm", "RDM": "rdm", "URM": "urm", "ARM": "arm"},
-        **{"TRM": "trm", "ADRMX": "adrmx"},
-        "ERMPlusPlus": "not an algorithm but a schedule and initial weights for ERM",
+        **{"TRM": "trm", "ADRMX": "adrmx", "ERMPlusPlus": "erm_plus_plus"},
     },
     "SubpopBench": {
         **{"ERM": "erm", "GroupDRO": "group_dro", "IRM": "irm", "CVaRDRO": "cvar_dro", "JTT": "jtt", "LfF": "lff"},

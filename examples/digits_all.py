@@ -27,7 +27,7 @@ COMBINED: list[tuple[str, dict[str, Any]]] = [
     ("bsoftmax:retrain", {"algorithm": "bsoftmax", "second_stage": "retrain"}),
     ("boda+bsoftmax", {"algorithm": "boda+bsoftmax"}),
     ("boda+coral", {"algorithm": "boda+coral"}),
-    ("erm --average", {"algorithm": "erm", "average": True}),
+    ("erm --average moving", {"algorithm": "erm", "average": "moving"}),
 ]
 
 

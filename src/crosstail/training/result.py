@@ -84,11 +84,13 @@ class Trace(Transferability, frozen=True, kw_only=True):
     points: list[tuple[float, float]]
 
 
-class Averaged(msgspec.Struct, frozen=True, kw_only=True):
+class Averaged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The accuracies of the averaged weights at one evaluation."""
 
     validation: SplitAccuracy
     test: SplitAccuracy
+    steps: tuple[Number, Number] | None = None
+    """The first and the last step that SWAD averages."""
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

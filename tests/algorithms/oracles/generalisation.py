@@ -13,6 +13,7 @@ HPARAMS = {
     "causirl_mmd": {"gamma": 0.7},
     "cond_cad": {"bottleneck": 0.7},
     "eqrm": {"anneal": 0.2, "late_lr": 0.5},
+    "erm_plus_plus": {"head_first": 0.4},
     "fishr": {"anneal": 0.2, "penalty": 3.0, "ema": 0.8},
     "ib_erm": {"anneal": 0.2, "bottleneck": 0.7},
     "ib_irm": {"anneal": 0.2, "bottleneck": 0.7, "penalty": 20.0},
@@ -478,3 +479,8 @@ def arm(m, batch):
         context = mean(two_layers("context", row) for row in z)
         found += [cross_entropy(two_layers("head", torch.cat([row, context])), c) for row, c in zip(z, y, strict=True)]
     return m.step({"cross_entropy": mean(found)})
+
+
+def erm_plus_plus(m, batch):
+    first = m.t < m.h.head_first * m.steps
+    return m.step({"cross_entropy": errors(m, batch)}, *["head"] * first)

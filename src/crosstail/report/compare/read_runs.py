@@ -274,5 +274,6 @@ def _method_names(data: Sequence[str], runs: Sequence[ComparedRun]) -> list[str]
     for key, run in zip(keys, runs, strict=True):
         own = run.spec.hparams
         told = [f"{name} {own[name]}" for name in differing.get(key, ()) if name in own and not run.searched]
-        names.append(", ".join([key[1], *["averaged"] * key[2], *told]))
+        averaged = [key[2] if key[2] == "swad" else f"{key[2]} average"] if key[2] else []
+        names.append(", ".join([key[1], *averaged, *told]))
     return names

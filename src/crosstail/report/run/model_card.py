@@ -188,6 +188,10 @@ def _training(result: RunResult) -> Iterator[str]:
         f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {SELECTED_ON[spec.selected_on]} on "
         f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
     )
+    if spec.average == "swad":
+        kept = (
+            "The weights are SWAD's average over steps that validation losses decided on. Test accuracy was not used."
+        )
     yield f"{length(result)} {fitted(result) or stopped(result) or kept}"
     if spec.stop_at is not None:
         yield "Trained on every sample of all domains, after selection; nothing is held out."
@@ -224,6 +228,8 @@ def fitted(result: RunResult) -> str:
         return f"{begun} as they are."
     if spec.stop_at is not None:
         return f"{begun}. {stopped(result)}"
+    if spec.average == "swad":
+        return f"{begun} of SWAD's average over stage one."
     return f"{begun} of step {first:,} of stage one, which has the best {SELECTED_ON[spec.selected_on]} on validation."
 
 

@@ -169,6 +169,9 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
     weights, metric = " of the averaged weights" if spec.average else "", SELECTED_ON[spec.selected_on]
     second = " The second stage fits a new classifier on the features of stage one." if records[-1].stage == 2 else ""
     kept = f"The evaluation{weights} with the best {metric} on validation is reported (ring).{second}"
+    if spec.average == "swad" and (last := records[-1].averaged) and last.steps:
+        first, end = last.steps
+        kept = f"The mean of the weights after steps {first:,} to {end:,} is reported, SWAD's window (ring).{second}"
     yield Text(f"{card.length(result)} {card.fitted(result) or card.stopped(result) or kept}")
     curve, losses = tables.selection_curve(result, records), tables.loss_curve(records)
     if curve["at"].nunique() > 1:
