@@ -172,16 +172,22 @@ class RowWorker:
 
 
 def map_rows(
-    make: Callable[[], Callable[[Rows], Any]], total: int, *, batch: int, workers: int | None
+    make: Callable[[], Callable[[Rows], Any]],
+    total: int,
+    *,
+    batch: int,
+    workers: int | None,
+    wanted: Callable[[range], bool] = bool,
 ) -> Iterator[tuple[slice, Any]]:
-    """Blocks of the rows 0 … total - 1 with what `make()` returns for them on an actor, in the order they finish.
+    """Wanted blocks of the rows 0 … total - 1, with what `make()` returns for them on an actor, as they finish.
 
     A block has whole batches, so that they are those of one process: a network's last digits depend on the batch.
     Rows whose actor dies go to another one.
     """
     with Actors[range](RowWorker, (make, Path.cwd()), workers) as actors:
         size = batch * math.ceil(min(BLOCK, total / (SHARE * actors.workers)) / batch)
-        waiting = deque(range(start, min(start + size, total)) for start in range(0, total, size))
+        blocks = (range(start, min(start + size, total)) for start in range(0, total, size))
+        waiting = deque(filter(wanted, blocks))
         deaths = Counter[range | None]()
         for rows, answer in actors.answers(waiting):
             if isinstance(answer, Died):

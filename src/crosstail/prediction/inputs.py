@@ -1,6 +1,8 @@
 """Inputs to be predicted, read a batch at a time, in this process or by actors on a Ray cluster."""
 
-from collections.abc import Callable, Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from crosstail.data import BrokenImage, ImageFiles
 from crosstail.data.dataset import Samples
 from crosstail.data.images.broken import problem_of
+from crosstail.prediction.kept_scores import KeptScores
 from crosstail.prediction.predictor import Predictor
 from crosstail.progress import Progress
 
@@ -66,47 +69,62 @@ class Scorer:
         if predictor.embedder is not None:
             predictor.embedder.expect(len(inputs))
 
-    def __call__(self, rows: Rows, progress: Callable[[int], None] = lambda done: None) -> Scores:
-        """Scores of some rows; `progress` hears how many are done."""
-        read, found = np.zeros(len(rows), bool), np.empty((len(rows), len(self.predictor.classes)), np.float32)
+    def __call__(self, rows: Rows) -> Scores:
+        found: list[NDArray[np.float32]] = []
+        read: list[Rows] = []
         problems: dict[int, str] = {}
-        done = 0
         for some, x, broken in self.inputs.batches(rows):
             problems |= broken
-            here = np.searchsorted(rows, some)
             if len(some):
-                read[here] = True
-                found[here] = self.predictor.scored(self.predictor.features(x), self.inputs.domain[some])
-            done += len(some) + len(broken)
-            progress(done)
-        return Scores(rows[read], found if read.all() else found[read], problems)
+                read.append(some)
+                found.append(self.predictor.scored(self.predictor.features(x), self.inputs.domain[some]))
+        width = len(self.predictor.classes)
+        none = np.empty(0, np.int64), np.empty((0, width), np.float32)
+        return Scores(np.concatenate([none[0], *read]), np.concatenate([none[1], *found]), problems)
 
 
-def predict_inputs(predictor: Predictor, inputs: Inputs, progress: Progress) -> Scores:
-    """Scores of all inputs, computed in this process."""
-    every = np.arange(len(inputs))
-    return Scorer(predictor, inputs)(every, lambda done: progress("predicting", done, len(inputs)))
-
-
-def predict_on_ray(
-    predictor: Predictor, inputs: Inputs, progress: Progress, *, workers: int | None, weights: Path | None, trust: bool
+def predict_inputs(
+    predictor: Predictor, inputs: Inputs, kept: KeptScores, progress: Progress, on_ray: Ray | None = None
 ) -> Scores:
-    """The same scores, computed by actors that all have the run and the files."""
-    from crosstail.ray_actors import map_rows  # here, because Ray is an extra
+    """Scores of all inputs, computed in this process or on Ray; those that are kept already are not computed again."""
+    problems: dict[int, str] = {}
+    parts = _here(Scorer(predictor, inputs), kept) if on_ray is None else on_ray(predictor, inputs, kept)
+    total = len(inputs)
+    progress("predicting", int(kept.done.sum()), total)
+    for part in parts:
+        kept.add(part.rows, part.log_p)
+        problems |= part.problems
+        progress("predicting", int(kept.done.sum()) + len(problems), total)
+    rows = np.flatnonzero(kept.done)
+    return Scores(rows, kept.log_p if len(rows) == total else kept.log_p[rows], dict(sorted(problems.items())))
 
-    parts: dict[int, Scores] = {}
-    make = partial(_scorer, predictor.folder.path, weights, trust, inputs)
-    done = 0
-    for rows, part in map_rows(make, len(inputs), batch=BATCH, workers=workers):
-        parts[rows.start] = part
-        done += rows.stop - rows.start
-        progress("predicting", done, len(inputs))
-    in_order = [parts[start] for start in sorted(parts)]
-    return Scores(
-        np.concatenate([part.rows for part in in_order]),
-        np.concatenate([part.log_p for part in in_order]),
-        {row: problem for part in in_order for row, problem in part.problems.items()},
-    )
+
+def _here(scorer: Scorer, kept: KeptScores) -> Iterator[Scores]:
+    for start in range(0, len(kept.done), BATCH):
+        stop = min(start + BATCH, len(kept.done))
+        if not kept.done[start:stop].all():
+            yield scorer(np.arange(start, stop))
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Actors on a Ray cluster, all of which have the run and the files."""
+
+    workers: int | None
+    weights: Path | None
+    trust: bool
+
+    def __call__(self, predictor: Predictor, inputs: Inputs, kept: KeptScores) -> Iterator[Scores]:
+        from crosstail.ray_actors import map_rows  # here, because Ray is an extra
+
+        make = partial(_scorer, predictor.folder.path, self.weights, self.trust, inputs)
+        wanted = partial(_unfinished, kept.done.copy())
+        for _, part in map_rows(make, len(inputs), batch=BATCH, workers=self.workers, wanted=wanted):
+            yield part
+
+
+def _unfinished(done: NDArray[np.bool_], rows: range) -> bool:
+    return not done[rows.start : rows.stop].all()
 
 
 def _scorer(run: Path, weights: Path | None, trust: bool, inputs: Inputs) -> Scorer:
