@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from crosstail.criterion import Metric, scale, sign
 from crosstail.metrics import FEW_TESTS
 from crosstail.metrics.comparisons import difference_interval
-from crosstail.report.charts import INK, certain, colours, diverging, names, numbers, palette, search, shades, tip
+from crosstail.report.charts import INK, certain, colours, diverging, names, palette, search, shades, tip
 from crosstail.report.compare.charts import LABELLED, angle, counts_table
 from crosstail.report.compare.measured import Z
 from crosstail.report.compare.method_runs import ACCURACY, MethodRun
@@ -110,7 +110,9 @@ def gain_heat_map(base: Drawing, table: pd.DataFrame, reach: float, metric: Metr
         tooltip=_tooltip(metric),
     )
     colour = shades("sure", f"gain beyond the noise{_in_points(metric)}", diverging(reach), titleLimit=300)
-    text = numbers(base, "gain", f"+.{digits(metric) - 1}f", f"abs(datum.sure) > {0.6 * reach}")
+    words = f"replace(format(datum.gain, '+.{digits(metric) - 1}f'), regexp('^[+](0[.]?0*)$'), '$1')"
+    text = base.calculate(words=f"isValid(datum.gain) ? {words} : ''").mark("text", fontSize=12)
+    text = text.encode(text="words:N", color=either(f"abs(datum.sure) > {0.6 * reach}", "white", "currentColor"))
     height = 34 * table[down].nunique()
     return layer(base.mark("rect").encode(color=colour), text, width="container", height=height)
 

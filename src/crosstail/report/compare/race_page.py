@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from crosstail.criterion import scale, shown
+from crosstail.data import data_name
 from crosstail.report.charts import INK, PALETTE, colours, names, tip
 from crosstail.report.document import html
 from crosstail.report.document.model import (
@@ -101,12 +102,12 @@ def groups(board: Sequence[Standing]) -> Items:
         own = table[table["level"] == level]
         behind = own[own["place"] > 1]["lead"]
         if len(own):
-            name = "worse" if not level else "tied" if len(own) > 1 else "first"
+            name = "First" if level and len(own) == 1 else f"{len(own)} {'tied' if level else 'worse'}"
             on = board[0].selected_on
             ends = dict.fromkeys(shown(end / scale(on), on, unit="") for end in own["validation"].agg(["min", "max"]))
             parts = [f"validation {' to '.join(ends)}{' %' * (scale(on) == 100)}", f"test {_range(own['test'])} %"]
             parts += [f"{_range(behind, '+z')} points behind the first"] * (len(behind) > 0)
-            items.append(Item(f"{len(own)} {name}: {', '.join(own['method'])}", "; ".join(parts)))
+            items.append(Item(f"{name}: {', '.join(own['method'])}", "; ".join(parts)))
     return Items(items)
 
 
@@ -154,7 +155,7 @@ def behind_chart(table: pd.DataFrame) -> Drawing:
 
 def write_page(race: RaceResult, out: Path) -> None:
     """Write OUT/report.html."""
-    title = f"Which method for {Path(race.dataset).name}?"
+    title = f"Which method for {data_name(race.dataset)}?"
     html.save(Document(title, list(_blocks(race, out))), out / "report.html")
 
 

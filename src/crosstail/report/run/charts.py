@@ -19,7 +19,7 @@ BAD = "190, 65, 0"
 def pair_chart(pairs: pd.DataFrame, count_title: str) -> Drawing:
     """Heat map of the test accuracy per pair; the longer of domains and classes runs downwards, in panels if long.
 
-    Cells are coloured by the upper end of the interval: a pair is dark only if its test samples show that it is bad.
+    Cells are coloured by the upper end of the interval: a pair is orange only if its test samples show that it is bad.
     Few-shot pairs have a triangle, zero-shot pairs a cross; pairs without test samples have a dash.
     """
     across, down = "domain", "class"
@@ -46,7 +46,7 @@ def _cells(pairs: pd.DataFrame, across: str, down: str, count_title: str) -> Dra
     tooltip += [tip("low", ".1f", "95 % interval from"), tip("high", ".1f", "to")]
     angle = 0 if sum(map(len, pairs[across].unique())) <= FLAT else -40
     gap, bare = {"scale": {"paddingInner": 0.04}}, {"domain": False, "ticks": False}
-    x = names(across, order=list(pairs[across].unique()), orient="top", labelAngle=angle, **bare)
+    x = names(across, order=list(pairs[across].unique()), orient="top", labelAngle=angle, labelLimit=200, **bare)
     y = names(down, order=list(pairs[down].unique()), labelLimit=160, labelOverlap=False, **bare)
     return draw(pairs).encode(x=x | gap, y=y | gap, tooltip=tooltip)
 

@@ -18,6 +18,7 @@ Pair = tuple[int, int]
 
 PAIRS = 8  # of the worst
 CLASSES = 5  # most frequent wrong answers per pair
+NAMED = 3  # of them, in the line above the bar
 SAMPLES = 6  # failures per pair
 SIDE = 160  # pixels of a picture
 KINDS = {"right": PALETTE[0], "wrong": PALETTE[5], "wrong, other classes": PALETTE[1]}
@@ -124,6 +125,8 @@ def confusion_chart(table: pd.DataFrame) -> Chart:
 def _line(answers: pd.DataFrame) -> str:
     """The pair and what it is mistaken for."""
     rows = answers.to_dict("records")
-    wrong = [f"{row['samples']} as {row['answer'] if row['kind'] == 'wrong' else 'others'}" for row in rows]
     right = sum(row["samples"] for row in rows if row["kind"] == "right")
-    return f"{rows[0]['pair']}: {right} right, {', '.join(wrong[bool(right) :])}"
+    wrong = [row for row in rows if row["kind"] == "wrong"][:NAMED]
+    rest = sum(row["samples"] for row in rows) - right - sum(row["samples"] for row in wrong)
+    words = [f"{row['samples']} as {row['answer']}" for row in wrong]
+    return ", ".join([f"{rows[0]['pair']}: {right} right", *words, *[f"{rest} as others"] * (rest > 0)])

@@ -28,7 +28,6 @@ from crosstail.report.wording import (
     KNOWN_PAIR_AVERAGE,
     SELECTED_ON,
     TRACKS,
-    TRACKS_NOTE,
     estimate_note,
     interval,
     number,
@@ -116,7 +115,7 @@ def _metrics(results: Sequence[RunResult]) -> Iterator[Block]:
     pooled = f" of {len(results)} folds together: every sample was tested once" if results[0].spec.fold else ""
     refit = estimate_note(results[0])
     title = f"{'Estimated' if refit else 'Test'} accuracy{pooled if len(results) > 1 else ''}, in %."
-    yield Text(" ".join([title, *[TRACKS_NOTE] * tables.has_known(results), card.intervals_note(results)]))
+    yield Text(" ".join(filter(None, (title, tables.tracks_note(results), card.intervals_note(results)))))
     note = "Intervals of the worst pair and domain account for taking the lowest of several, so they are wide."
     yield replace(table, note=note)
 
