@@ -20,7 +20,7 @@ from crosstail.report.run.command import command
 from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.failing import pair_map, worst_pairs
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import DISTANCES, STATISTICS, pair_table
+from crosstail.report.run.tables import DISTANCES, ESTIMATED, STATISTICS, pair_table
 from crosstail.report.run.together import together
 from crosstail.report.run.trace import trace_charts
 from crosstail.report.run.unseen import unseen_blocks
@@ -29,6 +29,7 @@ from crosstail.report.wording import (
     SELECTED_ON,
     TRACKS,
     estimate_note,
+    estimated,
     interval,
     number,
 )
@@ -182,8 +183,12 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
 
 
 def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
-    values = {s: getattr(result.transferability, name) for name, s in STATISTICS.items()}
-    rows = [[s, number(value, 2), DISTANCES[s]] for s, value in values.items() if value is not None]
+    found = result.transferability
+    rows = [
+        [symbol, estimated(getattr(found, name), found.errors.get(name)), DISTANCES[symbol]]
+        for name, symbol in STATISTICS.items()
+        if getattr(found, name) is not None
+    ]
     if not rows:
         return
     yield Heading("Transferability: α, β, γ", 3)
@@ -191,7 +196,8 @@ def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterat
         "Features carry over between domains where a class is close to itself in the other domains (small α) and far "
         "from other classes (large β and γ); `crosstail graph` draws the distances."
     )
-    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True)
+    note = ESTIMATED if found.errors else ""
+    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True, note=note)
     yield from trace_charts(result, records)
 
 
