@@ -31,7 +31,8 @@ LAYERS = [
     {"algorithms"},
     {"data", "backbones", "transfer", "metrics"},
     {"losses"},
-    {"cache", "storage"},
+    {"cache"},
+    {"storage"},
     {"criterion", "discovery", "literature", "progress", "__init__"},
 ]
 LEVEL = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
