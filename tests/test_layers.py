@@ -31,7 +31,8 @@ LAYERS = [
     {"algorithms"},
     {"data", "backbones", "transfer", "metrics"},
     {"losses"},
-    {"cache", "ray_actors", "storage"},
+    {"cache", "ray_actors"},
+    {"storage"},
     {"criterion", "discovery", "literature", "machine", "progress", "__init__"},
 ]
 LEVEL = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}

@@ -192,7 +192,7 @@ class RunFolder:
     def finish(self, result: RunResult) -> None:
         """Write the result, then remove what is no longer needed, and files that a kill left incomplete."""
         write_json(self.path / "result.json", result)
-        for file in (self.path / "checkpoint.pt", self.path / "stage_one.pt", *self.path.glob(".*.part")):
+        for file in (self.path / "checkpoint.pt", self.path / "stage_one.pt", *self.path.glob(".*.part.*")):
             file.unlink(missing_ok=True)
 
 

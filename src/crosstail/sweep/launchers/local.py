@@ -122,7 +122,8 @@ class Worker:
 
 def work(connection: "Connection[Outcome, Job]", path: Path, patience: float, threads: int, device: str | None) -> None:
     """Main function of a worker process: execute jobs until the connection is closed or the parent dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes; the parent handles it
+    for number in (signal.SIGINT, signal.SIGTERM):  # a terminal sends Ctrl-C to all processes; the parent handles it
+        signal.signal(number, signal.SIG_IGN)
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     torch.set_num_threads(threads)
