@@ -37,9 +37,9 @@ class WeightAverage:
     """An average over all steps so far: moving, or uniform after a burn-in.
 
     moving is polynomial-decay averaging with η = 9 (Shamir and Zhang, 2013): after step t,
-    θ̄_t = θ̄_{t−1} + (η + 1) / (t + η) · (θ_t − θ̄_{t−1}), which is about the last tenth of the steps so far, so no decay has
-    to be tuned to their number. uniform is the mean of all weights after the first tenth of the steps (Arpit et al.,
-    2022), as in ERM++.
+    θ̄_t = θ̄_{t−1} + (η + 1) / (t + η) · (θ_t − θ̄_{t−1}), which is about the last tenth of the steps so far, so no
+    decay has to be tuned to their number. uniform is the mean of all weights after the first tenth of the steps
+    (Arpit et al., 2022), as in ERM++.
     """
 
     selects_itself = False  # whether the last one counts, and not the best on validation

@@ -70,8 +70,8 @@ def train(
     """Train one stage of a spec and return the evaluation that is best on validation (the first of ties).
 
     The stage ends after step `last`; all that depends on the number of steps of the spec stays as it is. With averaged
-    weights, those are evaluated too, and it is they that are selected and traced; SWAD's window needs no selection. A run below one of the `limits`
-    raises Pruned.
+    weights, those are evaluated too, and it is they that are selected and traced; SWAD's window needs no selection. A
+    run below one of the `limits` raises Pruned.
 
     Batches are a function of the seed and the step, and all other state is in the checkpoint, so a resumed run ends
     with the same result as one that was never stopped.

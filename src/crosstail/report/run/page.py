@@ -16,7 +16,7 @@ from crosstail.report.run import tables
 from crosstail.report.run.answers import next_steps, usable
 from crosstail.report.run.certainty import certainty
 from crosstail.report.run.charts import loss_chart, selection_chart
-from crosstail.report.run.command import command
+from crosstail.report.run.command import command, repeating
 from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.failing import pair_map, worst_pairs
 from crosstail.report.run.reported import ReportedRun
@@ -68,7 +68,7 @@ def run_document(run: ReportedRun) -> Document:
         *_data([result]),
         Heading("Limits", 3),
         bullets(card.limits(run)),
-        *_repeat(command(result.spec, run.folder), result),
+        *_repeat(repeating(result, run.folder), result),
         Heading("Versions and checksums", 3),
         bullets(card.versions(run)),
         Text("`model_card.md` has the same and more, to ship with the model.", dim=True),
@@ -172,7 +172,7 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
     if spec.average == "swad" and (last := records[-1].averaged) and last.steps:
         first, end = last.steps
         kept = f"The mean of the weights after steps {first:,} to {end:,} is reported, SWAD's window (ring).{second}"
-    yield Text(f"{card.length(result)} {card.fitted(result) or card.stopped(result) or kept}")
+    yield Text(card.souped(result) or f"{card.length(result)} {card.fitted(result) or card.stopped(result) or kept}")
     curve, losses = tables.selection_curve(result, records), tables.loss_curve(records)
     if curve["at"].nunique() > 1:
         alternative = f"Lines: {metric}{weights} on validation and test over the training steps"
