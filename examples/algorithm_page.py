@@ -39,9 +39,6 @@ def second_stage_table() -> str:
     return "\n".join([*lines, "", ""])
 
 
-NOT_BATCHES = (
-    "its predictions for a sample depend on the others in the batch; here they depend on the sample and its domain"
-)
 PEERS = {
     "DomainBed": {
         **{"ERM": "erm", "Fish": "fish", "IRM": "irm", "GroupDRO": "group_dro", "Mixup": "mixup", "MLDG": "mldg"},
@@ -49,9 +46,8 @@ PEERS = {
         **{"VREx": "vrex", "RSC": "rsc", "SD": "sd", "ANDMask": "and_mask", "SANDMask": "sand_mask", "IGA": "iga"},
         **{"SelfReg": "selfreg", "Fishr": "fishr", "IB_ERM": "ib_erm", "IB_IRM": "ib_irm", "CAD": "cad"},
         **{"CondCAD": "cond_cad", "Transfer": "transfer", "CausIRL_CORAL": "causirl_coral"},
-        **{"CausIRL_MMD": "causirl_mmd", "EQRM": "eqrm", "RDM": "rdm", "URM": "urm", "ARM": NOT_BATCHES},
-        **{"TRM": "trm", "ADRMX": "adrmx"},
-        "ERMPlusPlus": "not an algorithm but a schedule and initial weights for ERM",
+        **{"CausIRL_MMD": "causirl_mmd", "EQRM": "eqrm", "RDM": "rdm", "URM": "urm", "ARM": "arm"},
+        **{"TRM": "trm", "ADRMX": "adrmx", "ERMPlusPlus": "erm_plus_plus"},
     },
     "SubpopBench": {
         **{"ERM": "erm", "GroupDRO": "group_dro", "IRM": "irm", "CVaRDRO": "cvar_dro", "JTT": "jtt", "LfF": "lff"},

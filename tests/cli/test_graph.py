@@ -41,6 +41,13 @@ def test_text_has_the_same_within_80_columns(crosstail, run):
     assert "g.csv" in done.out
 
 
+def test_very_many_pairs_have_standard_errors(crosstail, run, monkeypatch):
+    monkeypatch.setattr("crosstail.training.evaluation.MOST_PAIRS", 3)
+    found = json.loads(crosstail("graph run --out g.csv --json").out)
+    assert found["beta"] == pytest.approx(plain(run)["beta"], abs=5 * found["errors"]["beta"])
+    assert f"± {found['errors']['beta']:.1g}" in crosstail("graph run --out g.csv").out
+
+
 def test_csv_has_one_row_per_edge(crosstail, run):
     assert crosstail("graph run --out g.csv").code == 0
     frame = pd.read_csv("g.csv")

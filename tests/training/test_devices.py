@@ -79,7 +79,7 @@ def test_two_processes_give_the_losses_and_accuracies_of_one(spec, tmp_path, run
     names = [*own_step, "erm", "coral", "boda_m", "mtl", "group_dro", "causirl_coral", "gcl", "selfreg", "trm", "bcl"]
     specs = [replace(spec, algorithm=name) for name in names]
     specs += [
-        replace(spec, second_stage="retrain", average=True),
+        replace(spec, second_stage="retrain", average="moving"),
         replace(spec, second_stage="ncm"),
         replace(spec, second_stage="lws"),
         replace(spec, algorithm="boda+coral", hparams={"lr": 0.01, "dropout": 0.5}),

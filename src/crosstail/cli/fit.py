@@ -87,6 +87,8 @@ def fit(
     spec = resolve(replace(typed, hparams=chosen | options.hparams))
     if refit and spec.part:
         raise ValueError("--refit follows all runs of a protocol: leave --unseen, --fold and --stop-at out")
+    if refit:
+        replace(spec, stop_at=())  # which is refused where a model on every sample is impossible
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
     with progress_bar(Console(stderr=True)) as progress:
         source = load_source(spec, progress)

@@ -11,7 +11,7 @@ import pandas as pd
 from crosstail.report.charts import search
 from crosstail.report.document.model import Chart
 from crosstail.report.vega_lite import Drawing, Options, concat, draw, either, field, layer
-from crosstail.report.wording import number
+from crosstail.report.wording import shown_statistics
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.layout import aligned
 
@@ -117,7 +117,7 @@ def side_by_side(first: NamedGraph, second: NamedGraph) -> Chart:
     reach = max(map(reach_of, nodes))
     charts = []
     for model, own in zip((first, second), nodes, strict=True):
-        words = (f"{s} {number(v, 2)}" for s, v in zip("αβγ", model.graph.statistics, strict=True))
+        words = (f"{symbol} {shown}" for symbol, shown in zip("αβγ", shown_statistics(model.graph), strict=True))
         charts.append(graph_chart(own, f"{model.name}: {', '.join(words)}", size=420, reach=reach))
     note = (
         "Each mark is a pair; both charts have the same scale. α / γ is the distance between the same class in two "

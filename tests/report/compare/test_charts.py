@@ -122,10 +122,10 @@ def test_traces_are_means_over_the_runs_of_a_method(make_run, tmp_path):
 
 
 def test_curves_of_averaged_runs_show_the_averaged_weights(make_run, tmp_path):
-    folder = RunFolder(make_run("run", [[10, 6], [4, 0]], average=True))
+    folder = RunFolder(make_run("run", [[10, 6], [4, 0]], average="moving"))
     record = folder.records()[-1]
     better = SplitAccuracy.of(PairAccuracy(*(np.full((2, 2), 10),) * 2))
     folder.append_record(replace(record, step=20, averaged=Averaged(validation=better, test=better)))
     found, _ = method_runs(read_runs([tmp_path]).chosen)
     table, _ = curve_tables(found, [found[0].method])
-    assert found[0].method == "erm, averaged" and table["mean"].tolist() == pytest.approx([50, 50, 100])
+    assert found[0].method == "erm, moving average" and table["mean"].tolist() == pytest.approx([50, 50, 100])

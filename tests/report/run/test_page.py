@@ -283,7 +283,7 @@ def test_many_domains_go_downwards(large):
 def test_with_averaged_weights_the_curve_and_its_ring_show_them(result):
     averaged = Averaged(validation=accuracy(0.8), test=accuracy(0.7))
     records = [*RECORDS[:2], msgspec.structs.replace(RECORDS[2], averaged=averaged)]
-    run = msgspec.structs.replace(result(average=True), selected_step=10, selected_steps=[10])
+    run = msgspec.structs.replace(result(average="moving"), selected_step=10, selected_steps=[10])
     table = selection_curve(run, records)
     reported = table[table["reported"]].set_index("split")["value"]
     assert reported.to_dict() == pytest.approx({"validation": 80, "test": 70})

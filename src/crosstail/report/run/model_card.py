@@ -12,7 +12,7 @@ from crosstail import algorithms, backbones, second_stages
 from crosstail.data import data_name, sheet_of
 from crosstail.report.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.report.run.certainty import certainty_card, label_error_note
-from crosstail.report.run.command import command
+from crosstail.report.run.command import repeating
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import has_known, headline_table, pair_table, tracks_note, worst_table
 from crosstail.report.wording import (
@@ -57,7 +57,7 @@ def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Docu
         "Certainty": certainty_card(run),
         "Limits": [bullets(limits(run))],
         "Versions and checksums": [bullets(versions(run))],
-        "How to repeat it": [Code(command(result.spec, run.folder))],
+        "How to repeat it": [Code(repeating(result, run.folder))],
     }
     blocks = [block for heading, part in parts.items() if part for block in (Heading(heading), *part)]
     return Document(title_of(result.spec), blocks)
@@ -187,7 +187,11 @@ def _training(result: RunResult) -> Iterator[str]:
         f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {SELECTED_ON[spec.selected_on]} on "
         f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
     )
-    yield f"{length(result)} {fitted(result) or stopped(result) or kept}"
+    if spec.average == "swad":
+        kept = (
+            "The weights are SWAD's average over steps that validation losses decided on. Test accuracy was not used."
+        )
+    yield souped(result) or f"{length(result)} {fitted(result) or stopped(result) or kept}"
     if spec.stop_at is not None:
         yield "Trained on every sample of all domains, after selection; nothing is held out."
     elif spec.fold is not None:
@@ -213,6 +217,15 @@ def length(result: RunResult) -> str:
     return f"{spec.steps:,} steps with {spec.batch_size} samples per domain, {took}"
 
 
+def souped(result: RunResult) -> str:
+    """What a soup is made of; empty for others."""
+    if result.soup is None:
+        return ""
+    runs, kind = len(result.soup.runs), "probabilities" if result.soup.ensemble else "weights"
+    chosen = f", chosen from {result.soup.offered} on validation" if result.soup.offered > runs else ""
+    return f"The mean {kind} of {several(runs, 'run')}{chosen}. What is said of training is that of the best of them."
+
+
 def fitted(result: RunResult) -> str:
     """What the second stage was fitted on, if it was fitted."""
     if len(result.selected_steps) < 2 or steps_of_stages(result.spec)[1]:
@@ -223,6 +236,8 @@ def fitted(result: RunResult) -> str:
         return f"{begun} as they are."
     if spec.stop_at is not None:
         return f"{begun}. {stopped(result)}"
+    if spec.average == "swad":
+        return f"{begun} of SWAD's average over stage one."
     return f"{begun} of step {first:,} of stage one, which has the best {SELECTED_ON[spec.selected_on]} on validation."
 
 

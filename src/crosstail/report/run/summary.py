@@ -21,6 +21,7 @@ from crosstail.report.wording import (
     TRACKS_NOTE,
     either,
     estimate_note,
+    estimated,
     number,
     percent,
     tail_note,
@@ -55,7 +56,7 @@ def result_summary(result: RunResult) -> Table:
         rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
     rows += _shots(test)
     for name, symbol in STATISTICS.items():
-        value = number(getattr(result.transferability, name), 2)
+        value = estimated(getattr(result.transferability, name), result.transferability.errors.get(name))
         rows.append([f"transferability {symbol}", value, DISTANCES[symbol]])
     known = result.tested(known=True)
     others = [*_metrics(known.pairs(), *names, apart=True), *_shots(known)] if two else None

@@ -19,6 +19,9 @@ from crosstail.report.wording import SAME_TRACKS, TRACKS_NOTE, tail_note, worst_
 from crosstail.training.result import Evaluation, RunResult, counted_steps, has_learnt, mean_counts, pooled
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
+ESTIMATED = (
+    "There are too many pairs to compare all: each sample is compared with random ones; ± is one standard error."
+)
 DISTANCES = {
     "α": "same class in two domains (small is good)",
     "β": "two classes in one domain (large is good)",
