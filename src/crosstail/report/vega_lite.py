@@ -132,8 +132,9 @@ def rows(table: pd.DataFrame) -> list[dict[str, Any]]:
         known = np.isfinite(column) if column.dtype.kind == "f" else column.notna()
         return [value if there else None for value, there in zip(column.tolist(), known, strict=True)]
 
-    columns = (values(table[name]) for name in table)
-    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
+    names = [str(name) for name in table.columns]
+    columns = (values(table[name]) for name in names)
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _fields(channels: Mapping[str, Channel]) -> dict[str, Any]:

@@ -43,7 +43,8 @@ for (const code of document.querySelectorAll("pre span"))  // so that lines brea
   code.innerHTML = code.innerHTML.replace(/--\S+ (?!--)\S+|[^ \n]+/g, "<i>$&</i>");
 const words = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
 while (words.nextNode())  // "95 %" and "p < 0.05" stay on one line
-  words.currentNode.data = words.currentNode.data.replace(/(?<=\d) (?=%)|(?<=\bp) (?=[<=])|(?<=[<=]) (?=\d)/g, "\u00a0");
+  if (!words.currentNode.parentElement.closest("table, pre, script"))
+    words.currentNode.data = words.currentNode.data.replace(/(?<=\d) (?=%)|(?<=\bp) (?=[<=])|(?<=\bp [<=]) /g, "\u00a0");
 for (const button of document.querySelectorAll("pre button")) button.onclick = async () => {
   await navigator.clipboard.writeText(button.previousElementSibling.textContent);
   button.textContent = "Copied";
