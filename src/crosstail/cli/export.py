@@ -60,6 +60,7 @@ def export(
     if as_json:
         print(json.dumps(asdict(check)))
         return
-    same = f"the same classes, probabilities to {check.largest_difference:.1g}"
-    text = f"{out}: {out.stat().st_size / 1e6:.1f} MB; on {check.samples} of {check.inputs} {same}. See {out}.md"
+    same = f"the same classes as the run, and probabilities that differ by at most {check.largest_difference:.1g}"
+    size = f"{out}: {out.stat().st_size / 1e6:.1f} MB, described in {out}.md"
+    text = f"{size}\nOn {check.samples} of {check.inputs}, it predicts {same}."
     Console().print(text, markup=False, highlight=False, soft_wrap=True)

@@ -73,7 +73,7 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
 
 def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
     """The leaderboard as text; `narrow` fits 80 columns. Methods behind by more than the noise are faint."""
-    known, on = any(row.known is not None for row in board), board[0].selected_on
+    known, on = any(row.known not in (None, row.test) for row in board), board[0].selected_on
     header = ["method", "val", "test", "95 % interval", "±", *[NAMES[narrow]] * known, "lead of the first", "s"]
     header += ["worst domain"] * (not narrow)
     rows = []

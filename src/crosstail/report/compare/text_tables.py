@@ -145,7 +145,7 @@ def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFram
     finest = max(map(digits, criteria))
     formats = {"hparams": _hparams, "trials": lambda v: number(v, 0), "validation": lambda v: number(v, finest)}
     shown = plain_table("hyperparameters", title, tables.hparams_table(chosen), 1, **formats)
-    found.append(replace(shown, words_last=True))
+    found.append(replace(shown, header=[*shown.header[:-1], "hyperparameters"], words_last=True))
     return found
 
 

@@ -97,14 +97,14 @@ def _name(result: RunResult, pair: Pair) -> str:
 
 
 def confusion_chart(table: pd.DataFrame) -> Chart:
-    """A bar per pair, divided by answer, under a line that names the answers; it fits any width."""
+    """A bar per pair, divided by answer, under lines that name the answers; it fits any width."""
     most = table[table["kind"] == "wrong"].sort_values("samples", ascending=False, kind="stable").iloc[0]
     kinds = {kind: colour for kind, colour in KINDS.items() if kind in set(table["kind"])}
     order = list(dict.fromkeys(table["pair"]))
     table = table.assign(rank=range(len(table)))
     y = field("pair:N", sort=order, axis=None)
     whole = {"scale": {"domain": [0, 100]}, "axis": {"tickCount": 5}}
-    bars = draw(table).mark("bar", height=14, yOffset=9, stroke="currentColor", strokeOpacity=0.3, strokeWidth=0.7)
+    bars = draw(table).mark("bar", height=14, yOffset=17, stroke="currentColor", strokeOpacity=0.3, strokeWidth=0.7)
     bars = bars.encode(
         x=field("share:Q", title="share of the test samples, %", **whole),
         y=y,
@@ -113,20 +113,20 @@ def confusion_chart(table: pd.DataFrame) -> Chart:
         tooltip=["pair:N", "answer:N", "samples:Q", tip("share", ".0f", "% of the pair")],
     )
     lines = pd.DataFrame({"pair": order, "line": [_line(table[table["pair"] == pair]) for pair in order]})
-    fitting = {"limit": {"expr": "width"}}
-    words = draw(lines).mark("text", align="left", dy=-8, fontSize=12, color="currentColor", **fitting)
+    style = {"align": "left", "baseline": "top", "dy": -25, "lineBreak": "\n", "lineHeight": 16}
+    words = draw(lines).mark("text", fontSize=12, color="currentColor", limit={"expr": "width"}, **style)
     words = words.encode(x={"value": 0}, y=y, text="line:N")
-    drawing = layer(bars, words, width="container", height=42 * len(order))
+    drawing = layer(bars, words, width="container", height=58 * len(order))
     tested = table[table["pair"] == most["pair"]]["samples"].sum()
     title = f"{most['pair']} is mistaken for {most['answer']} in {most['samples']} of {tested} test samples"
     return Chart("confusions", title, drawing, "Bars: predicted classes of the worst pairs", widest=900)
 
 
 def _line(answers: pd.DataFrame) -> str:
-    """The pair and what it is mistaken for."""
+    """The pair, and on a second line what it is mistaken for."""
     rows = answers.to_dict("records")
     right = sum(row["samples"] for row in rows if row["kind"] == "right")
     wrong = [row for row in rows if row["kind"] == "wrong"][:NAMED]
     rest = sum(row["samples"] for row in rows) - right - sum(row["samples"] for row in wrong)
-    words = [f"{row['samples']} as {row['answer']}" for row in wrong]
-    return ", ".join([f"{rows[0]['pair']}: {right} right", *words, *[f"{rest} as others"] * (rest > 0)])
+    words = [*(f"{row['samples']} as {row['answer']}" for row in wrong), *[f"{rest} as others"] * (rest > 0)]
+    return f"{rows[0]['pair']}: {right} of {sum(row['samples'] for row in rows)} right\n{', '.join(words)}"

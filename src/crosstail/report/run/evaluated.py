@@ -79,7 +79,7 @@ def evaluation_document(
     """
     pairs, few, what = pair_table([new.result]), shot_thresholds(own.spec.dataset)[1], label_of(found)
     if what == HELD_OUT:
-        own, kept = msgspec.structs.replace(own, test=new.result.validation, estimate=None), None
+        own, kept = msgspec.structs.replace(own, test=new.result.validation, estimate=None, known=None), None
     blocks: list[Block] = [
         Heading("Can I use it?"),
         *_usable(new.result, own, what),
