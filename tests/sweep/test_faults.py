@@ -336,9 +336,17 @@ def test_a_driver_that_is_killed(small, store, started, run, undisturbed, outcom
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(small, store, started, undisturbed, outcome_of):
+@pytest.mark.parametrize(
+    ("send", "number"),
+    [
+        (os.killpg, signal.SIGINT),  # as a terminal does
+        (os.kill, signal.SIGTERM),
+        pytest.param(os.killpg, signal.SIGTERM, marks=pytest.mark.storm),  # as a service manager does
+    ],
+)
+def test_a_stop_is_clean_and_the_same_command_goes_on(small, store, started, undisturbed, outcome_of, send, number):
     process = started(2)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    send(process.pid, number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1 and err.splitlines()[-1].startswith("stopped: "), err
     assert "Traceback" not in err and out == ""

@@ -1,5 +1,6 @@
 """Hits and features of a model, against loops over the samples."""
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -8,9 +9,18 @@ from crosstail.data import DomainDataset
 from crosstail.losses import PairStatistics
 from crosstail.metrics import PairAccuracy
 from crosstail.training import RunSpec
-from crosstail.training.evaluation import answers, features, graph_of, pair_scores, stream_statistics, traced
+from crosstail.training.evaluation import (
+    answers,
+    features,
+    graph_of,
+    pair_scores,
+    stream_statistics,
+    traced,
+    transferability,
+)
 from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm
+from crosstail.training.result import Transferability
 
 
 @pytest.fixture(params=[1, 7, 256])
@@ -125,4 +135,7 @@ def test_a_graph_of_too_many_pairs_is_that_of_some_classes(parts, monkeypatch):
     for i, one in enumerate(part.pairs):
         for j, other in enumerate(part.pairs):
             assert part.matrix[i, j] == pytest.approx(edges[(*one, *other)])
-    assert all(np.isfinite(part.statistics))
+    assert part.statistics == pytest.approx(whole.statistics, rel=0.1)
+    stored = [transferability(graph) for graph in (whole, part)]
+    assert stored[0].errors == {} and set(stored[1].errors) == {"alpha", "beta", "gamma"}
+    assert msgspec.convert(msgspec.to_builtins(stored[1]), Transferability) == stored[1]

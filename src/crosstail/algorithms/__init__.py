@@ -134,5 +134,7 @@ def _defined_by(name: str) -> type[Algorithm]:
             + (f"; its classes are {given}" if given else "; it has no class at all")
             + ("" if found else ": derive one from crosstail.algorithms.erm.ERM")
         )
+    if (found[0].losses, found[0].update) == (Algorithm.losses, Algorithm.update):
+        raise ValueError(f"{name}: {found[0].__name__} has no losses(self, z, batch), which returns its loss terms")
     check_declared(name, found[0].Hparams)
     return found[0]

@@ -7,6 +7,7 @@ from typing import Literal
 
 from rich.console import Console
 
+from crosstail.cli._imports import import_torch
 from crosstail.cli._parameters import Json, Run, Site, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.training.existing import existing_run
@@ -31,6 +32,7 @@ def export(
         format: ONNX, or a .pt2 file for torch.export.
     """
     run = existing_run(run)
+    import_torch()
 
     from crosstail.prediction.export import Differs
     from crosstail.prediction.export import export as write

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from crosstail import discovery
 from crosstail.cli._checks import check_spec, known_source
+from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, say_next, unlabelled
 from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
@@ -60,6 +61,7 @@ def fit(
         log = discovery.known("crosstail.training.logs", log, "log")
     if selected is not None and not selected.is_file():
         raise FileNotFoundError(f"{selected}: there is no such file")
+    import_torch()
 
     from crosstail.report.document import terminal
     from crosstail.report.run.command import options as options_of

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -84,17 +85,11 @@ def stream_statistics(
 
 
 def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euclidean") -> TransferabilityGraph:
-    """The transferability graph of a model on the training samples; of some classes if there are too many pairs.
+    """The transferability graph of a model on the training samples.
 
-    The graph has P² edges, so above MOST_PAIRS it is that of classes drawn at random, in all domains. α, β and γ are
-    means over classes, so those of the sample are unbiased.
+    The graph has P² edges, so above MOST_PAIRS it is that of some classes, and α, β and γ are estimated.
     """
-    rows, counts = dataset.rows("train"), dataset.counts("train")
-    if np.count_nonzero(counts) > MOST_PAIRS:
-        present = np.flatnonzero(counts.sum(axis=0))
-        number = min(len(present), max(2, MOST_PAIRS // dataset.num_domains))
-        drawn = np.random.default_rng(0).choice(present, number, replace=False)
-        rows = rows[np.isin(dataset.y[rows], drawn)]
+    rows = dataset.rows("train")
     # The graph needs the features twice. Images are embedded once and kept; vectors are cheap to embed again.
     kept = features(algorithm, dataset, rows) if dataset.is_image else None
 
@@ -104,7 +99,7 @@ def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euc
         return z, torch.from_numpy(dataset.y[part]), torch.from_numpy(dataset.domain[part])
 
     width = algorithm.backbone.num_features
-    builder = GraphBuilder(dataset.num_domains, dataset.num_classes, width, metric)
+    builder = GraphBuilder(dataset.num_domains, dataset.num_classes, width, metric, MOST_PAIRS)
     for i in range(0, len(rows), CHUNK):
         builder.add_to_means(*chunk(i))
     for i in range(0, len(rows), CHUNK):
@@ -114,7 +109,7 @@ def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euc
 
 def transferability(graph: TransferabilityGraph) -> Transferability:
     """α, β, γ as a result stores them."""
-    return Transferability(**_without_nan(graph))
+    return Transferability(**_for_a_result(graph))
 
 
 def traced(algorithm: Algorithm, dataset: DomainDataset) -> Trace:
@@ -123,10 +118,12 @@ def traced(algorithm: Algorithm, dataset: DomainDataset) -> Trace:
     There are no points if the graph is that of some classes only.
     """
     graph = graph_of(algorithm, dataset)
-    whole = len(graph.pairs) == np.count_nonzero(dataset.counts("train"))
-    points = [(float(f"{x:.4g}"), float(f"{y:.4g}")) for x, y in graph.layout()] if whole else []
-    return Trace(**_without_nan(graph), points=points)
+    points = [] if graph.estimate else [(float(f"{x:.4g}"), float(f"{y:.4g}")) for x, y in graph.layout()]
+    return Trace(**_for_a_result(graph), points=points)
 
 
-def _without_nan(graph: TransferabilityGraph) -> dict[str, float | None]:
-    return {name: None if math.isnan(value) else value for name, value in graph.statistics._asdict().items()}
+def _for_a_result(graph: TransferabilityGraph) -> dict[str, Any]:
+    """α, β, γ, and their standard errors if they are estimated; None instead of NaN."""
+    values = [graph.statistics] if graph.standard_errors is None else [graph.statistics, graph.standard_errors]
+    plain = [{name: None if math.isnan(v) else v for name, v in one._asdict().items()} for one in values]
+    return plain[0] | ({"errors": plain[1]} if len(plain) > 1 else {})

@@ -70,12 +70,14 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
         return PairAccuracy(np.asarray(self.hits), np.asarray(self.totals), squares)
 
 
-class Transferability(msgspec.Struct, frozen=True, kw_only=True):
+class Transferability(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """α, β, γ of the training features; None where no two pairs are comparable."""
 
     alpha: float | None
     beta: float | None
     gamma: float | None
+    errors: dict[Literal["alpha", "beta", "gamma"], float | None] = {}
+    """Standard errors, if they are estimated because there are too many pairs."""
 
 
 class Trace(Transferability, frozen=True, kw_only=True):

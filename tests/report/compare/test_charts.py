@@ -53,7 +53,7 @@ def test_a_gain_has_a_colour_only_beyond_its_interval(runs):
     spec = gain_chart("gain", "photos", table.reset_index(), "erm", "boda").drawing.to_dict()
     colour = spec["layer"][0]["encoding"]["color"]
     assert colour["field"] == "sure" and colour["scale"]["domain"][-1] == 90  # the largest gain of any method
-    assert spec["layer"][1]["encoding"]["text"]["field"] == "gain"
+    assert "format(datum.gain" in spec["layer"][1]["transform"][-1]["calculate"]
 
 
 def test_many_classes_are_points_that_can_be_searched(runs):

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.criterion import scale
+from crosstail.data import data_name
 from crosstail.metrics import PairAccuracy
 from crosstail.storage import read_json
 from crosstail.sweep.index import Accuracies, Summary
@@ -191,7 +192,7 @@ def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFold
     unique: dict[Any, ComparedRun] = {}
     settings, repeated = [], []
     for run in found:
-        fields, content = {**run.spec.identity(), "dataset": run.spec.dataset.rstrip("/").split("/")[-1]}, _content(run)
+        fields, content = {**run.spec.identity(), "dataset": data_name(run.spec.dataset)}, _content(run)
         key = key_of(fields), content, run.soup
         if key in unique:
             repeated.append(SkippedFolder(run.folder, f"the same run as {unique[key].folder}"))

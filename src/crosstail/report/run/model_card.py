@@ -9,16 +9,15 @@ import numpy as np
 import pandas as pd
 
 from crosstail import algorithms, backbones, second_stages
-from crosstail.data import sheet_of
+from crosstail.data import data_name, sheet_of
 from crosstail.report.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.report.run.certainty import certainty_card, label_error_note
 from crosstail.report.run.command import repeating
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import has_known, headline_table, pair_table, worst_table
+from crosstail.report.run.tables import has_known, headline_table, pair_table, tracks_note, worst_table
 from crosstail.report.wording import (
     SELECTED_ON,
     TRACKS,
-    TRACKS_NOTE,
     either,
     estimate_note,
     has,
@@ -36,7 +35,7 @@ WEAK = 50  # accuracy in % below which a pair is named
 
 def title_of(spec: RunSpec, folds: bool = False) -> str:
     """The method and the data."""
-    what = f"{spec.method} on {spec.dataset.rstrip('/').split('/')[-1]}"
+    what = f"{spec.method} on {data_name(spec.dataset)}"
     part = spec.part
     if folds:
         part = f"{spec.folds} folds" if spec.folds else "each domain unseen in turn"
@@ -52,7 +51,7 @@ def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Docu
         "Data": [bullets(filter(None, (*_data(result), label_error_note(run)))), _counts(result)],
         "Training and selection": [bullets(_training(result))],
         f"{'Estimated' if result.estimate else 'Test'} accuracy in %": [
-            bullets(filter(None, (estimate_note(result), TRACKS_NOTE * bool(result.known), intervals_note([result])))),
+            bullets(filter(None, (estimate_note(result), tracks_note([result]), intervals_note([result])))),
             accuracy_table([result]),
         ],
         "Certainty": certainty_card(run),

@@ -20,7 +20,7 @@ from crosstail.report.run.command import command, repeating
 from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.failing import pair_map, worst_pairs
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import DISTANCES, STATISTICS, pair_table
+from crosstail.report.run.tables import DISTANCES, ESTIMATED, STATISTICS, pair_table
 from crosstail.report.run.together import together
 from crosstail.report.run.trace import trace_charts
 from crosstail.report.run.unseen import unseen_blocks
@@ -28,8 +28,8 @@ from crosstail.report.wording import (
     KNOWN_PAIR_AVERAGE,
     SELECTED_ON,
     TRACKS,
-    TRACKS_NOTE,
     estimate_note,
+    estimated,
     interval,
     number,
 )
@@ -116,7 +116,7 @@ def _metrics(results: Sequence[RunResult]) -> Iterator[Block]:
     pooled = f" of {len(results)} folds together: every sample was tested once" if results[0].spec.fold else ""
     refit = estimate_note(results[0])
     title = f"{'Estimated' if refit else 'Test'} accuracy{pooled if len(results) > 1 else ''}, in %."
-    yield Text(" ".join([title, *[TRACKS_NOTE] * tables.has_known(results), card.intervals_note(results)]))
+    yield Text(" ".join(filter(None, (title, tables.tracks_note(results), card.intervals_note(results)))))
     note = "Intervals of the worst pair and domain account for taking the lowest of several, so they are wide."
     yield replace(table, note=note)
 
@@ -183,8 +183,12 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
 
 
 def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
-    values = {s: getattr(result.transferability, name) for name, s in STATISTICS.items()}
-    rows = [[s, number(value, 2), DISTANCES[s]] for s, value in values.items() if value is not None]
+    found = result.transferability
+    rows = [
+        [symbol, estimated(getattr(found, name), found.errors.get(name)), DISTANCES[symbol]]
+        for name, symbol in STATISTICS.items()
+        if getattr(found, name) is not None
+    ]
     if not rows:
         return
     yield Heading("Transferability: α, β, γ", 3)
@@ -192,7 +196,8 @@ def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterat
         "Features carry over between domains where a class is close to itself in the other domains (small α) and far "
         "from other classes (large β and γ); `crosstail graph` draws the distances."
     )
-    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True)
+    note = ESTIMATED if found.errors else ""
+    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True, note=note)
     yield from trace_charts(result, records)
 
 
