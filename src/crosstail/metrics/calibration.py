@@ -221,9 +221,7 @@ def plausible_corrections(
     sharp = np.exp(np.clip(np.log(best.sharpness) + moved[:, 0], -LARGEST, LARGEST))
     biases = np.tile(best.bias, (DRAWS, 1))
     biases[:, :fitted] += moved[:, 1:]
-    return [
-        Correction(sharpness=float(s), bias=b) for s, b in zip(sharp, biases.round(4).tolist(), strict=True)
-    ]
+    return [Correction(sharpness=float(s), bias=b) for s, b in zip(sharp, biases.round(4).tolist(), strict=True)]
 
 
 def calibrate(
