@@ -38,8 +38,9 @@ check: setup     ## format in place, then run `make test` without the slow tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow and not storm'
 
-storm: setup     ## kill sweeps and runs a hundred times at random moments; CI does so a few times
-	$(BIN)/python -m pytest $(PARALLEL) -m storm
+storm: setup     ## kill commands hundreds of times at random moments and fill disks; CI does so a few times
+	$(BIN)/python -m pytest $(PARALLEL) -m storm -o junit_family=xunit1 --junitxml=build/storm.xml
+	$(BIN)/python -m tests.storm build/storm.xml
 
 docs: setup      ## build the documentation, readable offline: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

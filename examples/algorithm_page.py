@@ -30,6 +30,17 @@ def algorithm_tables() -> str:
     return "\n".join([*lines, "", ""])
 
 
+def unshared() -> str:
+    """The algorithms that one process has to train alone, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for entry in algorithms.catalogue():
+        if reason := algorithms.find(entry.name).unshared:
+            reasons.setdefault(reason, []).append(f"`{entry.name}`")
+    items = [f"- {', '.join(names)}: {reason}." for reason, names in reasons.items()]
+    lead = "`--devices` shares each batch between processes with the result of one process, except for:"
+    return "\n".join(["### Several processes", "", lead, "", *items, "", ""])
+
+
 def second_stage_table() -> str:
     """One row per second stage."""
     lines = ["", "| name | what | kind | differs from the paper |", "|---|---|---|---|"]
@@ -94,7 +105,7 @@ def _described(hparam: dict[str, Any]) -> str:
 
 
 PAGES = {
-    DOCS / "algorithms.md": lambda: algorithm_tables() + "### Other libraries\n" + peer_table(),
+    DOCS / "algorithms.md": lambda: algorithm_tables() + unshared() + "### Other libraries\n" + peer_table(),
     DOCS / "second-stages.md": second_stage_table,
 }
 

@@ -8,9 +8,8 @@ import json
 import os
 import signal
 import sys
-from pathlib import Path
+import time
 
-import torch
 import vl_convert  # noqa: F401
 
 import crosstail.prediction.export
@@ -33,6 +32,8 @@ def start(words: list[str], place: str, environment: dict[str, str]) -> int:
     os.environ.update(environment)
     output = os.open(f"{place}.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1), os.dup2(output, 2), os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if words[:2] == ["fit", "images"]:  # OpenMP cannot start its threads after a fork
+        os.execv(sys.executable, [sys.executable, "-c", "from crosstail.cli import main; main()", *words])
     code = 0
     try:
         cli.main(words)
@@ -47,14 +48,21 @@ def start(words: list[str], place: str, environment: dict[str, str]) -> int:
     os._exit(code)
 
 
+def wait(pid: int, seconds: float) -> int:
+    """The exit code of a process; one that takes too long is killed, and its code is that of `timeout`."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return 124
+
+
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    torch.nn.Linear(1, 1)(torch.zeros(1, 1)).sum().backward()
-    sys.path.insert(0, str(Path(__file__).parent))
     for line in sys.stdin:
         request = json.loads(line)
-        if "words" in request:
-            answer = start(**request)
-        else:
-            answer = os.waitstatus_to_exitcode(os.waitpid(request["wait"], 0)[1])
+        answer = start(**request) if "words" in request else wait(request["wait"], request["seconds"])
         print(answer, flush=True)

@@ -61,7 +61,7 @@ class Command:
 
     def wait(self):
         """Its exit code, once all processes of its session have ended."""
-        code = self.ask(wait=self.pid)
+        code = self.ask(wait=self.pid, seconds=120)
         for _ in range(1500):
             if not alive(self.pid):
                 return code

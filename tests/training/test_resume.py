@@ -389,7 +389,8 @@ class Slowed(BoDA):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
 @pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.storm)])
-def test_kill_9_at_random_moments_of_the_command(place, tmp_path, monkeypatch, capsys, kills):
+def test_kill_9_at_random_moments_of_the_command(place, tmp_path, monkeypatch, capsys, kills, record_property):
+    record_property("kills", kills)
     (tmp_path / "slowed.py").write_text(SLOWED)
     words = f"fit {place / 'vectors.npz'} --algorithm {tmp_path / 'slowed.py'} --seed 0 --out A"
     words += " --steps 300 --evaluations 20 --width 8 --batch-size 4"

@@ -65,7 +65,7 @@ def fit(
 
     from crosstail.report.document import terminal
     from crosstail.report.run.command import options as options_of
-    from crosstail.report.run.model_card import stopped
+    from crosstail.report.run.how_trained import stopped
     from crosstail.report.run.page import write_folds_page, write_page
     from crosstail.report.run.reported import ReportedRun, reported
     from crosstail.report.run.summary import folds_summary, result_summary

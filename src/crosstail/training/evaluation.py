@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -44,16 +44,34 @@ def _map(
     algorithm.train(was_training)
 
 
+class Answers(NamedTuple):
+    """What a model says of some samples."""
+
+    predicted: NDArray[np.int64]  # (N,)
+    own: NDArray[np.float16]  # (N,), log probability of the true class
+    log_p: NDArray[np.float16]  # (n, C), log probabilities of the samples that are kept
+
+
 def answers(
-    algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64], known: bool = False
-) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-    """Predicted classes (N,) and log probabilities (N, C) of these rows, from the inputs alone or with their domain."""
-    predicted, log_p = np.empty(len(rows), np.int64), np.empty((len(rows), dataset.num_classes), np.float16)
+    algorithm: Algorithm,
+    dataset: DomainDataset,
+    rows: NDArray[np.int64],
+    known: bool = False,
+    keep: NDArray[np.bool_] | None = None,
+) -> Answers:
+    """What a model says of these rows, from the inputs alone or with their domain; all probabilities of some (N,)."""
+    keep = np.zeros(len(rows), bool) if keep is None else keep
+    predicted, own = np.empty(len(rows), np.int64), np.empty(len(rows), np.float16)
+    log_p, filled = np.empty((int(keep.sum()), dataset.num_classes), np.float16), 0
     for i, scores in enumerate(_map(algorithm, dataset, rows, algorithm, known)):
         part = slice(i * BATCH, i * BATCH + len(scores))
         predicted[part] = scores.argmax(1).cpu().numpy()
-        log_p[part] = scores.float().log_softmax(1).clamp(min=LEAST).cpu().numpy()
-    return predicted, log_p
+        found = scores.float().log_softmax(1).clamp(min=LEAST).cpu().numpy().astype(np.float16)
+        own[part] = found[np.arange(len(found)), dataset.y[rows[part]]]
+        kept = found[keep[part]]
+        log_p[filled : filled + len(kept)] = kept
+        filled += len(kept)
+    return Answers(predicted, own, log_p)
 
 
 def pair_scores(
@@ -61,7 +79,9 @@ def pair_scores(
 ) -> PairScores:
     """What a model gets right, and how sure it is of it, on a split, or on the share of process i of n."""
     rows = dataset.rows(split)[share[0] :: share[1]]
-    return PairScores.of(*answers(algorithm, dataset, rows), dataset.y[rows], dataset.domain[rows], dataset.num_domains)
+    said = answers(algorithm, dataset, rows)
+    sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
+    return PairScores.of_true_class(said.predicted, said.own, dataset.y[rows], dataset.domain[rows], **sizes)
 
 
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -111,6 +111,9 @@ def _calibrated(run: ReportedRun, given: Calibration, test: Probabilities) -> It
     confidence, before = Confidence.of(test, given), Confidence.of(test, None)
     error, low, high = confidence.error()
     source = f"Temperatures come from {given.samples:,} validation samples." if given.samples else NO_SAMPLES
+    tested = int(np.sum(run.result.tested().totals))
+    if len(test.y) < tested:
+        source += f" With so many classes, this section is about a random {len(test.y):,} of {tested:,} test samples."
     yield Text(
         f"When the model says 80 %, is it right in 80 of 100 cases? On the test samples, with every pair weighing the "
         f"same, confidence and accuracy differ by {number(error)} points on average (95 % interval "

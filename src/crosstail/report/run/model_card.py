@@ -13,6 +13,7 @@ from crosstail.data import data_name, sheet_of
 from crosstail.report.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.report.run.certainty import certainty_card, label_error_note
 from crosstail.report.run.command import repeating
+from crosstail.report.run.how_trained import how_trained
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import has_known, headline_table, pair_table, tracks_note, worst_table
 from crosstail.report.wording import (
@@ -27,7 +28,6 @@ from crosstail.report.wording import (
     several,
 )
 from crosstail.training import RunSpec
-from crosstail.training.resolve import steps_of_stages
 from crosstail.training.result import RunResult, pooled
 
 WEAK = 50  # accuracy in % below which a pair is named
@@ -191,7 +191,7 @@ def _training(result: RunResult) -> Iterator[str]:
         kept = (
             "The weights are SWAD's average over steps that validation losses decided on. Test accuracy was not used."
         )
-    yield souped(result) or f"{length(result)} {fitted(result) or stopped(result) or kept}"
+    yield how_trained(result, kept)
     if spec.stop_at is not None:
         yield "Trained on every sample of all domains, after selection; nothing is held out."
     elif spec.fold is not None:
@@ -206,49 +206,6 @@ def _training(result: RunResult) -> Iterator[str]:
             f"Protocol {spec.protocol}: trained on 80 % of the other domains, selected on the rest, tested on 80 % "
             f"of {spec.unseen}."
         )
-
-
-def length(result: RunResult) -> str:
-    """How long training took."""
-    spec, steps = result.spec, max(steps_of_stages(result.spec))
-    took = f"seed {spec.seed}, {result.seconds:.0f} s."
-    if not steps:
-        return f"No training steps, {took}"
-    return f"{spec.steps:,} steps with {spec.batch_size} samples per domain, {took}"
-
-
-def souped(result: RunResult) -> str:
-    """What a soup is made of; empty for others."""
-    if result.soup is None:
-        return ""
-    runs, kind = len(result.soup.runs), "probabilities" if result.soup.ensemble else "weights"
-    chosen = f", chosen from {result.soup.offered} on validation" if result.soup.offered > runs else ""
-    return f"The mean {kind} of {several(runs, 'run')}{chosen}. What is said of training is that of the best of them."
-
-
-def fitted(result: RunResult) -> str:
-    """What the second stage was fitted on, if it was fitted."""
-    if len(result.selected_steps) < 2 or steps_of_stages(result.spec)[1]:
-        return ""
-    spec, first = result.spec, result.selected_steps[0]
-    begun = f"The second stage, {spec.second_stage}, was fitted on the features"
-    if not steps_of_stages(spec)[0]:
-        return f"{begun} as they are."
-    if spec.stop_at is not None:
-        return f"{begun}. {stopped(result)}"
-    if spec.average == "swad":
-        return f"{begun} of SWAD's average over stage one."
-    return f"{begun} of step {first:,} of stage one, which has the best {SELECTED_ON[spec.selected_on]} on validation."
-
-
-def stopped(result: RunResult) -> str:
-    """Where the training of a model on every sample ended, and why there; empty for others."""
-    if result.spec.stop_at is None or not any(taken := steps_of_stages(result.spec)):
-        return ""
-    trained = [step for step, steps in zip(result.selected_steps, taken, strict=True) if steps]
-    stages = " of the two stages" if len(trained) == 2 else ""
-    chosen = ", the median of what the runs before it selected on validation" if result.estimate else ""
-    return f"Training was stopped after step {' and '.join(f'{step:,}' for step in trained)}{stages}{chosen}."
 
 
 def _domain_limit(result: RunResult) -> str:

@@ -19,6 +19,7 @@ from crosstail.report.run.charts import loss_chart, selection_chart
 from crosstail.report.run.command import command, repeating
 from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.failing import pair_map, worst_pairs
+from crosstail.report.run.how_trained import how_trained
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import DISTANCES, ESTIMATED, STATISTICS, pair_table
 from crosstail.report.run.together import together
@@ -172,7 +173,7 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
     if spec.average == "swad" and (last := records[-1].averaged) and last.steps:
         first, end = last.steps
         kept = f"The mean of the weights after steps {first:,} to {end:,} is reported, SWAD's window (ring).{second}"
-    yield Text(card.souped(result) or f"{card.length(result)} {card.fitted(result) or card.stopped(result) or kept}")
+    yield Text(how_trained(result, kept))
     curve, losses = tables.selection_curve(result, records), tables.loss_curve(records)
     if curve["at"].nunique() > 1:
         alternative = f"Lines: {metric}{weights} on validation and test over the training steps"
