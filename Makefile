@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # The tests of a file run in one process, because they share fixtures; tests/conftest.py orders the files.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo test check storm docs bench fuzz mutants clean
+.PHONY: help setup demo test check storm docs bench fuzz mutants dist clean
 
 help:            ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -38,8 +38,9 @@ check: setup     ## format in place, then run `make test` without the slow tests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow and not storm'
 
-storm: setup     ## kill sweeps and runs a hundred times at random moments; CI does so a few times
-	$(BIN)/python -m pytest $(PARALLEL) -m storm
+storm: setup     ## kill commands hundreds of times at random moments and fill disks; CI does so a few times
+	$(BIN)/python -m pytest $(PARALLEL) -m storm -o junit_family=xunit1 --junitxml=build/storm.xml
+	$(BIN)/python -m tests.storm build/storm.xml
 
 docs: setup      ## build the documentation, readable offline: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -54,5 +55,8 @@ fuzz: setup      ## run 10,000 bad inputs through the command line; fails on a t
 mutants: setup   ## change 120 operators and constants, one at a time, and count how many the tests notice: hours
 	$(BIN)/python -m tests.fuzz.mutants
 
+dist: setup      ## build dist/crosstail-VERSION.tar.gz and .whl
+	$(BIN)/python -m build --no-isolation
+
 clean:           ## remove .venv and everything the other targets created
-	rm -rf $(VENV) demo build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

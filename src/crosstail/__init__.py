@@ -6,7 +6,7 @@
 import importlib
 from typing import Any
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 _PUBLIC = {  # and in __init__.pyi, for type checkers
     "BoDALoss": "losses",

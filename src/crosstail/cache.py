@@ -5,6 +5,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from crosstail.storage import replacing
+
 
 def cache_folder() -> Path:
     """$CROSSTAIL_CACHE, or crosstail/ in the user's cache folder."""
@@ -15,11 +17,7 @@ def cache_folder() -> Path:
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Write a cache file atomically; on a full or read-only disk, do without it."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write(partial)
-        partial.replace(path)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+        with replacing(path) as partial:
+            write(partial)

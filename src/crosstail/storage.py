@@ -1,9 +1,11 @@
 """Files that appear whole or not at all, and JSON that is checked where it is read."""
 
+import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
+from glob import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,18 +16,36 @@ from crosstail.discovery import suggestion
 T = TypeVar("T")
 
 
-def write_whole(path: Path, content: bytes | memoryview) -> None:
-    """Write beside the target, then move into place: readers see the old content or all of the new."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file beside the target to write to, which then replaces it: readers see the old content or all of the new.
+
+    What killed processes have left there is removed; a lock shows which files are still being written.
+    """
+    for abandoned in path.parent.glob(f".*.part.{escape(path.name)}"):
+        with suppress(OSError), abandoned.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            abandoned.unlink()
+    partial = path.with_name(f".{os.urandom(6).hex()}.part.{path.name}")
     try:
-        with naming(path), partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        with naming(path):
+            file = partial.open("wb")
+        with file:
+            with suppress(OSError):  # not every file system has locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield partial
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)  # a full disk needs the space
         raise
+
+
+def write_whole(path: Path, content: bytes | memoryview) -> None:
+    """Write a file whole or not at all."""
+    with replacing(path) as partial, naming(path), partial.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def write_json(path: Path, value: Any) -> None:

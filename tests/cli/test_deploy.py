@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -251,8 +252,6 @@ def test_probabilities_of_new_data_are_evaluated_and_pages_stay_apart(run, cross
 
 
 def test_a_run_without_kept_probabilities_or_with_damaged_ones(run, crosstail, tmp_path):
-    import shutil
-
     copy = shutil.copytree("run", tmp_path / "copy")
     (copy / "probabilities.npz").write_bytes(b"nothing")
     for content in ("damaged", "has no"):
@@ -263,6 +262,25 @@ def test_a_run_without_kept_probabilities_or_with_damaged_ones(run, crosstail, t
     assert crosstail(FIT.replace("--out run", f"--out {copy}")).code == 0  # adds what is missing
     added, kept = Probabilities.load(RunFolder(copy)), Probabilities.load(run)
     np.testing.assert_array_equal(added.unknown, kept.unknown)
+
+
+def test_what_is_wrong_beside_the_probabilities_is_not_blamed_on_them(run, tmp_path):
+    copy = RunFolder(shutil.copytree("run", tmp_path / "copy"))
+    file, result = copy.path / "probabilities.npz", copy.path / "result.json"
+    whole = result.read_bytes()
+    result.write_bytes(b"{}")
+    with pytest.raises(ValueError, match=r"result\.json"):
+        Probabilities.load(copy)
+    result.write_bytes(whole)
+    content = file.read_bytes()
+    for damaged in (b"", content[:300], content[:-30], content[:200] + b"?" * 50 + content[250:]):
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"probabilities\.npz is damaged"):
+            Probabilities.load(copy)
+    file.unlink()
+    file.mkdir()  # as unreadable as one without permission
+    with pytest.raises(OSError, match=r"probabilities\.npz"):
+        Probabilities.load(copy)
 
 
 def test_a_sweep_keeps_the_probabilities_of_the_selected_trial_only(run, crosstail):

@@ -26,7 +26,7 @@ FIELDS: dict[str, Any] = {
     "dataset": WORD.filter(lambda text: not text.startswith("-")),
     "algorithm": WORD,
     "second_stage": st.none() | WORD,
-    "average": st.booleans(),
+    "average": st.none() | st.sampled_from(["moving", "uniform", "swad"]),
     "protocol": st.sampled_from(["mdlt", "dg"]),
     "unseen": st.none() | WORD,
     "folds": st.none() | st.integers(9, 99),

@@ -1,19 +1,30 @@
 """Change one operator, comparison or constant of the sources at a time, and see whether the tests of its folder notice.
 
+The outcomes are kept in docs/results/mutants.json: run it again to go on after a stop, or to try the survivors with
+new tests. It ends with the page docs/results/mutants.md.
+
 python -m tests.fuzz.mutants --number 20
 """
 
 import argparse
 import ast
+import hashlib
+import re
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
+
+import msgspec
 
 ROOT = Path(__file__).parents[2]
+RECORDS, PAGE = ROOT / "docs/results/mutants.json", ROOT / "docs/results/mutants.md"
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
+"""Survivors that change no result, each with the reason."""
 FOLDERS = {
     "losses": "tests/losses",
     "metrics": "tests/metrics",
@@ -30,8 +41,12 @@ OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def places(tree: ast.AST) -> Iterator[tuple[ast.AST, str]]:
-    """The nodes that can be changed, and the name of the field; not in annotations, defaults of options or messages."""
+    """The nodes that can be changed, and the name of the field; not in the declarations of hyperparameters."""
+    declared = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "hp"]
+    left_out = {inner for call in declared for inner in ast.walk(call)}
     for node in ast.walk(tree):
+        if node in left_out:
+            continue
         if isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in OPERATORS:
             yield node, "op"
         elif isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS:
@@ -52,15 +67,47 @@ def mutate(node: ast.AST, field: str) -> str:
     return f"{before} → {ast.unparse(node)}"
 
 
-def candidates() -> list[tuple[str, Path, int]]:
-    """Folder, file and number of every place."""
-    found = []
-    for folder in FOLDERS:
-        source = ROOT / "src/crosstail" / folder
+class Mutant(msgspec.Struct, frozen=True):
+    """A change of one place, and what the tests said."""
+
+    file: str
+    line: int
+    number: int
+    """Among the places of its file."""
+    change: str
+    killed: bool | None = None
+
+    @property
+    def name(self) -> str:
+        """The same after a change elsewhere in its file, up to other places with the same text."""
+        return f"{self.file}: {self.change}"
+
+    @property
+    def part(self) -> str:
+        """The key of FOLDERS."""
+        return next(part for part in FOLDERS if self.file.startswith(f"src/crosstail/{part}"))
+
+
+def drawn(number: int, seed: int) -> list[Mutant]:
+    """The mutants whose names have the smallest hashes: they stay the same when other sources change."""
+    found: dict[str, Mutant] = {}
+    for part in FOLDERS:
+        source = ROOT / "src/crosstail" / part
         for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:
-            number = len(list(places(ast.parse(file.read_text(encoding="utf-8")))))
-            found += [(folder, file, i) for i in range(number)]
-    return found
+            for place in range(len(list(places(ast.parse(file.read_text(encoding="utf-8")))))):
+                name = str(file.relative_to(ROOT))
+                line, change, _ = mutated(file, place)
+                mutant = Mutant(name, line, place, change)
+                found.setdefault(mutant.name, mutant)
+    return sorted(found.values(), key=lambda m: hashlib.sha256(f"{seed} {m.name}".encode()).digest())[:number]
+
+
+def mutated(file: Path, number: int) -> tuple[int, str, str]:
+    """Line, change and new content of a file."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    node, field = list(places(tree))[number]
+    change = mutate(node, field)
+    return node.lineno, change, ast.unparse(tree)  # type: ignore[attr-defined]
 
 
 def main() -> int:
@@ -68,39 +115,86 @@ def main() -> int:
     parser.add_argument("--number", type=int, default=120, help="mutants, drawn at random (default: 120)")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    chosen = Random(arguments.seed).sample(candidates(), arguments.number)
-    killed = 0
+    known = (
+        {m.name: m for m in msgspec.json.decode(RECORDS.read_bytes(), type=list[Mutant])} if RECORDS.exists() else {}
+    )
+    mutants = drawn(arguments.number, arguments.seed)
+    kept = {m.name for m in mutants if m.name in known and known[m.name].killed}
     with tempfile.TemporaryDirectory(prefix="crosstail-mutants-") as folder:
-        for name in ("src", "tests", "pyproject.toml"):
+        for name in ("src", "tests", "docs", "examples", "pyproject.toml"):
             copied = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             copied(ROOT / name, Path(folder) / name)
-        for tests in {FOLDERS[part] for part, _, _ in chosen}:
+        for tests in sorted({FOLDERS[m.part] for m in mutants if m.name not in kept}):
             assert not _fails(tests, Path(folder)), f"{tests} fail without any change"
-        for part, file, number in chosen:
-            target = Path(folder) / file.relative_to(ROOT)
-            tree = ast.parse(file.read_text(encoding="utf-8"))
-            node, field = list(places(tree))[number]
-            line = node.lineno  # type: ignore[attr-defined]
-            what = mutate(node, field)
-            target.write_text(ast.unparse(tree), encoding="utf-8")
-            noticed = _fails(FOLDERS[part], Path(folder))
-            shutil.copy(file, target)
-            killed += noticed
-            if not noticed:
-                print(f"survived: {file.relative_to(ROOT)}:{line}: {what}", flush=True)
-    print(f"{killed} of {len(chosen)} mutants killed")
+        for mutant in mutants:
+            if mutant.name not in kept:
+                target = Path(folder) / mutant.file
+                before = target.read_text(encoding="utf-8")
+                target.write_text(mutated(target, mutant.number)[2], encoding="utf-8")
+                killed = _fails(FOLDERS[mutant.part], Path(folder), target.stem)
+                target.write_text(before, encoding="utf-8")
+                known[mutant.name] = msgspec.structs.replace(mutant, killed=killed)
+                write([known[m.name] for m in mutants if m.name in known])
+                print("killed  " if killed else "survived", f"{mutant.file}:{mutant.line}: {mutant.change}", flush=True)
+    write([known[m.name] for m in mutants])
     return 0
 
 
-def _fails(tests: str, folder: Path) -> bool:
-    """Whether the tests notice; so does one that takes ten minutes."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", tests]
+def write(mutants: list[Mutant]) -> None:
+    """The records, and the page that is made from them."""
+    RECORDS.write_bytes(msgspec.json.format(msgspec.json.encode(mutants)) + b"\n")
+    reasons = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+    survivors = [m for m in mutants if not m.killed]
+    equivalent = [m for m in survivors if m.name in reasons]
+    killed = len(mutants) - len(survivors)
+    lines = [
+        "# Mutants: would the tests notice?",
+        "",
+        "`make mutants` changes one operator, comparison or constant of the sources at a time, of several places of a "
+        "file with the same text the first, and runs the tests of the same folder. Defaults and search ranges of "
+        "hyperparameters are left out: a test could only repeat them.",
+        "",
+        f"**{killed} of {len(mutants)}** mutants are killed. {len(equivalent)} of the others were judged equivalent: "
+        "no result that anyone relies on is different. That is "
+        f"**{killed / max(1, len(mutants) - len(equivalent)):.0%}** of those that a test could notice.",
+        "",
+        "| sources | tests | mutants | killed | equivalent |",
+        "|---|---|---|---|---|",
+    ]
+    for part, tests in FOLDERS.items():
+        rows = [m for m in mutants if m.part == part]
+        numbers = (len(rows), sum(bool(m.killed) for m in rows), sum(m in equivalent for m in rows))
+        lines.append(f"| `{part}` | `{tests}` | " + " | ".join(map(str, numbers)) + " |")
+    lines += ["", "## Survivors", "", "| place | change | judged |", "|---|---|---|"]
+    for m in survivors:
+        change = m.change.replace("|", "\\|")
+        lines.append(
+            f"| `{m.file.removeprefix('src/crosstail/')}:{m.line}` | `{change}` | {reasons.get(m.name, 'not killed')} |"
+        )
+    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _fails(tests: str, folder: Path, first: str = "") -> bool:
+    """Whether the tests notice: those whose name or file mentions the changed module are run first."""
+    near = {first, *(file.stem for file in (folder / tests).glob("**/test_*.py") if _mentions(file, first))} - {""}
+    words = " or ".join(sorted(near))
+    return any(_ends_badly(tests, folder, which) for which in ([words, f"not ({words})"] if first else [""]))
+
+
+def _mentions(test: Path, module: str) -> bool:
+    return bool(module) and re.search(rf"\b{module}\b", test.read_text(encoding="utf-8")) is not None
+
+
+def _ends_badly(tests: str, folder: Path, which: str) -> bool:
+    """Whether a test fails; so does one that takes five minutes of a processor, whatever else the machine does."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", which, tests]
     path = {"PYTHONPATH": f"{folder / 'src'}:{folder}", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
-    try:
-        ended = subprocess.run(command, cwd=folder, env=path, capture_output=True, timeout=600, check=False)
-    except subprocess.TimeoutExpired:
-        return True
-    return ended.returncode != 0
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (300, 300))
+
+    ended = subprocess.run(command, cwd=folder, env=path, capture_output=True, check=False, preexec_fn=limit)
+    return ended.returncode not in (0, 5)  # 5: there are no such tests
 
 
 if __name__ == "__main__":

@@ -85,8 +85,9 @@ def test_local_gives_what_inline_gives(small, store, run, undisturbed, outcome_o
 
 @pytest.mark.slow
 @pytest.mark.parametrize("least", [5, pytest.param(100, marks=pytest.mark.storm)])
-def test_random_kills(small, tmp_path, undisturbed, outcome_of, monkeypatch, least):
+def test_random_kills(small, tmp_path, undisturbed, outcome_of, monkeypatch, least, record_property):
     monkeypatch.setattr(_launcher, "DEATHS", 10**9)
+    record_property("kills", least)
     chance, kills, sweeps = random.Random(0), 0, 0
     while kills < least:
         store = Store(tmp_path / str(sweeps))
@@ -321,7 +322,8 @@ def gone(session):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moments", [(3,), pytest.param((1, 3, 5), marks=pytest.mark.storm)])
-def test_a_driver_that_is_killed(small, store, started, run, undisturbed, outcome_of, moments):
+def test_a_driver_that_is_killed(small, store, started, run, undisturbed, outcome_of, moments, record_property):
+    record_property("kills", len(moments))
     for finished in moments:
         process = started(finished)
         time.sleep(random.Random(finished).uniform(0, 0.3))
@@ -336,9 +338,17 @@ def test_a_driver_that_is_killed(small, store, started, run, undisturbed, outcom
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(small, store, started, undisturbed, outcome_of):
+@pytest.mark.parametrize(
+    ("send", "number"),
+    [
+        (os.killpg, signal.SIGINT),  # as a terminal does
+        (os.kill, signal.SIGTERM),
+        pytest.param(os.killpg, signal.SIGTERM, marks=pytest.mark.storm),  # as a service manager does
+    ],
+)
+def test_a_stop_is_clean_and_the_same_command_goes_on(small, store, started, undisturbed, outcome_of, send, number):
     process = started(2)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    send(process.pid, number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1 and err.splitlines()[-1].startswith("stopped: "), err
     assert "Traceback" not in err and out == ""

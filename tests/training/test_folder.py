@@ -65,7 +65,7 @@ def test_what_is_written_is_read_back(folder):
 def test_what_a_kill_left_half_written_is_ignored_and_cleaned_in_the_end(folder):
     folder.save("checkpoint.pt", {"step": 1})
     for name in ("checkpoint.pt", "result.json", "spec.json"):
-        (folder.path / f".{name}.4711.part").write_bytes(b"half")
+        (folder.path / f".4711.part.{name}").write_bytes(b"half")
     assert folder.load("checkpoint.pt") == {"step": 1}
     assert folder.result() is None and folder.spec() == SPEC and folder.records() == []
     folder.finish(None)

@@ -82,6 +82,7 @@ def test_a_file_that_changed_is_refused(spec, tmp_path):
             SOURCE.replace("    def", "    class Hparams(ERM.Hparams):\n        eps: float = 0.1\n    def"),
             "Hparams, with eps,",
         ),
+        (SOURCE.replace("ERM", "Algorithm").replace("erm", "_algorithm").replace("losses", "loss"), "Smooth.* losses"),
         (UNDECLARED, "the hyperparameter 'eps' is not declared by hp"),
     ],
 )

@@ -189,7 +189,7 @@ class Disk:
         return write
 
     def half_whole(self, path, content):
-        path.with_name(f".{path.name}.1.part").write_bytes(bytes(content)[:50])
+        path.with_name(f".1.part.{path.name}").write_bytes(bytes(content)[:50])
 
     def half_record(self, folder, record):
         with (folder.path / "records.jsonl").open("ab") as file:
@@ -364,7 +364,7 @@ def test_a_full_disk_is_one_clear_line_and_the_same_command_goes_on_when_there_i
             assert ended.value.code == 1 and len(lines) == 1
             assert lines[0].startswith(f"error: No space left on device: {disk / 'run'}")
             failed.append(lines[0].rpartition("/")[2])
-            assert not list((disk / "run").glob("*.part")) and not list((disk / "run").glob(".*.part"))
+            assert not list((disk / "run").glob("*.part.*"))
         assert failed[-1] == "checkpoint.pt", failed
         with contextlib.suppress(SystemExit):
             cli.main()
@@ -389,7 +389,8 @@ class Slowed(BoDA):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
 @pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.storm)])
-def test_kill_9_at_random_moments_of_the_command(place, tmp_path, monkeypatch, capsys, kills):
+def test_kill_9_at_random_moments_of_the_command(place, tmp_path, monkeypatch, capsys, kills, record_property):
+    record_property("kills", kills)
     (tmp_path / "slowed.py").write_text(SLOWED)
     words = f"fit {place / 'vectors.npz'} --algorithm {tmp_path / 'slowed.py'} --seed 0 --out A"
     words += " --steps 300 --evaluations 20 --width 8 --batch-size 4"

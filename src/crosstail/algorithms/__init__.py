@@ -90,6 +90,11 @@ def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | N
             f"{name} compares domains and needs {algorithm.min_domains} that have training data; the data have "
             f"{trained_on}: use an algorithm that does not, such as erm or bsoftmax"
         )
+    if algorithm.changes_maps and not backbone.maps:
+        raise ValueError(
+            f"{name} changes feature maps of early layers, and this backbone has none: use a convolutional one such as "
+            "resnet50 or small_cnn, or mlp on vectors"
+        )
     return algorithm(backbone, task, parse_for(name, hparams or {}))
 
 
@@ -129,5 +134,7 @@ def _defined_by(name: str) -> type[Algorithm]:
             + (f"; its classes are {given}" if given else "; it has no class at all")
             + ("" if found else ": derive one from crosstail.algorithms.erm.ERM")
         )
+    if (found[0].losses, found[0].update) == (Algorithm.losses, Algorithm.update):
+        raise ValueError(f"{name}: {found[0].__name__} has no losses(self, z, batch), which returns its loss terms")
     check_declared(name, found[0].Hparams)
     return found[0]

@@ -1,6 +1,8 @@
 """The command line: one file per verb, imported when that verb is used."""
 
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NoReturn, get_args
@@ -21,7 +23,7 @@ from crosstail import __version__, discovery
 LONGEST = 900  # characters of an error
 VERBS = (
     *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "compare", "graph", "export"),
-    *("sweep", "race", "status", "select", "report", "list", "new"),
+    *("sweep", "race", "status", "select", "soup", "report", "list", "new"),
 )
 _PLACES = {"list": "list_:list_", "sweep": "sweep:app"}  # where the file's function is not called like its verb
 
@@ -47,8 +49,10 @@ for _order, _verb in enumerate(VERBS):
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command line: exit code 0 on success, 1 on a failed job or Ctrl-C, 2 on wrong input."""
+    """Run the command line: exit code 0 on success, 1 on a failed job, Ctrl-C or SIGTERM, 2 on wrong input."""
     words = sys.argv[1:] if argv is None else list(argv)
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if words[:1] in ([], ["--help"], ["-h"]):
             app.resolved_commands()  # the overview shows the first line of every verb's help

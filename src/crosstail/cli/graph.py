@@ -120,6 +120,7 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
 
 def _of_run(run: Path, metric: Any, trust: bool) -> "NamedGraph":
     """The graph of a run's training samples."""
+    from crosstail.data import data_name
     from crosstail.report.graph_chart import NamedGraph
     from crosstail.training.evaluation import graph_of
     from crosstail.training.folder import RunFolder
@@ -132,7 +133,7 @@ def _of_run(run: Path, metric: Any, trust: bool) -> "NamedGraph":
     with progress_bar(Console(stderr=True)) as progress, naming_run(run):
         dataset = load_inputs(spec).seen(progress)
         found = graph_of(load_model(folder, dataset, trust), dataset, metric)
-    return NamedGraph(f"{spec.method} on {spec.dataset}", found, dataset.domains, dataset.classes)
+    return NamedGraph(f"{spec.method} on {data_name(spec.dataset)}", found, dataset.domains, dataset.classes)
 
 
 def _of_features(file: Path, metric: Any) -> "NamedGraph":

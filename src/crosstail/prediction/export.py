@@ -2,7 +2,6 @@
 
 import copy
 import importlib.util
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,9 +16,10 @@ from torch.export import Dim, ExportedProgram
 from crosstail import __version__
 from crosstail.data import DomainDataset
 from crosstail.data.dataset import Samples
-from crosstail.prediction.predictor import BATCH, UNKNOWN, Predictor
+from crosstail.prediction.inputs import BATCH
+from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.progress import Progress
-from crosstail.storage import write_json
+from crosstail.storage import naming, replacing, write_json
 
 TOLERANCE = 1e-4
 SUFFIXES = {"onnx": ".onnx", "torch": ".pt2"}
@@ -91,13 +91,10 @@ def export(
     _drop_unused(whole, _traced(whole, example))
     program = _traced(whole, example)
     write, read = WRITERS[format]
-    partial = out.with_name(f".{os.getpid()}.{out.name}")
-    try:
-        write(program, partial)
+    with replacing(out) as partial:
+        with naming(out):
+            write(program, partial)
         check = _compare(predictor, domain, read(partial), dataset, progress)
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)
     write_json(out.with_name(f"{out.name}.json"), _card(predictor, site, format, check))
     return check
 

@@ -47,8 +47,9 @@ METRICS: dict[Metric, str] = {
 TRACKS = "domain unknown", "domain known"
 TRACKS_NOTE = (
     "Domain unknown: predicted from the input alone. Domain known: the model is told the domain too, as with "
-    "crosstail predict --site. It was selected with the domain unknown."
+    "`crosstail predict --site`. It was selected with the domain unknown."
 )
+SAME_TRACKS = "If told the domain, as with `crosstail predict --site`, the model has the same accuracy on every pair."
 
 KNOWN_PAIR_AVERAGE = f"{TRACKS[1].capitalize()}: the pair average if the model is told the domain."
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from crosstail.algorithms import Algorithm
 from crosstail.data import Augment
 from crosstail.progress import Progress
 from crosstail.training import own_code
@@ -22,7 +23,7 @@ from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.predictions import Predictions
 from crosstail.training.probabilities import Probabilities, held_out
 from crosstail.training.resolve import resolve, steps_of_stages
-from crosstail.training.result import RunResult, make_result
+from crosstail.training.result import RunResult, Soup, make_result
 from crosstail.training.second_stage import run_second_stage
 from crosstail.training.spec import RunSpec
 
@@ -65,6 +66,8 @@ def fit(
             own_code.keep(spec, folder)
             finished = folder.result()
             if finished is not None:
+                if finished.soup:
+                    raise ValueError(f"{out} holds a soup of {len(finished.soup.runs)} runs: choose another --out")
                 KnownSamples.keep(inputs.raw, folder)
                 kept = Probabilities.load(folder)
                 if kept is None and keep and spec.stop_at is None:
@@ -121,6 +124,22 @@ def _train_stages(
     if not fabric.is_global_zero:
         fabric.barrier()
         return Run(folder, folder.finished_result(), inputs, None)
+    run = finish_run(spec, inputs, folder, algorithm, steps, keep)
+    fabric.barrier()
+    return run
+
+
+def finish_run(
+    spec: RunSpec,
+    inputs: Inputs,
+    folder: RunFolder,
+    algorithm: Algorithm,
+    steps: list[int],
+    keep: bool = True,
+    soup: Soup | None = None,
+) -> Run:
+    """Store the final model with all that is known of it; `steps` are those that its stages selected."""
+    dataset = inputs.seen()
     folder.save(MODEL, algorithm.state_dict())
     known = algorithm.uses_domain and spec.protocol == "mdlt" and dataset.num_domains > 1
     said = held_out(algorithm, dataset, known)
@@ -139,9 +158,9 @@ def _train_stages(
         input_shape=list(input_shape(inputs.raw)),
         weights=inputs.frozen.weights if inputs.frozen else None,
         data=inputs.facts(),
+        soup=soup,
     )
     folder.finish(result)
-    fabric.barrier()
     return Run(folder, result, inputs, said.predictions, said.probabilities)
 
 

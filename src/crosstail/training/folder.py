@@ -122,7 +122,7 @@ class RunFolder:
             if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
                 raise ValueError
         except Exception:
-            raise self._damaged(name) from None
+            raise self.damaged(name) from None
         return state
 
     def vectors(
@@ -137,7 +137,7 @@ class RunFolder:
             for v in stored.values()
         )
         if not whole or not set(required) <= stored.keys() <= {*required, *optional}:
-            raise self._damaged(name)
+            raise self.damaged(name)
         return {key: values.numpy() for key, values in stored.items()}
 
     def check_samples(
@@ -148,9 +148,10 @@ class RunFolder:
         of = [*((numbers, len(result.classes)) for numbers in classes), (domains, len(result.domains))]
         odd = any(len(n) != len(domains) or np.any((n < 0) | (n >= limit)) for n, limit in of)
         if odd or width not in (None, len(result.classes)):
-            raise self._damaged(name)
+            raise self.damaged(name)
 
-    def _damaged(self, name: str) -> ValueError:
+    def damaged(self, name: str) -> ValueError:
+        """Says which file it is, and the way out."""
         return ValueError(f"{self.path / name} is damaged. Remove it and run the same command again")
 
     def records(self) -> list[Evaluation]:
@@ -191,7 +192,7 @@ class RunFolder:
     def finish(self, result: RunResult) -> None:
         """Write the result, then remove what is no longer needed, and files that a kill left incomplete."""
         write_json(self.path / "result.json", result)
-        for file in (self.path / "checkpoint.pt", self.path / "stage_one.pt", *self.path.glob(".*.part")):
+        for file in (self.path / "checkpoint.pt", self.path / "stage_one.pt", *self.path.glob(".*.part.*")):
             file.unlink(missing_ok=True)
 
 

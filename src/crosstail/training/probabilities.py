@@ -1,16 +1,19 @@
 """The probabilities that the final model gives to held-out samples: those of validation and test."""
 
 import io
+import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
+from crosstail.data.sources.npz_members import read_header
 from crosstail.metrics import PairAccuracy
 from crosstail.metrics.calibration import Calibration, calibrate
 from crosstail.storage import write_whole
@@ -96,21 +99,34 @@ class Probabilities:
         file = folder.path / PROBABILITIES
         if not file.exists():
             return None
+        content = file.read_bytes()
         try:
-            with np.load(file, allow_pickle=False) as stored:
-                found = {field.name: stored[field.name] for field in fields(cls) if field.name in stored.files}
+            found = _arrays(content, [field.name for field in fields(cls)])
             for key, value in found.items():
                 kind = KINDS.get(key, np.int64)
                 shape = found["unknown"].shape[: 2 if kind is np.float16 else 1]
                 if value.shape != shape or value.dtype != kind or np.isnan(value).any():
                     raise ValueError
-            classes = [found[key] for key in ("y", "predicted", "known_predicted") if key in found]
-            folder.check_samples(PROBABILITIES, classes, found["domain"], width=found["unknown"].shape[1])
-            return cls(**found)
-        except Exception:
-            raise ValueError(
-                f"{file} is damaged. Remove it and the run's result.json, and repeat its command"
-            ) from None
+            kept = cls(**found)
+        except (BadZipFile, EOFError, KeyError, NotImplementedError, TypeError, ValueError, zlib.error):
+            raise folder.damaged(PROBABILITIES) from None
+        classes = [found[key] for key in ("y", "predicted", "known_predicted") if key in found]
+        folder.check_samples(PROBABILITIES, classes, kept.domain, width=kept.unknown.shape[1])
+        return kept
+
+
+def _arrays(content: bytes, names: Sequence[str]) -> dict[str, Any]:
+    """The arrays of an .npz file that have these names; a header that claims more than there can be is refused."""
+    found = {}
+    with ZipFile(io.BytesIO(content)) as archive:
+        for name in {f"{name}.npy" for name in names} & set(archive.namelist()):
+            with archive.open(name) as member:
+                shape, _, dtype = read_header(member)
+            if math.prod(shape) * dtype.itemsize > 1032 * len(content):  # nothing is deflated to less than 1/1032
+                raise ValueError
+            with archive.open(name) as member:
+                found[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
+    return found
 
 
 class HeldOut(NamedTuple):

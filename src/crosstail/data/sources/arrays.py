@@ -1,6 +1,5 @@
 """The source "arrays": an .npz file with x, y and domain, and optionally split, groups, domains and classes."""
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources.manifest_table import as_text
 from crosstail.data.sources.natural_order import numbered_names
 from crosstail.data.sources.npz_members import read_member
+from crosstail.storage import naming, replacing
 
 _ROWS = 4096  # checked at a time, so that a memory map is never read as a whole
 
@@ -48,13 +48,8 @@ def save_arrays(dataset: DomainDataset, path: Path) -> None:
     more: dict[str, Any] = {"domains": np.array(dataset.domains), "classes": np.array(dataset.classes)}
     if dataset.group is not None:
         more["groups"] = dataset.group
-    partial = path.with_name(f".{path.stem}.{os.getpid()}.npz")
-    try:
+    with replacing(path) as partial, naming(path):
         np.savez(partial, x=dataset.x, y=dataset.y, domain=dataset.domain, split=dataset.split, **more)
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def read_arrays(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, NDArray[Any]]:

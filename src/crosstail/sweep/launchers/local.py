@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from crosstail.machine import cores
 from crosstail.sweep.launchers._launcher import Launcher, Resources, after_death
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, Stopped, execute
@@ -121,7 +122,8 @@ class Worker:
 
 def work(connection: "Connection[Outcome, Job]", path: Path, patience: float, threads: int, device: str | None) -> None:
     """Main function of a worker process: execute jobs until the connection is closed or the parent dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes; the parent handles it
+    for number in (signal.SIGINT, signal.SIGTERM):  # a terminal sends Ctrl-C to all processes; the parent handles it
+        signal.signal(number, signal.SIG_IGN)
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     torch.set_num_threads(threads)
@@ -155,8 +157,3 @@ def gpus() -> list[str]:
 def launcher(store: Store, resources: Resources) -> Local:
     """A local launcher, by default with one worker per GPU, or per core without GPUs."""
     return Local(store, resources.workers or len(gpus()) or cores(), resources.time_limit)
-
-
-def cores() -> int:
-    """Number of CPU cores available to this process."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,45 @@
+"""Commands that are killed at random moments: the same command afterwards ends as if nothing had happened."""
+
+import random
+import signal
+import time
+
+import pytest
+
+from .conftest import COMMANDS, QUICK, outcome
+
+KILLS = 100
+"""Of `make storm`, in all."""
+
+
+def killed(name, started, place, seconds, chance, most):
+    """How often a command was killed, if it did not end before; then it is run to its end."""
+    kills = 0
+    for _ in range(most):
+        command = started(COMMANDS[name], place)
+        time.sleep(chance.uniform(0, seconds))
+        command.kill()
+        kills += command.wait() == -signal.SIGKILL
+    command = started(COMMANDS[name], place)
+    assert command.wait() == 0, command.output.read_text()
+    return kills
+
+
+@pytest.mark.parametrize("name", [*QUICK])
+def test_a_kill_at_a_random_moment(name, fresh, started, undisturbed):
+    expected, seconds = undisturbed(name)
+    place = fresh()
+    killed(name, started, place, seconds, random.Random(name), most=1)
+    assert outcome(place) == expected
+
+
+@pytest.mark.storm
+@pytest.mark.parametrize("name", COMMANDS)
+def test_many_kills(name, fresh, started, undisturbed, record_property):
+    expected, seconds = undisturbed(name)
+    chance, kills = random.Random(name), 0
+    while kills < KILLS / len(COMMANDS):
+        place = fresh()
+        kills += killed(name, started, place, seconds, chance, most=2)
+        assert outcome(place) == expected
+    record_property("kills", kills)
