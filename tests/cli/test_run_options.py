@@ -59,7 +59,7 @@ FIELDS: dict[str, Any] = {
 def consistent(fields: dict[str, Any]) -> RunSpec:
     """Without fields that others exclude."""
     if fields["stop_at"]:
-        fields |= {"unseen": None, "fold": None}
+        fields |= {"unseen": None, "fold": None, "average": fields["average"] and "uniform"}
     if fields["protocol"] == "dg" or not fields["folds"]:
         fields |= {"folds": None, "fold": None}
     return RunSpec(**fields)

@@ -80,6 +80,7 @@ def test_a_trace_of_the_largest_benchmark_is_small(monkeypatch):
     class Graph:
         statistics = TransferStatistics(1 / 3, 2 / 3, 4 / 3)
         pairs = np.argwhere(np.ones((6, 345)))
+        estimate = standard_errors = None
 
         def layout(self):
             return 20 * np.random.default_rng(0).normal(size=(2070, 2))
