@@ -253,7 +253,7 @@ def _touched(pair: Tensor, reads: bool) -> tuple[Tensor, Tensor, Tensor]:
         pairs, slot, number = map(torch.from_numpy, found)
         return pairs, slot, number
     if reads:
-        pairs, slot, number = pair.unique(return_inverse=True, return_counts=True)
+        pairs, slot, number = torch.unique(pair, return_inverse=True, return_counts=True)
         return pairs, slot, number
     ordered, order = pair.sort()
     slots = torch.zeros_like(pair)

@@ -14,6 +14,7 @@ from crosstail.storage import naming
 
 MARK, SCORES = "inputs.sha256", "log_p.npy"
 BLOCK = 1 << 16  # rows checked at a time
+MOST = 2**29  # probabilities that may be in memory at once: 2 GiB
 
 
 class KeptScores:
@@ -24,6 +25,9 @@ class KeptScores:
     """
 
     def __init__(self, shape: tuple[int, int], folder: Path | None = None, mark: str = "") -> None:
+        if shape[0] * shape[1] > MOST:
+            size = f"{shape[0]:,} inputs × {shape[1]:,} classes are too many probabilities for one call"
+            raise ValueError(f"{size}: give at most {max(1, MOST // shape[1]):,} inputs at a time")
         self.folder = folder
         self.done = np.zeros(shape[0], bool)
         self.log_p: NDArray[np.float32]

@@ -137,8 +137,9 @@ def _graph(run: ReportedRun, features: NDArray[np.float64]) -> Iterator[Block]:
     said, result = run.predictions, run.result
     assert said is not None
     d, c = len(result.domains), len(result.classes)
-    sizes = {"num_domains": d, "num_classes": c, "most_pairs": MOST_PAIRS}
-    graph = TransferabilityGraph.from_features(features, said.y, said.domain, **sizes)
+    graph = TransferabilityGraph.from_features(
+        features, said.y, said.domain, num_domains=d, num_classes=c, most_pairs=MOST_PAIRS
+    )
     yield Heading("Transferability: α, β, γ", 3)
     yield Text("Mean distances between the features of pairs, here of the test samples.")
     rows = [

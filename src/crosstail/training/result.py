@@ -76,7 +76,7 @@ class Transferability(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     alpha: float | None
     beta: float | None
     gamma: float | None
-    errors: dict[Literal["alpha", "beta", "gamma"], float | None] = {}
+    errors: dict[str, float | None] = {}
     """Standard errors, if they are estimated because there are too many pairs."""
 
 
