@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 Options = Mapping[str, Any]
-Channel = str | Options | Sequence[str | Options]
+Channel = str | Options | Sequence[Any]
 """A field of the table as `name:Q` (N, O; for x2 and y2 only `name`), with options (`field`), or several of them."""
 TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal"}
 TOP = {

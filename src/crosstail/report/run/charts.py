@@ -1,6 +1,7 @@
 """Charts of a run, drawn from its tables."""
 
 from math import ceil
+from typing import Any
 
 import pandas as pd
 
@@ -45,7 +46,8 @@ def _cells(pairs: pd.DataFrame, across: str, down: str, count_title: str) -> Dra
     tooltip += [tip("tested", title="of test samples")]
     tooltip += [tip("low", ".1f", "95 % interval from"), tip("high", ".1f", "to")]
     angle = 0 if sum(map(len, pairs[across].unique())) <= FLAT else -40
-    gap, bare = {"scale": {"paddingInner": 0.04}}, {"domain": False, "ticks": False}
+    gap = {"scale": {"paddingInner": 0.04}}
+    bare: dict[str, Any] = {"domain": False, "ticks": False}
     x = names(across, order=list(pairs[across].unique()), orient="top", labelAngle=angle, labelLimit=200, **bare)
     y = names(down, order=list(pairs[down].unique()), labelLimit=160, labelOverlap=False, **bare)
     return draw(pairs).encode(x=x | gap, y=y | gap, tooltip=tooltip)

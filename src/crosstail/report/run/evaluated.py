@@ -202,8 +202,8 @@ def _tested(new: ReportedRun, found: Evaluated, command: str, what: str) -> Iter
     where = f"The model of {new.folder}, whose own page is {new.folder / 'report.html'}."
     yield bullets([where, *notes])
     yield Heading("All metrics", 3)
-    notes = f"Accuracy on the {what}, in %.", tracks_note([new.result]), intervals_note([new.result])
-    yield Text(" ".join(filter(None, notes)))
+    about = f"Accuracy on the {what}, in %.", tracks_note([new.result]), intervals_note([new.result])
+    yield Text(" ".join(filter(None, about)))
     yield accuracy_table([new.result])
     yield Heading("How to repeat it", 3)
     yield Code(command)
