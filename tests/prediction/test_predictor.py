@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from crosstail.prediction.predictor import find_inputs, predict_inputs
+from crosstail.prediction.kept_scores import KeptScores
+from crosstail.prediction.predictor import find_inputs
 
 IMAGES, VECTORS = SimpleNamespace(input_shape=(3, 8, 8)), SimpleNamespace(input_shape=(4,))
 
@@ -51,7 +52,7 @@ def test_a_row_of_a_table_without_a_path_is_named(tmp_path):
 
 
 def test_too_many_probabilities_for_memory_are_refused(monkeypatch):
-    monkeypatch.setattr("crosstail.prediction.predictor.MOST", 10)
+    monkeypatch.setattr("crosstail.prediction.kept_scores.MOST", 10)
     with pytest.raises(ValueError, match="at most 3 inputs") as refused:
-        predict_inputs(SimpleNamespace(classes=["a", "b", "c"]), ["x"] * 4, np.zeros((4, 1)), np.zeros(4))
+        KeptScores((4, 3))
     assert "4 inputs × 3 classes" in str(refused.value)
