@@ -65,6 +65,7 @@ def fit(
             own_code.keep(spec, folder)
             finished = folder.result()
             if finished is not None:
+                folder.clear()  # a kill may have come right after the result
                 KnownSamples.keep(inputs.raw, folder)
                 held_out = Probabilities.load(folder)
                 if held_out is None and keep and spec.stop_at is None:
