@@ -29,10 +29,10 @@ def replacing(path: Path) -> Iterator[Path]:
     partial = path.with_name(f".{os.urandom(6).hex()}.part.{path.name}")
     try:
         with naming(path):
-            file = partial.open("wb")
-        with file:
+            own = partial.open("wb")
+        with own:
             with suppress(OSError):  # not every file system has locks
-                fcntl.flock(file, fcntl.LOCK_EX)
+                fcntl.flock(own, fcntl.LOCK_EX)
             yield partial
         partial.replace(path)
     except BaseException:

@@ -193,3 +193,9 @@ def test_a_preset_is_its_algorithm_with_other_defaults(name):
     assert preset.differs != plain.differs and preset.__doc__ != plain.__doc__
     assert losses(build(f"bsoftmax+boda@{name}")) == losses(build("boda+bsoftmax", **{name: True}))
     assert algorithms.canonical(f"bsoftmax+boda@{name}") == f"boda@{name}+bsoftmax"
+
+
+def test_a_file_without_an_algorithm_says_what_to_derive_one_from(tmp_path):
+    (tmp_path / "empty.py").write_text("x = 1")
+    with pytest.raises(ValueError, match=r"empty\.py.* 0 .*Algorithm.*erm\.ERM"):
+        algorithms.find(str(tmp_path / "empty.py"))

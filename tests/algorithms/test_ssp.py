@@ -44,6 +44,10 @@ def same(before, after):
     return all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
+def test_there_are_as_many_answers_as_quarter_turns():
+    assert build("ssp", "images").turn_head.out_features == 4
+
+
 def test_images_are_turned_as_rot90_does():
     x, quarters = torch.randn(12, 3, 5, 5), torch.arange(12) % 4
     found = turned(x, quarters)

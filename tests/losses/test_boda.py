@@ -1198,6 +1198,7 @@ class TestModule:
 
     @pytest.mark.parametrize("window", [0, -1])
     def test_a_window_without_a_sample_is_refused(self, window: int) -> None:
+        BoDALoss(2, 3, 1, self.counts, window=1)
         with pytest.raises(ValueError, match=f"window is {window}, expected 1 or more, or None"):
             BoDALoss(2, 3, 4, self.counts, window=window)
 

@@ -32,8 +32,6 @@ def start(words: list[str], place: str, environment: dict[str, str]) -> int:
     os.environ.update(environment)
     output = os.open(f"{place}.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1), os.dup2(output, 2), os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    if words[:2] == ["fit", "images"]:  # OpenMP cannot start its threads after a fork
-        os.execv(sys.executable, [sys.executable, "-c", "from crosstail.cli import main; main()", *words])
     code = 0
     try:
         cli.main(words)

@@ -17,13 +17,14 @@ from PIL import Image
 
 from crosstail.testing import save_separable
 
+IMAGES = "fit images --backbone small_cnn --resolution 16"
 COMMON = "--steps 24 --batch-size 4 --evaluations 4 --seed 1"
 COMMANDS = {
     "fit vectors": f"fit vectors.npz --algorithm boda --second-stage retrain --width 8 {COMMON} --out run",
     "fit with trace": f"fit vectors.npz --algorithm boda --trace --log csv --width 8 {COMMON} --out run",
     "fit with average": f"fit vectors.npz --algorithm erm --second-stage blend --average --width 8 {COMMON} --out run",
-    "fit images": f"fit images --algorithm bsoftmax+coral --second-stage blend --backbone small_cnn {COMMON} --out run",
-    "fit image files with trace": f"fit images --algorithm erm --backbone small_cnn --trace {COMMON} --out run",
+    "fit images": f"{IMAGES} --algorithm bsoftmax+coral --second-stage blend {COMMON} --out run",
+    "fit image files with trace": f"{IMAGES} --algorithm erm --trace {COMMON} --out run",
     "embed": "embed images --backbone efficientnet_lite0 --resolution 32 --batch-size 4 --out embedded.npz",
     "race": "race vectors.npz --algorithm erm --algorithm boda --trials 2 --seeds 2 --steps 24 --workers 2 --out race",
     "report": "report runs --out report --page-only",

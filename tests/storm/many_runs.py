@@ -29,7 +29,7 @@ def fake_sweep(folder: Path, data: Path, runs: int) -> Store:
         for number, trial in enumerate(made.drawn[method]):
             for spec in made.runs(method, trial):
                 place = folder / "runs" / spec.key
-                place.mkdir(parents=True)
+                place.mkdir(parents=True, exist_ok=True)  # two trials may be the same
                 result = fake_result(spec, number / runs)
                 (place / "spec.json").write_bytes(msgspec.json.encode(spec))
                 (place / "result.json").write_bytes(msgspec.json.encode(result))

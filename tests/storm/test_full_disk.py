@@ -52,7 +52,8 @@ def check(name, ground, disk, started, expected, rooms):
             failed += 1
             (sentence,) = [line for line in said if line.startswith("error: ")]
             assert code == 1 and "No space left on device" in sentence and "Traceback" not in "".join(said), said
-            assert any(part in sentence for part in [*COMMANDS[name].split()[-1:], "cache"]), sentence
+            out = COMMANDS[name].partition("--out ")[2].split()[0]
+            assert out in sentence or "cache" in sentence, sentence
     assert failed
     command = started(COMMANDS[name], disk)
     assert command.wait() == 0, command.output.read_text()
@@ -68,6 +69,8 @@ def test_a_report_on_a_full_disk(ground, disk, started, undisturbed):
 
 
 @pytest.mark.storm
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name", [name for name in COMMANDS if name != "race"]
+)  # as a sweep, tests/sweep/test_faults.py
 def test_a_full_disk_at_several_moments(name, ground, disk, started, undisturbed):
     check(name, ground, disk, started, undisturbed(name)[0], rooms=(0, 6_000, 25_000, 100_000))

@@ -8,6 +8,7 @@ a kill at any moment an incomplete row is either not found or fails its checksum
 import os
 import time
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -66,7 +67,8 @@ class FeatureStore:
 
     def close(self) -> None:
         for file in self._files or ():
-            file.close()
+            with suppress(OSError):  # on a full disk, which `add` has reported
+                file.close()
         self._files = None
 
 

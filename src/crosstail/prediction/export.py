@@ -2,6 +2,7 @@
 
 import copy
 import importlib.util
+import io
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -137,6 +138,12 @@ def _read_onnx(file: Path) -> Function:
     return lambda x: session.run(["probabilities"], {"x": x})[0]
 
 
+def _write_torch(program: ExportedProgram, file: Path) -> None:
+    content = io.BytesIO()  # on a full disk, the error of torch.export.save does not mention the disk
+    torch.export.save(program, content)
+    file.write_bytes(content.getbuffer())
+
+
 def _read_torch(file: Path) -> Function:
     model = torch.export.load(file).module()
     return lambda x: model(torch.from_numpy(x)).detach().numpy()
@@ -144,7 +151,7 @@ def _read_torch(file: Path) -> Function:
 
 WRITERS: dict[str, tuple[Callable[[ExportedProgram, Path], None], Callable[[Path], Function]]] = {
     "onnx": (_write_onnx, _read_onnx),
-    "torch": (torch.export.save, _read_torch),
+    "torch": (_write_torch, _read_torch),
 }
 
 

@@ -68,6 +68,7 @@ def fit(
             if finished is not None:
                 if finished.soup:
                     raise ValueError(f"{out} holds a soup of {len(finished.soup.runs)} runs: choose another --out")
+                folder.clear()  # a kill may have come right after the result
                 KnownSamples.keep(inputs.raw, folder)
                 kept = Probabilities.load(folder)
                 if kept is None and keep and spec.stop_at is None:

@@ -190,8 +190,12 @@ class RunFolder:
         write_whole(self.path / "records.jsonl", b"".join(msgspec.json.encode(r) + b"\n" for r in self._records))
 
     def finish(self, result: RunResult) -> None:
-        """Write the result, then remove what is no longer needed, and files that a kill left incomplete."""
+        """Write the result, then remove what is no longer needed."""
         write_json(self.path / "result.json", result)
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove what a finished run no longer needs, and files that a kill left incomplete."""
         for file in (self.path / "checkpoint.pt", self.path / "stage_one.pt", *self.path.glob(".*.part.*")):
             file.unlink(missing_ok=True)
 
