@@ -25,7 +25,7 @@ class MTL(ERM):
     family = "transfer"
     uses_domain = True
     linear_head = False
-    differs = (
+    differs: tuple[str, ...] = (
         "the kernel mean embedding is the mean of the features, as in DomainBed, which then overwrites it with noise",
         "the first embedding of a domain is the mean of its first batch; in DomainBed it is ε times that",
         "the loss is the mean over the domains; in DomainBed it is their sum",

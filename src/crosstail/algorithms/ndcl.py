@@ -50,7 +50,7 @@ class NDCL(Weighted):
         alike = batch.y[:, None] == batch.y
         hard = each.detach() - each.detach().expand(len(each), -1).masked_fill(~alike, -torch.inf).logsumexp(1)
         weight = hard.exp() * self.weights[batch.domain, batch.y]
-        return {"cross_entropy": (weight * each).sum() / len(batch.y.unique())}
+        return {"cross_entropy": (weight * each).sum() / len(torch.unique(batch.y))}
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         z, batch = self.features(batch)
@@ -65,7 +65,7 @@ class NDCL(Weighted):
 
     def mix(self, batch: DomainBatch, p: Tensor) -> tuple[Tensor, Tensor]:
         """Mixtures (M, …) of each class's samples with those of others, and the class (M,); none of a single class."""
-        present = batch.y.unique()
+        present = torch.unique(batch.y)
         turns = torch.arange(-(-len(batch) // len(present)), device=p.device)
         share, own, other = Beta(self.hparams.alpha, self.hparams.alpha).sample().to(batch.x), [], []
         for k in present.tolist() if len(present) > 1 else []:
@@ -86,12 +86,12 @@ def separation(p: Tensor, y: Tensor, mixed: Tensor, mixed_y: Tensor) -> Tensor:
     others = (y[:, None] == y) & ~torch.eye(len(y), dtype=torch.bool, device=p.device)
     positives = (1 - u @ u.mT).masked_fill(~others, -torch.inf)
     each = torch.cat([positives, negatives[:, None]], 1).logsumexp(1) - negatives
-    return (each / torch.bincount(y)[y]).sum() / len(y.unique())
+    return (each / torch.bincount(y)[y]).sum() / len(torch.unique(y))
 
 
 def pair_means(p: Tensor, batch: DomainBatch) -> tuple[Tensor, Tensor]:
     """Mean probabilities (P, C) of the batch's pairs, and their classes (P,)."""
-    pairs, index = (batch.domain * p.shape[1] + batch.y).unique(return_inverse=True)
+    pairs, index = torch.unique(batch.domain * p.shape[1] + batch.y, return_inverse=True)
     mean = torch.zeros(len(pairs), p.shape[1], dtype=p.dtype, device=p.device).index_add(0, index, p)
     return mean / torch.bincount(index)[:, None], pairs % p.shape[1]
 
@@ -106,4 +106,4 @@ def alignment(means: Tensor, y: Tensor) -> Tensor:
     cosines = (u @ u.mT).masked_fill(torch.eye(len(y), dtype=torch.bool, device=y.device), -torch.inf)
     alike = cosines.masked_fill(y[:, None] != y, -torch.inf)
     each = cosines.logsumexp(1) - alike.logsumexp(1)
-    return (each / number).sum() / len(y.unique())
+    return (each / number).sum() / len(torch.unique(y))

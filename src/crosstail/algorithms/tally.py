@@ -61,7 +61,7 @@ class TALLY(ERM):
             return super().losses(z, batch)
         other = torch.randperm(len(batch)).to(z.device)
         content = torch.lerp(prototypes[batch.y], content, self.share(z))
-        mean, deviation = torch.lerp(styles[batch.domain[other]], style[other], self.share(z)).split(1, 1)
+        mean, deviation = torch.lerp(styles[batch.domain[other]], style[other], self.share(z)).chunk(2, 1)
         return super().losses(content * deviation + mean, batch)
 
     def share(self, z: Tensor) -> Tensor:

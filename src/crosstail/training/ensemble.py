@@ -32,6 +32,6 @@ class Ensemble(Algorithm):
 
     def scores(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
         """The log of the mean probabilities, up to a constant."""
-        parts = zip(self.models, z.split(self.widths, 1), strict=True)
+        parts = zip(self.models, torch.split(z, self.widths, 1), strict=True)
         each = [model.scores(part, domain).log_softmax(1) for model, part in parts]  # type: ignore[operator]
         return torch.stack(each).logsumexp(0)
