@@ -30,6 +30,17 @@ def algorithm_tables() -> str:
     return "\n".join([*lines, "", ""])
 
 
+def unshared() -> str:
+    """The algorithms that one process has to train alone, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for entry in algorithms.catalogue():
+        if reason := algorithms.find(entry.name).unshared:
+            reasons.setdefault(reason, []).append(f"`{entry.name}`")
+    items = [f"- {', '.join(names)}: {reason}." for reason, names in reasons.items()]
+    lead = "`--devices` shares each batch between processes with the result of one process, except for:"
+    return "\n".join(["### Several processes", "", lead, "", *items, "", ""])
+
+
 def second_stage_table() -> str:
     """One row per second stage."""
     lines = ["", "| name | what | kind | differs from the paper |", "|---|---|---|---|"]
@@ -39,9 +50,6 @@ def second_stage_table() -> str:
     return "\n".join([*lines, "", ""])
 
 
-NOT_BATCHES = (
-    "its predictions for a sample depend on the others in the batch; here they depend on the sample and its domain"
-)
 PEERS = {
     "DomainBed": {
         **{"ERM": "erm", "Fish": "fish", "IRM": "irm", "GroupDRO": "group_dro", "Mixup": "mixup", "MLDG": "mldg"},
@@ -49,9 +57,8 @@ PEERS = {
         **{"VREx": "vrex", "RSC": "rsc", "SD": "sd", "ANDMask": "and_mask", "SANDMask": "sand_mask", "IGA": "iga"},
         **{"SelfReg": "selfreg", "Fishr": "fishr", "IB_ERM": "ib_erm", "IB_IRM": "ib_irm", "CAD": "cad"},
         **{"CondCAD": "cond_cad", "Transfer": "transfer", "CausIRL_CORAL": "causirl_coral"},
-        **{"CausIRL_MMD": "causirl_mmd", "EQRM": "eqrm", "RDM": "rdm", "URM": "urm", "ARM": NOT_BATCHES},
-        **{"TRM": "trm", "ADRMX": "adrmx"},
-        "ERMPlusPlus": "not an algorithm but a schedule and initial weights for ERM",
+        **{"CausIRL_MMD": "causirl_mmd", "EQRM": "eqrm", "RDM": "rdm", "URM": "urm", "ARM": "arm"},
+        **{"TRM": "trm", "ADRMX": "adrmx", "ERMPlusPlus": "erm_plus_plus"},
     },
     "SubpopBench": {
         **{"ERM": "erm", "GroupDRO": "group_dro", "IRM": "irm", "CVaRDRO": "cvar_dro", "JTT": "jtt", "LfF": "lff"},
@@ -98,7 +105,7 @@ def _described(hparam: dict[str, Any]) -> str:
 
 
 PAGES = {
-    DOCS / "algorithms.md": lambda: algorithm_tables() + "### Other libraries\n" + peer_table(),
+    DOCS / "algorithms.md": lambda: algorithm_tables() + unshared() + "### Other libraries\n" + peer_table(),
     DOCS / "second-stages.md": second_stage_table,
 }
 

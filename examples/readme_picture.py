@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
-import altair as alt
-
 from crosstail.cli import demo
+from crosstail.report.document.files import save_drawing
 from crosstail.report.graph_chart import graph_chart
+from crosstail.report.vega_lite import concat
 from crosstail.training.evaluation import graph_of
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import load_inputs
@@ -18,4 +18,4 @@ for method, title in (("erm", "ERM"), ("boda", "BoDA")):
     dataset = load_inputs(folder.spec()).seen()
     nodes = graph_of(load_model(folder, dataset), dataset).nodes(dataset.domains, dataset.classes)
     charts.append(graph_chart(nodes, title))
-alt.hconcat(*charts).save(Path(__file__).parents[1] / "docs" / "images" / "graphs.png", scale_factor=2.0)
+save_drawing(concat(*charts, columns=2), Path(__file__).parents[1] / "docs" / "images" / "graphs.png")

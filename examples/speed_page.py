@@ -8,11 +8,12 @@ import argparse
 import json
 from pathlib import Path
 
-import altair as alt
 import pandas as pd
 from PIL import Image
 
-from crosstail.report.charts import PALETTE
+from crosstail.report.charts import PALETTE, names
+from crosstail.report.document.files import save_drawing
+from crosstail.report.vega_lite import Drawing, concat, draw, either, field, layer
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORD, GROWTH = DOCS / "results" / "speed.json", DOCS / "results" / "memory.json"
@@ -30,7 +31,7 @@ def limits_table(record: list[dict[str, object]]) -> pd.DataFrame:
     return table
 
 
-def limits_chart(table: pd.DataFrame) -> alt.LayerChart:
+def limits_chart(table: pd.DataFrame) -> Drawing:
     """One dot per measurement on a logarithmic axis, and a line at the limit."""
     missed = int((table["used"] > 1).sum())
     title = (
@@ -41,18 +42,18 @@ def limits_chart(table: pd.DataFrame) -> alt.LayerChart:
     steps = table[table["bench"] == "step"]
     slowest = steps.nlargest(1, "used").assign(label=lambda t: t["label"] + f" (slowest of {len(steps)})")
     shown = pd.concat([table[table["bench"] != "step"], slowest]).sort_values("used")
-    base = alt.Chart(shown, width=420, height=alt.Step(17), title=title)
-    dots = base.mark_point(filled=True, size=60).encode(
-        x=alt.X("used:Q", title="share of the limit (log scale; less is better)", scale=alt.Scale(type="log")),
-        y=alt.Y("label:N", title=None, sort=None, axis=alt.Axis(labelLimit=460)),
-        color=alt.condition("datum.used > 1", alt.value(PALETTE[5]), alt.value(PALETTE[0])),
-        shape=alt.condition("datum.used > 1", alt.value("triangle-up"), alt.value("circle")),
+    base = draw(shown).mark("point", filled=True, size=60)
+    dots = base.encode(
+        x=field("used:Q", title="share of the limit (log scale; less is better)", scale={"type": "log"}),
+        y=names("label", labelLimit=460),
+        color=either("datum.used > 1", PALETTE[5], PALETTE[0]),
+        shape=either("datum.used > 1", "triangle-up", "circle"),
     )
-    limit = alt.Chart(pd.DataFrame({"limit": [1]})).mark_rule(strokeDash=[4, 4]).encode(x="limit:Q")
-    return limit + dots
+    limit = draw(pd.DataFrame({"limit": [1]})).mark("rule", strokeDash=[4, 4]).encode(x="limit:Q")
+    return layer(limit, dots, width=420, height={"step": 17}, title=title)
 
 
-def growth_chart(growth: list[dict[str, float]]) -> alt.HConcatChart:
+def growth_chart(growth: list[dict[str, float]]) -> Drawing:
     """Peak memory against each size, with the other two fixed."""
     table = pd.DataFrame(growth)
     usual = table[list(AXES)].mode().iloc[0]
@@ -62,13 +63,13 @@ def growth_chart(growth: list[dict[str, float]]) -> alt.HConcatChart:
         others = [other for other in AXES if other != name]
         shown = table[(table[others] == usual[others]).all(axis=1)]
         title, fixed = f"{name} {symbol}", ", ".join(f"{AXES[other]} = {int(usual[other]):,}" for other in others)
-        base = alt.Chart(shown, width=200, height=180, title=alt.TitleParams(title, subtitle=fixed)).encode(
-            x=alt.X(f"{name}:Q", title=title, axis=alt.Axis(format="~s", tickCount=4))
-        )
-        y = alt.Y("MiB:Q", title="peak without the file, MiB", scale=alt.Scale(domain=[0, top]))
-        dots = base.mark_point(filled=True, size=50, color=PALETTE[0]).encode(y=y)
-        panels.append(dots + base.mark_line(color=PALETTE[0]).encode(y="mean(MiB):Q"))
-    return alt.hconcat(*panels)
+        x = field(f"{name}:Q", title=title, axis={"format": "~s", "tickCount": 4})
+        y = field("MiB:Q", title="peak without the file, MiB", scale={"domain": [0, top]})
+        dots = draw().mark("point", filled=True, size=50, color=PALETTE[0]).encode(y=y)
+        line = draw().mark("line", color=PALETTE[0]).encode(y=field("MiB:Q", aggregate="mean"))
+        panel = layer(dots, line, data=shown, encoding={"x": x}, width=200, height=180)
+        panels.append(panel.having(title={"text": title, "subtitle": fixed}))
+    return concat(*panels, columns=len(panels))
 
 
 def amount(value: float, unit: str) -> str:
@@ -100,7 +101,7 @@ def main() -> None:
     charts = {"speed": limits_chart(table), "memory": growth_chart(json.loads(GROWTH.read_text(encoding="utf-8")))}
     for name, chart in charts.items():
         file = DOCS / "images" / f"{name}.png"
-        chart.save(file, scale_factor=2.0)
+        save_drawing(chart, file)
         Image.open(file).convert("RGB").quantize(64).save(file, optimize=True)  # a tenth of the size
     missed = table[table["used"] > 1]["label"].tolist()
     summary = f"Over their limits: {'; '.join(missed)}." if missed else "All measurements are within their limits."

@@ -31,9 +31,9 @@ LAYERS = [
     {"algorithms"},
     {"data", "backbones", "transfer", "metrics"},
     {"losses"},
-    {"cache"},
+    {"cache", "ray_actors"},
     {"storage"},
-    {"criterion", "discovery", "literature", "progress", "__init__"},
+    {"criterion", "discovery", "literature", "machine", "progress", "__init__"},
 ]
 LEVEL = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
 LOSSES_MAY_IMPORT = {"torch", "numpy"}

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import numpy as np
 import pandas as pd
 from studies.paper_claims import measured as of
@@ -30,6 +29,8 @@ from studies.paper_claims.design import (
 from studies.paper_claims.measured import Measured, measured
 
 from crosstail.report.charts import PALETTE
+from crosstail.report.document.files import save_drawing
+from crosstail.report.vega_lite import Drawing, draw, facet, field
 
 Studies = dict[str, Study]
 TEMPLATE = Path(__file__).parent / "template.txt"
@@ -234,19 +235,18 @@ def cost(studies: Studies) -> list[str]:
     return table(["setting", "option", *header], rows)
 
 
-def separation_chart(found: pd.DataFrame) -> alt.FacetChart:
+def separation_chart(found: pd.DataFrame) -> Drawing:
     """One panel per network and configuration, each with its own scales."""
-    points = (
-        alt.Chart(found, width=150, height=130)
-        .mark_point(filled=True, color=PALETTE[0], opacity=0.7)
-        .encode(
-            x=alt.X("separation:Q", title="(β + γ) − α", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4)),
-            y=alt.Y("accuracy:Q", title="test, %", scale=alt.Scale(zero=False)),
-        )
+    points = draw(width=150, height=130).mark("point", filled=True, color=PALETTE[0], opacity=0.7)
+    panel = points.encode(
+        x=field("separation:Q", title="(β + γ) − α", scale={"zero": False}, axis={"tickCount": 4}),
+        y=field("accuracy:Q", title="test, %", scale={"zero": False}),
     )
-    rows = alt.Row("setting:N", title=None, sort=[setting.title for setting in SETTINGS.values()])
-    columns = alt.Column("labels:N", title=None, sort=list(CONFIGURATIONS))
-    return points.facet(row=rows, column=columns).resolve_scale(x="independent", y="independent")
+    by = {
+        "row": field("setting:N", title=None, sort=[setting.title for setting in SETTINGS.values()]),
+        "column": field("labels:N", title=None, sort=list(CONFIGURATIONS)),
+    }
+    return facet(panel, found, by, resolve={"scale": {"x": "independent", "y": "independent"}})
 
 
 PER_SETTING: dict[str, Callable[[Study], list[str]]] = {
@@ -289,5 +289,5 @@ def write(studies: Studies, docs: Path) -> Path:
     page.write_text(text(studies), encoding="utf-8")
     found = separations(studies)
     if len(found):
-        separation_chart(found).save(str(chart), scale_factor=2.0)
+        save_drawing(separation_chart(found), chart)
     return page

@@ -248,3 +248,14 @@ def test_an_algorithm_without_losses_is_told_so():
     empty = Empty(backbones.build("mlp", (4,), FEATURES), Task(torch.tensor(COUNTS)), algorithms.Algorithm.Hparams())
     with pytest.raises(TypeError, match=r"Empty must define losses\(z, batch\)"):
         losses(empty, make_batch(0))
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_negatives_are_those_of_the_loss(name):
+    batch, found = make_batch(0), []
+    for number in (0, 5, 2):  # the batch shows 5 pairs
+        algorithm = build(name, warmup=0.0, negatives=number)
+        torch.manual_seed(1)
+        found.append(losses(algorithm, batch)["alignment"])
+    exact, enough, few = found
+    assert torch.equal(exact, enough) and not torch.equal(exact, few)

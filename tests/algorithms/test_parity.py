@@ -63,7 +63,7 @@ def build(name, counts=ABSENT, shape=(4,), **hparams):
     """One hidden layer; CRT trains a classifier on fixed features, so it has none."""
     torch.manual_seed(0)
     layers = nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 5), nn.ReLU())
-    backbone = Backbone(nn.Identity(), 4) if name == "crt" else Backbone(layers, 5)
+    backbone = Backbone(nn.Identity(), 4) if name == "crt" else Backbone(layers, 5, maps=("",))
     hparams = {"lr": 0.02, "weight_decay": 0.1, **HPARAMS.get(name, {}), **hparams}
     algorithm = algorithms.build(name, backbone, Task(torch.tensor(counts)), hparams).double().train()
     for parameter in algorithm.parameters():

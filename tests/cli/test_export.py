@@ -15,7 +15,7 @@ def test_checks_on_the_test_set_or_else_on_random_inputs(crosstail, vectors):
     assert crosstail(f"fit {vectors} --out run {SHORT}").code == 0
     done = crosstail("export run --out m.pt2 --format torch")
     assert done.code == 0, done.err
-    assert "on 48 of the test samples of v the same classes" in done.out and Path("m.pt2.json").exists()
+    assert "48 of the test samples of v, it predicts the same classes" in done.out and Path("m.pt2.json").exists()
     exported, own = (Path(card).read_text(encoding="utf-8") for card in ("m.pt2.md", "run/model_card.md"))
     title, _, rest = own.partition("\n\n")
     assert exported.startswith(f"{title}\n\n## File\n\n- Format torch; input x: float32") and exported.endswith(rest)

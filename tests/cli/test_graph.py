@@ -41,6 +41,13 @@ def test_text_has_the_same_within_80_columns(crosstail, run):
     assert "g.csv" in done.out
 
 
+def test_very_many_pairs_have_standard_errors(crosstail, run, monkeypatch):
+    monkeypatch.setattr("crosstail.training.evaluation.MOST_PAIRS", 3)
+    found = json.loads(crosstail("graph run --out g.csv --json").out)
+    assert found["beta"] == pytest.approx(plain(run)["beta"], abs=5 * found["errors"]["beta"])
+    assert f"± {found['errors']['beta']:.1g}" in crosstail("graph run --out g.csv").out
+
+
 def test_csv_has_one_row_per_edge(crosstail, run):
     assert crosstail("graph run --out g.csv").code == 0
     frame = pd.read_csv("g.csv")
@@ -83,7 +90,7 @@ def test_a_run_with_a_trace_has_a_slider(crosstail, vectors):
     fit(RunSpec(dataset=vectors, **COMMON, trace=True), Path("traced"))
     assert crosstail("graph traced").code == 0
     text = Path("traced/graph.html").read_text(encoding="utf-8")
-    assert '"input": "range", "max": 2' in text and "The slider steps through" in text
+    assert '"input": "range", "min": 0, "max": 2' in text and "The slider steps through" in text
     assert crosstail("graph traced --out g.svg").code == 0 and Path("g.svg").stat().st_size > 2000
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from crosstail.prediction import inputs
+from crosstail.prediction.predictor import Predictor
 from crosstail.training.folder import RunFolder
 
 SHORT = "--width 8 --steps 40 --batch-size 8 --evaluations 2"
@@ -143,3 +145,27 @@ def test_finetuning_own_photos_augments_them(crosstail, photos):
     assert done.code == 0, done.err
     spec = RunFolder(Path("fine")).spec()
     assert spec.augment and not spec.freeze and spec.backbone == "efficientnet_lite0"
+
+
+def test_a_stopped_prediction_goes_on_unless_something_changed(crosstail, run, monkeypatch):
+    np.save("x.npy", np.random.default_rng(1).normal(size=(40, 6)).astype(np.float32))
+    monkeypatch.setattr(inputs, "BATCH", 8)
+    assert crosstail(f"predict {run} x.npy --out whole.csv").code == 0
+    scored, seen = Predictor.scored, []
+
+    def stopping(predictor, z, *arguments):
+        seen.append(len(z))
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return scored(predictor, z, *arguments)
+
+    monkeypatch.setattr(Predictor, "scored", stopping)
+    assert crosstail(f"predict {run} x.npy --out a.csv").code == 1 and not Path("a.csv").exists()
+    assert crosstail(f"predict {run} x.npy --out a.csv").code == 0
+    assert seen == [8] * (3 + 3) and Path("a.csv").read_text() == Path("whole.csv").read_text()
+    assert not list(Path().glob(".a.csv*"))
+
+    seen.clear()
+    assert crosstail(f"predict {run} x.npy --out a.csv").code == 1
+    np.save("x.npy", np.load("x.npy")[::-1])
+    assert crosstail(f"predict {run} x.npy --out a.csv").code == 0 and len(seen) == 3 + 5

@@ -26,7 +26,7 @@ FIELDS: dict[str, Any] = {
     "dataset": WORD.filter(lambda text: not text.startswith("-")),
     "algorithm": WORD,
     "second_stage": st.none() | WORD,
-    "average": st.booleans(),
+    "average": st.none() | st.sampled_from(["moving", "uniform", "swad"]),
     "protocol": st.sampled_from(["mdlt", "dg"]),
     "unseen": st.none() | WORD,
     "folds": st.none() | st.integers(9, 99),
@@ -59,7 +59,7 @@ FIELDS: dict[str, Any] = {
 def consistent(fields: dict[str, Any]) -> RunSpec:
     """Without fields that others exclude."""
     if fields["stop_at"]:
-        fields |= {"unseen": None, "fold": None}
+        fields |= {"unseen": None, "fold": None, "average": fields["average"] and "uniform"}
     if fields["protocol"] == "dg" or not fields["folds"]:
         fields |= {"folds": None, "fold": None}
     return RunSpec(**fields)

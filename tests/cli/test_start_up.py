@@ -6,6 +6,7 @@ import sys
 import pytest
 
 LISTED = """
+import gc
 import sys
 from crosstail.cli import main
 for words in {commands!r}:
@@ -13,9 +14,10 @@ for words in {commands!r}:
         main(words.split())
     except SystemExit as ended:
         assert ended.code in (0, 2), words
+assert gc.isenabled() and (gc.get_freeze_count() > 100_000) == ("torch" in sys.modules)
 print("imported:", *(name for name in {heavy!r} if name in sys.modules))
 """
-HEAVY = ["torch", "pandas", "scipy", "altair"]
+HEAVY = ["torch", "pandas", "scipy", "vl_convert"]
 WITHOUT_TORCH = [
     "--version",
     "--help",
@@ -44,7 +46,7 @@ WITHOUT_TORCH = [
 ]
 NOT_ON_VECTORS = [
     *("timm", "torchvision", "sklearn", "lightning_fabric", "torchmetrics", "transformers", "huggingface_hub"),
-    *("torch._dynamo", "torch.onnx", "sympy", "scipy", "optuna", "onnx", "matplotlib"),
+    *("torch._dynamo", "torch.onnx", "sympy", "scipy", "optuna", "onnx", "matplotlib", "altair", "jsonschema"),
 ]
 
 

@@ -22,7 +22,7 @@ SHORT = "--width 8 --steps 8 --batch-size 4 --evaluations 2"
 
 RUNS = {
     "run-a": RunSpec(
-        dataset="vectors.npz", algorithm="boda", second_stage="retrain", trace=True, average=True, **SIZES
+        dataset="vectors.npz", algorithm="boda", second_stage="retrain", trace=True, average="moving", **SIZES
     ),
     "run-b": RunSpec(dataset="vectors.npz", algorithm="mtl", **SIZES),
     "run-p": RunSpec(dataset="photos", algorithm="erm", backbone="small_cnn", resolution=16, **SIZES),

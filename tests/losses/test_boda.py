@@ -18,6 +18,7 @@ from crosstail.losses import (
     PairStatistics,
     boda_loss,
     contrast,
+    negatives,
     pair_distances,
     rescaled_boda_loss,
     statistics,
@@ -728,7 +729,7 @@ class Reads(TorchDispatchMode):
 class TestWithoutReads:
     """With `validate=False`, no value is read back from the device."""
 
-    @pytest.mark.parametrize("options", [{}, {"balanced": False}, {"pooled": True}])
+    @pytest.mark.parametrize("options", [{}, {"balanced": False}, {"pooled": True}, {"negatives": 5}])
     @pytest.mark.parametrize("rescaled", [False, True])
     @pytest.mark.parametrize("metric", METRICS)
     @pytest.mark.parametrize("device", ["cpu", "meta"])  # on meta every read is an error
@@ -768,11 +769,11 @@ class TestWithoutReads:
 @pytest.fixture
 def as_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tensors on the CPU are treated as on an accelerator, whose values cannot be looked at."""
-    for module in (contrast, distances_module, statistics):
+    for module in (contrast, distances_module, negatives, statistics):
         monkeypatch.setattr(module, "on_host", lambda values: False)
 
 
-OPTIONS = [{}, {"rescaled": True}, {"balanced": False}, {"reduction": "none"}, {"pooled": True}]
+OPTIONS = [{}, {"rescaled": True}, {"balanced": False}, {"reduction": "none"}, {"pooled": True}, {"negatives": 5}]
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -785,6 +786,7 @@ def test_a_device_gives_the_same_loss_and_gradient(
     for _ in range(2):
         p = make(5, absent=absent, metric=metric).with_grad()
         p.centroids[p.counts == 0] = math.nan
+        torch.manual_seed(0)  # of the sampled negatives
         loss = p.loss(**options)
         found.append((loss, *torch.autograd.grad(loss.sum(), p.z)))
         request.getfixturevalue("as_on_a_device")

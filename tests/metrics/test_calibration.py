@@ -165,3 +165,26 @@ def test_of_many_samples_a_random_part_is_used(monkeypatch):
     assert (every.samples, some.samples) == (900, 600)
     assert some.prevalence.sharpness == pytest.approx(every.prevalence.sharpness, rel=0.2)
     np.testing.assert_allclose(some.prevalence.bias, every.prevalence.bias, atol=0.4)
+
+
+def test_very_many_classes_have_one_sharpness_and_no_biases(monkeypatch):
+    log_p, y, site, shares = at_two_sites(900, np.random.default_rng(0))
+    counts = (100 * shares).astype(int)
+    monkeypatch.setattr("crosstail.metrics.calibration.MOST_CLASSES", 2)
+    monkeypatch.setattr("crosstail.metrics.calibration.SCORES", 600 * log_p.shape[1])
+    found = calibrate(log_p, log_p, y, site, ["a", "b"], counts)
+    assert found.samples == 600
+    for correction in found.corrections:
+        assert correction.bias == [0] * log_p.shape[1]
+    # Without biases it is the temperature of the loss at the site's shares, by a search over a grid.
+    rows = np.sort(np.random.default_rng(0).choice(900, 600, replace=False))
+    own = log_p[rows].astype(float), np.log(training_shares(counts)[site[rows]]), pair_weights(y, site, counts)[rows]
+    grid = np.geomspace(0.1, 10, 2000)
+
+    def loss(s):
+        scores = s * own[0] + own[1]
+        return own[2] @ (np.logaddexp.reduce(scores, axis=1) - scores[np.arange(600), y[rows]])
+
+    assert found.prevalence.sharpness == pytest.approx(grid[np.argmin([loss(s) for s in grid])], rel=0.01)
+    sharp = np.log([one.sharpness for one in found.plausible])
+    assert 0.01 < sharp.std() < 0.3 and abs(sharp.mean() - np.log(found.prevalence.sharpness)) < sharp.std()

@@ -1,7 +1,9 @@
-"""Hand-made runs, in memory and in folders."""
+"""Hand-made runs, in memory and in folders; and every chart that a test makes is valid Vega-Lite."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,11 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from jsonschema import Draft7Validator
 
 from crosstail.metrics import PairAccuracy
 from crosstail.report.run.reported import ReportedRun
+from crosstail.report.vega_lite import Drawing
 from crosstail.storage import write_json
 from crosstail.training import RunSpec
 from crosstail.training.predictions import Predictions
@@ -20,6 +24,23 @@ from crosstail.training.result import DataFacts, Evaluation, KnownDomain, RunRes
 COUNTS = [[150, 40], [7, 0]]
 TOTALS = [[10, 10], [10, 10]]
 SPEC = {"algorithm": "erm", "backbone": "small_cnn", "freeze": False, "augment": False, "steps": 10, "batch_size": 24}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def valid_charts() -> Iterator[None]:
+    """Compare every specification with the schema of Vega-Lite, which Altair contains."""
+    schema = files("altair.vegalite.v6.schema") / "vega-lite-schema.json"
+    validator, made = Draft7Validator(json.loads(schema.read_text(encoding="utf-8"))), Drawing.to_dict
+
+    def checked(drawing: Drawing) -> dict[str, Any]:
+        found = made(drawing)
+        validator.validate(found | {"datasets": {}})  # a table of JSON values is always valid
+        json.dumps(found, allow_nan=False)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Drawing, "to_dict", checked)
+        yield
 
 
 @pytest.fixture(scope="session")

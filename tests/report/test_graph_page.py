@@ -6,6 +6,7 @@ from crosstail.report.document.model import Chart, Table
 from crosstail.report.graph_chart import NamedGraph, graph_chart
 from crosstail.report.graph_page import graph_document, neighbours
 from crosstail.transfer import TransferabilityGraph
+from crosstail.transfer.statistics import Estimate
 
 
 def model(name: str, *places: tuple[int, int, float]) -> NamedGraph:
@@ -36,6 +37,19 @@ def test_the_page_says_what_is_close_and_lists_what_is_not():
     tables = [block for block in found if isinstance(block, Table)]
     assert [row[0] for row in tables[0].rows] == ["night / cat", "day / dog"]
     assert [row[0] for row in tables[-1].rows] == ["α", "β", "γ", "α / γ"]
+
+
+def test_a_graph_of_some_pairs_says_so_and_has_standard_errors():
+    some = TransferabilityGraph(
+        ASTRAY.graph.matrix,
+        ASTRAY.graph.pairs,
+        np.full((2, 500), 3),
+        Estimate(ASTRAY.graph.statistics, (0.04, 0.1, 0.2)),
+    )
+    found = blocks(ASTRAY._replace(graph=some))
+    assert any("5 of 1,000 pairs" in str(block) for block in found)
+    table = [block for block in found if isinstance(block, Table)][-1]
+    assert "± 0.04" in table.rows[0][1] and "standard error" in table.note
 
 
 def test_two_models_stand_beside_each_other():

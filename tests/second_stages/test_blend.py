@@ -154,6 +154,12 @@ def test_for_unseen_domains_whole_domains_are_held_out(features, monkeypatch):
     )
 
 
+def test_with_very_many_classes_it_is_pooled(features, monkeypatch, scores):
+    monkeypatch.setattr(blend, "MOST_CLASSES", 3)
+    heads = [stage.fit(features) for stage in (blend, pooled)]
+    np.testing.assert_allclose(*(scores(head, features.z) for head in heads), rtol=1e-5)
+
+
 def test_without_anything_to_hold_out_it_is_pooled(draw, scores):
     features = draw([[1, 0]])
     head = find("blend").fit(features)

@@ -9,7 +9,7 @@ from crosstail import algorithms, backbones, discovery
 from crosstail.algorithms import Task
 from crosstail.second_stages import linear_classifier
 
-NAMES = discovery.names("crosstail.algorithms")
+NAMES = sorted({*discovery.names("crosstail.algorithms")} - {"arm", "mixstyle"})  # not linear; needs feature maps
 
 
 @pytest.mark.parametrize("name", NAMES)

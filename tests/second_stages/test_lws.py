@@ -22,7 +22,7 @@ def test_it_starts_with_the_scores_of_stage_one_and_multiplies_them(features, sc
     assert [name for name, _ in head.named_parameters()] == ["scale"]
 
 
-@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("average", [None, "moving"])
 def test_only_the_factors_differ_from_stage_one_after_training(tmp_path, average):
     save_separable(tmp_path / "v.npz", [[40, 8, 2], [3, 12, 5]])
     size = {"backbone": "mlp", "width": 8, "steps": 30, "batch_size": 8, "evaluations": 1}

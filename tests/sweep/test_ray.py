@@ -11,10 +11,10 @@ from dataclasses import replace
 import psutil
 import pytest
 
+from crosstail import ray_actors
 from crosstail.sweep import drive
 from crosstail.sweep import lease as leases
 from crosstail.sweep.launchers import _launcher
-from crosstail.sweep.launchers import ray as launchers_ray
 from crosstail.sweep.launchers._launcher import Resources, launcher
 from crosstail.sweep.plan import make
 from crosstail.sweep.store import Store
@@ -66,12 +66,12 @@ def test_workers_that_are_killed_or_hang(small, shared, own, store, undisturbed,
         assert in_time(lambda: len({worker.pid for worker in workers()} - set(killed)) == 2)
 
         monkeypatch.setattr(leases, "_machine", lambda: "another")  # so that this process cannot tell which have died
-        crew.time_limit = 3.0
+        crew.actors.time_limit = 3.0
         hangs = resolve(replace(shared, algorithm=own("hangs", "time.sleep(1000)")))
         (outcome,) = crew.run([Job(hangs)])
         assert outcome.how == "failed" and store.failures()[hangs.key].kind == "time limit"
 
-        crew.time_limit = None
+        crew.actors.time_limit = None
         monkeypatch.setattr(_launcher, "DEATHS", 1)
         dies = resolve(replace(shared, algorithm=own("dies", "os.kill(os.getpid(), signal.SIGKILL)")))
         (outcome,) = crew.run([Job(dies)])
@@ -85,7 +85,7 @@ def test_a_node_that_is_killed(small, store, undisturbed, outcome_of, monkeypatc
     from ray.cluster_utils import Cluster
 
     signs = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
-    common = {"num_cpus": 1, "object_store_memory": launchers_ray.MEMORY, "include_dashboard": False}
+    common = {"num_cpus": 1, "object_store_memory": ray_actors.MEMORY, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=common | {"_system_config": signs})
     try:
         node = cluster.add_node(**common)
@@ -133,6 +133,7 @@ def test_ctrl_c_ends_what_it_started_and_another_launcher_goes_on(
 
 def test_without_ray_one_line_says_what_to_install(store, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "crosstail.sweep.launchers.ray")
+    monkeypatch.delitem(sys.modules, "crosstail.sweep.launchers.ray", raising=False)
+    monkeypatch.delitem(sys.modules, "crosstail.ray_actors")
     with pytest.raises(ValueError, match=r"pip install 'crosstail\[ray\]'"):
         launcher("ray", store, Resources())

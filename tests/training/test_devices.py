@@ -77,9 +77,10 @@ def test_two_processes_give_the_losses_and_accuracies_of_one(spec, tmp_path, run
     # What only defines `losses` is a function of the same features: some stand for all.
     own_step = [name for name in SHARED if algorithms.find(name).update is not ERM.update]
     names = [*own_step, "erm", "coral", "boda_m", "mtl", "group_dro", "causirl_coral", "gcl", "selfreg", "trm", "bcl"]
+    names += ["arm", "tally"]
     specs = [replace(spec, algorithm=name) for name in names]
     specs += [
-        replace(spec, second_stage="retrain", average=True),
+        replace(spec, second_stage="retrain", average="moving"),
         replace(spec, second_stage="ncm"),
         replace(spec, second_stage="lws"),
         replace(spec, algorithm="boda+coral", hparams={"lr": 0.01, "dropout": 0.5}),

@@ -1,5 +1,8 @@
 """Hits and features of a model, against loops over the samples."""
 
+from dataclasses import replace
+
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -7,10 +10,19 @@ import torch
 from crosstail.data import DomainDataset
 from crosstail.losses import PairStatistics
 from crosstail.metrics import PairAccuracy
-from crosstail.training import RunSpec
-from crosstail.training.evaluation import answers, features, graph_of, pair_scores, stream_statistics, traced
+from crosstail.training import RunSpec, probabilities
+from crosstail.training.evaluation import (
+    answers,
+    features,
+    graph_of,
+    pair_scores,
+    stream_statistics,
+    traced,
+    transferability,
+)
 from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm
+from crosstail.training.result import Transferability
 
 
 @pytest.fixture(params=[1, 7, 256])
@@ -60,7 +72,8 @@ def test_hits_with_the_domain_known(batch, parts):
         d, y = dataset.domain[row], dataset.y[row]
         hits[d, y] += int((scores + bias[d]).argmax()) == y
     rows = dataset.rows("test")
-    predicted, log_p = answers(algorithm, dataset, rows, known=True)
+    predicted, own, log_p = answers(algorithm, dataset, rows, known=True, keep=np.ones(len(rows), bool))
+    assert (own == log_p[np.arange(len(rows)), dataset.y[rows]]).all()
     found = PairAccuracy.from_predictions(
         predicted, dataset.y[rows], dataset.domain[rows], num_domains=2, num_classes=3
     )
@@ -69,6 +82,26 @@ def test_hits_with_the_domain_known(batch, parts):
     for row, told in zip(rows, log_p, strict=True):
         scores = one_by_one(algorithm, dataset, [row])[0] + bias[dataset.domain[row]]
         np.testing.assert_allclose(told, scores.log_softmax(-1).detach(), rtol=2e-3, atol=1e-3)
+
+
+def test_probabilities_of_some_and_predictions_of_all_held_out_samples(batch, parts, monkeypatch):
+    """With very many classes, the probabilities of some samples are kept; everything else is of all of them."""
+    dataset, algorithm = parts
+    dataset = replace(dataset, split=np.where(np.arange(50) < 20, "train", np.where(np.arange(50) < 30, "val", "test")))
+    bias = torch.tensor([[5.0, 0, 0], [0, 0, 5.0]])
+    algorithm.scores = lambda z, domain=None: algorithm.head(z) + (0 if domain is None else bias[domain])
+    every = probabilities.held_out(algorithm, dataset, known=True)
+    assert every.probabilities.row.tolist() == list(range(20, 50))
+    monkeypatch.setattr(probabilities, "LEAST", 1)
+    monkeypatch.setattr(probabilities, "MOST", 3 * 12)
+    some = probabilities.held_out(algorithm, dataset, known=True)
+    assert len(some.probabilities.row) == 12
+    same = every.probabilities.keep(np.isin(every.probabilities.row, some.probabilities.row))
+    for name, values in vars(same).items():
+        np.testing.assert_array_equal(getattr(some.probabilities, name), values)
+    assert some.known == every.known and len(some.predictions.y) == 20
+    for name, values in vars(every.predictions).items():
+        np.testing.assert_array_equal(getattr(some.predictions, name), values)
 
 
 def test_an_empty_split_has_no_accuracy(parts):
@@ -125,4 +158,7 @@ def test_a_graph_of_too_many_pairs_is_that_of_some_classes(parts, monkeypatch):
     for i, one in enumerate(part.pairs):
         for j, other in enumerate(part.pairs):
             assert part.matrix[i, j] == pytest.approx(edges[(*one, *other)])
-    assert all(np.isfinite(part.statistics))
+    assert part.statistics == pytest.approx(whole.statistics, rel=0.1)
+    stored = [transferability(graph) for graph in (whole, part)]
+    assert stored[0].errors == {} and set(stored[1].errors) == {"alpha", "beta", "gamma"}
+    assert msgspec.convert(msgspec.to_builtins(stored[1]), Transferability) == stored[1]

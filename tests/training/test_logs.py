@@ -56,7 +56,7 @@ def spec(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     save_separable(Path("v.npz"), [[30, 8, 2], [0, 9, 25]])
-    common = {"steps": 8, "batch_size": 4, "evaluations": 4, "width": 8, "hparams": {"nu": 0.5}, "average": True}
+    common = {"steps": 8, "batch_size": 4, "evaluations": 4, "width": 8, "hparams": {"nu": 0.5}, "average": "moving"}
     return RunSpec(dataset="v.npz", backbone="mlp", algorithm="boda", second_stage="retrain", **common)
 
 

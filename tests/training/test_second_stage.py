@@ -104,7 +104,7 @@ def test_a_fitted_stage_has_no_steps_to_stop_at(make):
 
 
 def test_averaged_weights_are_those_of_stage_one(make, tmp_path):
-    run = fit(make(average=True), tmp_path / "run")
+    run = fit(make(average="moving"), tmp_path / "run")
     dataset = run.inputs.seen()
     model = load_model(run.folder, dataset)
     assert run.result.raw is None and run.folder.records()[-1].averaged is None

@@ -38,7 +38,7 @@ def spec(tmp_path_factory):
 def runs(spec, tmp_path_factory):
     """The same run, selected on each metric."""
     place = tmp_path_factory.mktemp("runs")
-    every = {"hparams": {"lr": 0.3}, "average": True}
+    every = {"hparams": {"lr": 0.3}, "average": "moving"}
     return {on: fit(replace(spec, select_on=on, **every), place / on) for on in CRITERIA}
 
 

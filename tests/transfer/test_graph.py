@@ -322,7 +322,7 @@ def test_nodes_have_their_names_counts_and_places():
 def layer(spec, mark):
     """The encodings and the rows of the layer of a chart that draws such marks."""
     (found,) = (part for part in spec["layer"] if part["mark"]["type"] == mark)
-    return found["encoding"], spec["datasets"][found.get("data", spec["data"])["name"]]
+    return found["encoding"], spec["datasets"][found["data"]["name"]]
 
 
 def test_chart_shows_every_pair_by_class_domain_and_count():

@@ -90,6 +90,11 @@ def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | N
             f"{name} compares domains and needs {algorithm.min_domains} that have training data; the data have "
             f"{trained_on}: use an algorithm that does not, such as erm or bsoftmax"
         )
+    if algorithm.changes_maps and not backbone.maps:
+        raise ValueError(
+            f"{name} changes feature maps of early layers, and this backbone has none: use a convolutional one such as "
+            "resnet50 or small_cnn, or mlp on vectors"
+        )
     return algorithm(backbone, task, parse_for(name, hparams or {}))
 
 

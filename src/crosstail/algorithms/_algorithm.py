@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -72,6 +73,7 @@ class Algorithm(nn.Module):
     linear_head = True  # whether the classifier is linear in the features
     reads_weights = False  # whether `losses` uses the weights of a linear classifier
     uses_domain = False  # whether `scores` depend on the domain, where it is known
+    changes_maps = False  # whether `change` replaces feature maps of the backbone's early layers in training
     one_domain_at_a_time = False  # whether `losses` is called with the samples of a single domain
     alone = ""  # why it cannot be combined with others, if it cannot
     unshared = ""  # why it cannot be trained by several processes, if it cannot
@@ -109,7 +111,9 @@ class Algorithm(nn.Module):
 
         `of` is another backbone of the algorithm, such as a copy of its own.
         """
-        backbone = of or self.backbone
+        backbone: Callable[[Tensor], Tensor] = of or self.backbone
+        if self.training and self.changes_maps:
+            backbone = partial((of or self.backbone).changed, self.change)
         if self.chunks == 1:
             z = backbone(batch.x)
         else:  # activations are recomputed in the backward pass instead of being kept
@@ -120,6 +124,10 @@ class Algorithm(nn.Module):
             kept = torch.rand(z.shape) >= self.hparams.dropout
             z = z * kept.to(z) / (1 - self.hparams.dropout)
         return z, batch
+
+    def change(self, maps: Tensor) -> Tensor:
+        """Feature maps (B, channels, H, W), or vectors (B, F), in place of those of an early layer in training."""
+        raise TypeError(f"{type(self).__name__} changes maps, so it must define change(maps)")
 
     def optimizers(self) -> list[Optimizer]:
         """By default, one Adam for all parameters."""

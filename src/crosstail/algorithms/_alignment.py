@@ -43,6 +43,7 @@ class Alignment(ERM):
         temperature: float = hp(1.0, None, "divisor of the distances")
         rescaled: bool = hp(False, None, "distances relative to their mean, counts outside the exponent")
         pooled: bool = hp(False, None, "pooled centroids: rare pairs are shrunk, and those without samples take part")
+        negatives: int = hp(0, None, "pairs that are drawn in each step for the denominator; 0: all of them")
         per_positive: bool = hp(False, None, "average over (sample, positive) combinations instead of samples")
         warmup: float = hp(0.1, None, "when the term sets in: below 1 a share of the steps, else a step")
         window: int = hp(100, None, "samples that a pair's moving statistics span at most")
@@ -64,6 +65,7 @@ class Alignment(ERM):
             temperature=hparams.temperature,
             rescaled=hparams.rescaled,
             pooled=hparams.pooled,
+            negatives=hparams.negatives,
             window=None if hparams.refresh else hparams.window,
             reduction="positives" if hparams.per_positive else "mean",
             validate=False,  # labels are checked at loading, loss terms at every evaluation

@@ -1,21 +1,25 @@
 """The base class of all backbones."""
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 
 class Backbone(nn.Module):
     """Maps inputs (B, ...) to features (B, `num_features`).
 
-    `weights` is a checksum of the pretrained weights, empty after random initialisation.
+    `weights` is a checksum of the pretrained weights, empty after random initialisation. `maps` names the layers whose
+    outputs an algorithm may change in training: feature maps (B, channels, H, W) of an early layer, or vectors (B, F).
     """
 
     num_features: int
     weights: str = ""
 
-    def __init__(self, layers: nn.Module, num_features: int) -> None:
+    def __init__(self, layers: nn.Module, num_features: int, maps: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.layers = layers
         self.num_features = num_features
+        self.maps = maps
 
     @property
     def signature(self) -> str:
@@ -28,6 +32,17 @@ class Backbone(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(self.prepare(x))
+
+    def changed(self, change: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """Features (B, F) if the outputs of the layers `maps` are replaced by `change` of them."""
+        layers = [self.layers.get_submodule(name) for name in self.maps]
+        hooks = [layer.register_forward_hook(lambda _layer, _inputs, maps: change(maps)) for layer in layers]
+        try:
+            z: Tensor = self(x)
+            return z
+        finally:
+            for hook in hooks:
+                hook.remove()
 
 
 def require(kind: str, name: str, input_shape: tuple[int, ...]) -> None:

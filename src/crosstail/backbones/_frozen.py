@@ -30,15 +30,20 @@ class FrozenNetwork:
         accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
         self.device = accelerator or torch.device("cpu")
         self.backbone = backbone.eval().to(self.device)
+        self.expected = 0
         self.seen = 0
         self._session: Any = None
         self._given_up = self.device.type != "cpu"
+
+    def expect(self, count: int) -> None:
+        """Announce how many inputs will come in all, so that the first ones run as the last ones do."""
+        self.expected = count
 
     def __call__(self, x: Tensor) -> Features:
         with torch.inference_mode():
             if not self._given_up and self._session is None:
                 path = exported_file(self.backbone)
-                if path.exists() or self.seen >= WORTH:
+                if path.exists() or max(self.expected, self.seen) >= WORTH:
                     self._session = onnx_session(self.backbone, self.backbone.prepare(x[:1]), path)
                     self._given_up = self._session is None
             self.seen += len(x)

@@ -84,7 +84,7 @@ class TimmBackbone(Backbone):
         self, name: str, network: Any, size: int, mean: Iterable[float], std: Iterable[float], *, pretrained: bool
     ) -> None:
         width = getattr(network, "head_hidden_size", network.num_features)
-        super().__init__(network.to(memory_format=torch.channels_last), width)
+        super().__init__(network.to(memory_format=torch.channels_last), width, _early_maps(network))
         self.name = name
         self.size = size
         self.register_buffer("mean", torch.tensor(tuple(mean)).view(3, 1, 1), persistent=False)
@@ -110,3 +110,10 @@ class TimmBackbone(Backbone):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(self.prepare(x).contiguous(memory_format=torch.channels_last))
+
+
+def _early_maps(network: Any) -> tuple[str, ...]:
+    """Layers with feature maps of a quarter and an eighth of the resolution; transformers have none in this form."""
+    if getattr(network, "output_fmt", "NCHW") != "NCHW":
+        return ()
+    return tuple(stage["module"] for stage in network.feature_info if stage["reduction"] in (4, 8))

@@ -17,4 +17,4 @@ def build(input_shape: tuple[int, ...], width: int | None = None) -> Backbone:
     for wide, stride in ((width, 1), (2 * width, 2), (2 * width, 1), (2 * width, 1)):
         layers += [nn.Conv2d(channels, wide, 3, stride, padding=1), nn.ReLU(), nn.GroupNorm(8, wide)]
         channels = wide
-    return Backbone(nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()), channels)
+    return Backbone(nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()), channels, maps=("2", "5"))

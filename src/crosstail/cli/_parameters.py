@@ -1,7 +1,7 @@
 """Parameters that several verbs share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -15,3 +15,7 @@ Trust = Annotated[bool, Parameter(help="Run the algorithm file that is stored wi
 MovedWeights = Annotated[
     Path | None, Parameter(name="--weights", help="Weights of the frozen backbone, if the file has moved.")
 ]
+RowLauncher = Annotated[
+    Literal["inline", "ray"], Parameter(help="inline: in this process; ray: on the cluster at $RAY_ADDRESS, or here.")
+]
+RowWorkers = Annotated[int | None, Parameter(help="Actors on Ray; default: one per GPU, or one per core.")]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
+from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
@@ -42,6 +43,7 @@ def audit(
         raise ValueError(f"--out {out}: expected a name that ends in .html")
     source = known_source(source)
     run = None if run is None else existing_run(run)
+    import_torch()
 
     from crosstail import data
     from crosstail.report.audit import audit as examine

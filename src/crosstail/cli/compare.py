@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._imports import import_torch
 from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 
@@ -33,6 +34,7 @@ def compare(
     for folder in (first, second):
         if not folder.is_dir():
             raise FileNotFoundError(f"{folder}: there is no such folder")
+    import_torch()
 
     from crosstail.report.compare.two_runs import compare as compare_runs
     from crosstail.report.compare.two_runs_page import page, summary

@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
 
+from crosstail.cli._imports import import_torch
 from crosstail.cli._own_folder import require_own
 from crosstail.cli._progress import progress_bar
 
@@ -29,6 +30,8 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
         out: Folder for the runs and report.html.
         seeds: Runs per method.
     """
+    import_torch()
+
     from crosstail.report.compare.demo_page import metrics_table, verdict, write_page
     from crosstail.report.compare.read_runs import read_runs
     from crosstail.report.compare.tables import summary_table

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
+from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, say_next
+from crosstail.cli._parameters import RowLauncher, RowWorkers
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels, SkipBroken, option
 
@@ -27,6 +29,8 @@ def embed(
     skip_broken: SkipBroken = False,
     data_seed: DataSeed = 0,
     batch_size: int = 32,
+    launcher: RowLauncher = "inline",
+    workers: RowWorkers = None,
 ) -> None:
     """Embed every image once with a pretrained network, to train on the vectors.
 
@@ -41,6 +45,7 @@ def embed(
     if out.suffix != ".npz":
         raise ValueError(f"--out {out}: expected a name that ends in .npz")
     dataset = known_source(dataset)
+    import_torch()
 
     from crosstail import data
     from crosstail.training import RunSpec, embedding
@@ -60,7 +65,10 @@ def embed(
     lower = f"--batch-size (now {batch_size}), --resolution (now {images.x.shape[1]})"
     with progress_bar(console) as progress, lower_if_short(lower):
         report = partial(progress, "embedding")
-        x = embedding.embed(images, frozen, views=views, batch_size=batch_size, progress=report)
+        if launcher == "ray":
+            x = embedding.embed_on_ray(images, frozen, views, batch_size, workers, report)
+        else:
+            x = embedding.embed(images, frozen, views=views, batch_size=batch_size, progress=report)
     data.save_arrays(images.with_x(x), out)
     for note in images.notes:
         console.print(f"note: {note}", soft_wrap=True)

@@ -10,6 +10,7 @@ from typing import Literal
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
+from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, say_next, unlabelled
 from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
@@ -43,6 +44,7 @@ def evaluate(
         out: The page to write; default: in RUN/evaluated.
     """
     folder, source = existing_run(run), known_source(source)
+    import_torch()
 
     from crosstail.prediction.evaluate import evaluate_on, load_for
     from crosstail.prediction.predictor import Predictor

@@ -7,6 +7,7 @@ from typing import Literal
 
 from rich.console import Console
 
+from crosstail.cli._imports import import_torch
 from crosstail.cli._parameters import Json, Run, Site, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.training.existing import existing_run
@@ -31,6 +32,7 @@ def export(
         format: ONNX, or a .pt2 file for torch.export.
     """
     run = existing_run(run)
+    import_torch()
 
     from crosstail.prediction.export import Differs
     from crosstail.prediction.export import export as write
@@ -58,6 +60,7 @@ def export(
     if as_json:
         print(json.dumps(asdict(check)))
         return
-    same = f"the same classes, probabilities to {check.largest_difference:.1g}"
-    text = f"{out}: {out.stat().st_size / 1e6:.1f} MB; on {check.samples} of {check.inputs} {same}. See {out}.md"
+    same = f"the same classes as the run, and probabilities that differ by at most {check.largest_difference:.1g}"
+    size = f"{out}: {out.stat().st_size / 1e6:.1f} MB, described in {out}.md"
+    text = f"{size}\nOn {check.samples} of {check.inputs}, it predicts {same}."
     Console().print(text, markup=False, highlight=False, soft_wrap=True)

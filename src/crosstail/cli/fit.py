@@ -12,6 +12,7 @@ from rich.console import Console
 
 from crosstail import discovery
 from crosstail.cli._checks import check_spec, known_source
+from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, say_next, unlabelled
 from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
@@ -60,10 +61,11 @@ def fit(
         log = discovery.known("crosstail.training.logs", log, "log")
     if selected is not None and not selected.is_file():
         raise FileNotFoundError(f"{selected}: there is no such file")
+    import_torch()
 
     from crosstail.report.document import terminal
     from crosstail.report.run.command import options as options_of
-    from crosstail.report.run.model_card import stopped
+    from crosstail.report.run.how_trained import stopped
     from crosstail.report.run.page import write_folds_page, write_page
     from crosstail.report.run.reported import ReportedRun, reported
     from crosstail.report.run.summary import folds_summary, result_summary
@@ -85,6 +87,8 @@ def fit(
     spec = resolve(replace(typed, hparams=chosen | options.hparams))
     if refit and spec.part:
         raise ValueError("--refit follows all runs of a protocol: leave --unseen, --fold and --stop-at out")
+    if refit:
+        replace(spec, stop_at=())  # which is refused where a model on every sample is impossible
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
     with progress_bar(Console(stderr=True)) as progress:
         source = load_source(spec, progress)

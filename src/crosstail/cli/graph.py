@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
 from cyclopts import Parameter
 from rich.console import Console
 
@@ -57,14 +58,22 @@ def graph(
     _draw(found, runs, metric, out or path)
     statistics = [one.graph.statistics for one in found]
     if as_json:
-        plain = [{name: None if math.isnan(v) else v for name, v in one._asdict().items()} for one in statistics]
+        from crosstail.training.evaluation import transferability
+
+        plain = [msgspec.to_builtins(transferability(one.graph)) for one in found]
         print(json.dumps(plain if len(plain) > 1 else plain[0]))
         return
+    from crosstail.report.run.tables import ESTIMATED
+    from crosstail.report.wording import shown_statistics
+
     console = Console(highlight=False, markup=False)
     if len(runs) == 2:
         console.print(f"{runs[0]} / {runs[1]}", soft_wrap=True)
-    for (symbol, meaning), values in zip(MEANINGS.items(), zip(*statistics, strict=True), strict=True):
-        console.print(f"{symbol} {_numbers(values)}  {meaning}")
+    shown = zip(*(shown_statistics(one.graph) for one in found), strict=True)
+    for (symbol, meaning), values in zip(MEANINGS.items(), shown, strict=True):
+        console.print(f"{symbol} {' / '.join(values)}  {meaning}")
+    if any(one.graph.estimate for one in found):
+        console.print(ESTIMATED)
     separations = _numbers([one.separation for one in statistics])
     console.print(f"(β + γ) − α = {separations}; chart in {out or path}")
 
@@ -111,6 +120,7 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
 
 def _of_run(run: Path, metric: Any, trust: bool) -> "NamedGraph":
     """The graph of a run's training samples."""
+    from crosstail.data import data_name
     from crosstail.report.graph_chart import NamedGraph
     from crosstail.training.evaluation import graph_of
     from crosstail.training.folder import RunFolder
@@ -123,7 +133,7 @@ def _of_run(run: Path, metric: Any, trust: bool) -> "NamedGraph":
     with progress_bar(Console(stderr=True)) as progress, naming_run(run):
         dataset = load_inputs(spec).seen(progress)
         found = graph_of(load_model(folder, dataset, trust), dataset, metric)
-    return NamedGraph(f"{spec.method} on {spec.dataset}", found, dataset.domains, dataset.classes)
+    return NamedGraph(f"{spec.method} on {data_name(spec.dataset)}", found, dataset.domains, dataset.classes)
 
 
 def _of_features(file: Path, metric: Any) -> "NamedGraph":
@@ -132,6 +142,7 @@ def _of_features(file: Path, metric: Any) -> "NamedGraph":
 
     from crosstail import data
     from crosstail.report.graph_chart import NamedGraph
+    from crosstail.training.evaluation import MOST_PAIRS
     from crosstail.transfer import TransferabilityGraph
 
     dataset = data.load_arrays(file)
@@ -141,5 +152,5 @@ def _of_features(file: Path, metric: Any) -> "NamedGraph":
         rows = dataset.rows("train") if "split" in arrays.files else np.arange(len(dataset))
     sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
     x, y, domain = np.asarray(dataset.x[rows]), dataset.y[rows], dataset.domain[rows]
-    found = TransferabilityGraph.from_features(x, y, domain, **sizes, metric=metric)
+    found = TransferabilityGraph.from_features(x, y, domain, **sizes, metric=metric, most_pairs=MOST_PAIRS)
     return NamedGraph(file.name, found, dataset.domains, dataset.classes)

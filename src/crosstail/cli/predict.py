@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
+from crosstail.cli._imports import import_torch
+from crosstail.cli._parameters import Json, MovedWeights, RowLauncher, RowWorkers, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
 from crosstail.prediction.sets import require_coverage
@@ -41,6 +42,8 @@ def predict(
     weights: MovedWeights = None,
     skip_broken: SkipBroken = False,
     trust: Trust = False,
+    launcher: RowLauncher = "inline",
+    workers: RowWorkers = None,
     as_json: Json = False,
 ) -> None:
     """Predict the class of images or vectors, with a calibrated probability for each class.
@@ -57,7 +60,8 @@ def predict(
         coverage: Add a set of classes for each input that contains the true one with this probability, such as 0.9,
             and whether a person should look at it, because the set has not exactly one class.
         per: Which groups of inputs the coverage is promised for, each on its own.
-        out: A .csv or .json file; default: CSV on standard output.
+        out: A .csv or .json file; default: CSV on standard output. With a file, a command that was stopped goes on
+            where it was.
     """
     run = existing_run(run)
     for file in files:
@@ -67,25 +71,37 @@ def predict(
         raise FileNotFoundError(f"--prior {prior}: there is no such file; or use uniform, train or estimate")
     if coverage is not None:
         require_coverage(coverage)
+    import_torch()
 
     import numpy as np
     import pandas as pd
 
+    from crosstail.data import ImageFiles
     from crosstail.prediction.decision import decide
-    from crosstail.prediction.predictor import Predictor, find_inputs, predict_inputs
+    from crosstail.prediction.inputs import Inputs, Ray, predict_inputs
+    from crosstail.prediction.kept_scores import KeptScores, mark_of
+    from crosstail.prediction.predictor import Predictor, find_inputs
     from crosstail.prediction.sites import sites_of
 
     console = Console(stderr=True, markup=False, highlight=False)
     predictor = Predictor(run, weights, trust)
-    names, inputs, table = find_inputs(files, predictor)
+    names, x, table = find_inputs(files, predictor)
     where = sites_of(predictor, names, site, table)
     for note in where.notes:
         console.print(f"note: {note}", soft_wrap=True)
+    inputs = Inputs(names, x, where.domain, skip_broken)
+    shape = len(names), len(predictor.classes)
+    if out is None:
+        kept = KeptScores(shape)
+    else:
+        sources = [Path(name) for name in names] if isinstance(x, ImageFiles) else files
+        mark = mark_of(predictor.folder.path / "result.json", sources, where.domain)
+        kept = KeptScores(shape, out.with_name(f".{out.name}.part"), mark)
     with progress_bar(console) as progress:
-        rows, log_p, problems = predict_inputs(
-            predictor, names, inputs, where.domain, skip_broken=skip_broken, progress=progress
-        )
-    for row, problem in problems.items():
+        on_ray = Ray(workers, weights, trust) if launcher == "ray" else None
+        scores = predict_inputs(predictor, inputs, kept, progress, on_ray)
+    rows, log_p = scores.rows, scores.log_p
+    for row, problem in scores.problems.items():
         console.print(f"skipped: {names[row]}: {problem}", soft_wrap=True)
     if not len(rows):
         raise ValueError(f"{files[0]}: none of the {len(names):,} inputs can be read")
@@ -109,6 +125,7 @@ def predict(
     write = _json if as_json or (out is not None and out.suffix == ".json") else _csv
     with nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8", newline="") as stream:
         stream.writelines(write(parts(), predictor.classes))
+    kept.remove()
     if out is not None:
         console.print(f"{len(rows)} predictions in {out}")
 

@@ -10,6 +10,7 @@ from cyclopts.validators import Number
 from rich.console import Console
 
 from crosstail.cli._checks import check_method, check_spec, known_source
+from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, pasted
 from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
@@ -67,6 +68,7 @@ def race(
     check_spec(typed)
     for method in algorithm:
         check_method(method)
+    import_torch()
 
     from crosstail import algorithms, data
     from crosstail.report.compare.race_page import leaderboard, write_page

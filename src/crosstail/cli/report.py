@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._imports import import_torch
 from crosstail.cli._parameters import Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.criterion import Metric
@@ -34,6 +35,8 @@ def report(
         graphs: A run whose graph and feature distances to draw; repeatable.
         charts: Also write each chart to a file.
     """
+    import_torch()
+
     from crosstail.report.compare.method_runs import method_runs
     from crosstail.report.compare.page import BASELINE, write_report
     from crosstail.report.compare.read_runs import read_runs

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from crosstail import discovery
 from crosstail.cli._checks import check_method, check_spec, known_source
+from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar, sweep_progress
@@ -116,6 +117,7 @@ def sweep(
     for method in algorithm:
         check_method(method)
     launcher = discovery.known("crosstail.sweep.launchers", launcher, "launcher")
+    import_torch()
 
     from crosstail.sweep import plan as planning
     from crosstail.sweep.drive import sweep as drive

@@ -29,6 +29,7 @@ def boda_loss(
     precision: Precision | None = None,
     reduction: Reduction = "mean",
     pooled: bool = False,
+    negatives: int = 0,
     validate: bool = True,
 ) -> Tensor:
     r"""The calibrated BoDA loss: pull a sample towards its class in other domains, push it away from all other pairs.
@@ -52,6 +53,11 @@ def boda_loss(
     1 / v samples, which is at least N. Rare pairs are shrunk towards the sum of their class and their domain, absent
     ones are there, and are positives and in the denominator like any other (a `precision` must include them).
 
+    `negatives=K` draws K pairs from torch's generator and estimates the denominator from them, without bias; positives
+    are all kept. A step then costs O(B·(K + D)·F) however many pairs there are, except that `pooled` and a precision
+    read all statistics. With K ≥ P, or 0, it is exact. The logarithm of an unbiased denominator is on average too
+    small, by half its relative variance; the loss likewise (measured: docs/results/negatives.md).
+
     `reduction="sum"` is the equation as printed; "mean" averages over the samples that have a positive, "positives"
     over all (sample, positive) combinations; "none" gives (B,), 0 where there is no positive. Shapes and dtypes are
     always checked; `validate=False` skips the checks of values (labels, domains, counts, non-finite features), and
@@ -64,17 +70,21 @@ def boda_loss(
     """
     if isinstance(temperature, str) or not temperature > 0:
         raise ValueError(f"temperature is {temperature!r}, expected a number above 0")
-    found = contrast(z, y, domain, centroids, counts, precision, reduction, pooled, validate)
-    strength: Tensor | float = -1 / temperature
+    found = contrast(z, y, domain, centroids, counts, precision, reduction, pooled, negatives, validate)
     if balanced:
         n_pair, largest = found.n_pair, found.n_pair.max()
         # Powers of counts are relative to the largest and in logarithms, so that none overflows on the way.
         own = (nu * largest.log() - (1 + nu) * found.n_own.log()).exp()
         # Logits are kept within the range of floats, so that the difference of two is never inf − inf.
-        own = own.clamp_max(temperature * torch.finfo(own.dtype).max / 1e6 / found.distance.detach().amax(1))
-        strength = own[:, None] * ((nu * (n_pair / largest).log()).exp() * strength)  # −λ / N_i = −N_pᵛ / N_iᵛ⁺¹
-    logits = found.distance * strength
-    positive = found.positive.to(logits.dtype)
+        for block in found.blocks:
+            farthest = block.distance.detach().amax(1)
+            own = own.clamp_max(temperature * torch.finfo(own.dtype).max / 1e6 / farthest)
+        relative = [(nu * (block.pick(n_pair) / largest).log()).exp() / -temperature for block in found.blocks]
+        # −λ / N_i = −N_pᵛ / N_iᵛ⁺¹
+        logits = [block.distance * (own[:, None] * n) for block, n in zip(found.blocks, relative, strict=True)]
+    else:
+        logits = [block.distance * (-1 / temperature) for block in found.blocks]
+    positive = found.positive.to(logits[0].dtype)
     share = positive / positive.sum(1, keepdim=True).clamp_min(1)  # (B, D)
     return found.reduce(found.losses(logits, logits, share), torch.ones_like(found.n_own), reduction)
 
@@ -91,6 +101,7 @@ def rescaled_boda_loss(
     precision: Precision | None = None,
     reduction: Reduction = "mean",
     pooled: bool = False,
+    negatives: int = 0,
     validate: bool = True,
 ) -> Tensor:
     r"""A relative of the BoDA loss whose gradients are bounded for any counts and any scale of the features.
@@ -107,18 +118,20 @@ def rescaled_boda_loss(
     denominator. A sample's gradient is at most 2 / mean distance, before N̄ / N_i. "mean" is weighted by N̄ / N_i, so
     it never exceeds the largest sample's loss (experiments: docs/decisions/boda-scale.md). Arguments as in `boda_loss`.
     """
-    found = contrast(z, y, domain, centroids, counts, precision, reduction, pooled, validate)
-    pairs, n_pair = found.pairs, found.n_pair
-    # Divided before summing, so that it cannot overflow.
-    shares = torch.where(pairs.present, found.distance.detach() / (max(len(z), 1) * pairs.number), 0.0)
-    logits = found.distance / -shares.sum().clamp_min(torch.finfo(shares.dtype).tiny)
+    found = contrast(z, y, domain, centroids, counts, precision, reduction, pooled, negatives, validate)
+    n_pair = found.n_pair
+    scale = -found.mean_distance().clamp_min(torch.finfo(n_pair.dtype).tiny)
+    logits = [block.distance / scale for block in found.blocks]
     prior, importance = torch.zeros_like(n_pair), torch.ones_like(found.n_own)
     if balanced:
         prior = nu * (n_pair / n_pair.max()).log()
-        importance = pairs.mean(n_pair) / found.n_own
-    share = torch.where(found.positive, prior[found.columns], -torch.inf).softmax(1)
+        importance = found.mean(n_pair) / found.n_own
+    of_class = found.blocks[-1].pick(prior).expand_as(logits[-1]).gather(1, found.columns)
+    share = torch.where(found.positive, of_class, -torch.inf).softmax(1)
     share = torch.where(found.positive, share, 0.0)  # (B, D), adds up to 1 where there is a positive
-    losses = found.losses(logits, logits + (prior - pairs.mean(prior.exp()).log()), share)
+    centred = prior - found.mean(prior.exp()).log()
+    push = [each + block.pick(centred) for each, block in zip(logits, found.blocks, strict=True)]
+    losses = found.losses(logits, push, share)
     return found.reduce(losses * importance, importance, reduction)
 
 
@@ -129,8 +142,8 @@ class BoDALoss(nn.Module):
     (detached); a pair's past weighs at most as much as its training samples, and at most as `window` of them, so
     that the centroid of a rare pair follows its latest samples. With `window=None` the statistics change only
     through `statistics.update` and `.blend`, as in the paper: a full pass after each epoch. `rescaled` uses
-    `rescaled_boda_loss` instead; `pooled` and `validate` are those of `boda_loss`. A pair that no batch has shown yet
-    is absent.
+    `rescaled_boda_loss` instead; `pooled`, `negatives` and `validate` are those of `boda_loss`. A pair that no batch
+    has shown yet is absent.
 
     >>> criterion = BoDALoss(2, 2, 8, counts=torch.tensor([[100, 5], [3, 80]]))
     >>> z = torch.randn(4, 8, requires_grad=True)
@@ -155,6 +168,7 @@ class BoDALoss(nn.Module):
         window: int | None = 100,
         reduction: Reduction = "mean",
         pooled: bool = False,
+        negatives: int = 0,
         validate: bool = True,
     ) -> None:
         super().__init__()
@@ -170,7 +184,14 @@ class BoDALoss(nn.Module):
             self.loss: Callable[..., Tensor] = rescaled_boda_loss
         else:
             self.loss = partial(boda_loss, temperature=temperature)
-        self.options = {"nu": nu, "balanced": balanced, "reduction": reduction, "pooled": pooled, "validate": validate}
+        self.options = {
+            "nu": nu,
+            "balanced": balanced,
+            "reduction": reduction,
+            "pooled": pooled,
+            "negatives": negatives,
+            "validate": validate,
+        }
         self.window, self.validate = window, validate
         remembered = counts.clamp(1, window or 1).to(torch.float32) - 1
         momentum = remembered / (remembered + 1) if window else None

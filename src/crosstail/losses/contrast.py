@@ -1,19 +1,21 @@
 """Samples against the centroids of all pairs: what both forms of the BoDA loss are computed from."""
 
+import functools
 from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from crosstail.losses.distances import (
-    LowRankPrecision,
     Precision,
+    each_part,
     in_full_precision,
     on_host,
     pair_distances,
     require_finite,
     split,
 )
+from crosstail.losses.negatives import Block, sampled_blocks
 from crosstail.losses.pooling import pooled_means
 from crosstail.losses.statistics import checked_batch, require, require_tensors
 
@@ -21,26 +23,36 @@ Reduction = Literal["mean", "positives", "sum", "none"]
 
 
 class Contrast(NamedTuple):
-    """Samples against pairs."""
+    """Samples against pairs: one block of all P or, with sampled negatives, those drawn and those of the same class."""
 
-    pairs: "_Pairs"
-    distance: Tensor  # (B, P)
+    blocks: tuple[Block, ...]
     n_pair: Tensor  # (P,)
     n_own: Tensor  # (B,), count of the sample's pair, at least 1
-    columns: Tensor  # (B, D), place among the P pairs of the sample's class in each domain
+    columns: Tensor  # (B, D), place in the last block of the sample's class in each domain
     positive: Tensor  # (B, D), whether that pair is present and not the sample's own
-    own: Tensor  # (B, 1), place of the sample's own pair
-    own_present: Tensor  # (B, 1), whether that pair is among the P
+    present: Tensor  # (P,)
 
-    def losses(self, pull: Tensor, push: Tensor, share: Tensor) -> Tensor:
-        """log Σ_{p ≠ own} exp(push_p) − Σ_{positives} share · pull, and 0 without a positive (B,)."""
-        has_positive = self.positive.any(1)
-        attraction = (pull.gather(1, self.columns) * share).sum(1)
-        excluded = torch.zeros_like(push, dtype=torch.bool)
-        excluded.scatter_(1, self.own, has_positive[:, None] & self.own_present)
-        if not on_host(push):  # where absent pairs are still among the P
-            excluded |= has_positive[:, None] & ~self.pairs.present
-        return torch.where(has_positive, push.masked_fill(excluded, -torch.inf).logsumexp(1) - attraction, 0.0)
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean of values (P,) over the pairs that are present."""
+        return torch.where(self.present, values, 0.0).sum() / self.present.sum()
+
+    def mean_distance(self) -> Tensor:
+        """Over the batch and the pairs that are present, or the drawn ones among them; detached."""
+        first = self.blocks[0]
+        distance, present = first.distance.detach(), first.pick(self.present)
+        # Divided before summing, so that it cannot overflow.
+        return torch.where(present, distance / (max(len(distance), 1) * present.sum()), 0.0).sum()
+
+    def losses(self, pull: list[Tensor], push: list[Tensor], share: Tensor) -> Tensor:
+        """log Σ_{p ≠ own} exp(push_p) − Σ_{positives} share · pull, and 0 without a positive (B,); by block."""
+        attraction = (pull[-1].gather(1, self.columns) * share).sum(1)
+        # Not −∞, since all pairs of a block may be excluded.
+        lowest = torch.finfo(share.dtype).min / 2
+        parts = [
+            block.log_weight + logits.masked_fill(block.excluded, lowest).logsumexp(1)
+            for block, logits in zip(self.blocks, push, strict=True)
+        ]
+        return torch.where(self.positive.any(1), functools.reduce(torch.logaddexp, parts) - attraction, 0.0)
 
     def reduce(self, losses: Tensor, weight: Tensor, reduction: Reduction) -> Tensor:
         """Apply the reduction; `weight` (B,) is the weight that the losses already include."""
@@ -61,29 +73,37 @@ def contrast(
     precision: Precision | None,
     reduction: Reduction,
     pooled: bool,
+    negatives: int,
     validate: bool,
 ) -> Contrast:
     """Check the arguments, and compute the distances of the batch to the pairs that take part."""
     if reduction not in get_args(Reduction):
         raise ValueError(f"reduction {reduction!r} is none of {', '.join(get_args(Reduction))}")
+    if negatives < 0:
+        raise ValueError(f"negatives is {negatives}, expected the number of pairs to draw, or 0 for all of them")
     y, domain = _checked(z, y, domain, centroids, counts, precision, validate)
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
     counts = counts.to(z.device)
     if pooled:
         centroids, counts = _pooled(centroids.to(wide), counts, validate)
+    present = counts > 0
+    positive = present[:, y].T & (torch.arange(len(counts), device=z.device) != domain[:, None])
+    n_own = counts[domain, y].clamp_min(1).to(wide)
+    most = int(present.numpy().sum()) if on_host(present) else present.numel()
+    if 0 < negatives < most:
+        n_pair = torch.where(present, counts, 1).flatten().to(wide)
+        blocks = sampled_blocks(z, y, centroids, precision, present, positive, negatives, validate)
+        columns = torch.arange(len(counts), device=z.device).expand(len(y), -1)
+        return Contrast(blocks, n_pair, n_own, columns, positive, present.flatten())
     pairs = _pairs(centroids, precision, counts)
     distance = pair_distances(z, pairs.centroids, pairs.precision, validate=validate)
-    present = counts > 0
-    return Contrast(
-        pairs,
-        distance,
-        pairs.counts.to(wide),
-        counts[domain, y].clamp_min(1).to(wide),
-        pairs.column[:, y].T,
-        present[:, y].T & (torch.arange(len(counts), device=z.device) != domain[:, None]),
-        pairs.column[domain, y][:, None],
-        present[domain, y][:, None],
-    )
+    excluded = torch.zeros_like(distance, dtype=torch.bool)
+    has_positive = positive.any(1, keepdim=True)
+    excluded.scatter_(1, pairs.column[domain, y][:, None], has_positive & present[domain, y][:, None])
+    if not on_host(distance):  # where absent pairs are still among the P
+        excluded |= has_positive & ~pairs.present
+    block = Block(distance, excluded)
+    return Contrast((block,), pairs.counts.to(wide), n_own, pairs.column[:, y].T, positive, pairs.present)
 
 
 def _pooled(centroids: Tensor, counts: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
@@ -125,11 +145,6 @@ class _Pairs(NamedTuple):
     counts: Tensor  # (P,)
     column: Tensor  # (D, C), index of each pair among the P
     present: Tensor  # (P,)
-    number: Tensor  # of pairs that are present
-
-    def mean(self, values: Tensor) -> Tensor:
-        """The mean of values (P,) over the pairs that are present."""
-        return torch.where(self.present, values, 0.0).sum() / self.number
 
 
 def _pairs(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _Pairs:
@@ -143,7 +158,6 @@ def _pairs(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _P
     else:
         present = known | ~known.any()  # without any pair there is no positive, and the means do not matter
         n, column = torch.where(known, flat, 1), torch.arange(len(flat), device=flat.device)
-    number = present.sum()
 
     def choose(table: Tensor) -> Tensor:
         table = table.flatten(0, 1)
@@ -152,8 +166,6 @@ def _pairs(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _P
         # Absent pairs, whose statistics may be anything, get the mean of the present ones.
         mask = known.view(-1, *[1] * (table.ndim - 1))
         safe = torch.where(mask, table, 0.0)
-        return torch.where(mask, safe, safe.detach().sum(0) / number)
+        return torch.where(mask, safe, safe.detach().sum(0) / present.sum())
 
-    main, factor = (None if part is None else choose(part) for part in split(precision))
-    chosen = main if main is None or factor is None else LowRankPrecision(main, factor)
-    return _Pairs(choose(centroids), chosen, n, column.view(counts.shape), present, number)
+    return _Pairs(choose(centroids), each_part(precision, choose), n, column.view(counts.shape), present)

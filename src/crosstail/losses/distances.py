@@ -1,6 +1,7 @@
 """Distances from every sample to every pair's centroid, by matrix products: never a tensor of size B×P×F."""
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -37,23 +38,48 @@ def pair_distances(
     >>> pair_distances(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
     tensor([[5., 0.]])
     """
+    return _distances(z, centroids, precision, validate, _squared if on_host(z) else _squared_by_products)
+
+
+def matched_distances(
+    z: Tensor, centroids: Tensor, precision: Precision | None = None, *, validate: bool = True
+) -> Tensor:
+    """Distances of each sample to K centroids of its own; z (B, F), centroids (B·K, F) → (B, K).
+
+    Otherwise like `pair_distances`.
+
+    >>> matched_distances(torch.tensor([[3.0, 4.0], [1.0, 1.0]]), torch.tensor([[0.0, 0.0], [1.0, 3.0]]))
+    tensor([[5.],
+            [2.]])
+    """
+    return _distances(z, centroids, precision, validate, _squared_of_own)
+
+
+Squares = Callable[[Tensor, Tensor, Precision | None], Tensor]
+
+
+def _distances(z: Tensor, centroids: Tensor, precision: Precision | None, validate: bool, squares: Squares) -> Tensor:
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
     distances = _host_distances if on_host(z) else _device_distances
     with in_full_precision(z):
-        return distances(z.to(wide), centroids.to(wide), precision, validate)
+        return distances(z.to(wide), centroids.to(wide), precision, validate, squares)
 
 
-def _device_distances(z: Tensor, centroids: Tensor, precision: Precision | None, validate: bool) -> Tensor:
+def _device_distances(
+    z: Tensor, centroids: Tensor, precision: Precision | None, validate: bool, squares: Squares
+) -> Tensor:
     """Without device-to-host reads: in float64, which has the range and precision that squares in float32 lack."""
     if validate:
         _require_all_finite(z, centroids, precision)
     wide = z.dtype if z.device.type == "mps" else torch.float64  # MPS has no float64
-    return _Root.apply(_expanded(z.to(wide), centroids.to(wide), precision)[0]).to(z.dtype)
+    return _Root.apply(squares(z.to(wide), centroids.to(wide), precision)).to(z.dtype)
 
 
-def _host_distances(z: Tensor, centroids: Tensor, precision: Precision | None, validate: bool) -> Tensor:
+def _host_distances(
+    z: Tensor, centroids: Tensor, precision: Precision | None, validate: bool, squares: Squares
+) -> Tensor:
     """In the precision of the features; rescaled only where squares overflow or underflow."""
-    squared = _squared(z, centroids, precision)
+    squared = squares(z, centroids, precision)
     limits = torch.finfo(z.dtype)
     if squared.numel() == 0 or limits.tiny / limits.eps < peek(squared.amax()) < torch.inf:
         return _Root.apply(squared)
@@ -64,7 +90,7 @@ def _host_distances(z: Tensor, centroids: Tensor, precision: Precision | None, v
     strength = 1.0 if main is None else _power_of_two(main)
     if main is not None:
         precision = main / strength if factor is None else LowRankPrecision(main / strength, factor / strength**0.5)
-    return _Root.apply(_squared(z / size, centroids / size, precision)) * (size * strength**0.5)
+    return _Root.apply(squares(z / size, centroids / size, precision)) * (size * strength**0.5)
 
 
 def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
@@ -83,6 +109,10 @@ def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tenso
         at = rows[i : i + chunk], columns[i : i + chunk]
         squared = squared.index_put(at, _Exact.apply(*at, z, centroids, main, factor))
     return squared
+
+
+def _squared_by_products(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
+    return _expanded(z, centroids, precision)[0]
 
 
 def _expanded(z: Tensor, centroids: Tensor, precision: Precision | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -111,6 +141,32 @@ def _expanded(z: Tensor, centroids: Tensor, precision: Precision | None) -> tupl
         offset = torch.einsum("pf,pfr->pr", centroids, factor)
         squared = squared - (explained.view(len(z), num_pairs, rank) - offset).square().sum(2)
     return squared, size_z, size_c
+
+
+def _squared_of_own(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
+    """The squared distances of `matched_distances`, from the differences themselves."""
+    each = len(centroids) // max(len(z), 1)
+    if precision is None:
+        squared: Tensor = _OwnSquares.apply(z, centroids.view(len(z), each, z.shape[1]))
+        return squared
+    columns = torch.arange(len(centroids), device=z.device)
+    return _squared_one_by_one(columns // max(each, 1), columns, z, centroids, *split(precision)).view(len(z), each)
+
+
+class _OwnSquares(torch.autograd.Function):
+    """‖z − μ‖² for z (B, F), μ (B, K, F); the gradient by a matrix product is several times as fast as autograd's."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, centroids: Tensor) -> Tensor:
+        ctx.save_for_backward(z, centroids)
+        return torch.linalg.vector_norm(z[:, None] - centroids, dim=2).square()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
+        z, centroids = ctx.saved_tensors
+        delta, grad = z[:, None] - centroids, 2 * grad
+        to_centroids = -grad[:, :, None] * delta if ctx.needs_input_grad[1] else None
+        return (grad[:, None] @ delta)[:, 0], to_centroids
 
 
 def _squared_one_by_one(
@@ -151,6 +207,12 @@ class _Exact(torch.autograd.Function):
 def split(precision: Precision | None) -> tuple[Tensor | None, Tensor | None]:
     """The diagonal or full part of a precision, and its low-rank factor."""
     return precision if isinstance(precision, LowRankPrecision) else (precision, None)
+
+
+def each_part(precision: Precision | None, change: Callable[[Tensor], Tensor]) -> Precision | None:
+    """A precision with every part of it changed alike."""
+    main, factor = (None if part is None else change(part) for part in split(precision))
+    return main if main is None or factor is None else LowRankPrecision(main, factor)
 
 
 def _power_of_two(values: Tensor) -> float:

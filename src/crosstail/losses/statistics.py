@@ -93,7 +93,7 @@ class PairStatistics(nn.Module):
             self._absorb(z[turn == t], pair[turn == t], past)
 
     def _absorb(self, z: Tensor, pair: Tensor, past: Tensor) -> None:
-        pairs, slot, n_new = _touched(pair, len(past))  # (U,), (B,), (U,)
+        pairs, slot, n_new = _touched(pair, reads=self.covariance in ("low_rank", "full"))  # (U,), (B,), (U,)
         # Sums around the batch's mean are small, so a large offset of the features costs no precision.
         origin = z.mean(0)  # (F,)
         around = z - origin  # (B, F)
@@ -108,12 +108,13 @@ class PairStatistics(nn.Module):
         if self.rest is None:
             mean.index_add_(0, pairs, share * delta)
         else:
-            rest, old = self.rest.view(-1, z.shape[1]), mean[pairs]
-            step = rest[pairs] + share * (delta - rest[pairs])
-            mean[pairs] = new = old + step
-            rest[pairs] = step - (new - old)
-        self.counts.view(-1)[pairs] += n_new
-        past[pairs] += n_new
+            rest, met = self.rest.view(-1, z.shape[1]), (n_new > 0)[:, None]
+            old, lost = mean[pairs], rest[pairs]
+            step = torch.where(met, lost + share * (delta - lost), 0.0)
+            mean.index_add_(0, pairs, step)
+            rest.index_add_(0, pairs, torch.where(met, step - ((old + step) - old) - lost, 0.0))
+        self.counts.view(-1).index_add_(0, pairs, n_new)
+        past.index_add_(0, pairs, n_new.to(past.dtype))
 
     def _absorb_spread(self, pairs: Tensor, slot: Tensor, within: Tensor, delta: Tensor, share: Tensor) -> None:
         """Σ ← (1 − s) Σ + Σ_j w_j w_jᵀ + s (1 − s) δ δᵀ, with batch weight s and scaled deviations w."""
@@ -241,17 +242,25 @@ def require(name: str, found: Tensor, fits: bool, expected: str) -> None:
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
-def _touched(pair: Tensor, num_pairs: int) -> tuple[Tensor, Tensor, Tensor]:
+def _touched(pair: Tensor, reads: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Pairs (U,) to update, the index among them of each sample's pair (B,), and their samples in the batch (U,).
 
-    On a device all pairs are updated: finding those in the batch would be a device-to-host read.
+    Unless `reads` are allowed, U is B, since finding it would be a device-to-host read; slots that are not needed stand
+    for pair 0, with no samples.
     """
     if on_host(pair):
         found = np.unique(pair.numpy(), return_inverse=True, return_counts=True)
         pairs, slot, number = map(torch.from_numpy, found)
         return pairs, slot, number
-    number = torch.zeros(num_pairs, dtype=torch.int64, device=pair.device)
-    return torch.arange(num_pairs, device=pair.device), pair, number.index_add_(0, pair, torch.ones_like(pair))
+    if reads:
+        pairs, slot, number = torch.unique(pair, return_inverse=True, return_counts=True)
+        return pairs, slot, number
+    ordered, order = pair.sort()
+    slots = torch.zeros_like(pair)
+    slots[1:] = (ordered[1:] != ordered[:-1]).cumsum(0)
+    slot = torch.zeros_like(pair).scatter_(0, order, slots)
+    pairs = torch.zeros_like(pair).scatter_(0, slots, ordered)
+    return pairs, slot, torch.zeros_like(pair).index_add_(0, slot, torch.ones_like(pair))
 
 
 def _arrival(pair: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 MOST = 30_000  # samples that parameters are fitted on, drawn at random from more
+SCORES = 2**24  # most scores of these samples, which makes them fewer above 559 classes
+MOST_CLASSES = 1_000  # with more, hardly any has enough samples to tell its bias
 LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
 PENALTY = 1.0  # of the squared biases, in samples
 DRAWS = 40
@@ -167,14 +169,14 @@ def fit_correction(
     """The sharpness s and biases b (C,) with the smallest log loss of softmax(s log p + b + log shares), plus ½ |b|².
 
     Bias-corrected temperature scaling (Alexandari et al., 2020): without it, estimates of a prevalence are off by
-    the model's own preference for some classes. Biases of classes without samples stay 0. `shares` (N, C) are those of
-    the classes where each sample is from.
+    the model's own preference for some classes. Biases of classes without samples stay 0, and with more than
+    MOST_CLASSES all of them. `shares` (N, C) are those of the classes where each sample is from.
     """
     scores, classes = torch.from_numpy(np.asarray(log_p, np.float64)), torch.from_numpy(y)
     offset = torch.as_tensor(np.log(np.maximum(shares, 1e-12)))
     total = max(float(weights.sum()), 1e-12)
     share, penalty = torch.from_numpy(weights / total), PENALTY / total
-    present = torch.bincount(classes, minlength=scores.shape[1]) > 0
+    present = (torch.bincount(classes, minlength=scores.shape[1]) > 0) & (scores.shape[1] <= MOST_CLASSES)
     free = torch.zeros(1 + scores.shape[1], dtype=torch.float64, requires_grad=True)
 
     def parameters() -> tuple[Tensor, Tensor]:
@@ -207,17 +209,19 @@ def plausible_corrections(
     """
     scores = np.asarray(log_p, np.float32) * np.float32(best.sharpness)
     p, _ = _softmax(scores + (np.array(best.bias) + np.log(np.maximum(shares, 1e-12))).astype(np.float32))
-    mean = (p * scores).sum(1)
+    scores -= (p * scores).sum(1, keepdims=True)
     weighted = weights.astype(np.float32)[:, None] * p
-    curvature = np.diag(np.concatenate([[LARGEST**-2], weighted.sum(0) + PENALTY]))
-    curvature[1:, 1:] -= weighted.T @ p
-    curvature[0, 0] += float((weighted * (scores - mean[:, None]) ** 2).sum())
-    curvature[0, 1:] = curvature[1:, 0] = (weighted * (scores - mean[:, None])).sum(0)
+    fitted = len(best.bias) if len(best.bias) <= MOST_CLASSES else 0  # biases that are not 0 for certain
+    curvature = np.diag(np.concatenate([[LARGEST**-2], weighted.sum(0)[:fitted] + PENALTY]))
+    curvature[1:, 1:] -= (weighted.T @ p)[:fitted, :fitted] if fitted else 0.0
+    curvature[0, 0] += float((weighted * scores**2).sum())
+    curvature[0, 1:] = curvature[1:, 0] = (weighted * scores).sum(0)[:fitted]
     drawn = np.random.default_rng(seed).standard_normal((DRAWS, len(curvature)))
     moved = np.linalg.solve(np.linalg.cholesky(curvature).T, drawn.T).T
-    moved[:, 0] = np.clip(np.log(best.sharpness) + moved[:, 0], -LARGEST, LARGEST)
-    moved[:, 1:] += best.bias
-    return [Correction(sharpness=float(np.exp(row[0])), bias=row[1:].round(4).tolist()) for row in moved]
+    sharp = np.exp(np.clip(np.log(best.sharpness) + moved[:, 0], -LARGEST, LARGEST))
+    biases = np.tile(best.bias, (DRAWS, 1))
+    biases[:, :fitted] += moved[:, 1:]
+    return [Correction(sharpness=float(s), bias=b) for s, b in zip(sharp, biases.round(4).tolist(), strict=True)]
 
 
 def calibrate(
@@ -239,8 +243,9 @@ def calibrate(
         return Calibration.none(sites, num_classes)
     rows = np.arange(len(y))
     weights, frequent = balanced_weights(y, site, num_classes), pair_weights(y, site, counts)
-    if len(y) > MOST:
-        rows = np.sort(np.random.default_rng(seed).choice(len(y), MOST, replace=False))
+    most = min(MOST, max(1, SCORES // num_classes))
+    if len(y) > most:
+        rows = np.sort(np.random.default_rng(seed).choice(len(y), most, replace=False))
     y, site, weights, frequent = y[rows], site[rows], weights[rows], frequent[rows]
     unknown, known, shares = unknown[rows], known[rows], training_shares(counts)[site]
     common = fit_sharpness(known, y, weights)

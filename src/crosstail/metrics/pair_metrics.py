@@ -80,8 +80,9 @@ def metric_values(
     elif metric == "calibration_error":
         pairs, parts = _calibration(own_p.max(1), hit, pair, len(totals))
     else:
-        each = {"balanced_accuracy": hit.astype(np.float64), "log_loss": log_losses(np.log(own_p.clip(1e-300)), y)}
-        each["brier"] = (own_p**2).sum(1) - 2 * own_p[np.arange(n), y] + 1
+        true = own_p[np.arange(n), y]
+        each = {"balanced_accuracy": hit.astype(np.float64), "log_loss": log_losses(np.log(true.clip(1e-300)))}
+        each["brier"] = (own_p**2).sum(1) - 2 * true + 1
         pairs, parts = _means(each[metric], pair, totals)
     table, counts = pairs.reshape(shape), totals.reshape(shape)
     defined = ~np.isnan(table)

@@ -25,11 +25,18 @@ class PairScores:
         cls, predicted: ArrayLike, log_p: NDArray[np.floating], y: ArrayLike, domain: ArrayLike, num_domains: int
     ) -> "PairScores":
         """From predicted classes (N,) and log probabilities (N, C); NaN counts as a probability of 0."""
-        shape = num_domains, log_p.shape[1]
-        sizes = {"num_domains": shape[0], "num_classes": shape[1]}
+        own = log_p[np.arange(len(log_p)), np.asarray(y, np.int64)]
+        return cls.of_true_class(predicted, own, y, domain, num_domains=num_domains, num_classes=log_p.shape[1])
+
+    @classmethod
+    def of_true_class(
+        cls, predicted: ArrayLike, own: NDArray[np.floating], y: ArrayLike, domain: ArrayLike, **sizes: int
+    ) -> "PairScores":
+        """From predicted classes and log probabilities of the true ones (N,), `num_domains` and `num_classes`."""
+        shape = sizes["num_domains"], sizes["num_classes"]
         accuracy = PairAccuracy.from_predictions(predicted, y, domain, **sizes)
         said, pair = pair_index(predicted, domain, **sizes), pair_index(y, domain, **sizes)
-        each, cells = log_losses(log_p, np.asarray(y, np.int64)), shape[0] * shape[1]
+        each, cells = log_losses(own), shape[0] * shape[1]
         taken = np.bincount(said, minlength=cells).reshape(shape)
         losses: NDArray[Any] = np.bincount(pair, each, minlength=cells).reshape(shape)
         return cls(np.stack([accuracy.hits, accuracy.totals, taken]), losses)
@@ -70,7 +77,7 @@ class PairScores:
         return score(self.value(on), self.accuracy.pair_average, on)
 
 
-def log_losses(log_p: NDArray[np.floating], y: NDArray[np.int64]) -> NDArray[np.float64]:
+def log_losses(own: NDArray[np.floating]) -> NDArray[np.float64]:
     """−log p of the true class of every sample (N,), at most −log(10⁻¹²), as of NaN."""
-    own = log_p[np.arange(len(y)), y].astype(np.float64)
+    own = own.astype(np.float64)
     return -np.where(own > np.log(LEAST), own, np.log(LEAST))

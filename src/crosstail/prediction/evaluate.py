@@ -12,7 +12,8 @@ from crosstail.data import DomainDataset, ImageFiles
 from crosstail.data.contents import content_hashes
 from crosstail.metrics import PairAccuracy
 from crosstail.prediction.decision import decide
-from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape, read_inputs
+from crosstail.prediction.inputs import Inputs
+from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape
 from crosstail.prediction.sets import COVERAGE
 from crosstail.progress import Progress
 from crosstail.training.inputs import load_source, split_source
@@ -116,11 +117,13 @@ def evaluate_on(
     both = predictor.algorithm.uses_domain and bool((sites != UNKNOWN).any())
     predicted = np.empty((1 + both, len(part)), np.int64)  # with the domain unknown, and known
     said = np.empty((*predicted.shape, len(number)), np.float16)
-    for batch, x, _ in read_inputs(names, inputs, progress=progress):
+    for batch, x, _ in Inputs(names, inputs, sites).batches(np.arange(len(part))):
         z = predictor.features(x)
         for track, domain in enumerate((UNKNOWN, sites[batch])[: 1 + both]):
             log_p = predictor.scored(z, domain)
             predicted[track, batch], said[track, batch] = log_p.argmax(1), log_p
+        if progress:
+            progress("predicting", int(batch[-1]) + 1, len(part))
     y = every[tested[new]]
     about: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": len(number), "group": part.group}
     tracks = [PairAccuracy.from_predictions(track, y, part.domain, **about) for track in predicted]

@@ -17,7 +17,8 @@ from torch.export import Dim, ExportedProgram
 from crosstail import __version__
 from crosstail.data import DomainDataset
 from crosstail.data.dataset import Samples
-from crosstail.prediction.predictor import BATCH, UNKNOWN, Predictor
+from crosstail.prediction.inputs import BATCH
+from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.progress import Progress
 from crosstail.storage import naming, replacing, write_json
 

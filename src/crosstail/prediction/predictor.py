@@ -1,7 +1,7 @@
 """A finished run as a function from inputs to probabilities, without the training data."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +14,18 @@ from torch import Tensor
 from crosstail import discovery
 from crosstail.backbones import Backbone
 from crosstail.backbones._frozen import FrozenNetwork
-from crosstail.data import BrokenImage, DomainDataset, ImageFiles, to_input
+from crosstail.data import DomainDataset, ImageFiles, to_input
 from crosstail.data.dataset import Samples
-from crosstail.data.images.broken import problem_of
 from crosstail.data.images.decode import FORMATS, HEIC_REMEDY
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
 from crosstail.data.sources.arrays import check_inputs, read_x
 from crosstail.metrics.calibration import Calibration
-from crosstail.progress import Progress
 from crosstail.training import own_code
 from crosstail.training.existing import existing_run, naming_run
 from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.inputs import frozen_backbone
 from crosstail.training.model import build_final_model, load_weights
 
-BATCH = 64  # inputs predicted at a time
 NAMED = 20  # sites listed in an error
 NAMED_CHARACTERS = 300  # of a path in an error
 UNKNOWN = -1
@@ -54,7 +51,7 @@ class Predictor:
             frozen = self._frozen(str(weights) if weights else None)
             seen = (frozen.num_features,) if frozen else self.input_shape
             spec = own_code.from_copy(result.spec, folder, trust)
-            self.algorithm = build_final_model(spec, seen, np.array(result.counts))
+            self.algorithm = build_final_model(spec, seen, np.array(result.counts), result.soup)
         self.embedder = FrozenNetwork(frozen) if frozen else None
         load_weights(self.algorithm, folder)
         self.algorithm.eval()
@@ -204,51 +201,3 @@ def _listed(file: Path, paths: "pd.Series[str]") -> list[Path]:
 def _is_image(path: Path) -> bool:
     """Whether a path is an image by its suffix and not hidden, the same rule as for training data."""
     return path.suffix.lower() in IMAGE_SUFFIXES and not any(part.startswith(".") for part in path.parts)
-
-
-def predict_inputs(
-    predictor: Predictor,
-    names: Sequence[str],
-    inputs: Samples,
-    site: NDArray[np.int64],
-    *,
-    skip_broken: bool = False,
-    progress: Progress | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.float32], dict[int, str]]:
-    """Rows that can be read (N,), their log probabilities (N, C), and the problems of the others by row.
-
-    `site` (all rows) is the domain of each input, which may be UNKNOWN; see `read_inputs` for broken images.
-    """
-    read, found = np.zeros(len(names), bool), np.empty((len(names), len(predictor.classes)), np.float32)
-    problems: dict[int, str] = {}
-    for rows, x, broken in read_inputs(names, inputs, skip_broken=skip_broken, progress=progress):
-        problems |= broken
-        if len(rows):
-            read[rows] = True
-            found[rows] = predictor.scored(predictor.features(x), site[rows])
-    return np.flatnonzero(read), found if read.all() else found[read], problems
-
-
-def read_inputs(
-    names: Sequence[str], inputs: Samples, *, skip_broken: bool = False, progress: Progress | None = None
-) -> Iterator[tuple[NDArray[np.int64], NDArray[Any], dict[int, str]]]:
-    """Batches of inputs: their rows, themselves, and the rows with a broken image, each with its problem.
-
-    Without `skip_broken`, a broken image is an error.
-    """
-    for start in range(0, len(names), BATCH):
-        rows = np.arange(start, min(start + BATCH, len(names)))
-        broken: dict[int, str] = {}
-        try:
-            x = inputs[rows]
-        except BrokenImage:
-            assert isinstance(inputs, ImageFiles)
-            broken = {int(row): problem for row in rows if (problem := problem_of(inputs, int(row)))}
-            if not skip_broken:
-                row, problem = next(iter(broken.items()))
-                raise ValueError(f"{names[row]}: {problem} (--skip-broken leaves it out)") from None
-            rows = np.array([row for row in rows if row not in broken], np.int64)
-            x = inputs[rows]
-        yield rows, x, broken
-        if progress:
-            progress("predicting", min(start + BATCH, len(names)), len(names))

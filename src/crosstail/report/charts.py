@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import altair as alt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from crosstail.report.vega_lite import Drawing, Options, either, field
 
 # Okabe and Ito's, safe for colour blindness
 PALETTE = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"]
@@ -29,47 +30,45 @@ def certain(low: ArrayLike, high: ArrayLike, neutral: float) -> NDArray[np.float
     return np.clip(np.full(np.shape(low), float(neutral)), np.asarray(low, float), np.asarray(high, float))
 
 
-def tip(field: str, form: str = "", title: str = "") -> alt.Tooltip:
+def tip(name: str, form: str = "", title: str = "") -> Options:
     """One line of a tooltip, with a number format and another title than the field's name."""
-    options: dict[str, Any] = {name: value for name, value in (("format", form), ("title", title)) if value}
-    return alt.Tooltip(f"{field}:Q", **options)
+    return field(f"{name}:Q", **{key: value for key, value in (("format", form), ("title", title)) if value})
 
 
-def colours(field: str, of: Mapping[str, str], title: str | None = None, **legend: Any) -> alt.Color:
-    """A colour for each name, with a legend in this order."""
-    scale = alt.Scale(domain=list(of), range=list(of.values()))
-    return alt.Color(f"{field}:N", title=title, sort=list(of), scale=scale, legend=alt.Legend(**legend))
+def colours(name: str, of: Mapping[str, str], title: str | None = None, **legend: Any) -> Options:
+    """A colour for each value of a field, with a legend in this order."""
+    scale = {"domain": list(of), "range": list(of.values())}
+    return field(f"{name}:N", title=title, sort=list(of), scale=scale, legend=legend)
 
 
-def shades(field: str, title: str, scale: alt.Scale, **legend: Any) -> alt.Color:
+def shades(name: str, title: str, scale: Options, **legend: Any) -> Options:
     """Cells shaded by a number, with a legend above the chart."""
-    bar = alt.Legend(orient="top", gradientLength=160, **legend)
-    return alt.Color(f"{field}:Q", title=title, scale=scale, legend=bar)
+    return field(f"{name}:Q", title=title, scale=scale, legend={"orient": "top", "gradientLength": 160, **legend})
 
 
-def ramp(domain: Sequence[float], colour: str = "0, 90, 160", **scale: Any) -> alt.Scale:
+def ramp(domain: Sequence[float], colour: str = "0, 90, 160", **scale: Any) -> Options:
     """A scale from almost transparent to a colour (red, green, blue), so that light cells have the page's colour."""
-    return alt.Scale(domain=list(domain), range=[f"rgba({colour}, {alpha})" for alpha in (0.06, 1)], **scale)
+    return {"domain": list(domain), "range": [f"rgba({colour}, {alpha})" for alpha in (0.06, 1)], **scale}
 
 
-def diverging(reach: float) -> alt.Scale:
+def diverging(reach: float) -> Options:
     """A scale from purple for -`reach` over transparent for 0 to green."""
     ends = "rgba(118, 42, 131, 1)", "rgba(130, 130, 130, 0)", "rgba(0, 120, 60, 1)"
-    return alt.Scale(domain=[-reach, 0, reach], range=list(ends))
+    return {"domain": [-reach, 0, reach], "range": list(ends)}
 
 
-def names(channel: Any, field: str, *, title: str | None = None, **axis: Any) -> Any:
-    """An axis of names in the order of the data; `channel` is alt.X or alt.Y."""
-    return channel(f"{field}:N", title=title, sort=None, axis=alt.Axis(**{"labelLimit": 120, **axis}))
+def names(name: str, title: str | None = None, order: Sequence[str] | None = None, **axis: Any) -> dict[str, Any]:
+    """An axis of names, in the order of the data if no other is given."""
+    return field(f"{name}:N", title=title, sort=order, axis={"labelLimit": 120, **axis})
 
 
-def search(name: str) -> tuple[alt.Parameter, str]:
+def search(name: str) -> tuple[Options, str]:
     """A search field, and the test whether a pair matches what is typed."""
-    field = alt.param(name=name, value="", bind=alt.binding(input="search", name="find "))
-    return field, f"indexof(lower(datum['class'] + ' ' + datum['domain']), lower({field.name})) >= 0"
+    param = {"name": name, "value": "", "bind": {"input": "search", "name": "find "}}
+    return param, f"indexof(lower(datum['class'] + ' ' + datum['domain']), lower({name})) >= 0"
 
 
-def numbers(base: alt.Chart, field: str, form: str, dark: str, dy: int = 0) -> alt.Chart:
+def numbers(base: Drawing, name: str, form: str, dark: str, dy: int = 0) -> Drawing:
     """The number in each cell of a heat map, white where the cell is dark, the colour of the page's text elsewhere."""
-    ink = alt.condition(dark, alt.value("white"), alt.value("currentColor"))
-    return base.mark_text(fontSize=12, dy=dy).encode(text=alt.Text(f"{field}:Q", format=form), color=ink)
+    text = base.mark("text", fontSize=12, dy=dy)
+    return text.encode(text=field(f"{name}:Q", format=form), color=either(dark, "white", "currentColor"))

@@ -18,9 +18,10 @@ from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.failing import pair_map, worst_pairs
 from crosstail.report.run.model_card import accuracy_table, intervals_note
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import DISTANCES, STATISTICS, pair_table
-from crosstail.report.wording import number, several
+from crosstail.report.run.tables import DISTANCES, ESTIMATED, STATISTICS, pair_table
+from crosstail.report.wording import number, several, shown_statistics
 from crosstail.training import RunSpec
+from crosstail.training.evaluation import MOST_PAIRS
 from crosstail.training.predictions import Predictions
 from crosstail.training.result import DataFacts, RunResult, SplitAccuracy, Transferability
 from crosstail.transfer import TransferabilityGraph
@@ -136,12 +137,18 @@ def _graph(run: ReportedRun, features: NDArray[np.float64]) -> Iterator[Block]:
     said, result = run.predictions, run.result
     assert said is not None
     d, c = len(result.domains), len(result.classes)
-    graph = TransferabilityGraph.from_features(features, said.y, said.domain, num_domains=d, num_classes=c)
-    values = graph.statistics._asdict()
+    graph = TransferabilityGraph.from_features(
+        features, said.y, said.domain, num_domains=d, num_classes=c, most_pairs=MOST_PAIRS
+    )
     yield Heading("Transferability: α, β, γ", 3)
     yield Text("Mean distances between the features of pairs, here of the test samples.")
-    rows = [[s, number(values[name], 2), DISTANCES[s]] for name, s in STATISTICS.items() if np.isfinite(values[name])]
-    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True)
+    rows = [
+        [symbol, shown, DISTANCES[symbol]]
+        for symbol, shown in zip(STATISTICS.values(), shown_statistics(graph), strict=True)
+        if shown != number(None)
+    ]
+    note = ESTIMATED if graph.estimate else ""
+    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True, note=note)
     yield Text(READING)
     nodes = graph.nodes(result.domains, result.classes)
     nodes["count"] = np.asarray(result.counts)[graph.pairs[:, 0], graph.pairs[:, 1]]  # training samples, as elsewhere

@@ -5,13 +5,13 @@ import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
 from crosstail.report.charts import search
 from crosstail.report.document.model import Chart
-from crosstail.report.wording import number
+from crosstail.report.vega_lite import Drawing, Options, concat, draw, either, field, layer
+from crosstail.report.wording import shown_statistics
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.layout import aligned
 
@@ -37,7 +37,7 @@ def graph_chart(
     frames: Sequence[str] = (),
     start: int = 0,
     reach: float | None = None,
-) -> alt.LayerChart:
+) -> Drawing:
     """Nodes (domain, class, count, x, y) in the plane: transfer is good between close pairs.
 
     Lines join the pairs of a class to their centre. Clicking a mark selects its class, typing fades the pairs that do
@@ -47,51 +47,51 @@ def graph_chart(
     """
     # The same scale on both axes, so that what the eye measures is the distance, whatever the page's width.
     reach = reach or reach_of(nodes)
-    across = down = alt.Scale(domain=[-reach, reach])
+    across: Options = {"domain": [-reach, reach]}
+    down = across
     if size is None:
         across, down = (_fitting(reach, *sides) for sides in (("width", "height"), ("height", "width")))
-    axis = alt.Axis(labels=False, ticks=False, grid=False, domain=False)
+    axis = dict.fromkeys(("labels", "ticks", "grid", "domain"), False)
     classes = list(dict.fromkeys(nodes["class"]))
     many = len(nodes) > LINKED
-    colour_scale = alt.Scale(scheme="tableau10" if len(classes) <= 10 else "sinebow", domain=classes)
-    legend = None if len(classes) > LISTED else alt.Legend(orient="bottom", columns=5, symbolOpacity=1)
-    colour = alt.Color("class:N", title="class", sort=classes, scale=colour_scale, legend=legend)
-    field, found = search("find_pair")
+    scheme = {"scheme": "tableau10" if len(classes) <= 10 else "sinebow", "domain": classes}
+    legend = None if len(classes) > LISTED else {"orient": "bottom", "columns": 5, "symbolOpacity": 1}
+    colour = field("class:N", title="class", sort=classes, scale=scheme, legend=legend)
+    typed, found = search("find_pair")
     # Parameter names must differ between the charts of a page.
     own = zlib.crc32(title.encode() + nodes.filter(regex="^[xy]").to_numpy().tobytes())
-    picked = alt.selection_point(name=f"picked_{own}", fields=["class"], empty=not many)
-    base = alt.Chart(nodes)
-    heading: str | alt.TitleParams = title
+    picked = f"picked_{own}"
+    base = draw(nodes).encode(color=colour)
+    heading: str | Options = title
     if frames:
-        moved = alt.binding_range(min=0, max=len(frames) - 1, step=1, name="evaluation ")
-        frame = alt.param(name=f"frame_{own}", value=start, bind=moved)
-        base = base.transform_calculate(x=f"datum['x' + {frame.name}]", y=f"datum['y' + {frame.name}]")
-        base = base.add_params(frame)
-        heading = alt.TitleParams(alt.ExprRef(f"{json.dumps(list(frames))}[{frame.name}]"))
-    centred = base.transform_joinaggregate(middle_x="mean(x)", middle_y="mean(y)", groupby=["class"])
-    lines = centred.transform_filter(picked).mark_rule(strokeWidth=1.5, strokeOpacity=0.55)
-    x, y = alt.X("x:Q", scale=across), alt.Y("y:Q", scale=down)
-    lines = lines.encode(x=x, y=y, x2="middle_x:Q", y2="middle_y:Q", color=colour)
-    shape = alt.Shape("domain:N").scale(range=SHAPES)
-    size_of = alt.Size("count:Q").scale(range=[8, 80] if many else [60, 500])
-    marks = base.mark_point(filled=True, stroke="white", strokeWidth=0.5).add_params(picked, field)
-    marks = marks.encode(
-        x=x.axis(axis).title("distance in feature space (2-D scaling)"),
-        y=y.axis(axis).title(None),
-        color=colour,
-        shape=shape.title("domain").sort(None).legend(orient="bottom", columns=3),
-        size=size_of.title("training samples").legend(orient="bottom", tickCount=3),
-        opacity=alt.condition(found, alt.value(0.9), alt.value(0.05)),
+        frame, slider = f"frame_{own}", {"input": "range", "min": 0, "max": len(frames) - 1, "step": 1}
+        base = base.calculate(x=f"datum['x' + {frame}]", y=f"datum['y' + {frame}]")
+        base = base.param({"name": frame, "value": start, "bind": {**slider, "name": "evaluation "}})
+        heading = {"text": {"expr": f"{json.dumps(list(frames))}[{frame}]"}}
+    middle = [{"op": "mean", "field": end, "as": f"middle_{end}"} for end in "xy"]
+    lines = base.transform({"joinaggregate": middle, "groupby": ["class"]}).where({"param": picked, "empty": not many})
+    lines = lines.mark("rule", strokeWidth=1.5, strokeOpacity=0.55)
+    lines = lines.encode(x=field("x:Q", scale=across), y=field("y:Q", scale=down), x2="middle_x", y2="middle_y")
+    distance = "distance in feature space (2-D scaling)"
+    sizes = {"scale": {"range": [8, 80] if many else [60, 500]}, "legend": {"orient": "bottom", "tickCount": 3}}
+    shapes = {"scale": {"range": SHAPES}, "legend": {"orient": "bottom", "columns": 3}}
+    marks = base.mark("point", filled=True, stroke="white", strokeWidth=0.5).encode(
+        x=field("x:Q", scale=across, axis=axis, title=distance),
+        y=field("y:Q", scale=down, axis=axis, title=None),
+        shape=field("domain:N", title="domain", sort=None, **shapes),
+        size=field("count:Q", title="training samples", **sizes),
+        opacity=either(found, 0.9, 0.05),
         tooltip=["domain:N", "class:N", "count:Q"],
     )
-    layers = (lines + marks.interactive(name=f"zoom_{own}")).properties(title=heading)
-    return layers.properties(width=size or "container", height=size or (640 if many else 480))
+    marks = marks.param({"name": picked, "select": {"type": "point", "fields": ["class"]}}, typed).zoom(f"zoom_{own}")
+    height = size or (640 if many else 480)
+    return layer(lines, marks, title=heading, width=size or "container", height=height)
 
 
-def _fitting(reach: float, side: str, other: str) -> alt.Scale:
+def _fitting(reach: float, side: str, other: str) -> Options:
     """From -`reach` to `reach` along the shorter side, and in proportion along the longer one."""
     end = f"{reach} * max(1, {side} / {other})"
-    return alt.Scale(domainMin=alt.ExprRef(f"-{end}"), domainMax=alt.ExprRef(end), nice=False, zero=False)
+    return {"domainMin": {"expr": f"-{end}"}, "domainMax": {"expr": end}, "nice": False, "zero": False}
 
 
 class NamedGraph(NamedTuple):
@@ -117,14 +117,14 @@ def side_by_side(first: NamedGraph, second: NamedGraph) -> Chart:
     reach = max(map(reach_of, nodes))
     charts = []
     for model, own in zip((first, second), nodes, strict=True):
-        words = (f"{s} {number(v, 2)}" for s, v in zip("αβγ", model.graph.statistics, strict=True))
+        words = (f"{symbol} {shown}" for symbol, shown in zip("αβγ", shown_statistics(model.graph), strict=True))
         charts.append(graph_chart(own, f"{model.name}: {', '.join(words)}", size=420, reach=reach))
     note = (
         "Each mark is a pair; both charts have the same scale. α / γ is the distance between the same class in two "
         "domains, relative to that between different classes in two domains: small is good."
     )
     alternative = "Two scatter plots: the pairs of each model in two dimensions"
-    return Chart("graphs", _finding(first, second), alt.concat(*charts, columns=2), alternative, note)
+    return Chart("graphs", _finding(first, second), concat(*charts, columns=2), alternative, note)
 
 
 def _finding(first: NamedGraph, second: NamedGraph) -> str:

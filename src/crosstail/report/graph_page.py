@@ -7,8 +7,9 @@ import pandas as pd
 
 from crosstail.report.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text, bullets
 from crosstail.report.graph_chart import NamedGraph
-from crosstail.report.run.tables import DISTANCES
-from crosstail.report.wording import number, several
+from crosstail.report.run.tables import DISTANCES, ESTIMATED
+from crosstail.report.wording import number, several, shown_statistics
+from crosstail.transfer import TransferabilityGraph
 
 LISTED = 10  # pairs of a table
 WHAT = (
@@ -56,7 +57,7 @@ def _blocks(models: Sequence[NamedGraph], chart: Chart) -> Iterator[Block]:
     yield Heading("The pairs in the plane")
     yield Text(WHAT)
     yield chart
-    yield bullets(LIMITS)
+    yield bullets([*LIMITS, *(_part(model.graph) for model in models if model.graph.estimate)])
     yield Heading("Pairs that are closest to another class")
     for model, table in zip(models, tables, strict=True):
         yield _confusable(model, table, len(models) > 1)
@@ -66,13 +67,16 @@ def _blocks(models: Sequence[NamedGraph], chart: Chart) -> Iterator[Block]:
         "and γ: α / γ = 1 means that the same class in another domain is as far away as any other class there."
     )
     names = [model.name for model in models] if len(models) > 1 else ["distance"]
-    statistics = zip(*(model.graph.statistics for model in models), strict=True)
-    rows = [
-        [symbol, *(number(value, 2) for value in values), meaning]
-        for (symbol, meaning), values in zip(DISTANCES.items(), statistics, strict=True)
-    ]
+    statistics = zip(*(shown_statistics(model.graph) for model in models), strict=True)
+    rows = [[symbol, *values, meaning] for (symbol, meaning), values in zip(DISTANCES.items(), statistics, strict=True)]
     rows.append(["α / γ", *(number(_ratio(model), 2) for model in models), "small is good"])
-    yield Table(header=["", *names, "between"], rows=rows, words_last=True)
+    note = ESTIMATED if any(model.graph.estimate for model in models) else ""
+    yield Table(header=["", *names, "between"], rows=rows, words_last=True, note=note)
+
+
+def _part(graph: TransferabilityGraph) -> str:
+    shown, every = len(graph.pairs), int(np.count_nonzero(graph.counts))
+    return f"Only {shown:,} of {every:,} pairs are drawn and listed, those of random classes. α, β and γ are of all."
 
 
 def _ratio(model: NamedGraph) -> float:

@@ -1,10 +1,15 @@
 """Numbers and names in sentences and cells."""
 
+import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from crosstail.criterion import Criterion, Metric, scale
 from crosstail.metrics import FEW_TESTS, PairAccuracy
 from crosstail.training.result import RunResult
+
+if TYPE_CHECKING:
+    from crosstail.transfer import TransferabilityGraph
 
 
 def several(n: int, one: str, many: str = "") -> str:
@@ -42,8 +47,9 @@ METRICS: dict[Metric, str] = {
 TRACKS = "domain unknown", "domain known"
 TRACKS_NOTE = (
     "Domain unknown: predicted from the input alone. Domain known: the model is told the domain too, as with "
-    "crosstail predict --site. It was selected with the domain unknown."
+    "`crosstail predict --site`. It was selected with the domain unknown."
 )
+SAME_TRACKS = "If told the domain, as with `crosstail predict --site`, the model has the same accuracy on every pair."
 
 KNOWN_PAIR_AVERAGE = f"{TRACKS[1].capitalize()}: the pair average if the model is told the domain."
 
@@ -80,6 +86,24 @@ def number(value: float | None, digits: int = 1, sign: str = "") -> str:
     ('1.3', '+1.3', '–')
     """
     return "–" if value is None or value != value else f"{value:{sign}.{digits}f}"
+
+
+def estimated(value: float | None, error: float | None) -> str:
+    """A number and its standard error, if it has one, to the first digit of the error.
+
+    >>> estimated(1.26, None), estimated(1.26, 0.0042), estimated(None, None)
+    ('1.26', '1.260 ± 0.004', '–')
+    """
+    if not error or value is None or not error < math.inf:
+        return number(value, 2)
+    places = max(2, -math.floor(math.log10(error)))
+    return f"{number(value, places)} ± {number(error, places)}"
+
+
+def shown_statistics(graph: "TransferabilityGraph") -> list[str]:
+    """α, β and γ, with their standard errors if they are estimated."""
+    errors = graph.standard_errors or (None, None, None)
+    return [estimated(value, error) for value, error in zip(graph.statistics, errors, strict=True)]
 
 
 def digits(metric: str) -> int:

@@ -19,6 +19,7 @@ RANK = 400  # principal components that are kept
 FOLDS = 5
 SAMPLE = 20_000  # most samples that are in memory at once, taken from every pair in turn
 JUDGED = 5_000  # most of these that principal components and parameters are computed from
+MANY = 5_000  # pairs above which parameters are judged on samples of one fold, fewer the more pairs there are
 SCORES = 40_000_000  # most scores, and most numbers in the sums of all folds, that are in memory at once
 NEVER = -1e4  # score of a class that no domain has training samples of
 
@@ -105,7 +106,9 @@ class Pooling:
         codes, self.present = pd.factorize(pair)  # in the order of the samples, so that names do not matter
         self.fold, folds = _folds(codes, features)
         self.rows = rows = _in_turns(codes, SAMPLE, features.seed)
-        self.judged = min(len(rows), JUDGED, max(FOLDS, SCORES // (shape[0] * shape[1])))
+        cells = shape[0] * shape[1]
+        self.many = cells > MANY
+        self.judged = min(len(rows), JUDGED, max(100, SCORES // 16 // cells) if self.many else SCORES // cells)
         sample = torch.from_numpy(features.z[rows])
         self.rooted = bool((sample >= 0).all())
         sample = self.prepared(sample)
@@ -169,9 +172,10 @@ class Pooling:
     def _holdout(self, held: Tensor, statistics: Statistics, weight: float = 1.0) -> Holdout:
         """From a mask (N,) of the sample; samples of a class that is left without training samples are not judged."""
         learnt = statistics.counts.view(self.shape).sum(0) > 0
-        rows = torch.nonzero((held & learnt[self.y])[: self.judged])[:, 0]
+        among = slice(None if self.many else self.judged)  # else all folds together have as many
+        rows = torch.nonzero((held & learnt[self.y])[among])[: self.judged, 0]
         pair = self.domain * self.shape[1] + self.y
-        weights = weight / torch.bincount(pair[: self.judged])[pair[rows]].double()
+        weights = weight / torch.bincount(pair[rows if self.many else among])[pair[rows]].double()
         return Holdout(
             held, self.z[rows] @ statistics.vectors, rows, self.y[rows], self.domain[rows], weights, statistics
         )

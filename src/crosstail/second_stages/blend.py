@@ -13,6 +13,7 @@ from crosstail.second_stages._stage import Features, FittedStage
 from crosstail.second_stages.pooled import PooledHead, fit_pooled
 
 PENALTIES = (0.1, 0.03, 0.01)  # of the squared weights; strongest first
+MOST_CLASSES = 1_000  # with more, the classifier by balanced softmax would take hours: pooled means alone
 CURVATURE = 0.02  # of the loss in a score, about; it only decides how long the search takes
 
 
@@ -98,9 +99,11 @@ def blend_shares(pooled: Tensor, softmax: Tensor, y: Tensor, weights: Tensor) ->
 
 
 def fit(features: Features) -> BlendHead:
-    """Fit both, and blend them by their predictions for held-out samples."""
+    """Fit both, and blend them by their predictions for held-out samples; pooled means alone with very many classes."""
     head = BlendHead(*features.sizes)
     pooling, given, judged = fit_pooled(features, head)
+    if features.sizes[2] > MOST_CLASSES:
+        return head
     final = BalancedSoftmax(pooling)
     penalty = PENALTIES[0]
     if judged:

@@ -3,6 +3,8 @@
 docs/method.md derives it.
 """
 
+from itertools import islice
+
 import torch
 from torch import Tensor
 
@@ -61,10 +63,14 @@ def _log_prior(elsewhere: Tensor, domain: Tensor, number: int) -> Tensor:
 
 
 def holdouts(pooling: Pooling, features: Features) -> tuple[list[Holdout], list[Holdout]]:
-    """What parameters are judged on: samples, or whole domains if the model is for a new one; and whole pairs."""
+    """What parameters are judged on: samples, or whole domains if the model is for a new one; and whole pairs.
+
+    With very many pairs, it is one fold instead of all.
+    """
+    most = 1 if pooling.many else None
     if features.unseen:
-        return list(pooling.domains()), []
-    return list(pooling.folds()), list(pooling.absent(features.seed))
+        return list(islice(pooling.domains(), most)), []
+    return list(islice(pooling.folds(), most)), list(islice(pooling.absent(features.seed), most))
 
 
 def fit_pooled(features: Features, head: PooledHead) -> tuple[Pooling, Parameters, list[Holdout]]:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from crosstail.backbones._feature_store import Features, FeatureStore
 from crosstail.backbones._frozen import FrozenNetwork
 from crosstail.cache import cache_folder
 from crosstail.data import Augment, DomainDataset, ImageFiles, read_image, to_input
+from crosstail.data.dataset import Samples
 from crosstail.data.images.decode import VERSION, base_size, evaluation_view
 from crosstail.data.images.files import default_workers
 
@@ -30,6 +32,48 @@ class _View(NamedTuple):
     pixels: NDArray[Any] | None = None
 
 
+class Embedder:
+    """Features of images by a pretrained backbone, each embedded once and kept in the cache.
+
+    The first view is not augmented. The augmentation of the others depends on the image's content alone.
+    """
+
+    def __init__(self, x: Samples, backbone: Backbone, *, views: int = 0, batch_size: int = 32) -> None:
+        self.x, self.views, self.batch_size = x, views, batch_size
+        made_by = f"{backbone.signature} {x.shape[1:]} {VERSION} {PIL.__version__}"
+        folder = cache_folder() / "features" / hashlib.sha256(made_by.encode()).hexdigest()[:32]
+        self.store = FeatureStore(folder, backbone.num_features)
+        self.network = FrozenNetwork(backbone)
+        self.network.expect(len(x))
+
+    def __call__(self, rows: NDArray[np.int64], progress: Callable[[int, int], None] | None = None) -> Features:
+        """Features (n, 1 + views, F) of some rows."""
+        features = np.empty((len(rows), 1 + self.views, self.store.num_features), np.float32)
+        waiting: list[dict[int, _View]] = [{} for _ in range(1 + self.views)]  # per view, those not embedded yet
+
+        def embed_waiting(v: int, done: int) -> None:
+            made = self.network(_batch([view.pixels for view in waiting[v].values()]))
+            features[list(waiting[v]), v] = made
+            self.store.add([view.key for view in waiting[v].values()], made)
+            waiting[v].clear()
+            if progress:
+                progress(done, len(rows))
+
+        looked = _in_threads(lambda i: _look(self.x, int(rows[i]), self.views, self.store), len(rows), self.batch_size)
+        for i, found in enumerate(looked):
+            for v, view in enumerate(found):
+                if view.features is not None:
+                    features[i, v] = view.features
+                    continue
+                waiting[v][i] = view
+                if len(waiting[v]) == self.batch_size:
+                    embed_waiting(v, i + 1)
+        for v in range(1 + self.views):
+            if waiting[v]:
+                embed_waiting(v, len(rows))
+        return features
+
+
 def embed(
     dataset: DomainDataset,
     backbone: Backbone,
@@ -38,37 +82,31 @@ def embed(
     batch_size: int = 32,
     progress: Callable[[int, int], None] | None = None,
 ) -> Features:
-    """Features (N, F) of all images by a pretrained backbone; with augmented `views`, (N, 1 + views, F).
+    """Features (N, F) of all images by a pretrained backbone; with augmented `views`, (N, 1 + views, F)."""
+    embedder = Embedder(dataset.x, backbone, views=views, batch_size=batch_size)
+    with closing(embedder.store):
+        features = embedder(np.arange(len(dataset)), progress)
+    return features if views else features[:, 0]
 
-    The first view is not augmented. The augmentation of the others depends on the image's content alone.
-    """
-    made_by = f"{backbone.signature} {dataset.x.shape[1:]} {VERSION} {PIL.__version__}"
-    folder = cache_folder() / "features" / hashlib.sha256(made_by.encode()).hexdigest()[:32]
+
+def embed_on_ray(
+    dataset: DomainDataset,
+    backbone: Backbone,
+    views: int,
+    batch_size: int,
+    workers: int | None,
+    progress: Callable[[int, int], None],
+) -> Features:
+    """The same features as those of `embed`, computed by actors that all have the image files and the cache."""
+    from crosstail.ray_actors import map_rows  # here, because Ray is an extra
+
     features = np.empty((len(dataset), 1 + views, backbone.num_features), np.float32)
-    network = FrozenNetwork(backbone)
-    waiting: list[dict[int, _View]] = [{} for _ in range(1 + views)]  # per view, rows that are not embedded yet
-
-    with closing(FeatureStore(folder, backbone.num_features)) as store:
-
-        def embed_waiting(v: int, done: int) -> None:
-            made = network(_batch([view.pixels for view in waiting[v].values()]))
-            features[list(waiting[v]), v] = made
-            store.add([view.key for view in waiting[v].values()], made)
-            waiting[v].clear()
-            if progress:
-                progress(done, len(dataset))
-
-        for row, found in enumerate(_in_threads(lambda i: _look(dataset.x, i, views, store), len(dataset), batch_size)):
-            for v, view in enumerate(found):
-                if view.features is not None:
-                    features[row, v] = view.features
-                    continue
-                waiting[v][row] = view
-                if len(waiting[v]) == batch_size:
-                    embed_waiting(v, row + 1)
-        for v in range(1 + views):
-            if waiting[v]:
-                embed_waiting(v, len(dataset))
+    done = 0
+    make = partial(Embedder, dataset.x, backbone, views=views, batch_size=batch_size)
+    for rows, made in map_rows(make, len(dataset), batch=batch_size, workers=workers):
+        features[rows] = made
+        done += len(made)
+        progress(done, len(dataset))
     return features if views else features[:, 0]
 
 

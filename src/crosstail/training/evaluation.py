@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -43,16 +44,34 @@ def _map(
     algorithm.train(was_training)
 
 
+class Answers(NamedTuple):
+    """What a model says of some samples."""
+
+    predicted: NDArray[np.int64]  # (N,)
+    own: NDArray[np.float16]  # (N,), log probability of the true class
+    log_p: NDArray[np.float16]  # (n, C), log probabilities of the samples that are kept
+
+
 def answers(
-    algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64], known: bool = False
-) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-    """Predicted classes (N,) and log probabilities (N, C) of these rows, from the inputs alone or with their domain."""
-    predicted, log_p = np.empty(len(rows), np.int64), np.empty((len(rows), dataset.num_classes), np.float16)
+    algorithm: Algorithm,
+    dataset: DomainDataset,
+    rows: NDArray[np.int64],
+    known: bool = False,
+    keep: NDArray[np.bool_] | None = None,
+) -> Answers:
+    """What a model says of these rows, from the inputs alone or with their domain; all probabilities of some (N,)."""
+    keep = np.zeros(len(rows), bool) if keep is None else keep
+    predicted, own = np.empty(len(rows), np.int64), np.empty(len(rows), np.float16)
+    log_p, filled = np.empty((int(keep.sum()), dataset.num_classes), np.float16), 0
     for i, scores in enumerate(_map(algorithm, dataset, rows, algorithm, known)):
         part = slice(i * BATCH, i * BATCH + len(scores))
         predicted[part] = scores.argmax(1).cpu().numpy()
-        log_p[part] = scores.float().log_softmax(1).clamp(min=LEAST).cpu().numpy()
-    return predicted, log_p
+        found = scores.float().log_softmax(1).clamp(min=LEAST).cpu().numpy().astype(np.float16)
+        own[part] = found[np.arange(len(found)), dataset.y[rows[part]]]
+        kept = found[keep[part]]
+        log_p[filled : filled + len(kept)] = kept
+        filled += len(kept)
+    return Answers(predicted, own, log_p)
 
 
 def pair_scores(
@@ -60,7 +79,9 @@ def pair_scores(
 ) -> PairScores:
     """What a model gets right, and how sure it is of it, on a split, or on the share of process i of n."""
     rows = dataset.rows(split)[share[0] :: share[1]]
-    return PairScores.of(*answers(algorithm, dataset, rows), dataset.y[rows], dataset.domain[rows], dataset.num_domains)
+    said = answers(algorithm, dataset, rows)
+    sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
+    return PairScores.of_true_class(said.predicted, said.own, dataset.y[rows], dataset.domain[rows], **sizes)
 
 
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -84,17 +105,11 @@ def stream_statistics(
 
 
 def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euclidean") -> TransferabilityGraph:
-    """The transferability graph of a model on the training samples; of some classes if there are too many pairs.
+    """The transferability graph of a model on the training samples.
 
-    The graph has P² edges, so above MOST_PAIRS it is that of classes drawn at random, in all domains. α, β and γ are
-    means over classes, so those of the sample are unbiased.
+    The graph has P² edges, so above MOST_PAIRS it is that of some classes, and α, β and γ are estimated.
     """
-    rows, counts = dataset.rows("train"), dataset.counts("train")
-    if np.count_nonzero(counts) > MOST_PAIRS:
-        present = np.flatnonzero(counts.sum(axis=0))
-        number = min(len(present), max(2, MOST_PAIRS // dataset.num_domains))
-        drawn = np.random.default_rng(0).choice(present, number, replace=False)
-        rows = rows[np.isin(dataset.y[rows], drawn)]
+    rows = dataset.rows("train")
     # The graph needs the features twice. Images are embedded once and kept; vectors are cheap to embed again.
     kept = features(algorithm, dataset, rows) if dataset.is_image else None
 
@@ -104,7 +119,7 @@ def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euc
         return z, torch.from_numpy(dataset.y[part]), torch.from_numpy(dataset.domain[part])
 
     width = algorithm.backbone.num_features
-    builder = GraphBuilder(dataset.num_domains, dataset.num_classes, width, metric)
+    builder = GraphBuilder(dataset.num_domains, dataset.num_classes, width, metric, MOST_PAIRS)
     for i in range(0, len(rows), CHUNK):
         builder.add_to_means(*chunk(i))
     for i in range(0, len(rows), CHUNK):
@@ -114,7 +129,7 @@ def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euc
 
 def transferability(graph: TransferabilityGraph) -> Transferability:
     """α, β, γ as a result stores them."""
-    return Transferability(**_without_nan(graph))
+    return Transferability(**_for_a_result(graph))
 
 
 def traced(algorithm: Algorithm, dataset: DomainDataset) -> Trace:
@@ -123,10 +138,12 @@ def traced(algorithm: Algorithm, dataset: DomainDataset) -> Trace:
     There are no points if the graph is that of some classes only.
     """
     graph = graph_of(algorithm, dataset)
-    whole = len(graph.pairs) == np.count_nonzero(dataset.counts("train"))
-    points = [(float(f"{x:.4g}"), float(f"{y:.4g}")) for x, y in graph.layout()] if whole else []
-    return Trace(**_without_nan(graph), points=points)
+    points = [] if graph.estimate else [(float(f"{x:.4g}"), float(f"{y:.4g}")) for x, y in graph.layout()]
+    return Trace(**_for_a_result(graph), points=points)
 
 
-def _without_nan(graph: TransferabilityGraph) -> dict[str, float | None]:
-    return {name: None if math.isnan(value) else value for name, value in graph.statistics._asdict().items()}
+def _for_a_result(graph: TransferabilityGraph) -> dict[str, Any]:
+    """α, β, γ, and their standard errors if they are estimated; None instead of NaN."""
+    values = [graph.statistics] if graph.standard_errors is None else [graph.statistics, graph.standard_errors]
+    plain = [{name: None if math.isnan(v) else v for name, v in one._asdict().items()} for one in values]
+    return plain[0] | ({"errors": plain[1]} if len(plain) > 1 else {})

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from crosstail.algorithms import Algorithm
 from crosstail.data import Augment
 from crosstail.progress import Progress
 from crosstail.training import own_code
@@ -20,9 +21,9 @@ from crosstail.training.loop import Limits, train
 from crosstail.training.memory import lower_if_short
 from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.predictions import Predictions
-from crosstail.training.probabilities import Probabilities
+from crosstail.training.probabilities import Probabilities, held_out
 from crosstail.training.resolve import resolve, steps_of_stages
-from crosstail.training.result import RunResult, make_result
+from crosstail.training.result import RunResult, Soup, make_result
 from crosstail.training.second_stage import run_second_stage
 from crosstail.training.spec import RunSpec
 
@@ -65,17 +66,18 @@ def fit(
             own_code.keep(spec, folder)
             finished = folder.result()
             if finished is not None:
+                if finished.soup:
+                    raise ValueError(f"{out} holds a soup of {len(finished.soup.runs)} runs: choose another --out")
                 folder.clear()  # a kill may have come right after the result
                 KnownSamples.keep(inputs.raw, folder)
-                held_out = Probabilities.load(folder)
-                if held_out is None and keep and spec.stop_at is None:
-                    held_out = Probabilities.of(
-                        load_model(folder, inputs.seen(progress), trust=True), inputs.seen(), finished.known is not None
-                    )
-                    held_out.save(folder)
-                if held_out is not None and folder.calibration() is None:
-                    folder.calibrate(held_out.calibration(finished.domains, finished.counts))
-                return Run(folder, finished, inputs, Predictions.load(folder), held_out)
+                kept = Probabilities.load(folder)
+                if kept is None and keep and spec.stop_at is None:
+                    model = load_model(folder, inputs.seen(progress), trust=True)
+                    kept = held_out(model, inputs.seen(), finished.known is not None).probabilities
+                    kept.save(folder)
+                if kept is not None and folder.calibration() is None:
+                    folder.calibrate(kept.calibration(finished.domains, finished.counts))
+                return Run(folder, finished, inputs, Predictions.load(folder), kept)
         with _threads(None if inputs.seen(progress).is_image else 1):
             return _train_stages(spec, inputs, folder, progress, devices, limits, keep)
 
@@ -123,29 +125,44 @@ def _train_stages(
     if not fabric.is_global_zero:
         fabric.barrier()
         return Run(folder, folder.finished_result(), inputs, None)
+    run = finish_run(spec, inputs, folder, algorithm, steps, keep)
+    fabric.barrier()
+    return run
+
+
+def finish_run(
+    spec: RunSpec,
+    inputs: Inputs,
+    folder: RunFolder,
+    algorithm: Algorithm,
+    steps: list[int],
+    keep: bool = True,
+    soup: Soup | None = None,
+) -> Run:
+    """Store the final model with all that is known of it; `steps` are those that its stages selected."""
+    dataset = inputs.seen()
     folder.save(MODEL, algorithm.state_dict())
     known = algorithm.uses_domain and spec.protocol == "mdlt" and dataset.num_domains > 1
-    held_out = Probabilities.of(algorithm, dataset, known)
+    said = held_out(algorithm, dataset, known)
     if keep:
-        held_out.save(folder)
-    folder.calibrate(held_out.calibration(dataset.domains, dataset.counts("train").tolist()))
-    predictions = held_out.predictions()
-    predictions.save(folder)
+        said.probabilities.save(folder)
+    folder.calibrate(said.probabilities.calibration(dataset.domains, dataset.counts("train").tolist()))
+    said.predictions.save(folder)
     result = make_result(
         spec,
         dataset,
         folder.records(),
         selected_steps=steps,
-        known=held_out.known_domain(dataset.num_domains, dataset.num_classes),
+        known=said.known,
         transferability=transferability(graph_of(algorithm, dataset)),
         hparams=spec.hparams,
         input_shape=list(input_shape(inputs.raw)),
         weights=inputs.frozen.weights if inputs.frozen else None,
         data=inputs.facts(),
+        soup=soup,
     )
     folder.finish(result)
-    fabric.barrier()
-    return Run(folder, result, inputs, predictions, held_out)
+    return Run(folder, result, inputs, said.predictions, said.probabilities)
 
 
 @contextmanager

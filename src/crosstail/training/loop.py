@@ -19,7 +19,7 @@ from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
 from crosstail.losses.distances import NotFinite
 from crosstail.metrics.pair_scores import PairScores
 from crosstail.progress import Progress
-from crosstail.training.average import averaged_copy
+from crosstail.training.average import average_of
 from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import EVALUATED, pair_scores, stream_statistics
 from crosstail.training.folder import RunFolder
@@ -70,8 +70,8 @@ def train(
     """Train one stage of a spec and return the evaluation that is best on validation (the first of ties).
 
     The stage ends after step `last`; all that depends on the number of steps of the spec stays as it is. With averaged
-    weights, those are evaluated too, and it is they that are selected and traced. A run below one of the `limits`
-    raises Pruned.
+    weights, those are evaluated too, and it is they that are selected and traced; SWAD's window needs no selection. A
+    run below one of the `limits` raises Pruned.
 
     Batches are a function of the seed and the step, and all other state is in the checkpoint, so a resumed run ends
     with the same result as one that was never stopped.
@@ -116,7 +116,8 @@ class _Loop:
     ) -> None:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
         self.selected_on, self.named = spec.selected_on, algorithms.own_file(spec.algorithm) or spec.algorithm
-        self.averaged = averaged_copy(algorithm) if spec.average else None
+        assert spec.steps is not None
+        self.averaged = average_of(algorithm, spec.average, spec.steps)
         self.evaluated: Any = self.averaged.module if self.averaged else algorithm  # what is selected and traced
         # None where there are no steps: an optimizer imports torch's compiler, which takes two seconds.
         self.optimizers = algorithm.optimizers() if learns else []
@@ -152,9 +153,10 @@ class _Loop:
         losses = _means(self.sums, self.since, step)
         raw = _evaluate(self.algorithm, self.dataset, self.fabric)
         seconds = self.seconds + time.perf_counter() - self.began
-        averaged = Averaged(**_evaluate(self.evaluated, self.dataset, self.fabric)) if self.averaged else None
+        averaged = self._evaluate_average(step, raw["validation"].log_loss) if self.averaged else None
         score = selection_score(averaged.validation if averaged else raw["validation"], self.selected_on)
-        if score is None or score > self.selected.score:  # without validation samples the last evaluation counts
+        # Without validation samples the last evaluation counts.
+        if score is None or score > self.selected.score or (self.averaged and self.averaged.selects_itself):
             weights = {k: v.detach().cpu().clone() for k, v in self.evaluated.state_dict().items()}
             self.selected = Selected(-math.inf if score is None else score, step, weights)
         self.sums, self.since = {}, step
@@ -164,6 +166,11 @@ class _Loop:
             record = Evaluation(**now, seconds=round(seconds, 3), losses=losses, **raw, averaged=averaged, trace=traced)
             self.folder.append_record(record)
             self.folder.save("checkpoint.pt", now | {"seconds": seconds} | self._state())
+
+    def _evaluate_average(self, step: int, loss: Any) -> Averaged:
+        assert self.averaged is not None
+        steps = self.averaged.at_evaluation(step, loss)
+        return Averaged(**_evaluate(self.evaluated, self.dataset, self.fabric), steps=steps)
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -192,7 +199,7 @@ class _Loop:
             _means(self.sums, self.since, step)  # a term that is already NaN is the better explanation
             raise Diverged(f"step {step}: {error}. {SMALLER}") from error
         if self.averaged:
-            self.averaged.update_parameters(algorithm)
+            self.averaged.add(algorithm)
         if step == 0:
             self._check_first(losses)
         for name, value in losses.items():

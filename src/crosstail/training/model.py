@@ -12,9 +12,11 @@ from crosstail.backbones import Backbone
 from crosstail.data import DomainDataset
 from crosstail.second_stages import FittedModel, FittedStage
 from crosstail.training import own_code
+from crosstail.training.ensemble import Ensemble
 from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.inputs import input_shape
 from crosstail.training.resolve import trained_backbone
+from crosstail.training.result import Soup
 from crosstail.training.spec import RunSpec
 
 
@@ -34,8 +36,12 @@ def _build_backbone(spec: RunSpec, shape: tuple[int, ...]) -> Backbone:
     return backbones.build(name, shape, spec.width, weights=spec.weights, resolution=spec.resolution)
 
 
-def build_final_model(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.int64]) -> Algorithm:
+def build_final_model(
+    spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.int64], soup: Soup | None = None
+) -> Algorithm:
     """What a run ends with, before its weights are loaded: after a second stage, that stage's classifier."""
+    if soup and soup.ensemble:
+        return Ensemble([build_final_model(one, shape, counts) for one in soup.specs])
     spec = replace(spec, weights=backbones.RANDOM)  # those that training began with need not be found
     if not spec.second_stage:
         return build_algorithm(spec, shape, counts)
@@ -52,7 +58,8 @@ def build_final_model(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.
 def load_model(folder: RunFolder, dataset: DomainDataset, trust: bool = False) -> Algorithm:
     """The trained model of a finished run; `trust` allows running an algorithm file that the run contains."""
     spec = own_code.from_copy(folder.spec(), folder, trust)
-    algorithm = build_final_model(spec, input_shape(dataset), dataset.counts("train"))
+    result = folder.result()
+    algorithm = build_final_model(spec, input_shape(dataset), dataset.counts("train"), result.soup if result else None)
     load_weights(algorithm, folder)
     return algorithm
 

@@ -5,7 +5,7 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 import numpy as np
@@ -22,12 +22,15 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.predictions import Predictions
 from crosstail.training.result import PROBABILITIES, KnownDomain, SplitAccuracy
 
+MOST, LEAST = 2**26, 100  # log probabilities that are kept, and samples of which they are at least
 KINDS = {"test": np.bool_, "unknown": np.float16, "known": np.float16}  # the other arrays are integers
 
 
 @dataclass(frozen=True, eq=False)
 class Probabilities:
     """Log probabilities (N, C) in half precision, beside the row in the data, class, domain and group of each sample.
+
+    With very many classes, they are those of a random part of the held-out samples.
 
     `predicted` is the class with the highest score, which half precision may not tell from the second. `known` and
     `known_predicted` are those of a model that uses the domain, where it is told the domain of each sample.
@@ -42,16 +45,6 @@ class Probabilities:
     known_predicted: NDArray[np.int64] | None = None
     known: NDArray[np.float16] | None = None
     group: NDArray[np.int64] | None = None  # where the data have groups
-
-    @classmethod
-    def of(cls, algorithm: Algorithm, dataset: DomainDataset, known: bool) -> Self:
-        """Of the validation and test samples of a data set, also with the domain `known` if so."""
-        row = np.flatnonzero(np.isin(dataset.split, ("val", "test")))
-        told, known_log_p = answers(algorithm, dataset, row, known=True) if known else (None, None)
-        group = None if dataset.group is None else dataset.group[row]
-        test, y, domain = dataset.split[row] == "test", dataset.y[row], dataset.domain[row]
-        predicted, log_p = answers(algorithm, dataset, row)
-        return cls(row, test, y, domain, predicted, log_p, told, known_log_p, group)
 
     @classmethod
     def pooled(cls, runs: Sequence["Probabilities"]) -> Self:
@@ -77,25 +70,12 @@ class Probabilities:
 
     def keep(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Self:
         """Some of the samples."""
-        kept: dict[str, Any] = {name: None if value is None else value[rows] for name, value in vars(self).items()}
-        return type(self)(**kept)
+        return type(self)(**_some(rows, **vars(self)))
 
     def predictions(self) -> Predictions:
         """The predicted classes of the test samples."""
         test = self.part(test=True)
         return Predictions(test.predicted, test.y, test.domain, test.group, test.known_predicted)
-
-    def known_domain(self, num_domains: int, num_classes: int) -> KnownDomain | None:
-        """The accuracies of a model that is told the domain of every sample, if it uses it."""
-        if self.known_predicted is None:
-            return None
-        sizes = {"num_domains": num_domains, "num_classes": num_classes}
-        parts = {"validation": ~self.test, "test": self.test}
-        found = {
-            name: PairAccuracy.from_predictions(self.known_predicted[own], self.y[own], self.domain[own], **sizes)
-            for name, own in parts.items()
-        }
-        return KnownDomain(**{name: SplitAccuracy.of(accuracy) for name, accuracy in found.items()})
 
     def calibration(self, domains: Sequence[str], counts: Sequence[Sequence[int]]) -> Calibration:
         """What makes the probabilities of the validation samples mean what they say; `counts` are those of training."""
@@ -147,3 +127,46 @@ def _arrays(content: bytes, names: Sequence[str]) -> dict[str, Any]:
             with archive.open(name) as member:
                 found[name.removesuffix(".npy")] = np.lib.format.read_array(member, allow_pickle=False)
     return found
+
+
+class HeldOut(NamedTuple):
+    """What a model says of the validation and test samples of a data set."""
+
+    probabilities: Probabilities
+    predictions: Predictions  # of all test samples
+    known: KnownDomain | None  # accuracies where it is told the domain of every sample, if it uses it
+
+
+def held_out(algorithm: Algorithm, dataset: DomainDataset, known: bool) -> HeldOut:
+    """Of the validation and test samples of a data set, also with the domain `known` if so."""
+    row = np.flatnonzero(np.isin(dataset.split, ("val", "test")))
+    keep = np.zeros(len(row), bool)
+    keep[np.random.default_rng(0).permutation(len(row))[: max(LEAST, MOST // dataset.num_classes)]] = True
+    said = answers(algorithm, dataset, row, keep=keep)
+    told = answers(algorithm, dataset, row, known=True, keep=keep) if known else None
+    test, y, domain = dataset.split[row] == "test", dataset.y[row], dataset.domain[row]
+    group = None if dataset.group is None else dataset.group[row]
+    told_predicted = None if told is None else told.predicted
+    samples = {"y": y, "domain": domain, "predicted": said.predicted, "group": group}
+    kept = Probabilities(
+        row=row[keep],
+        test=test[keep],
+        **_some(keep, **samples, known_predicted=told_predicted),
+        unknown=said.log_p,
+        known=None if told is None else told.log_p,
+    )
+    accuracies = None
+    if told_predicted is not None:
+        sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
+        parts = {"validation": ~test, "test": test}
+        accuracies = KnownDomain(
+            **{
+                name: SplitAccuracy.of(PairAccuracy.from_predictions(told_predicted[own], y[own], domain[own], **sizes))
+                for name, own in parts.items()
+            }
+        )
+    return HeldOut(kept, Predictions(**_some(test, **samples, known=told_predicted)), accuracies)
+
+
+def _some(rows: NDArray[np.bool_] | NDArray[np.int64], **values: NDArray[Any] | None) -> dict[str, Any]:
+    return {name: None if value is None else value[rows] for name, value in values.items()}

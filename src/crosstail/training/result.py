@@ -70,12 +70,14 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
         return PairAccuracy(np.asarray(self.hits), np.asarray(self.totals), squares)
 
 
-class Transferability(msgspec.Struct, frozen=True, kw_only=True):
+class Transferability(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """α, β, γ of the training features; None where no two pairs are comparable."""
 
     alpha: float | None
     beta: float | None
     gamma: float | None
+    errors: dict[str, float | None] = {}
+    """Standard errors, if they are estimated because there are too many pairs."""
 
 
 class Trace(Transferability, frozen=True, kw_only=True):
@@ -84,11 +86,13 @@ class Trace(Transferability, frozen=True, kw_only=True):
     points: list[tuple[float, float]]
 
 
-class Averaged(msgspec.Struct, frozen=True, kw_only=True):
+class Averaged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The accuracies of the averaged weights at one evaluation."""
 
     validation: SplitAccuracy
     test: SplitAccuracy
+    steps: tuple[Number, Number] | None = None
+    """The first and the last step that SWAD averages."""
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -142,6 +146,16 @@ class KnownDomain(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     estimate: SplitAccuracy | None = None
 
 
+class Soup(msgspec.Struct, frozen=True, kw_only=True):
+    """Several runs in one model: their weights averaged, or as an `ensemble`, their probabilities."""
+
+    ensemble: bool
+    runs: Names
+    """Their folders, in the order in which they were added; the spec of the result is that of the first."""
+    specs: list[RunSpec]
+    offered: Number
+
+
 class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """result.json."""
 
@@ -168,6 +182,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """After --refit: the pooled test accuracy of the runs before it, because no sample is left to test the model on."""
     known: KnownDomain | None = None
     """If the model uses the domain and was trained on several. All other accuracies are without knowing the domain."""
+    soup: Soup | None = None
 
     def __post_init__(self) -> None:
         """Refuse tables that are not of these domains and classes."""

@@ -17,6 +17,9 @@ AUTO = "auto"
 Accelerator = Literal["auto", "cpu", "cuda", "mps"]
 """The kinds of device that a run may be trained on, and the best available."""
 
+Average = Literal["moving", "uniform", "swad"]
+"""Which weights are averaged."""
+
 MOST_FOLDS = 1000
 
 HEADS = {"mlp": "mlp", "linear": "identity"}
@@ -49,8 +52,9 @@ class RunSpec:
     """Fit the classifier again on fixed features: retrain (on class-balanced batches), bsoftmax, lws, pooled, blend,
     ncm, tau_norm, posthoc_prior or dfr; `crosstail list second-stages` describes them."""
 
-    average: bool = False
-    """Select and keep a moving average of the weights; the raw weights are reported beside it."""
+    average: Average | None = None
+    """Keep averaged weights, and report the raw ones beside them: moving (about the last tenth of the steps so far),
+    uniform (all but the first tenth, as ERM++ does), or swad (a window of steps that validation losses decide on)."""
 
     protocol: Literal["mdlt", "dg"] = "mdlt"
     """mdlt: train on all domains; dg: leave out each domain in turn and test on it, as DomainBed does."""
@@ -143,9 +147,10 @@ class RunSpec:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more, below 2**63")
         if self.views < 0:
             raise ValueError(f"views is {self.views}, expected 0 or more")
-        if self.select_on is not None and self.select_on not in get_args(Criterion):
-            offered = discovery.suggestion(self.select_on, list(get_args(Criterion)))
-            raise ValueError(f"select_on is {self.select_on!r}: {offered}")
+        for name, known in (("select_on", get_args(Criterion)), ("average", get_args(Average))):
+            value = getattr(self, name)
+            if value is not None and value not in known:
+                raise ValueError(f"{name} is {value!r}: {discovery.suggestion(str(value), list(known))}")
         for name, value in self.hparams.items():
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError(f"hyperparameter {name} is {value}, expected a finite number")
@@ -164,6 +169,10 @@ class RunSpec:
             raise ValueError(f"fold is {self.fold}, expected 1 to {self.folds}, the number of folds")
         if self.stop_at is not None and (self.unseen is not None or self.fold is not None):
             raise ValueError("--stop-at trains on every sample: leave --unseen and --fold out")
+        if self.stop_at is not None and self.average == "swad":
+            raise ValueError(
+                "--refit and --stop-at leave no validation samples, which swad needs: use --average uniform"
+            )
 
     @property
     def method(self) -> str:
@@ -220,6 +229,7 @@ def key_of(identity: dict[str, Any]) -> str:
     hparams = {name: float(value) if type(value) is int else value for name, value in identity["hparams"].items()}
     # Runs from before there was a choice keep their keys.
     named = {name: value for name, value in identity.items() if name != "select_on" or value is not None}
+    named["average"] = identity["average"] or False
     canonical = msgspec.json.encode({**named, "hparams": hparams}, order="deterministic")
     return hashlib.sha256(canonical).hexdigest()[:16]
 

@@ -2,6 +2,7 @@
 
 from crosstail.losses.statistics import PairStatistics
 from crosstail.transfer.bounds import boda_lower_bound
-from crosstail.transfer.graph import TransferabilityGraph, TransferStatistics
+from crosstail.transfer.graph import TransferabilityGraph
+from crosstail.transfer.statistics import TransferStatistics
 
 __all__ = ["PairStatistics", "TransferStatistics", "TransferabilityGraph", "boda_lower_bound"]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from crosstail.transfer.graph import TransferStatistics
+from crosstail.transfer.statistics import TransferStatistics
 
 
 def boda_lower_bound(statistics: TransferStatistics, counts: NDArray[Any] | Tensor) -> float:

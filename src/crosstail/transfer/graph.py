@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -13,21 +13,9 @@ from torch import Tensor
 from crosstail.losses.distances import LowRankPrecision, Precision, pair_distances
 from crosstail.losses.statistics import Covariance, PairStatistics
 from crosstail.transfer.layout import planar_layout
+from crosstail.transfer.statistics import Estimate, SampledStatistics, TransferStatistics, exact_statistics
 
 Metric = Literal["euclidean", "mahalanobis"]
-
-
-class TransferStatistics(NamedTuple):
-    """Mean transferability (a distance) between pairs that share the class (α), the domain (β), or neither (γ)."""
-
-    alpha: float
-    beta: float
-    gamma: float
-
-    @property
-    def separation(self) -> float:
-        """(β + γ) − α, which the paper finds to correlate with accuracy."""
-        return self.beta + self.gamma - self.alpha
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +33,7 @@ class TransferabilityGraph:
     matrix: NDArray[np.float64]  # (P, P), trans(row pair → column pair)
     pairs: NDArray[np.int64]  # (P, 2), domain and class
     counts: NDArray[np.int64]  # (D, C), samples of each pair
+    estimate: Estimate | None = None  # α, β, γ of all pairs, if the matrix has only some
 
     @classmethod
     def from_features(
@@ -57,18 +46,20 @@ class TransferabilityGraph:
         num_classes: int,
         metric: Metric = "euclidean",
         chunk: int = 8192,
+        most_pairs: int | None = None,
     ) -> "TransferabilityGraph":
         """Two passes over features (N, F), `chunk` rows at a time: memory is O(P·F + P² + chunk·(F + P)).
 
-        The Mahalanobis metric uses the shrunk diagonal covariance of each column pair. For features that are computed
-        chunk by chunk, use `GraphBuilder`.
+        With more than `most_pairs`, the matrix is that of classes drawn at random, and α, β, γ are estimated from all
+        samples (`SampledStatistics`). The Mahalanobis metric uses the shrunk diagonal covariance of each column pair.
+        For features that are computed chunk by chunk, use `GraphBuilder`.
         """
         if len(z) == 0:
             raise ValueError("no features: a transferability graph needs at least one sample")
         if z.ndim != 2:
             raise ValueError(f"features have shape {tuple(z.shape)}, expected (N, F)")
         y, domain = _indices("y", y, len(z), num_classes), _indices("domain", domain, len(z), num_domains)
-        builder = GraphBuilder(num_domains, num_classes, z.shape[1], metric)
+        builder = GraphBuilder(num_domains, num_classes, z.shape[1], metric, most_pairs)
         chunks = [slice(i, i + chunk) for i in range(0, len(z), chunk)]
         for rows in chunks:
             builder.add_to_means(z[rows], y[rows], domain[rows])
@@ -79,7 +70,12 @@ class TransferabilityGraph:
     @property
     def statistics(self) -> TransferStatistics:
         """α, β, γ of definition 3; NaN where no two such pairs exist."""
-        return self._summarise(np.ones_like(self.matrix))
+        return self.estimate.statistics if self.estimate else exact_statistics(self.matrix, self.pairs)
+
+    @property
+    def standard_errors(self) -> TransferStatistics | None:
+        """Those of α, β and γ, if they are estimated."""
+        return self.estimate.errors if self.estimate else None
 
     def calibrated_statistics(self, counts: NDArray[Any] | Tensor | None = None, nu: float = 1.0) -> TransferStatistics:
         """α̃, β̃, γ̃ of definition 4: every edge times λ = (N′ / N)^ν, the ratio of its pairs' training counts."""
@@ -88,24 +84,7 @@ class TransferabilityGraph:
         if (n <= 0).any():
             d, c = self.pairs[int(np.argmax(n <= 0))]
             raise ValueError(f"pair (domain {d}, class {c}) has features but a count of 0: λ is not defined for it")
-        return self._summarise((n[None, :] / n[:, None]) ** nu)
-
-    def _summarise(self, weight: NDArray[np.float64]) -> TransferStatistics:
-        # Only domains and classes with pairs: the graph may be that of a few out of many.
-        (num_domains, d), (num_classes, c) = (
-            (len(used), number) for used, number in (np.unique(axis, return_inverse=True) for axis in self.pairs.T)
-        )
-        edges = np.full((num_domains, num_classes) * 2, np.nan)  # (D, C, D′, C′), NaN where a pair is absent
-        edges[d[:, None], c[:, None], d, c] = self.matrix * weight
-        same_domain, same_class = np.eye(num_domains) > 0, np.eye(num_classes) > 0
-        # Nested expectations, innermost first; they differ from one flat mean only where pairs are absent.
-        across = np.where(same_domain[:, None, :], np.nan, np.einsum("dcec->dce", edges))
-        alpha = _expect(across, 2, 0, 0)
-        within = np.where(same_class[None, :, :], np.nan, np.einsum("dcdf->dcf", edges))
-        beta = _expect(within, 2, 1, 0)
-        edges[same_domain[:, None, :, None] | same_class[None, :, None, :]] = np.nan
-        gamma = _expect(edges, 3, 1, 1, 0)
-        return TransferStatistics(alpha, beta, gamma)
+        return exact_statistics(self.matrix * (n[None, :] / n[:, None]) ** nu, self.pairs)
 
     def layout(self) -> NDArray[np.float64]:
         """Coordinates (P, 2) of the pairs, by multidimensional scaling."""
@@ -136,13 +115,21 @@ class TransferabilityGraph:
 class GraphBuilder:
     """Builds a graph in two passes over the features: first the means of all pairs, then the distances to them."""
 
-    def __init__(self, num_domains: int, num_classes: int, num_features: int, metric: Metric = "euclidean") -> None:
+    def __init__(
+        self,
+        num_domains: int,
+        num_classes: int,
+        num_features: int,
+        metric: Metric = "euclidean",
+        most_pairs: int | None = None,
+    ) -> None:
         if metric not in get_args(Metric):
             raise ValueError(f"metric {metric!r} is none of {', '.join(get_args(Metric))}")
-        self._metric, self._seen = metric, 0
+        self._metric, self._seen, self._most_pairs = metric, 0, most_pairs
         covariance: Covariance = "none" if metric == "euclidean" else "diagonal"
         self._statistics = PairStatistics(num_domains, num_classes, num_features, covariance)
         self._total: Tensor | None = None  # (P, P) sums of distances
+        self._sampled: SampledStatistics | None = None
 
     def add_to_means(self, z: Tensor | NDArray[Any], y: Tensor, domain: Tensor) -> None:
         """First pass: a chunk of features (B, F) with classes and domains (B,)."""
@@ -158,30 +145,54 @@ class GraphBuilder:
         if self._total is None:
             self._fix_means()
             assert self._total is not None
-        distances = pair_distances(_tensor(z, torch.float32), self._centroids, self._precision)
+        part = _tensor(z, torch.float32)
+        if self._sampled:
+            self._sampled.add(part, y.numpy(), domain.numpy())
+            kept = self._pairs[domain, y]
+            part, y, domain = part[kept], y[kept], domain[kept]
+        distances = pair_distances(part, self._centroids, self._precision)
         # Sums of one chunk are short enough for float32; the sum over chunks is kept in float64.
         self._total += torch.zeros(self._total.shape).index_add_(0, self._column[domain, y], distances)
 
     def _fix_means(self) -> None:
-        statistics = self._statistics
-        self._present = statistics.counts.view(-1) > 0
-        self._centroids = statistics.mean.view(len(self._present), -1)[self._present]
-        self._precision: Precision | None = None
-        if self._metric == "mahalanobis":
-            precision = statistics.precision()
-            assert not isinstance(precision, LowRankPrecision)
-            self._precision = precision.view(len(self._present), -1)[self._present]
-        self._column = (self._present.cumsum(0) - 1).view(statistics.counts.shape)
+        counts = self._statistics.counts
+        self._choose(counts > 0)
+        if self._most_pairs is not None and len(self._centroids) > self._most_pairs:
+            self._sampled = SampledStatistics(counts.numpy(), self._centroids, self._precision)
+            self._choose(_drawn_pairs(counts > 0, self._most_pairs))
         num_pairs = len(self._centroids)
         self._total = torch.zeros(num_pairs, num_pairs, dtype=torch.float64)
+
+    def _choose(self, pairs: Tensor) -> None:
+        """Take the statistics of these pairs (D, C)."""
+        self._pairs, at = pairs, pairs.flatten().nonzero()[:, 0]
+        self._centroids = self._statistics.mean.flatten(0, 1)[at]
+        self._precision: Precision | None = None
+        if self._metric == "mahalanobis":
+            precision = self._statistics.precision()
+            assert not isinstance(precision, LowRankPrecision)
+            self._precision = precision.flatten(0, 1)[at]
+        self._column = (pairs.flatten().cumsum(0) - 1).view(pairs.shape)
 
     def graph(self) -> TransferabilityGraph:
         """The graph, after both passes."""
         assert self._total is not None, "add_edges comes first"
         counts = self._statistics.counts
-        matrix = self._total / counts.view(-1)[self._present][:, None]
-        pairs = self._present.view(counts.shape).nonzero()
-        return TransferabilityGraph(matrix.numpy(), pairs.numpy(), counts.numpy())
+        matrix = self._total / counts[self._pairs][:, None]
+        estimate = self._sampled.estimate() if self._sampled else None
+        return TransferabilityGraph(matrix.numpy(), self._pairs.nonzero().numpy(), counts.numpy(), estimate)
+
+
+def _drawn_pairs(present: Tensor, most: int) -> Tensor:
+    """At most that many of the pairs (D, C): of random classes in all domains, or in some if they are too many."""
+    random = np.random.default_rng(0)
+    for axis in (0, 1):
+        number = present.sum(axis).numpy()  # of pairs in each class, then in each domain
+        order = random.permutation(np.flatnonzero(number))
+        kept = order[: max(2, int(np.searchsorted(number[order].cumsum(), most, side="right")))]
+        chosen = torch.from_numpy(np.isin(np.arange(len(number)), kept))
+        present = present & (chosen if axis == 0 else chosen[:, None])
+    return present
 
 
 def _tensor(values: Tensor | NDArray[Any], dtype: torch.dtype) -> Tensor:
@@ -198,12 +209,3 @@ def _indices(name: str, values: Tensor | NDArray[Any], length: int, size: int) -
     if len(wrong):
         raise ValueError(f"{name} of sample {int(wrong[0])} is {int(found[wrong[0]])}, expected 0 to {size - 1}")
     return found
-
-
-def _expect(values: NDArray[np.float64], *axes: int) -> float:
-    """Means over one axis after another, ignoring NaN; NaN where there is nothing else."""
-    for axis in axes:
-        known = ~np.isnan(values)
-        number = known.sum(axis)
-        values = np.where(number > 0, np.where(known, values, 0.0).sum(axis) / np.maximum(number, 1), np.nan)
-    return float(values)

@@ -13,11 +13,13 @@ HPARAMS = {
     "causirl_mmd": {"gamma": 0.7},
     "cond_cad": {"bottleneck": 0.7},
     "eqrm": {"anneal": 0.2, "late_lr": 0.5},
+    "erm_plus_plus": {"head_first": 0.4},
     "fishr": {"anneal": 0.2, "penalty": 3.0, "ema": 0.8},
     "ib_erm": {"anneal": 0.2, "bottleneck": 0.7},
     "ib_irm": {"anneal": 0.2, "bottleneck": 0.7, "penalty": 20.0},
     "iga": {"penalty": 0.7},
     "miro": {"information": 0.7},
+    "mixstyle": {"probability": 0.8, "alpha": 0.7},
     "rdm": {"anneal": 0.2, "variance": 0.4},
     "ridg": {"penalty": 0.3, "momentum": 0.4},
     "sagm": {"rho": 0.3, "alpha": 0.1},
@@ -443,3 +445,42 @@ def adrmx(m, batch):
         "adversary": -m.h.adversary * hidden(rest),
     }
     return m.step(terms, "backbone", "head", "domain_", "invariant", betas=betas) | told
+
+
+def mixstyle(m, batch):
+    """Each row of features has the style of a mixture of its own and another's, as constants."""
+    z = m.features(batch.x)
+    if torch.rand(()) >= m.h.probability:
+        return m.step({"cross_entropy": mean(map(m.error, z, batch.y))})
+
+    def style(row):
+        row = row.detach()
+        return row.mean(), (variance(row) + 1e-6).sqrt()
+
+    others = torch.randperm(len(z)).tolist()
+    shares, mixed = torch.distributions.Beta(m.h.alpha, m.h.alpha).sample((len(z), 1))[:, 0], []
+    for row, other, share in zip(z, others, shares, strict=True):
+        (middle, spread), (other_middle, other_spread) = style(row), style(z[other])
+        content = (row - middle) / spread
+        mixed.append(
+            content * (share * spread + (1 - share) * other_spread) + share * middle + (1 - share) * other_middle
+        )
+    return m.step({"cross_entropy": mean(map(m.error, mixed, batch.y))})
+
+
+def arm(m, batch):
+    """Each sample is classified with the mean context of its domain's samples in the batch."""
+
+    def two_layers(name, z):
+        return m.linear(f"{name}.2", torch.relu(m.linear(f"{name}.0", z)))
+
+    found = []
+    for _, z, y in m.parts(batch):
+        context = mean(two_layers("context", row) for row in z)
+        found += [cross_entropy(two_layers("head", torch.cat([row, context])), c) for row, c in zip(z, y, strict=True)]
+    return m.step({"cross_entropy": mean(found)})
+
+
+def erm_plus_plus(m, batch):
+    first = m.t < m.h.head_first * m.steps
+    return m.step({"cross_entropy": errors(m, batch)}, *["head"] * first)

@@ -12,8 +12,10 @@ HPARAMS = {
     "jtt": {"first": 0.2, "upweight": 3.0},
     "label_aware_smoothing": {"rare": 0.1},
     "lff": {"q": 0.6},
+    "ndcl": {"separation": 0.7, "alignment": 0.6},
     "seesaw": {"mitigation": 0.6, "compensation": 1.5},
     "supcon": {"contrast": 0.7},
+    "tally": {"warmup": 0.2, "momentum": 0.6},
     "vs_loss": {"gamma": 0.3},
 }
 CASES = {
@@ -24,6 +26,7 @@ CASES = {
 DIFFERENCES = [
     ("lff", {"times_q": True}, "multiply it by q"),
     ("bcl", {"of_classifier": True}, "projects the classifier's weights"),
+    ("tally", {"exchanged": True}, "exchanges the two"),
 ]
 
 
@@ -183,3 +186,90 @@ def bcl(m, batch, of_classifier=False):
         scores = [s + log(n) for s, n in zip(m.linear("head", z), m.counts[d], strict=True)]
         errors.append(cross_entropy(scores, c))
     return m.step({"cross_entropy": mean(errors), "contrast": m.h.contrast * mean(found)})
+
+
+def tally(m, batch, exchanged=False):
+    def style(z):
+        return z.mean(), ((z - z.mean()).square().mean() + 1e-5).sqrt()
+
+    z, y, domain = m.features(batch.x), batch.y.tolist(), batch.domain.tolist()
+    before = dict(m.memory)
+    kinds = {"content": [], "mean": [], "deviation": []}
+    for row, c, d in zip(z, y, domain, strict=True):
+        middle, spread = style(row)
+        kinds["content"].append((c, (row - middle) / spread))
+        kinds["mean"].append((d, middle))
+        kinds["deviation"].append((d, spread))
+    for kind, found in kinds.items():
+        for index in {index for index, _ in found}:
+            now = mean(value.detach() for other, value in found if other == index)
+            before.setdefault((kind, index), now)
+            m.memory[kind, index] = m.h.momentum * before[kind, index] + (1 - m.h.momentum) * now
+    if m.t < m.h.warmup * m.steps:
+        return m.step({"cross_entropy": mean(map(m.error, z, y))})
+
+    def shares():
+        drawn = torch.distributions.Beta(m.h.alpha, m.h.alpha).sample((len(z), 1))[:, 0].tolist()
+        return [max(share, 1 - share) for share in drawn]
+
+    others = torch.randperm(len(z)).tolist()
+    mixed = []
+    for i, (share, other, second) in enumerate(zip(shares(), others, shares(), strict=True)):
+        content = share * kinds["content"][i][1] + (1 - share) * before["content", y[i]]
+        known = [before[kind, domain[other]] for kind in ("mean", "deviation")]
+        middle, spread = (
+            second * own + (1 - second) * k
+            for own, k in zip(style(z[other]), known[:: -1 if exchanged else 1], strict=True)
+        )
+        mixed.append(spread * content + middle)
+    return m.step({"cross_entropy": mean(map(m.error, mixed, y))})
+
+
+def ndcl(m, batch):
+    z, y, domain = m.features(batch.x), batch.y.tolist(), batch.domain.tolist()
+    p = [m.linear("head", row).softmax(0) for row in z]
+    errors = [m.error(row, c) for row, c in zip(z, y, strict=True)]
+    present, hardest_first = sorted(set(y)), []
+    for k in present:
+        inside = [i for i, c in enumerate(y) if c == k]
+        total = sum(errors[i].detach().exp() for i in inside)
+        for i in inside:
+            row = [1 / n if n else 0.0 for n in m.counts[domain[i]]]
+            weight = row[k] * sum(map(bool, row)) / sum(row)
+            hardest_first.append(errors[i].detach().exp() / total * weight * errors[i])
+    found = {"cross_entropy": sum(hardest_first) / len(present)}
+
+    share = torch.distributions.Beta(m.h.alpha, m.h.alpha).sample()
+    number, mixed = math.ceil(len(y) / len(present)), {}
+    for k in present:
+        inside = sorted((i for i, c in enumerate(y) if c == k), key=lambda i: p[i][k].item())
+        inside = inside[: math.ceil(len(inside) / 2)]
+        outside = sorted((i for i, c in enumerate(y) if c != k), key=lambda i: -p[i][k].item())
+        x = [
+            share * batch.x[inside[j % len(inside)]] + (1 - share) * batch.x[outside[j % len(outside)]]
+            for j in range(number)
+        ]
+        mixed[k] = [m.linear("head", row).softmax(0) for row in m.features(torch.stack(x))]
+
+    of_classes = []
+    for k in present:
+        inside = [i for i, c in enumerate(y) if c == k]
+        of_samples = []
+        for i in inside:
+            negatives = sum((1 - cosine(p[i], q)).exp() for q in mixed[k])
+            positives = sum((1 - cosine(p[i], p[j])).exp() for j in inside if j != i)
+            of_samples.append(-(negatives / (negatives + positives)).log())
+        of_classes.append(mean(of_samples))
+    found["separation"] = m.h.separation * mean(of_classes)
+
+    centres = {}
+    for d, c in sorted(set(zip(domain, y, strict=True))):
+        centres[d, c] = mean(p[i] for i in range(len(y)) if (domain[i], y[i]) == (d, c))
+    several = {c for _, c in centres if sum(other == c for _, other in centres) > 1}
+    kept = [(c, centre) for (_, c), centre in centres.items() if c in several]
+    by_class = {c: [] for c in several}
+    for i, (c, centre) in enumerate(kept):
+        others = [(k, cosine(centre, other).exp()) for j, (k, other) in enumerate(kept) if j != i]
+        by_class[c].append(-(sum(e for k, e in others if k == c) / sum(e for _, e in others)).log())
+    found["alignment"] = m.h.alignment * (mean(map(mean, by_class.values())) if several else 0 * centre.sum())
+    return m.step(found)

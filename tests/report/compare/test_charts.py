@@ -53,7 +53,7 @@ def test_a_gain_has_a_colour_only_beyond_its_interval(runs):
     spec = gain_chart("gain", "photos", table.reset_index(), "erm", "boda").drawing.to_dict()
     colour = spec["layer"][0]["encoding"]["color"]
     assert colour["field"] == "sure" and colour["scale"]["domain"][-1] == 90  # the largest gain of any method
-    assert spec["layer"][1]["encoding"]["text"]["field"] == "gain"
+    assert "format(datum.gain" in spec["layer"][1]["transform"][-1]["calculate"]
 
 
 def test_many_classes_are_points_that_can_be_searched(runs):
@@ -122,10 +122,10 @@ def test_traces_are_means_over_the_runs_of_a_method(make_run, tmp_path):
 
 
 def test_curves_of_averaged_runs_show_the_averaged_weights(make_run, tmp_path):
-    folder = RunFolder(make_run("run", [[10, 6], [4, 0]], average=True))
+    folder = RunFolder(make_run("run", [[10, 6], [4, 0]], average="moving"))
     record = folder.records()[-1]
     better = SplitAccuracy.of(PairAccuracy(*(np.full((2, 2), 10),) * 2))
     folder.append_record(replace(record, step=20, averaged=Averaged(validation=better, test=better)))
     found, _ = method_runs(read_runs([tmp_path]).chosen)
     table, _ = curve_tables(found, [found[0].method])
-    assert found[0].method == "erm, averaged" and table["mean"].tolist() == pytest.approx([50, 50, 100])
+    assert found[0].method == "erm, moving average" and table["mean"].tolist() == pytest.approx([50, 50, 100])

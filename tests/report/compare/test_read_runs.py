@@ -63,7 +63,7 @@ OTHER |= {
     "hparams": {"lr": 0.1},
     "head": "linear",
 }
-OTHER |= {"precision": "bf16", "dataset": "others", "group_by": "patient", "select_on": "worst_pair"}
+OTHER |= {"average": "swad", "precision": "bf16", "dataset": "others", "group_by": "patient", "select_on": "worst_pair"}
 
 
 @pytest.mark.parametrize("name", [name for name in identifying_fields(RunSpec) if name != "stop_at"])

@@ -10,6 +10,7 @@ from crosstail.metrics import PairAccuracy, average_interval
 from crosstail.metrics.comparisons import holm
 from crosstail.report.compare.method_runs import method_runs
 from crosstail.report.compare.paper_table import paper_table
+from crosstail.report.compare.ranks import ranks
 from crosstail.report.compare.read_runs import read_runs
 from crosstail.report.compare.significance import significance_table, verdict
 from crosstail.report.compare.tables import (
@@ -153,6 +154,24 @@ def test_overall_mean_needs_every_data_set(make_run, tmp_path):
     table = overall_table(summary_table(read_runs([tmp_path]).chosen))
     assert table.loc["erm"].tolist() == [100, 50, 75]
     assert math.isnan(table.loc["boda", "mean"])
+
+
+def test_ranks_are_of_the_methods_that_were_run_everywhere(make_run, tmp_path):
+    for data, hits in {"photos": (2, 6, 9), "maps": (3, 5, 9), "texts": (4, 7, 4)}.items():
+        for method, hit in zip(("erm", "boda", "coral"), hits, strict=True):
+            make_run(f"{data}-{method}", [[hit, hit], [hit, hit]], dataset=data, algorithm=method)
+    make_run("more", [[9, 9], [9, 9]], algorithm="dann")
+    text, chart, table = ranks(summary_table(read_runs([tmp_path]).chosen))
+    order = list(table.numbers.columns[1:4])
+    found = {row[0]: (row[1], dict(zip(order, row[2:], strict=True))) for row in table.rows}
+    assert found == {
+        "coral": ("1.5", {"photos": "1", "maps": "1", "texts": "2.5"}),
+        "boda": ("1.7", {"photos": "2", "maps": "2", "texts": "1"}),
+        "erm": ("2.8", {"photos": "3", "maps": "3", "texts": "2.5"}),
+    }
+    assert "coral" in text.text and "0 methods of 2" in text.text and chart.name == "ranks"
+    two = summary_table(read_runs([tmp_path]).chosen.query("data != 'texts'"))
+    assert list(ranks(two)) == []
 
 
 def test_variants_stand_beside_each_other(make_run, tmp_path):

@@ -4,7 +4,6 @@ import base64
 import io
 import re
 
-import altair as alt
 import numpy as np
 import pandas as pd
 from PIL import Image
@@ -24,12 +23,13 @@ from crosstail.report.document.model import (
     Table,
     Text,
 )
+from crosstail.report.vega_lite import draw
 
 EVIL = "<script>alert(1)</script>"
 
 
 def points(name: str) -> Chart:
-    return Chart("points", name, alt.Chart(pd.DataFrame({"x": [name]})).mark_point().encode(x="x:N"), name, name)
+    return Chart("points", name, draw(pd.DataFrame({"x": [name]})).mark("point").encode(x="x:N"), name, name)
 
 
 def test_names_from_the_data_are_shown_as_text():

@@ -1,6 +1,5 @@
 """Documents as Markdown, LaTeX and in the terminal."""
 
-import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +20,7 @@ from crosstail.report.document.model import (
     Table,
     Text,
 )
+from crosstail.report.vega_lite import draw
 
 DOCUMENT = Document(
     "Cats & dogs",
@@ -30,7 +30,7 @@ DOCUMENT = Document(
         Heading("The [b]data[/b]"),
         Items([Item("All is well."), Item("A file is broken.", "a.png\x1b[2J", problem=True)]),
         Table(header=["pair", "%"], rows=[["sketch / cat", "5.0"]], title="Pairs", note="Of 10.", emphasised={(0, 1)}),
-        Chart("points", "A chart", alt.Chart(pd.DataFrame({"x": [1]})).mark_point(), "Points: one", "Small."),
+        Chart("points", "A chart", draw(pd.DataFrame({"x": [1]})).mark("point"), "Points: one", "Small."),
         Gallery("sketch", [Picture(np.zeros((2, 2, 3), np.uint8), "dog", "sketch / cat as dog: a.png")]),
         Code("crosstail fit `a`"),
     ],

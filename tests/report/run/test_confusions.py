@@ -69,7 +69,7 @@ def test_the_title_names_the_most_frequent_mistake(named):
     assert chart.title == "d0 / c0 is mistaken for c2 in 2 of 3 test samples"
     spec = chart.drawing.to_dict()
     lines = [row["line"] for row in spec["datasets"][spec["layer"][1]["data"]["name"]]]
-    assert lines == ["d0 / c0: 1 right, 2 as c2", "d0 / c1: 0 right, 1 as c2"]
+    assert lines == ["d0 / c0: 1 of 3 right\n2 as c2", "d0 / c1: 0 of 1 right\n1 as c2"]
 
 
 def test_failures_are_the_first_in_the_order_of_the_data():

@@ -96,3 +96,6 @@ def test_new_probabilities_stand_beside_those_of_the_run(make_result, found):
         "held-out data",
         "held-out data",
     ]
+    own_samples = [row for block in blocks if isinstance(block, Table) for row in block.rows]
+    assert own_samples and not any("own test set" in row for row in own_samples)
+    assert "Difference" not in [card.label for block in blocks if isinstance(block, Cards) for card in block.cards]

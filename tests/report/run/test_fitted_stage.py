@@ -3,7 +3,7 @@
 import pytest
 
 from crosstail.report.document.model import Chart, Text
-from crosstail.report.run.model_card import fitted, length, stopped
+from crosstail.report.run.how_trained import fitted, length, stopped
 from crosstail.report.run.page import run_document
 from crosstail.report.run.reported import reported
 from crosstail.testing import save_separable

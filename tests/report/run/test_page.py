@@ -266,7 +266,7 @@ def test_few_classes_have_numbers_in_their_order(large):
 def test_many_classes_are_in_panels_from_the_worst_to_the_best(large):
     spec = pair_chart(pair_table([large(6, 345)]), "training samples").to_dict()
     assert NUMBERED < 345 and len(spec["concat"]) == math.ceil(345 / PANEL)
-    drawn = [row for panel in spec["concat"] for row in spec["datasets"][panel["data"]["name"]]]
+    drawn = [row for rows in spec["datasets"].values() for row in rows]
     assert len(drawn) == 2070
     accuracies = [row["accuracy"] for row in drawn]
     assert accuracies == sorted(accuracies)
@@ -283,7 +283,7 @@ def test_many_domains_go_downwards(large):
 def test_with_averaged_weights_the_curve_and_its_ring_show_them(result):
     averaged = Averaged(validation=accuracy(0.8), test=accuracy(0.7))
     records = [*RECORDS[:2], msgspec.structs.replace(RECORDS[2], averaged=averaged)]
-    run = msgspec.structs.replace(result(average=True), selected_step=10, selected_steps=[10])
+    run = msgspec.structs.replace(result(average="moving"), selected_step=10, selected_steps=[10])
     table = selection_curve(run, records)
     reported = table[table["reported"]].set_index("split")["value"]
     assert reported.to_dict() == pytest.approx({"validation": 80, "test": 70})

@@ -65,6 +65,11 @@ def test_both_tracks_stand_side_by_side_where_the_model_uses_the_domain(make_res
     assert max(map(len, text.splitlines())) <= 80 and "…" not in text
 
 
+def test_tracks_that_do_not_differ_are_shown_once(make_result):
+    same, one = (result_summary(make_result(HITS, totals=TOTALS, known=known)) for known in (HITS, None))
+    assert same.rows == one.rows and "--site" in same.note and "--site" not in one.note
+
+
 def test_folds_have_both_tracks(make_result):
     known = [[10, 4], [2, 0]], [[9, 1], [6, 0]]
     results = [make_result(HITS, totals=TOTALS, known=hits, folds=2, fold=k) for k, hits in enumerate(known, 1)]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from crosstail.cache import cache_folder
 from crosstail.data.images.decode import VERSION, Pixels, base_size, evaluation_view, read_bytes, read_image
 from crosstail.data.images.decoded_cache import GIB, DecodedCache
+from crosstail.machine import cores
 
 AnyPath = str | os.PathLike[str]
 
@@ -25,8 +26,7 @@ RESOLUTION = 224
 
 def default_workers() -> int:
     """One thread per core available to this process, at most 8."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(8, cores)
+    return min(8, cores())
 
 
 class ImageFiles:

@@ -8,6 +8,7 @@ from crosstail import discovery
 
 BENCHMARKS = "crosstail.data.benchmarks"
 HUGGING_FACE = "hf:"
+COMMON = {"annotations", "data", "dataset", "index", "labels", "manifest", "metadata"}  # files called so say little
 LOOKED_AT = 1000  # names beside a wrong one
 OTHERS = "Other sources: a folder, a .csv or .parquet manifest, an .npz file, hf:NAME."
 
@@ -18,7 +19,8 @@ def benchmark_of(source: str) -> str | None:
     >>> benchmark_of("PACS:somewhere"), benchmark_of("somewhere/mine.npz")
     ('pacs', None)
     """
-    return discovery.same_name(source.partition(":")[0], discovery.names(BENCHMARKS))
+    name = source.partition(":")[0]
+    return discovery.same_name(name, discovery.names(BENCHMARKS)) if name.replace("-", "_").isidentifier() else None
 
 
 def spelled(source: str) -> str:
@@ -29,6 +31,19 @@ def spelled(source: str) -> str:
     """
     name = benchmark_of(source)
     return source if name is None else f"{name}{source[len(name) :]}"
+
+
+def data_name(source: str | Path) -> str:
+    """What to call the data: the last part of the source, or its folder if the file has a common name.
+
+    >>> data_name("photos/"), data_name("mine.npz"), data_name("ham10000/manifest.csv")
+    ('photos', 'mine.npz', 'ham10000')
+    """
+    path = Path(source)
+    if path.stem.lower() not in COMMON or not path.suffix:
+        return path.name
+    folder = (path.resolve() if path.exists() else path).parent.name
+    return folder.strip(".") or path.name
 
 
 def require_source(source: str) -> None:

@@ -19,6 +19,7 @@ from crosstail.data.images.files import AnyPath, ImageFiles
 from crosstail.data.sources.arrays import check_inputs, read_x
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources.group_like import group_like_columns, group_like_notes
+from crosstail.data.sources.locate import data_name
 from crosstail.data.sources.manifest_table import (
     Columns,
     Manifest,
@@ -90,7 +91,7 @@ def _as_dataset(manifest: Manifest, x: Samples, **options: Unpack[SourceOptions]
     named: dict[str, Any] = {"split": manifest.split, "group": manifest.group, "notes": manifest.notes}
     # Under the path at first, so that an error about its values names the file.
     dataset = as_dataset(str(manifest.file), x, y, domain, classes, domains, **named, **options)
-    dataset = replace(dataset, name=manifest.file.stem)
+    dataset = replace(dataset, name=data_name(manifest.file).removesuffix(manifest.file.suffix))
     if options.get("group_by") is not None:
         return dataset
     table = manifest.table

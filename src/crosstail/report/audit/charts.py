@@ -1,8 +1,5 @@
 """Charts of an audit: each is a table first, and its title states the finding."""
 
-from typing import Literal
-
-import altair as alt
 import numpy as np
 import pandas as pd
 
@@ -10,6 +7,7 @@ from crosstail.report.audit.result import Audit
 from crosstail.report.charts import INK, PALETTE, names, numbers, ramp, shades, tip
 from crosstail.report.document.model import Chart
 from crosstail.report.tables import label_table
+from crosstail.report.vega_lite import draw, either, field, layer
 from crosstail.report.wording import has
 
 NUMBERED = 40  # up to this many classes, cells have room for a number
@@ -35,21 +33,20 @@ def count_chart(audit: Audit) -> Chart | None:
     # Many classes are easier to read from the most to the least frequent.
     order = None if numbered else [audit.classes[c] for c in (-audit.train.sum(axis=0)).argsort(kind="stable")]
     angle = -90 if not numbered else 0 if max(map(len, audit.classes)) <= 4 else -40
-    axis = alt.Axis(labelAngle=angle, labelLimit=120, labelOverlap=False, grid=False)
-    width: Literal["container"] | alt.Step = "container" if numbered else alt.Step(13)
-    base = alt.Chart(count_table(audit), width=width, height=alt.Step(34)).encode(
-        x=alt.X("class:N", title="class", sort=order, axis=axis),
-        y=names(alt.Y, "domain", title="domain"),
+    base = draw(count_table(audit)).encode(
+        x=names("class", "class", order, labelAngle=angle, labelOverlap=False, grid=False),
+        y=names("domain", "domain"),
         tooltip=["domain:N", "class:N", tip("count", title="training samples"), "shot:N"],
     )
     there, zero = audit.train[audit.train > 0], len(audit.zero_pairs)
     scale = ramp([1, max(2, int(there.max()))], type="log")
     colour = shades("count", "training samples (log scale)", scale, titleLimit=300)
-    base = base.mark_rect()
-    drawing = base.transform_filter("datum.count > 0").encode(color=colour)
-    drawing += base.transform_filter("datum.count == 0").encode(color=alt.value(ZERO))
+    cells = base.mark("rect")
+    layers = [cells.where("datum.count > 0").encode(color=colour)]
+    layers.append(cells.where("datum.count == 0").encode(color={"value": ZERO}))
     if numbered:
-        drawing += numbers(base, "count", "", "datum.dark || datum.count == 0")
+        layers.append(numbers(base, "count", "", "datum.dark || datum.count == 0"))
+    drawing = layer(*layers, width="container" if numbered else {"step": 13}, height={"step": 34})
     none = f"; {zero:,} of {audit.train.size:,} {has(zero)} none (orange)" if zero else ""
     title = f"The largest pair has {there.max():,} training samples, the smallest {there.min():,}{none}"
     alternative = f"Heat map: training samples per domain and class. {title}."
@@ -67,15 +64,14 @@ def size_table(audit: Audit) -> pd.DataFrame:
 
 def size_chart(audit: Audit) -> Chart:
     """Histogram of pairs by training samples."""
-    x = alt.X("samples:N", title="training samples in a pair", sort=None, axis=alt.Axis(labelAngle=-40))
-    base = alt.Chart(size_table(audit), width=alt.Step(44), height=180)
-    base = base.encode(x=x, y=alt.Y("pairs:Q", title="pairs"), tooltip=["samples:N", "pairs:Q"])
-    colour = alt.condition("datum.samples == '0'", alt.value(ZERO), alt.value(PALETTE[0]))
-    counts = base.mark_text(color=INK, fontSize=11, dy=-7).encode(text="pairs:Q")
+    x = names("samples", "training samples in a pair", labelAngle=-40)
+    base = draw(size_table(audit)).encode(x=x, y="pairs:Q", tooltip=["samples:N", "pairs:Q"])
+    bars = base.mark("bar").encode(color=either("datum.samples == '0'", ZERO, PALETTE[0]))
+    counts = base.mark("text", color=INK, fontSize=11, dy=-7).encode(text="pairs:Q")
     rare = len(audit.few_pairs) + len(audit.zero_pairs)
     title = f"{rare:,} of {audit.train.size:,} pairs {has(rare)} at most {audit.few} training samples"
-    bars = base.mark_bar().encode(color=colour)
-    return Chart("sizes", title, bars + counts, f"Bars: pairs by training samples. {title}.")
+    drawing = layer(bars, counts, width={"step": 44}, height=180)
+    return Chart("sizes", title, drawing, f"Bars: pairs by training samples. {title}.")
 
 
 def uniform_chart(audit: Audit) -> Chart:
@@ -85,21 +81,22 @@ def uniform_chart(audit: Audit) -> Chart:
     table = pd.DataFrame({"domain": audit.domains, **columns})[d.samples > 0]
     table = table if len(table) <= LISTED else table.nlargest(LISTED, "bits")
     top = max(0.1, 1.2 * float(table["bits"].max()))
-    axis = alt.Axis(grid=False, tickCount=5)
-    base = alt.Chart(table, width="container", height=alt.Step(26)).encode(
-        x=alt.X("bits:Q", title="divergence from uniform, bits", scale=alt.Scale(domain=[0, top]), axis=axis),
-        y=names(alt.Y, "domain", title="domain"),
+    sized = {"scale": {"domain": [0, top]}, "axis": {"grid": False, "tickCount": 5}}
+    base = draw(table).encode(
+        x=field("bits:Q", title="divergence from uniform, bits", **sized),
+        y=names("domain", "domain"),
         tooltip=["domain:N", tip("bits", ".3f"), tip("effective classes", ".1f"), tip("imbalance ratio", ".0f")],
     )
-    bits = base.mark_text(color=INK, fontSize=11, dx=4, align="left").encode(text=alt.Text("bits:Q", format=".2f"))
+    bars = base.mark("bar", color=PALETTE[0], height=16)
+    bits = base.mark("text", color=INK, fontSize=11, dx=4, align="left").encode(text=field("bits:Q", format=".2f"))
+    drawing = layer(bars, bits, width="container", height={"step": 26})
     worst = int(np.nanargmax(d.from_uniform))
     least = "is the least balanced domain:" if np.count_nonzero(d.samples) > 1 else "is"
     title = (
         f"{audit.domains[worst]} {least} {d.from_uniform[worst]:.2f} bits from uniform, equivalent to "
         f"{d.effective_classes[worst]:.1f} balanced classes of {len(audit.classes)}"
     )
-    bars = base.mark_bar(color=PALETTE[0], height=16)
-    return Chart("uniform", title, bars + bits, f"Bars: divergence from uniform. {title}.", widest=700)
+    return Chart("uniform", title, drawing, f"Bars: divergence from uniform. {title}.", widest=700)
 
 
 def between_chart(audit: Audit) -> Chart | None:
@@ -111,14 +108,15 @@ def between_chart(audit: Audit) -> Chart | None:
     rows = [(audit.domains[i], audit.domains[j], float(d.between[i, j])) for i in there for j in there]
     table = pd.DataFrame(rows, columns=["domain", "other", "bits"])
     top, small = max(0.3, float(table["bits"].max())), len(there) > 12
-    base = alt.Chart(table, width=alt.Step(18 if small else 52), height=alt.Step(18 if small else 34)).encode(
-        x=names(alt.X, "other", title="other domain", labelAngle=-40),
-        y=names(alt.Y, "domain", title="domain"),
+    base = draw(table).encode(
+        x=names("other", "other domain", labelAngle=-40),
+        y=names("domain", "domain"),
         tooltip=["domain:N", "other:N", tip("bits", ".3f")],
     )
-    colour = alt.Color("bits:Q", title="bits", scale=ramp([0, top], "90, 60, 160"))
-    cells = base.mark_rect().encode(color=colour)
-    drawing = cells if small else cells + numbers(base, "bits", ".2f", f"datum.bits > {0.6 * top}")
+    layers = [base.mark("rect").encode(color=field("bits:Q", scale=ramp([0, top], "90, 60, 160")))]
+    if not small:
+        layers.append(numbers(base, "bits", ".2f", f"datum.bits > {0.6 * top}"))
+    drawing = layer(*layers, width={"step": 18 if small else 52}, height={"step": 18 if small else 34})
     both, chance = " and ".join(audit.domains[i] for i in far), f"{d.chance_mismatch:.2f} expected by chance"
     title = f"{both} differ by {d.between[far]:.2f} bits, {chance}"
     if len(there) > 2:

@@ -3,20 +3,20 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import altair as alt
 import pandas as pd
 from scipy.stats import pearsonr
 
 from crosstail.criterion import Criterion, scale, shown, sign
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group
-from crosstail.report.charts import PALETTE, colours, palette, tip
+from crosstail.report.charts import PALETTE, colours, names, palette, tip
 from crosstail.report.compare.method_runs import MethodRun
 from crosstail.report.compare.tables import RANKED, of_metric
 from crosstail.report.document.model import Chart
 from crosstail.report.run.tables import STATISTICS
 from crosstail.report.run.trace import MEANING
 from crosstail.report.tables import label_table
+from crosstail.report.vega_lite import Options, draw, facet, field, layer
 from crosstail.report.wording import SELECTED_ON
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import counted_steps, has_learnt
@@ -48,14 +48,15 @@ def counts_chart(name: str, run: MethodRun) -> Chart:
     labelled = len(classes) <= LABELLED
     if not labelled:
         classes = list(table.groupby("class")["count"].sum().sort_values(ascending=False, kind="stable").index)
-    axis = alt.Axis(labels=labelled, ticks=False, labelLimit=80, labelAngle=angle(classes))
-    base = alt.Chart(table, width=max(150, min(12 * len(classes), 300)), height=120).mark_bar()
-    drawing = base.encode(
-        x=alt.X("class:N", title="class" + ", from common to rare" * (not labelled), sort=classes, axis=axis),
-        y=alt.Y("count:Q", title="training samples"),
+    what = "class" + ", from common to rare" * (not labelled)
+    base = draw(width=max(150, min(12 * len(classes), 300)), height=120).mark("bar")
+    panel = base.encode(
+        x=names("class", what, classes, labels=labelled, ticks=False, labelLimit=80, labelAngle=angle(classes)),
+        y=field("count:Q", title="training samples"),
         color=colours("shot", dict(zip(SHOTS, [*PALETTE[:3], PALETTE[5]], strict=True)), "shots", orient="top"),
         tooltip=["domain:N", "class:N", "count:Q", "shot:N"],
-    ).facet(facet=alt.Facet("domain:N", title=None, sort=list(dict.fromkeys(table["domain"]))), columns=3)
+    )
+    drawing = facet(panel, table, field("domain:N", title=None, sort=list(dict.fromkeys(table["domain"]))), columns=3)
     known = table["count"][table["count"] > 0]
     low, high, empty = known.min(), known.max(), len(table) - len(known)
     each = f"pairs have {low:,} to {high:,}" if low < high else f"each pair has {low:,}"
@@ -69,14 +70,14 @@ def separation_chart(name: str, data: str, table: pd.DataFrame, methods: Sequenc
     """Accuracy against (β + γ) − α over all models, including the trials of a search."""
     shown = table.assign(method=table["method"].where(table["method"].isin(methods), "others"))
     order = [*methods, *["others"] * bool((shown["method"] == "others").any())]
-    scale = alt.Scale(zero=False, padding=10)
-    points = alt.Chart(shown, width="container", height=300).mark_point(filled=True, size=60, opacity=0.75)
+    scale = {"zero": False, "padding": 10}
+    points = draw(shown, width="container", height=300).mark("point", filled=True, size=60, opacity=0.75)
     drawing = points.encode(
-        x=alt.X("separation:Q", title="(β + γ) − α, distance in feature space", scale=scale),
-        y=alt.Y("accuracy:Q", title="test pair average, %", scale=scale),
+        x=field("separation:Q", title="(β + γ) − α, distance in feature space", scale=scale),
+        y=field("accuracy:Q", title="test pair average, %", scale=scale),
         color=colour("method", order),
         tooltip=["method:N", "seed:N", tip("separation", ".2f"), tip("accuracy", ".1f")],
-    ).interactive()
+    ).zoom()
     title, found = (
         f"{data}: accuracy and (β + γ) − α of {len(table)} models",
         correlation(table["separation"], table["accuracy"]),
@@ -106,13 +107,12 @@ def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart:
     long = means.reset_index().melt("method", var_name="statistic", value_name="distance")
     ratio = means["α"] / means["γ"]
     order = list(ratio.sort_values().index)
-    symbols = alt.Scale(domain=["α", "β", "γ"])
-    base = alt.Chart(long, width="container", height=20 * len(means)).mark_point(filled=True, size=90, opacity=0.9)
+    base = draw(long, width="container", height=20 * len(means)).mark("point", filled=True, size=90, opacity=0.9)
     drawing = base.encode(
-        x=alt.X("distance:Q", title="mean distance in feature space"),
-        y=alt.Y("method:N", title=None, sort=order, axis=alt.Axis(labelLimit=150)),
+        x=field("distance:Q", title="mean distance in feature space"),
+        y=names("method", order=order, labelLimit=150),
         color=colour("statistic", ["α", "β", "γ"]),
-        shape=alt.Shape("statistic:N", title=None, scale=symbols, legend=alt.Legend(**LEGEND)),
+        shape=field("statistic:N", title=None, scale={"domain": ["α", "β", "γ"]}, legend=LEGEND),
         tooltip=["method:N", "statistic:N", tip("distance", ".2f")],
     )
     title = f"{data}: {order[0]} has the same class closest together across domains (α / γ {ratio[order[0]]:.2f})"
@@ -145,25 +145,28 @@ def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str
     last = table.sort_values(["stage", "at"]).groupby("method")["mean"].last()
     best = str((sign(on) * last).idxmax())
     metric, unit = SELECTED_ON[on], ", %" if scale(on) == 100 else ""
-    base, axis = alt.Chart(table, width="container", height=280), alt.Scale(zero=False)
-    base = base.encode(x=alt.X("at:Q", title="step"), color=colour("method", methods), detail="stage:O")
-    band = base.mark_area(opacity=0.15).encode(y=alt.Y("min:Q", scale=axis), y2="max:Q")
-    line = base.mark_line(point=True).encode(y=alt.Y("mean:Q", title=f"validation {metric}{unit}", scale=axis))
-    line = line.encode(tooltip=["method:N", "stage:O", "at:Q", tip("mean", ".1f" if unit else ".3f")])
+    base = draw(table).encode(x=field("at:Q", title="step"), color=colour("method", methods), detail="stage:O")
+    band = base.mark("area", opacity=0.15).encode(y=field("min:Q", scale={"zero": False}), y2="max")
+    line = base.mark("line", point=True).encode(
+        y=field("mean:Q", title=f"validation {metric}{unit}", scale={"zero": False}),
+        tooltip=["method:N", "stage:O", "at:Q", tip("mean", ".1f" if unit else ".3f")],
+    )
+    drawing = layer(band, line, width="container", height=280)
     title = f"{data}: {best} ends best on validation, at {shown(last[best] / scale(on), on)}"
     note = "Lines are means over the seeds, bands their range; a second line or point is the second stage."
-    return Chart(name, title, band + line, f"Lines: validation {metric} over the training steps", note)
+    return Chart(name, title, drawing, f"Lines: validation {metric} over the training steps", note)
 
 
 def trace_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str]) -> Chart:
     """α, β, γ over the steps, one panel each, with a line per method."""
-    base = alt.Chart(table, width=240, height=200).mark_line(point=True)
-    drawing = base.encode(
-        x=alt.X("at:Q", title="step"),
-        y=alt.Y("distance:Q", title="mean distance in feature space"),
+    base = draw(width=240, height=200).mark("line", point=True)
+    panel = base.encode(
+        x=field("at:Q", title="step"),
+        y=field("distance:Q", title="mean distance in feature space"),
         color=colour("method", [method for method in methods if method in set(table["method"])]),
         tooltip=["method:N", "at:Q", "statistic:N", tip("distance", ".2f")],
-    ).facet(facet=alt.Facet("statistic:N", title=None, sort=list(STATISTICS.values())), columns=3)
+    )
+    drawing = facet(panel, table, field("statistic:N", title=None, sort=list(STATISTICS.values())), columns=3)
     last = table.sort_values("at").groupby(["method", "statistic"])["distance"].last().unstack()
     title = f"{data}: distances between pairs during training"
     if {"α", "γ"} <= set(last):
@@ -172,11 +175,11 @@ def trace_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str
     return Chart(name, title, drawing, "Lines: α, β and γ of each method over the training steps", MEANING)
 
 
-def angle(names: Iterable[str]) -> int:
+def angle(labels: Iterable[str]) -> int:
     """Angle of the labels below an axis: flat if they are short."""
-    return 0 if max(map(len, names)) <= 2 else -90
+    return 0 if max(map(len, labels)) <= 2 else -90
 
 
-def colour(field: str, order: Sequence[str]) -> alt.Color:
+def colour(name: str, order: Sequence[str]) -> Options:
     """A colour for each name in this order, grey for "others"."""
-    return colours(field, palette(order), **LEGEND)
+    return colours(name, palette(order), **LEGEND)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import altair as alt
 import numpy as np
 import pandas as pd
 import torch
@@ -14,10 +13,11 @@ from crosstail.data import shot_thresholds
 from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
 from crosstail.progress import Progress
-from crosstail.report.charts import INK, PALETTE, colours, tip
+from crosstail.report.charts import INK, PALETTE, colours, names, tip
 from crosstail.report.compare.charts import LABELLED, angle, correlation
 from crosstail.report.document.model import Chart
 from crosstail.report.graph_chart import READING, NamedGraph, graph_chart, side_by_side
+from crosstail.report.vega_lite import Drawing, concat, draw, facet, field, layer
 from crosstail.training.evaluation import features, graph_of
 from crosstail.training.existing import naming_run
 from crosstail.training.folder import RunFolder
@@ -146,7 +146,9 @@ def _graphs(models: Sequence[ModelFeatures]) -> Chart:
         return side_by_side(*graphs)
     ratios = [f"{g.graph.statistics.alpha / g.graph.statistics.gamma:.2f} ({g.name})" for g in graphs]
     charts = [graph_chart(g.graph.nodes(g.domains, g.classes), g.name) for g in graphs]
-    drawing = alt.concat(*charts, columns=2).resolve_scale(size="independent") if len(charts) > 1 else charts[0]
+    drawing = charts[0]
+    if len(charts) > 1:
+        drawing = concat(*charts, columns=2).having(resolve={"scale": {"size": "independent"}})
     title = f"Distance between the same class in two domains, relative to different classes: α / γ {', '.join(ratios)}"
     return Chart("graphs", title, drawing, "Scatter plots: the pairs of each model in two dimensions", READING)
 
@@ -166,12 +168,11 @@ def _matrix(name: str, model: ModelFeatures) -> Chart:
     table = matrix_table(model)
     near, far = model.graph.statistics.alpha, model.graph.statistics.gamma
     size = int(np.clip(12 * table["from"].nunique(), 160, 640))
-    axis = alt.Axis(labelLimit=110, labelFontSize=8)
-    base = alt.Chart(table.assign(distance=table["distance"].round(3)), width=size, height=size)
-    drawing = base.mark_rect().encode(
-        x=alt.X("to:N", title="to pair", sort=None, axis=axis),
-        y=alt.Y("from:N", title="from pair", sort=None, axis=axis),
-        color=alt.Color("distance:Q", title="distance", scale=alt.Scale(scheme="viridis", reverse=True)),
+    base = draw(table.assign(distance=table["distance"].round(3)), width=size, height=size)
+    drawing = base.mark("rect").encode(
+        x=names("to", "to pair", labelLimit=110, labelFontSize=8),
+        y=names("from", "from pair", labelLimit=110, labelFontSize=8),
+        color=field("distance:Q", title="distance", scale={"scheme": "viridis", "reverse": True}),
         tooltip=["from:N", "to:N", tip("distance", ".2f")],
     )
     title = f"{model.name}: the same class in two domains is {near:.2f} apart, different classes {far:.2f}"
@@ -184,45 +185,45 @@ def _discrepancy(name: str, model: ModelFeatures) -> Chart:
     long["order"] = long["distance"].str.removeprefix("other_")
     sides = ["same pair", "other domains"]
     long["training"] = np.where(long["order"] == long["distance"], *sides)
-    source, dashes = "training samples of", alt.Scale(domain=sides, range=[[1, 0], [5, 4]])
-    shots = alt.Scale(domain=["many", "medium", "few"], range=[PALETTE[0], INK, PALETTE[5]])
-    legend = alt.Legend(orient="bottom", symbolOpacity=0.4)
-    background = alt.Fill("shot:N", title="shots (background)", scale=shots, legend=legend)
+    source, dashes = "training samples of", {"domain": sides, "range": [[1, 0], [5, 4]]}
+    shots = {"domain": ["many", "medium", "few"], "range": [PALETTE[0], INK, PALETTE[5]]}
+    legend = {"orient": "bottom", "symbolOpacity": 0.4}
+    background = field("shot:N", title="shots (background)", scale=shots, legend=legend)
     rows = []
     for order in ("mean", "covariance"):
         part = long[long["order"] == order]
         classes = list(dict.fromkeys(part["class"]))
-        axis = alt.Axis(labels=len(classes) <= LABELLED, labelAngle=angle(classes))
-        base = alt.Chart(part, width=max(150, min(14 * len(classes), 300)), height=130).encode(
-            x=alt.X("class:N", title="class", sort=list(model.classes), axis=axis)
-        )
-        shade = base.mark_rect(opacity=0.12).encode(fill=background)
-        line = base.mark_line(point=True).encode(
-            y=alt.Y("value:Q", title=f"distance of {order}s"),
+        axis = {"labels": len(classes) <= LABELLED, "labelAngle": angle(classes)}
+        base = draw().encode(x=field("class:N", title="class", sort=list(model.classes), axis=axis))
+        shade = base.mark("rect", opacity=0.12).encode(fill=background)
+        line = base.mark("line", point=True).encode(
+            y=field("value:Q", title=f"distance of {order}s"),
             color=colours("training", dict(zip(sides, PALETTE[1:4:2], strict=True)), source, orient="bottom"),
-            strokeDash=alt.StrokeDash("training:N", title=source, scale=dashes, legend=alt.Legend(orient="bottom")),
+            strokeDash=field("training:N", title=source, scale=dashes, legend={"orient": "bottom"}),
             tooltip=["domain:N", "class:N", "count:Q", "training:N", tip("value", ".2f")],
         )
-        rows.append((shade + line).facet(column=alt.Column("domain:N", title=None, sort=list(model.domains))))
+        panel = layer(shade, line, width=max(150, min(14 * len(classes), 300)), height=130)
+        by = {"column": field("domain:N", title=None, sort=list(model.domains))}
+        rows.append(facet(panel, part, by))
     few = table["shot"] == "few"
     title = f"{model.name}: distance of test features from training features, by class and domain"
     if few.any() and not few.all():
         ratio = table[few]["mean"].mean() / table[~few]["mean"].mean()
         title = f"{model.name}: few-shot pairs have test features {ratio:.1f} times as far from training as others"
     alternative = "Lines: distance between training and test features per class and domain, of means and covariances"
-    return Chart(name, title, alt.vconcat(*rows), alternative)
+    return Chart(name, title, Drawing({"vconcat": rows}), alternative)
 
 
 def _ratio(name: str, model: ModelFeatures) -> Chart:
     table = ratio_table(model)
     found = correlation(np.log(table["counts"]), np.log(table["distances"]))
-    scale, axis = alt.Scale(type="log", nice=False, padding=10), alt.Axis(grid=False)
-    points = alt.Chart(table, width="container", height=300).mark_point(filled=True, opacity=0.6, color=PALETTE[0])
+    log = {"scale": {"type": "log", "nice": False, "padding": 10}, "axis": {"grid": False}}
+    points = draw(table, width="container", height=300).mark("point", filled=True, opacity=0.6, color=PALETTE[0])
     drawing = points.encode(
-        x=alt.X("counts:Q", title="training samples, other domain / own", scale=scale, axis=axis),
-        y=alt.Y("distances:Q", title="distance to training, own / other domain", scale=scale, axis=axis),
+        x=field("counts:Q", title="training samples, other domain / own", **log),
+        y=field("distances:Q", title="distance to training, own / other domain", **log),
         tooltip=["class:N", "domain:N", "other:N", "counts:Q", tip("distances", ".2f")],
-    ).interactive()
+    ).zoom()
     finding = "too few ratios of counts that differ to compare them with distances"
     if found:
         r, low, high = found

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import altair as alt
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -10,11 +9,12 @@ from numpy.typing import NDArray
 from crosstail.criterion import Metric, scale, sign
 from crosstail.metrics import FEW_TESTS
 from crosstail.metrics.comparisons import difference_interval
-from crosstail.report.charts import INK, certain, colours, diverging, names, numbers, palette, search, shades, tip
+from crosstail.report.charts import INK, certain, colours, diverging, names, palette, search, shades, tip
 from crosstail.report.compare.charts import LABELLED, angle, counts_table
 from crosstail.report.compare.measured import Z
 from crosstail.report.compare.method_runs import ACCURACY, MethodRun
 from crosstail.report.document.model import Chart
+from crosstail.report.vega_lite import Channel, Drawing, draw, either, field, layer
 from crosstail.report.wording import METRICS, digits, number, points
 
 COLOURED = (
@@ -76,12 +76,12 @@ def gain_chart(
     for i, method in enumerate(methods):
         own = table[table["method"] == method].reset_index(drop=True)
         wide = wide.assign(**{f"{value}{i}": own[value] for value in VALUES})
-    choices = alt.binding_select(options=list(range(len(methods))), labels=methods, name="method ")
-    menu = alt.param(name=f"method_{name.replace('-', '_')}", value=methods.index(shown), bind=choices)
-    base = alt.Chart(wide).transform_calculate(**{value: f"datum['{value}' + {menu.name}]" for value in VALUES})
+    menu = f"method_{name.replace('-', '_')}"
+    choices = {"input": "select", "options": list(range(len(methods))), "labels": methods, "name": "method "}
+    base = draw(wide).calculate(**{value: f"datum['{value}' + {menu}]" for value in VALUES})
+    base = base.param({"name": menu, "value": methods.index(shown), "bind": choices})
     reach = max(float(table["gain"].abs().max()), scale(metric) / 100)
     few_classes = table["class"].nunique() <= LABELLED
-    base = base.add_params(menu)
     drawing = gain_heat_map(base, wide, reach, metric) if few_classes else _points(base, wide, metric)
     gains = table[(table["method"] == shown) & table["gain"].notna()]
     rare = gains[gains["shot"].isin(["few", "zero"])]["gain"].mean()
@@ -99,43 +99,46 @@ def _beyond(gains: pd.DataFrame, sign: int) -> str:
     return f"{int((sign * gains['gain'] > 0).sum())} ({int((sign * gains['sure'] > 0).sum())} beyond the noise)"
 
 
-def gain_heat_map(base: alt.Chart, table: pd.DataFrame, reach: float, metric: Metric = ACCURACY) -> alt.LayerChart:
+def gain_heat_map(base: Drawing, table: pd.DataFrame, reach: float, metric: Metric = ACCURACY) -> Drawing:
     """Cells of a chart that has `VALUES`: the longer of domains and classes runs across."""
     across, down = "class", "domain"
     if table["domain"].nunique() > table["class"].nunique():
         across, down = down, across
     base = base.encode(
-        x=names(alt.X, across, title=across, labelLimit=90, labelAngle=angle(table[across])),
-        y=names(alt.Y, down, labelLimit=90),
+        x=names(across, across, labelLimit=90, labelAngle=angle(table[across])),
+        y=names(down, labelLimit=90),
         tooltip=_tooltip(metric),
-    ).properties(width="container", height=34 * table[down].nunique())
+    )
     colour = shades("sure", f"gain beyond the noise{_in_points(metric)}", diverging(reach), titleLimit=300)
-    cells = base.mark_rect().encode(color=colour)
-    return cells + numbers(base, "gain", f"+.{digits(metric) - 1}f", f"abs(datum.sure) > {0.6 * reach}")
+    words = f"replace(format(datum.gain, '+.{digits(metric) - 1}f'), regexp('^[+](0[.]?0*)$'), '$1')"
+    text = base.calculate(words=f"isValid(datum.gain) ? {words} : ''").mark("text", fontSize=12)
+    text = text.encode(text="words:N", color=either(f"abs(datum.sure) > {0.6 * reach}", "white", "currentColor"))
+    height = 34 * table[down].nunique()
+    return layer(base.mark("rect").encode(color=colour), text, width="container", height=height)
 
 
 def _in_points(metric: Metric) -> str:
     return ", points" if points(metric) else ""
 
 
-def _tooltip(metric: Metric) -> list[str | alt.Tooltip]:
+def _tooltip(metric: Metric) -> Channel:
     form = f"+.{digits(metric)}f"
     ends = tip("low", form, "95 % interval from"), tip("high", form, "to")
     return ["domain:N", "class:N", "count:Q", tip("gain", form, f"gain{_in_points(metric)}"), *ends]
 
 
-def _points(base: alt.Chart, table: pd.DataFrame, metric: Metric) -> alt.LayerChart:
+def _points(base: Drawing, table: pd.DataFrame, metric: Metric) -> Drawing:
     """Too many pairs for cells: one mark each, to search and to zoom."""
-    field, match = search("find")
-    scale = alt.Scale(type="log", nice=False, padding=10)
+    typed, match = search("find")
+    scale = {"type": "log", "nice": False, "padding": 10}
     domains = palette(dict.fromkeys(table["domain"]))
-    base = base.transform_calculate(samples="max(datum.count, 0.5)").mark_point(filled=True, size=40)
+    base = base.calculate(samples="max(datum.count, 0.5)").mark("point", filled=True, size=40)
     marks = base.encode(
-        x=alt.X("samples:Q", title="training samples (none at the left)", scale=scale),
-        y=alt.Y("gain:Q", title=f"gain{_in_points(metric)}"),
+        x=field("samples:Q", title="training samples (none at the left)", scale=scale),
+        y=field("gain:Q", title=f"gain{_in_points(metric)}"),
         color=colours("domain", domains, "domain", orient="top", columns=3),
-        opacity=alt.condition(match, alt.value(0.7), alt.value(0.03)),
+        opacity=either(match, 0.7, 0.03),
         tooltip=_tooltip(metric),
     )
-    zero = alt.Chart(pd.DataFrame({"y": [0]})).mark_rule(color=INK).encode(y="y:Q")
-    return (zero + marks.add_params(field).interactive()).properties(width="container", height=360)
+    zero = draw(pd.DataFrame({"y": [0]})).mark("rule", color=INK).encode(y="y:Q")
+    return layer(zero, marks.param(typed).zoom(), width="container", height=360)

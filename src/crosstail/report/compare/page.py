@@ -13,6 +13,7 @@ from crosstail.report.compare.feature_charts import ModelFeatures, bound_table, 
 from crosstail.report.compare.gain_charts import gain_chart, gain_table
 from crosstail.report.compare.method_runs import ACCURACY, MethodRun, method_runs
 from crosstail.report.compare.paper_table import paper_table
+from crosstail.report.compare.ranks import ranks
 from crosstail.report.compare.read_runs import Runs
 from crosstail.report.compare.significance import LEVEL, significance_table, verdict
 from crosstail.report.compare.tables import RANKED, metric_of, of_metric, summary_table, transfer_table
@@ -101,6 +102,7 @@ def results(
     if len(names) > 1:
         yield Heading("All data sets")
         yield overall(summary)
+        yield from ranks(summary)
     for data, name in names.items():
         yield Heading(data)
         if len(names) > 1:

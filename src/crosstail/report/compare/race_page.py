@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import altair as alt
 import pandas as pd
 
 from crosstail.criterion import scale, shown
+from crosstail.data import data_name
 from crosstail.report.charts import INK, PALETTE, colours, names, tip
 from crosstail.report.document import html
 from crosstail.report.document.model import (
@@ -25,6 +25,7 @@ from crosstail.report.document.model import (
     Text,
     bullets,
 )
+from crosstail.report.vega_lite import Drawing, draw, field, layer
 from crosstail.report.wording import SELECTED_ON, TRACKS, interval, number
 from crosstail.sweep.race import RaceResult, Standing
 from crosstail.sweep.recommendation import start_with
@@ -72,7 +73,7 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
 
 def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
     """The leaderboard as text; `narrow` fits 80 columns. Methods behind by more than the noise are faint."""
-    known, on = any(row.known is not None for row in board), board[0].selected_on
+    known, on = any(row.known not in (None, row.test) for row in board), board[0].selected_on
     header = ["method", "val", "test", "95 % interval", "±", *[NAMES[narrow]] * known, "lead of the first", "s"]
     header += ["worst domain"] * (not narrow)
     rows = []
@@ -101,12 +102,12 @@ def groups(board: Sequence[Standing]) -> Items:
         own = table[table["level"] == level]
         behind = own[own["place"] > 1]["lead"]
         if len(own):
-            name = "worse" if not level else "tied" if len(own) > 1 else "first"
+            name = "First" if level and len(own) == 1 else f"{len(own)} {'tied' if level else 'worse'}"
             on = board[0].selected_on
             ends = dict.fromkeys(shown(end / scale(on), on, unit="") for end in own["validation"].agg(["min", "max"]))
             parts = [f"validation {' to '.join(ends)}{' %' * (scale(on) == 100)}", f"test {_range(own['test'])} %"]
             parts += [f"{_range(behind, '+z')} points behind the first"] * (len(behind) > 0)
-            items.append(Item(f"{len(own)} {name}: {', '.join(own['method'])}", "; ".join(parts)))
+            items.append(Item(f"{name}: {', '.join(own['method'])}", "; ".join(parts)))
     return Items(items)
 
 
@@ -127,32 +128,34 @@ def behind_table(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([pd.DataFrame([row]), shown], ignore_index=True)
 
 
-def behind_chart(table: pd.DataFrame) -> alt.LayerChart | alt.FacetChart:
+def behind_chart(table: pd.DataFrame) -> Drawing:
     """Points behind the first on the same test samples, with 95 % intervals; tied methods share one bar."""
     shown = behind_table(table)
     marked = {"tied": (INK, "circle")} | MARKS
     families = {name: mark for name, mark in marked.items() if name in set(shown["family"])}
     tips = {"lead": "points behind the first", "lead_low": "95 % interval from", "lead_high": "to"}
-    base = alt.Chart(shown, width="container", height=alt.Step(26)).encode(
-        y=names(alt.Y, "method", labelLimit=160, labelOverlap=False),
+    base = draw(shown).encode(
+        y=names("method", labelLimit=160, labelOverlap=False),
         color=colours("family", {name: colour for name, (colour, _) in families.items()}, orient="bottom", columns=2),
         tooltip=["method:N", "family:N", *(tip(name, ".1f", words) for name, words in tips.items())],
     )
-    x = alt.X("lead_low:Q", title=f"points behind {table['method'][0]} on the test set", scale=alt.Scale(nice=False))
-    scale = alt.Scale(domain=list(families), range=[shape for _, shape in families.values()])
-    marks = base.transform_filter("datum.family != 'tied'").mark_point(size=70, filled=True, opacity=1)
-    equal = alt.Chart(pd.DataFrame({"equal": [0]})).mark_rule(strokeDash=[4, 4], color=INK).encode(x="equal:Q")
-    return alt.layer(
-        equal,
-        base.mark_rule(strokeWidth=2).encode(x=x, x2="lead_high:Q"),
-        base.transform_filter("datum.family == 'tied'").mark_bar(height=10).encode(x="first:Q", x2="last:Q"),
-        marks.encode(x="lead:Q", shape=alt.Shape("family:N", title=None, scale=scale, legend=None)),
+    x = field("lead_low:Q", title=f"points behind {table['method'][0]} on the test set", scale={"nice": False})
+    shapes = {"domain": list(families), "range": [shape for _, shape in families.values()]}
+    marks = base.where("datum.family != 'tied'").mark("point", size=70, filled=True, opacity=1)
+    equal = draw(pd.DataFrame({"equal": [0]})).mark("rule", strokeDash=[4, 4], color=INK)
+    return layer(
+        equal.encode(x="equal:Q"),
+        base.mark("rule", strokeWidth=2).encode(x=x, x2="lead_high"),
+        base.where("datum.family == 'tied'").mark("bar", height=10).encode(x="first:Q", x2="last"),
+        marks.encode(x="lead:Q", shape=field("family:N", title=None, scale=shapes, legend=None)),
+        width="container",
+        height={"step": 26},
     )
 
 
 def write_page(race: RaceResult, out: Path) -> None:
     """Write OUT/report.html."""
-    title = f"Which method for {Path(race.dataset).name}?"
+    title = f"Which method for {data_name(race.dataset)}?"
     html.save(Document(title, list(_blocks(race, out))), out / "report.html")
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.criterion import scale
+from crosstail.data import data_name
 from crosstail.metrics import PairAccuracy
 from crosstail.storage import read_json
 from crosstail.sweep.index import Accuracies, Summary
@@ -56,6 +57,7 @@ class ComparedRun:
     data: DataFacts
     chosen: bool = True  # whether its hyperparameters are those of the best trial
     trials: int | None = None  # that it was chosen from
+    soup: tuple[str, ...] = ()  # the runs that it is a soup of
 
     def accuracy(self, known: bool = False) -> PairAccuracy:
         """Test accuracy per pair; with the domain `known`, the same as without if the model ignores it."""
@@ -139,6 +141,7 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         test=result.test.pair_average,
         transferability=result.transferability,
         data=result.data,
+        soup=tuple(result.soup.runs) if result.soup else (),
     )
 
 
@@ -186,11 +189,11 @@ def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
 
 def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFolder]]:
     """One row per run; duplicates of a run count once."""
-    unique: dict[tuple[str, str], ComparedRun] = {}
+    unique: dict[Any, ComparedRun] = {}
     settings, repeated = [], []
     for run in found:
-        fields, content = {**run.spec.identity(), "dataset": run.spec.dataset.rstrip("/").split("/")[-1]}, _content(run)
-        key = key_of(fields), content
+        fields, content = {**run.spec.identity(), "dataset": data_name(run.spec.dataset)}, _content(run)
+        key = key_of(fields), content, run.soup
         if key in unique:
             repeated.append(SkippedFolder(run.folder, f"the same run as {unique[key].folder}"))
             unique[key] = replace(unique[key], chosen=unique[key].chosen or run.chosen)
@@ -259,7 +262,7 @@ def _method_names(data: Sequence[str], runs: Sequence[ComparedRun]) -> list[str]
 
     Those that a dg sweep selects differ by unseen domain and seed, and tell nothing apart.
     """
-    keys = [(name, run.spec.method, run.spec.average) for name, run in zip(data, runs, strict=True)]
+    keys = [(name, run.spec.method, run.spec.average, run.soup) for name, run in zip(data, runs, strict=True)]
     chosen: dict[Any, list[dict[str, Any]]] = {}
     for key, run in zip(keys, runs, strict=True):
         if run.chosen and not run.searched:
@@ -274,5 +277,7 @@ def _method_names(data: Sequence[str], runs: Sequence[ComparedRun]) -> list[str]
     for key, run in zip(keys, runs, strict=True):
         own = run.spec.hparams
         told = [f"{name} {own[name]}" for name in differing.get(key, ()) if name in own and not run.searched]
-        names.append(", ".join([key[1], *["averaged"] * key[2], *told]))
+        averaged = [key[2] if key[2] == "swad" else f"{key[2]} average"] if key[2] else []
+        souped = [f"soup of {len(key[3])}"] if key[3] else []
+        names.append(", ".join([key[1], *averaged, *souped, *told]))
     return names

@@ -14,6 +14,7 @@ from crosstail.metrics.comparisons import holm
 from crosstail.metrics.pair_metrics import standard_error
 from crosstail.report.compare.measured import Z
 from crosstail.report.compare.method_runs import ACCURACY, MethodRun, method_runs
+from crosstail.report.wording import several
 from crosstail.sweep.race import over_seeds
 from crosstail.training.folder import RunFolder
 from crosstail.training.predictions import Predictions
@@ -74,7 +75,7 @@ def verdict(tests: pd.DataFrame, metric: Metric = ACCURACY) -> str:
     parts = [f"{worse} significantly worse", *[f"{better} significantly better"] * (better > 0)]
     parts.append(f"{len(known) - len(sure)} not told apart from it")
     untested = f" {len(tests) - len(known)} could not be tested." if len(known) < len(tests) else ""
-    return f"Against {against}: of {len(known)} other methods, {', '.join(parts)} ({how(metric)}).{untested}"
+    return f"Against {against}: of {several(len(known), 'other method')}, {', '.join(parts)} ({how(metric)}).{untested}"
 
 
 def _difference(first: Answered, second: Answered, draws: int) -> Difference | None:

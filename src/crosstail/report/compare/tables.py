@@ -218,7 +218,8 @@ def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:
     runs = chosen["run"].map(lambda run: f"{run.spec.part} seed {run.spec.seed}".strip())
     table = chosen.assign(validation=validation, runs=runs)
     grouped = table.groupby(["data", "method", "hparams"], sort=False)
-    return grouped.agg({"runs": ", ".join, "trials": "max", "validation": "mean"}).reset_index()
+    found = grouped.agg({"runs": ", ".join, "trials": "max", "validation": "mean"}).reset_index()
+    return found[[*(name for name in found if name != "hparams"), "hparams"]]
 
 
 def transfer_table(runs: pd.DataFrame) -> pd.DataFrame:

@@ -132,9 +132,7 @@ def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFram
         found.append(plain_table("nu", title, nu.rename(columns={"nu": "ν"}), decimals, **{"ν": "{:g}".format}))
     if tests["adjusted"].notna().any():
         sure = int((tests["adjusted"] < LEVEL).sum())
-        title = (
-            f"{sure} of {several(len(tests), 'difference')} between methods {'is' if sure == 1 else 'are'} significant"
-        )
+        title = f"Differences between methods: {sure} of {len(tests)} significant"
         formats: dict[str, Callable[[Any], str]] = dict.fromkeys(("p", "adjusted"), probability)
         formats["difference"] = lambda v: number(v, decimals, "+")
         shown = plain_table("significance", title, tests, decimals, **formats)
@@ -146,7 +144,8 @@ def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFram
     title = f"Hyperparameters of the reported runs, and the {on} on validation that they were chosen by"
     finest = max(map(digits, criteria))
     formats = {"hparams": _hparams, "trials": lambda v: number(v, 0), "validation": lambda v: number(v, finest)}
-    found.append(plain_table("hyperparameters", title, tables.hparams_table(chosen), 1, **formats))
+    shown = plain_table("hyperparameters", title, tables.hparams_table(chosen), 1, **formats)
+    found.append(replace(shown, header=[*shown.header[:-1], "hyperparameters"], words_last=True))
     return found
 
 

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from typing import Literal
 
-import altair as alt
-
 from crosstail.report.charts import certain
 from crosstail.report.compare.charts import LABELLED
 from crosstail.report.compare.gain_charts import COLOURED, gain_heat_map
 from crosstail.report.compare.significance import LEVEL
 from crosstail.report.compare.two_runs import Comparison, Metric
 from crosstail.report.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text
+from crosstail.report.vega_lite import draw
 from crosstail.report.wording import interval, number, probability, several
 
 LISTED = 10  # pairs in the terminal
@@ -123,6 +122,6 @@ def _chart(found: Comparison) -> Chart:
     first, second = found.names
     table = found.pairs.rename(columns={"difference": "gain"})
     table["sure"] = certain(table["low"], table["high"], 0)
-    drawing = gain_heat_map(alt.Chart(table.round(3)), table, max(float(table["gain"].abs().max()), 1.0))
+    drawing = gain_heat_map(draw(table.round(3)), table, max(float(table["gain"].abs().max()), 1.0))
     title = f"Accuracy of {first} minus that of {second}"
     return Chart("pairs", title, drawing, f"Heat map: {title}, per domain and class", COLOURED)

@@ -3,27 +3,34 @@
 from pathlib import Path
 from textwrap import wrap
 
-import altair as alt
+import vl_convert
 
 from crosstail.report.document import latex, markdown
 from crosstail.report.document.model import Chart, Table
-from crosstail.storage import naming, replacing, write_whole
+from crosstail.report.vega_lite import Drawing
+from crosstail.storage import write_whole
 
 FORMATS = ("svg", "png", "pdf")
 
 
 def save_chart(chart: Chart, path: Path) -> None:
     """One chart with its title, as .png, .svg or .pdf."""
-    if path.suffix.removeprefix(".") in FORMATS:
-        drawing = chart.drawing.copy(deep=False)
-        if getattr(drawing, "width", None) == "container":
-            drawing.width = 560
-        drawing.title = alt.TitleParams(wrap(chart.title, 80, break_on_hyphens=False), anchor="start")
-        large = alt.data_transformers.disable_max_rows()  # 150 pairs have 22,500 distances
-        with large, replacing(path) as partial, naming(path):
-            drawing.save(str(partial), scale_factor=2.0 if path.suffix == ".png" else 1.0)
-    else:
-        raise ValueError(f"cannot draw to {path}: expected a name that ends in .html, .png, .svg or .pdf")
+    drawing = chart.drawing.having(title={"text": wrap(chart.title, 80, break_on_hyphens=False), "anchor": "start"})
+    save_drawing(drawing.having(width=560) if chart.fits else drawing, path)
+
+
+def save_drawing(drawing: Drawing, path: Path) -> None:
+    """A chart as it is."""
+    match path.suffix:
+        case ".png":
+            content = vl_convert.vegalite_to_png(drawing.to_dict(), scale=2.0)
+        case ".pdf":
+            content = vl_convert.vegalite_to_pdf(drawing.to_dict())
+        case ".svg":
+            content = vl_convert.vegalite_to_svg(drawing.to_dict()).encode()
+        case _:
+            raise ValueError(f"cannot draw to {path}: expected a name that ends in .html, .png, .svg or .pdf")
+    write_whole(path, content)
 
 
 def save_table(table: Table, folder: Path) -> None:

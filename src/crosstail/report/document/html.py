@@ -10,7 +10,6 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-import altair as alt
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
@@ -43,7 +42,7 @@ def _template() -> Template:
     loader = PackageLoader("crosstail.report", "document")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
-    for function in (_classes, _fits, _marked, _prose, _shade, _specification, _thumbnail, _vega):
+    for function in (_classes, _marked, _prose, _shade, _specification, _thumbnail, _vega):
         environment.globals[function.__name__.lstrip("_")] = function
     return environment.get_template("page.html.jinja")
 
@@ -76,10 +75,6 @@ def _marked(*classes: str) -> Markup:
     return Markup(' class="{}"').format(names) if names else Markup()
 
 
-def _fits(chart: Chart) -> bool:
-    return getattr(chart.drawing, "width", None) == "container"
-
-
 def _shade(table: Table, i: int, j: int) -> Markup | str:
     shade = table.shades.get((i, j))
     if shade is None:
@@ -93,9 +88,8 @@ def _shade(table: Table, i: int, j: int) -> Markup | str:
 def _specification(chart: Chart) -> Markup:
     """Vega-Lite JSON for a script element."""
     # Vega replaces the element's label by the description. "</script" or "<!--" in a name from the data would end the
-    # script element early. The tests compare the charts with Vega-Lite's schema, which takes longer than drawing them.
-    with alt.data_transformers.disable_max_rows():
-        specification = chart.drawing.to_dict(validate=False) | {"description": chart.alternative}
+    # script element early.
+    specification = chart.drawing.to_dict() | {"description": chart.alternative}
     return Markup(json.dumps(specification).replace("<", "\\u003c"))
 
 

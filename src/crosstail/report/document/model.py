@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:  # a table in the terminal needs neither
-    import altair as alt
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
-    Drawing = alt.Chart | alt.LayerChart | alt.FacetChart | alt.ConcatChart | alt.HConcatChart | alt.VConcatChart
+    from crosstail.report.vega_lite import Drawing
 
 _NUMBER = re.compile(r"(?:[\W\d_]|\b(?:to|of|n|p|e|s|ms|min|h|kB|MB|GB)\b)*")
 
@@ -132,7 +131,12 @@ class Chart:
     note: str = ""
     narrowest: int = 0
     widest: int = 1200
-    """Pixels between which a chart whose width is "container" grows with the page; it scrolls on narrower ones."""
+    """Pixels between which a chart that `fits` grows with the page; it scrolls on narrower ones."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is as wide as there is room."""
+        return self.drawing.parts.get("width") == "container"
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ async function draw(place) {
   waiting.delete(place);
   const spec = JSON.parse(document.getElementById(place.dataset.chart).textContent);
   const room = place.parentElement.clientWidth;
-  if (spec.concat && room < 640) {  // on a phone, panels are below each other and no wider than the page
+  if (spec.columns && room < 640) {  // on a phone, panels are below each other and no wider than the page
     spec.columns = 1;
-    for (const panel of spec.concat) if (panel.width > room)
+    for (const panel of spec.concat ?? []) if (panel.width > room)
       [panel.width, panel.height] = [room, panel.height * room / panel.width];
   }
   const {view} = await vegaEmbed(place, spec, {actions: false, renderer: "svg", config});
@@ -39,8 +39,12 @@ for (const field of document.querySelectorAll("[data-rows]")) field.oninput = ()
   for (const row of field.parentElement.nextElementSibling.querySelectorAll("tbody tr"))
     row.hidden = !row.textContent.toLowerCase().includes(field.value.toLowerCase());
 };
-for (const code of document.querySelectorAll("pre span"))  // so that lines break between words, not in --option
-  code.innerHTML = code.innerHTML.replace(/[^ \n]+/g, "<i>$&</i>");
+for (const code of document.querySelectorAll("pre span"))  // so that lines break before an --option, not in it or after
+  code.innerHTML = code.innerHTML.replace(/--\S+ (?!--)\S+|[^ \n]+/g, "<i>$&</i>");
+const words = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+while (words.nextNode())  // "95 %" and "p < 0.05" stay on one line
+  if (!words.currentNode.parentElement.closest("table, pre, script"))
+    words.currentNode.data = words.currentNode.data.replace(/(?<=\d) (?=%)|(?<=\bp) (?=[<=])|(?<=\bp [<=]) /g, "\u00a0");
 for (const button of document.querySelectorAll("pre button")) button.onclick = async () => {
   await navigator.clipboard.writeText(button.previousElementSibling.textContent);
   button.textContent = "Copied";

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import altair as alt
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from crosstail.prediction.sets import COVERAGE, PredictionSets
 from crosstail.report.charts import INK, colours, palette, tip
 from crosstail.report.document.model import Block, Chart, Gallery, Heading, Picture, Table, Text, bullets
 from crosstail.report.run.reported import ReportedRun
+from crosstail.report.vega_lite import draw, field, layer
 from crosstail.report.wording import interval, number
 from crosstail.training.probabilities import Probabilities
 
@@ -111,6 +111,9 @@ def _calibrated(run: ReportedRun, given: Calibration, test: Probabilities) -> It
     confidence, before = Confidence.of(test, given), Confidence.of(test, None)
     error, low, high = confidence.error()
     source = f"Temperatures come from {given.samples:,} validation samples." if given.samples else NO_SAMPLES
+    tested = int(np.sum(run.result.tested().totals))
+    if len(test.y) < tested:
+        source += f" With so many classes, this section is about a random {len(test.y):,} of {tested:,} test samples."
     yield Text(
         f"When the model says 80 %, is it right in 80 of 100 cases? On the test samples, with every pair weighing the "
         f"same, confidence and accuracy differ by {number(error)} points on average (95 % interval "
@@ -125,19 +128,20 @@ def reliability_chart(curves: pd.DataFrame) -> Iterator[Chart]:
     """Accuracy over confidence, if the model is not equally sure of everything."""
     if curves["confidence"].nunique() < 2:
         return
-    scale = alt.Scale(domain=[0, 100])
-    x = alt.X("confidence:Q", title="what the model says, %", scale=scale)
-    y = alt.Y("accuracy:Q", title="how often it is right, %", scale=scale)
-    even = alt.Chart(pd.DataFrame({"confidence": [0, 100], "accuracy": [0, 100]}))
-    diagonal = even.mark_line(color=INK, strokeDash=[4, 4]).encode(x=x, y=y)
-    told = [tip("confidence", ".0f"), tip("accuracy", ".0f"), tip("samples", ","), "domain:N"]
-    lines = (
-        alt.Chart(curves)
-        .mark_line(point=True)
-        .encode(x=x, y=y, color=colours("domain", palette(dict.fromkeys(curves["domain"])), orient="top"), tooltip=told)
+    scale = {"domain": [0, 100]}
+    axes = {
+        "x": field("confidence:Q", title="what the model says, %", scale=scale),
+        "y": field("accuracy:Q", title="how often it is right, %", scale=scale),
+    }
+    even = pd.DataFrame({"confidence": [0, 100], "accuracy": [0, 100]})
+    base = draw(curves).mark("line", point=True)
+    lines = base.encode(
+        color=colours("domain", palette(dict.fromkeys(curves["domain"])), orient="top"),
+        tooltip=[tip("confidence", ".0f"), tip("accuracy", ".0f"), tip("samples", ","), "domain:N"],
     )
-    chart = (diagonal + lines).properties(width="container", height=300)
-    yield Chart("reliability", "", chart, "Lines: accuracy over confidence by domain", widest=640)
+    diagonal = draw(even).mark("line", color=INK, strokeDash=[4, 4])
+    drawing = layer(diagonal, lines, width="container", height=300, encoding=axes)
+    yield Chart("reliability", "", drawing, "Lines: accuracy over confidence by domain", widest=640)
 
 
 def covered(test: Probabilities, given: Calibration, domains: list[str], coverage: float = COVERAGE) -> pd.DataFrame:

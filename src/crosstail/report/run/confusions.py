@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
@@ -11,6 +10,7 @@ from crosstail.report.charts import PALETTE, colours, tip
 from crosstail.report.document.model import Block, Chart, Gallery, Heading, Picture, Text, bullets
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import pair_table
+from crosstail.report.vega_lite import draw, field, layer
 from crosstail.training.predictions import Predictions
 from crosstail.training.result import RunResult
 
@@ -18,6 +18,7 @@ Pair = tuple[int, int]
 
 PAIRS = 8  # of the worst
 CLASSES = 5  # most frequent wrong answers per pair
+NAMED = 3  # of them, in the line above the bar
 SAMPLES = 6  # failures per pair
 SIDE = 160  # pixels of a picture
 KINDS = {"right": PALETTE[0], "wrong": PALETTE[5], "wrong, other classes": PALETTE[1]}
@@ -96,38 +97,36 @@ def _name(result: RunResult, pair: Pair) -> str:
 
 
 def confusion_chart(table: pd.DataFrame) -> Chart:
-    """A bar per pair, divided by answer, under a line that names the answers; it fits any width."""
+    """A bar per pair, divided by answer, under lines that name the answers; it fits any width."""
     most = table[table["kind"] == "wrong"].sort_values("samples", ascending=False, kind="stable").iloc[0]
     kinds = {kind: colour for kind, colour in KINDS.items() if kind in set(table["kind"])}
     order = list(dict.fromkeys(table["pair"]))
     table = table.assign(rank=range(len(table)))
-    y = alt.Y("pair:N", sort=order, axis=None)
-    share = alt.X(
-        "share:Q", title="share of the test samples, %", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(tickCount=5)
-    )
-    bars = alt.Chart(table).mark_bar(height=14, yOffset=9, stroke="currentColor", strokeOpacity=0.3, strokeWidth=0.7)
+    y = field("pair:N", sort=order, axis=None)
+    whole = {"scale": {"domain": [0, 100]}, "axis": {"tickCount": 5}}
+    bars = draw(table).mark("bar", height=14, yOffset=17, stroke="currentColor", strokeOpacity=0.3, strokeWidth=0.7)
     bars = bars.encode(
-        x=share,
+        x=field("share:Q", title="share of the test samples, %", **whole),
         y=y,
         color=colours("kind", kinds, orient="top", labelLimit=0),
         order="rank:Q",
         tooltip=["pair:N", "answer:N", "samples:Q", tip("share", ".0f", "% of the pair")],
     )
     lines = pd.DataFrame({"pair": order, "line": [_line(table[table["pair"] == pair]) for pair in order]})
-    words = alt.Chart(lines).mark_text(
-        align="left", dy=-8, fontSize=12, color="currentColor", limit=alt.ExprRef("width")
-    )
-    drawing = (bars + words.encode(x=alt.value(0), y=y, text="line:N")).properties(
-        width="container", height=42 * len(order)
-    )
+    style = {"align": "left", "baseline": "top", "dy": -25, "lineBreak": "\n", "lineHeight": 16}
+    words = draw(lines).mark("text", fontSize=12, color="currentColor", limit={"expr": "width"}, **style)
+    words = words.encode(x={"value": 0}, y=y, text="line:N")
+    drawing = layer(bars, words, width="container", height=58 * len(order))
     tested = table[table["pair"] == most["pair"]]["samples"].sum()
     title = f"{most['pair']} is mistaken for {most['answer']} in {most['samples']} of {tested} test samples"
     return Chart("confusions", title, drawing, "Bars: predicted classes of the worst pairs", widest=900)
 
 
 def _line(answers: pd.DataFrame) -> str:
-    """The pair and what it is mistaken for."""
+    """The pair, and on a second line what it is mistaken for."""
     rows = answers.to_dict("records")
-    wrong = [f"{row['samples']} as {row['answer'] if row['kind'] == 'wrong' else 'others'}" for row in rows]
     right = sum(row["samples"] for row in rows if row["kind"] == "right")
-    return f"{rows[0]['pair']}: {right} right, {', '.join(wrong[bool(right) :])}"
+    wrong = [row for row in rows if row["kind"] == "wrong"][:NAMED]
+    rest = sum(row["samples"] for row in rows) - right - sum(row["samples"] for row in wrong)
+    words = [*(f"{row['samples']} as {row['answer']}" for row in wrong), *[f"{rest} as others"] * (rest > 0)]
+    return f"{rows[0]['pair']}: {right} of {sum(row['samples'] for row in rows)} right\n{', '.join(words)}"

@@ -22,19 +22,19 @@ from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.failing import pair_map, worst_pairs
 from crosstail.report.run.model_card import accuracy_table, intervals_note
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import pair_table
-from crosstail.report.wording import TRACKS_NOTE, interval, listing, number, percent, sentence, several, worst_pair
+from crosstail.report.run.tables import pair_table, tracks_note
+from crosstail.report.wording import interval, listing, number, percent, sentence, several, worst_pair
 from crosstail.training.probabilities import Probabilities
 from crosstail.training.result import DataFacts, KnownDomain, RunResult, SplitAccuracy, pooled
 
-OLD = "own test set"
+OLD, HELD_OUT = "own test set", "held-out data"
 
 
 def label_of(found: Evaluated) -> str:
     """What the samples are to the run."""
     if not found.held_out:
         return "new data"
-    return "held-out data" if found.held_out == len(found.samples) else "tested data"
+    return HELD_OUT if found.held_out == len(found.samples) else "tested data"
 
 
 def write_evaluation(path: Path, predictor: Predictor, found: Evaluated, command: str) -> None:
@@ -75,9 +75,11 @@ def evaluation_document(
 ) -> Document:
     """Whether the model holds up on the new data, where it fails, how sure it is, what to do, and how it was tested.
 
-    `kept` is what the run said of its own test samples.
+    `kept` is what the run said of its own test samples. If the samples are these, there is nothing to compare with.
     """
     pairs, few, what = pair_table([new.result]), shot_thresholds(own.spec.dataset)[1], label_of(found)
+    if what == HELD_OUT:
+        own, kept = msgspec.structs.replace(own, test=new.result.validation, estimate=None, known=None), None
     blocks: list[Block] = [
         Heading("Can I use it?"),
         *_usable(new.result, own, what),
@@ -109,7 +111,9 @@ def _usable(new: RunResult, own: RunResult, what: str) -> Iterator[Block]:
     where = f"On {several(int(now.totals.sum()), 'sample')} of {several(new_domains(new), 'domain')}"
     expected = f"{where}, {percent(now.pair_average)} % of the answers are right (95 % interval {_interval(ends)})"
     cards = [_card(what.capitalize(), now, "pair_average", f"{several(len(tested), 'pair')}, equally weighted")]
-    if before.pair_average is None:
+    if what == HELD_OUT:
+        verdict = ". These are samples that the run was tested on."
+    elif before.pair_average is None:
         verdict = ". The run was not tested on these classes, so there is nothing to compare with."
     else:
         was, difference = before.interval() or (np.nan, np.nan), 100 * (now.pair_average - before.pair_average)
@@ -145,7 +149,6 @@ def new_domains(new: RunResult) -> int:
 def domain_table(new: RunResult, own: RunResult, label: str) -> Table:
     """One row per domain of the data and of the run's test set: samples, accuracy, interval, mean over classes."""
     rows: list[list[str]] = []
-    emphasised: set[tuple[int, int]] = set()
     for result, what in ((new, label), (own, OLD)):
         accuracy = pooled([result])
         for d, name in enumerate(result.domains):
@@ -155,27 +158,23 @@ def domain_table(new: RunResult, own: RunResult, label: str) -> Table:
             ends, own_classes = accuracy.interval(d) or (np.nan, np.nan), accuracy.totals[d] > 0
             mean = float(accuracy.matrix[d][own_classes].mean())
             trained = "yes" if name in own.domains and np.sum(own.counts[own.domains.index(name)]) else "no"
-            if result is new:
-                emphasised |= {(len(rows), j) for j in range(7)}
             accuracies = [percent(accuracy.domains[d]), _interval(ends), percent(mean)]
             rows.append([name, what, trained, f"{total:,}", *accuracies])
     header = ["domain", "tested on", "trained on it", "samples", "accuracy, %", "95 % interval", "class mean, %"]
     note = "Accuracy is the share of correct samples, class mean the mean accuracy of the classes."
-    return Table(
-        header=header,
-        rows=rows,
-        title=f"{label.capitalize()} beside the run's test set",
-        note=note,
-        emphasised=emphasised,
-    )
+    old = [row[1] for row in rows].count(OLD)
+    emphasised = {(i, j) for i in range(len(rows) - old) for j in range(len(header)) if old}
+    title = f"{label.capitalize()} beside the run's test set" if old else f"{label.capitalize()} by domain"
+    return Table(header=header, rows=rows, title=title, note=note, emphasised=emphasised)
 
 
 def side_by_side(new: pd.DataFrame, old: pd.DataFrame, own: RunResult, label: str) -> pd.DataFrame:
     """The pairs of the data, then those of the run's test set; only pairs of trained domains are rare or not."""
     known = new["domain"].isin(own.domains)
     new = new[new.groupby("domain")["tested"].transform("sum") > 0]
-    new = new.assign(domain=new["domain"] + suffix(label), shot=new["shot"].where(known, ""))
-    return pd.concat([new, old[old.groupby("domain")["tested"].transform("sum") > 0]], ignore_index=True)
+    new, old = new.assign(shot=new["shot"].where(known, "")), old[old.groupby("domain")["tested"].transform("sum") > 0]
+    named = new["domain"] + suffix(label) if len(old) else new["domain"]
+    return pd.concat([new.assign(domain=named), old], ignore_index=True)
 
 
 def _next(new: ReportedRun, pairs: pd.DataFrame, own: RunResult) -> Iterator[str]:
@@ -203,8 +202,8 @@ def _tested(new: ReportedRun, found: Evaluated, command: str, what: str) -> Iter
     where = f"The model of {new.folder}, whose own page is {new.folder / 'report.html'}."
     yield bullets([where, *notes])
     yield Heading("All metrics", 3)
-    known = TRACKS_NOTE if new.result.known else ""
-    yield Text(" ".join(filter(None, (f"Accuracy on the {what}, in %.", known, intervals_note([new.result])))))
+    notes = f"Accuracy on the {what}, in %.", tracks_note([new.result]), intervals_note([new.result])
+    yield Text(" ".join(filter(None, notes)))
     yield accuracy_table([new.result])
     yield Heading("How to repeat it", 3)
     yield Code(command)

@@ -26,8 +26,8 @@ def pair_map(pairs: pd.DataFrame, few: int, counted: str = "training samples") -
     longest = max(pairs["domain"].nunique(), pairs["class"].nunique())
     shown = "The number is the accuracy in %. " if longest <= NUMBERED else ""
     yield Text(
-        f"{shown}The colour is what a pair can reach at best, the upper end of its 95 % interval: a cell is dark only "
-        f"if there are enough test samples to show that the pair is bad. A triangle marks 1 to {few} {counted}, a "
+        f"{shown}The colour is what a pair can reach at best, the upper end of its 95 % interval: a cell is orange "
+        f"only if enough test samples show that the pair is bad. A triangle marks 1 to {few} {counted}, a "
         "cross none; a pair without test samples has no colour. Hover over a cell for its counts."
         + (" Rows are sorted from worst to best, panel by panel." if longest > NUMBERED else "")
         + (" The domain is unknown to the model; the tooltip has both accuracies." if "known" in pairs else "")

@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 
 from crosstail import algorithms, backbones, second_stages
-from crosstail.data import sheet_of
+from crosstail.data import data_name, sheet_of
 from crosstail.report.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.report.run.certainty import certainty_card, label_error_note
-from crosstail.report.run.command import command
+from crosstail.report.run.command import repeating
+from crosstail.report.run.how_trained import how_trained
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import has_known, headline_table, pair_table, worst_table
+from crosstail.report.run.tables import has_known, headline_table, pair_table, tracks_note, worst_table
 from crosstail.report.wording import (
     SELECTED_ON,
     TRACKS,
-    TRACKS_NOTE,
     either,
     estimate_note,
     has,
@@ -28,7 +28,6 @@ from crosstail.report.wording import (
     several,
 )
 from crosstail.training import RunSpec
-from crosstail.training.resolve import steps_of_stages
 from crosstail.training.result import RunResult, pooled
 
 WEAK = 50  # accuracy in % below which a pair is named
@@ -36,7 +35,7 @@ WEAK = 50  # accuracy in % below which a pair is named
 
 def title_of(spec: RunSpec, folds: bool = False) -> str:
     """The method and the data."""
-    what = f"{spec.method} on {spec.dataset.rstrip('/').split('/')[-1]}"
+    what = f"{spec.method} on {data_name(spec.dataset)}"
     part = spec.part
     if folds:
         part = f"{spec.folds} folds" if spec.folds else "each domain unseen in turn"
@@ -52,13 +51,13 @@ def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Docu
         "Data": [bullets(filter(None, (*_data(result), label_error_note(run)))), _counts(result)],
         "Training and selection": [bullets(_training(result))],
         f"{'Estimated' if result.estimate else 'Test'} accuracy in %": [
-            bullets(filter(None, (estimate_note(result), TRACKS_NOTE * bool(result.known), intervals_note([result])))),
+            bullets(filter(None, (estimate_note(result), tracks_note([result]), intervals_note([result])))),
             accuracy_table([result]),
         ],
         "Certainty": certainty_card(run),
         "Limits": [bullets(limits(run))],
         "Versions and checksums": [bullets(versions(run))],
-        "How to repeat it": [Code(command(result.spec, run.folder))],
+        "How to repeat it": [Code(repeating(result, run.folder))],
     }
     blocks = [block for heading, part in parts.items() if part for block in (Heading(heading), *part)]
     return Document(title_of(result.spec), blocks)
@@ -188,7 +187,11 @@ def _training(result: RunResult) -> Iterator[str]:
         f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {SELECTED_ON[spec.selected_on]} on "
         f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
     )
-    yield f"{length(result)} {fitted(result) or stopped(result) or kept}"
+    if spec.average == "swad":
+        kept = (
+            "The weights are SWAD's average over steps that validation losses decided on. Test accuracy was not used."
+        )
+    yield how_trained(result, kept)
     if spec.stop_at is not None:
         yield "Trained on every sample of all domains, after selection; nothing is held out."
     elif spec.fold is not None:
@@ -203,38 +206,6 @@ def _training(result: RunResult) -> Iterator[str]:
             f"Protocol {spec.protocol}: trained on 80 % of the other domains, selected on the rest, tested on 80 % "
             f"of {spec.unseen}."
         )
-
-
-def length(result: RunResult) -> str:
-    """How long training took."""
-    spec, steps = result.spec, max(steps_of_stages(result.spec))
-    took = f"seed {spec.seed}, {result.seconds:.0f} s."
-    if not steps:
-        return f"No training steps, {took}"
-    return f"{spec.steps:,} steps with {spec.batch_size} samples per domain, {took}"
-
-
-def fitted(result: RunResult) -> str:
-    """What the second stage was fitted on, if it was fitted."""
-    if len(result.selected_steps) < 2 or steps_of_stages(result.spec)[1]:
-        return ""
-    spec, first = result.spec, result.selected_steps[0]
-    begun = f"The second stage, {spec.second_stage}, was fitted on the features"
-    if not steps_of_stages(spec)[0]:
-        return f"{begun} as they are."
-    if spec.stop_at is not None:
-        return f"{begun}. {stopped(result)}"
-    return f"{begun} of step {first:,} of stage one, which has the best {SELECTED_ON[spec.selected_on]} on validation."
-
-
-def stopped(result: RunResult) -> str:
-    """Where the training of a model on every sample ended, and why there; empty for others."""
-    if result.spec.stop_at is None or not any(taken := steps_of_stages(result.spec)):
-        return ""
-    trained = [step for step, steps in zip(result.selected_steps, taken, strict=True) if steps]
-    stages = " of the two stages" if len(trained) == 2 else ""
-    chosen = ", the median of what the runs before it selected on validation" if result.estimate else ""
-    return f"Training was stopped after step {' and '.join(f'{step:,}' for step in trained)}{stages}{chosen}."
 
 
 def _domain_limit(result: RunResult) -> str:

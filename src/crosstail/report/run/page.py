@@ -16,11 +16,12 @@ from crosstail.report.run import tables
 from crosstail.report.run.answers import next_steps, usable
 from crosstail.report.run.certainty import certainty
 from crosstail.report.run.charts import loss_chart, selection_chart
-from crosstail.report.run.command import command
+from crosstail.report.run.command import command, repeating
 from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.failing import pair_map, worst_pairs
+from crosstail.report.run.how_trained import how_trained
 from crosstail.report.run.reported import ReportedRun
-from crosstail.report.run.tables import DISTANCES, STATISTICS, pair_table
+from crosstail.report.run.tables import DISTANCES, ESTIMATED, STATISTICS, pair_table
 from crosstail.report.run.together import together
 from crosstail.report.run.trace import trace_charts
 from crosstail.report.run.unseen import unseen_blocks
@@ -28,8 +29,8 @@ from crosstail.report.wording import (
     KNOWN_PAIR_AVERAGE,
     SELECTED_ON,
     TRACKS,
-    TRACKS_NOTE,
     estimate_note,
+    estimated,
     interval,
     number,
 )
@@ -68,7 +69,7 @@ def run_document(run: ReportedRun) -> Document:
         *_data([result]),
         Heading("Limits", 3),
         bullets(card.limits(run)),
-        *_repeat(command(result.spec, run.folder), result),
+        *_repeat(repeating(result, run.folder), result),
         Heading("Versions and checksums", 3),
         bullets(card.versions(run)),
         Text("`model_card.md` has the same and more, to ship with the model.", dim=True),
@@ -116,7 +117,7 @@ def _metrics(results: Sequence[RunResult]) -> Iterator[Block]:
     pooled = f" of {len(results)} folds together: every sample was tested once" if results[0].spec.fold else ""
     refit = estimate_note(results[0])
     title = f"{'Estimated' if refit else 'Test'} accuracy{pooled if len(results) > 1 else ''}, in %."
-    yield Text(" ".join([title, *[TRACKS_NOTE] * tables.has_known(results), card.intervals_note(results)]))
+    yield Text(" ".join(filter(None, (title, tables.tracks_note(results), card.intervals_note(results)))))
     note = "Intervals of the worst pair and domain account for taking the lowest of several, so they are wide."
     yield replace(table, note=note)
 
@@ -169,7 +170,10 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
     weights, metric = " of the averaged weights" if spec.average else "", SELECTED_ON[spec.selected_on]
     second = " The second stage fits a new classifier on the features of stage one." if records[-1].stage == 2 else ""
     kept = f"The evaluation{weights} with the best {metric} on validation is reported (ring).{second}"
-    yield Text(f"{card.length(result)} {card.fitted(result) or card.stopped(result) or kept}")
+    if spec.average == "swad" and (last := records[-1].averaged) and last.steps:
+        first, end = last.steps
+        kept = f"The mean of the weights after steps {first:,} to {end:,} is reported, SWAD's window (ring).{second}"
+    yield Text(how_trained(result, kept))
     curve, losses = tables.selection_curve(result, records), tables.loss_curve(records)
     if curve["at"].nunique() > 1:
         alternative = f"Lines: {metric}{weights} on validation and test over the training steps"
@@ -180,8 +184,12 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
 
 
 def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
-    values = {s: getattr(result.transferability, name) for name, s in STATISTICS.items()}
-    rows = [[s, number(value, 2), DISTANCES[s]] for s, value in values.items() if value is not None]
+    found = result.transferability
+    rows = [
+        [symbol, estimated(getattr(found, name), found.errors.get(name)), DISTANCES[symbol]]
+        for name, symbol in STATISTICS.items()
+        if getattr(found, name) is not None
+    ]
     if not rows:
         return
     yield Heading("Transferability: α, β, γ", 3)
@@ -189,7 +197,8 @@ def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterat
         "Features carry over between domains where a class is close to itself in the other domains (small α) and far "
         "from other classes (large β and γ); `crosstail graph` draws the distances."
     )
-    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True)
+    note = ESTIMATED if found.errors else ""
+    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True, note=note)
     yield from trace_charts(result, records)
 
 

@@ -5,14 +5,23 @@ from dataclasses import replace
 
 from crosstail.metrics import PairAccuracy
 from crosstail.report.document.model import Table
-from crosstail.report.run.tables import DISTANCES, STATISTICS, cross_validation_table, fold_table, has_known
+from crosstail.report.run.tables import (
+    DISTANCES,
+    STATISTICS,
+    cross_validation_table,
+    fold_table,
+    has_known,
+    tracks_note,
+)
 from crosstail.report.run.unseen import expectation, seen_table
 from crosstail.report.wording import (
     KNOWN_PAIR_AVERAGE,
+    SAME_TRACKS,
     TRACKS,
     TRACKS_NOTE,
     either,
     estimate_note,
+    estimated,
     number,
     percent,
     tail_note,
@@ -31,25 +40,28 @@ def accuracy_summary(
     classes: Sequence[str],
     known: PairAccuracy | None = None,
 ) -> Table:
-    """The accuracy of one model on one set of samples, beside that with the domain `known` if the model uses it."""
-    rows = _metrics(accuracy, domains, classes, apart=known is not None)
-    return _summary(title, rows, _metrics(known, domains, classes, apart=True) if known else None)
+    """The accuracy of one model on one set of samples, beside that with the domain `known` if that differs."""
+    two = known is not None and bool((known.hits != accuracy.hits).any())
+    rows = _metrics(accuracy, domains, classes, apart=two)
+    others = _metrics(known, domains, classes, apart=True) if known and two else None
+    return _summary(title, rows, others, TRACKS_NOTE if two else SAME_TRACKS if known else "")
 
 
 def result_summary(result: RunResult) -> Table:
     """The test accuracy and the transferability statistics of one run."""
     test, names = result.tested(), (result.domains, result.classes)
-    rows = _metrics(test.pairs(), *names, apart=result.known is not None)
+    two = has_known([result])
+    rows = _metrics(test.pairs(), *names, apart=two)
     if result.raw and not result.estimate:
         rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
     rows += _shots(test)
     for name, symbol in STATISTICS.items():
-        value = number(getattr(result.transferability, name), 2)
+        value = estimated(getattr(result.transferability, name), result.transferability.errors.get(name))
         rows.append([f"transferability {symbol}", value, DISTANCES[symbol]])
     known = result.tested(known=True)
-    others = [*_metrics(known.pairs(), *names, apart=True), *_shots(known)] if result.known else None
+    others = [*_metrics(known.pairs(), *names, apart=True), *_shots(known)] if two else None
     title = f"{_subject(result.spec)}: {'estimated' if result.estimate else 'test'} accuracy"
-    return _summary(title, rows, others, estimate_note(result))
+    return _summary(title, rows, others, " ".join(filter(None, (tracks_note([result]), estimate_note(result)))))
 
 
 def _metrics(accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str], apart: bool) -> list[Row]:
@@ -69,7 +81,7 @@ def _metrics(accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[s
     return rows
 
 
-def _summary(title: str, rows: list[Row], known: list[Row] | None, note: str = "") -> Table:
+def _summary(title: str, rows: list[Row], known: list[Row] | None, note: str) -> Table:
     """One track as it is, or two side by side; what only the first has is the same for both."""
     if known is None:
         return Table(title=title, header=["", "", ""], rows=rows, words_last=True, note=note)
@@ -78,7 +90,6 @@ def _summary(title: str, rows: list[Row], known: list[Row] | None, note: str = "
     for name, value, words in rows:
         other, its_words = others.get(name, ("", words))
         both.append([name, value, other, either(words, its_words)])
-    note = f"{TRACKS_NOTE} {note}".rstrip()
     return Table(title=title, header=["", *TRACKS, ""], rows=both, words_last=True, note=note)
 
 
@@ -112,7 +123,7 @@ def folds_summary(results: Sequence[RunResult]) -> list[Table]:
     emphasised = {(len(results), j) for j in range(len(header))}
     note = KNOWN_PAIR_AVERAGE if two else ""
     folds = Table(title="each fold, %", header=header, rows=rows, emphasised=emphasised, note=note)
-    return [_summary(title, pooled, others), folds]
+    return [_summary(title, pooled, others, tracks_note(results)), folds]
 
 
 def _unseen_summary(results: Sequence[RunResult]) -> Table:

@@ -15,10 +15,13 @@ from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group, wilson
 from crosstail.metrics.views import View
 from crosstail.report.tables import label_table
-from crosstail.report.wording import tail_note, worst_pair
+from crosstail.report.wording import SAME_TRACKS, TRACKS_NOTE, tail_note, worst_pair
 from crosstail.training.result import Evaluation, RunResult, counted_steps, has_learnt, mean_counts, pooled
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
+ESTIMATED = (
+    "There are too many pairs to compare all: each sample is compared with random ones; ± is one standard error."
+)
 DISTANCES = {
     "α": "same class in two domains (small is good)",
     "β": "two classes in one domain (large is good)",
@@ -27,8 +30,17 @@ DISTANCES = {
 
 
 def has_known(results: Sequence[RunResult]) -> bool:
-    """Whether there are two tracks: with the domain unknown, and known."""
-    return any(result.known for result in results)
+    """Whether there are two tracks that differ: with the domain unknown, and known."""
+    if not any(result.known for result in results):
+        return False
+    return bool((pooled(results).hits != pooled(results, known=True).hits).any())
+
+
+def tracks_note(results: Sequence[RunResult]) -> str:
+    """What the two tracks are, or that they do not differ; empty if the model ignores the domain."""
+    if has_known(results):
+        return TRACKS_NOTE
+    return SAME_TRACKS if any(result.known for result in results) else ""
 
 
 def pair_table(results: Sequence[RunResult]) -> pd.DataFrame:

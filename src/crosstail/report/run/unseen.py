@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
@@ -10,6 +9,7 @@ from crosstail.metrics.comparisons import prediction_interval
 from crosstail.report.charts import INK, PALETTE, colours, names, tip
 from crosstail.report.document.model import Block, Card, Cards, Chart, Heading, Table, Text
 from crosstail.report.run.tables import fold_table
+from crosstail.report.vega_lite import draw, field, layer
 from crosstail.report.wording import interval, number, several
 from crosstail.training.result import RunResult
 
@@ -107,22 +107,23 @@ def _chart(table: pd.DataFrame, ends: tuple[float, float] | None) -> Chart:
     long = table.rename(columns={"seen": "seen in training"}).melt(
         ["domain", "low", "high"], list(KINDS), var_name="kind", value_name="accuracy"
     )
-    y = names(alt.Y, "domain").scale(domain=order)
-    axis = alt.Axis(format="d", tickCount=6)
-    x = alt.X("accuracy:Q", title="accuracy, %", scale=alt.Scale(zero=False, nice=True), axis=axis)
-    base = alt.Chart(long[long["accuracy"].notna()], width="container", height=alt.Step(34)).encode(y=y)
-    spread = alt.Chart(table).mark_rule(strokeWidth=2, color=KINDS["unseen"], opacity=0.5)
-    join = alt.Chart(table[table["seen"].notna()]).mark_rule(color=INK, strokeDash=[3, 3])
-    marks = base.mark_point(filled=True, size=110, opacity=1).encode(
-        x=x, color=colours("kind", KINDS, orient="top"), tooltip=["domain:N", "kind:N", tip("accuracy", ".1f")]
+    y = names("domain") | {"scale": {"domain": order}}
+    scale, axis = {"zero": False, "nice": True}, {"format": "d", "tickCount": 6}
+    spread = draw(table).mark("rule", strokeWidth=2, color=KINDS["unseen"], opacity=0.5)
+    join = draw(table[table["seen"].notna()]).mark("rule", color=INK, strokeDash=[3, 3])
+    base = draw(long[long["accuracy"].notna()]).mark("point", filled=True, size=110, opacity=1)
+    marks = base.encode(
+        x=field("accuracy:Q", title="accuracy, %", scale=scale, axis=axis),
+        color=colours("kind", KINDS, orient="top"),
+        tooltip=["domain:N", "kind:N", tip("accuracy", ".1f")],
     )
-    layers = [spread.encode(y=y, x="low:Q", x2="high:Q"), join.encode(y=y, x="seen:Q", x2="unseen:Q"), marks]
+    layers = [spread.encode(x="low:Q", x2="high"), join.encode(x="seen:Q", x2="unseen"), marks]
     if ends:
         new = pd.DataFrame({"domain": ["a new domain"], "from": [ends[0]], "to": [ends[1]]})
-        band = alt.Chart(new).mark_bar(height=12, color=KINDS["unseen"], opacity=0.35)
-        layers.append(
-            band.encode(y=y, x="from:Q", x2="to:Q", tooltip=["domain:N", tip("from", ".1f"), tip("to", ".1f")])
-        )
+        band = draw(new).mark("bar", height=12, color=KINDS["unseen"], opacity=0.35)
+        told = ["domain:N", tip("from", ".1f"), tip("to", ".1f")]
+        layers.append(band.encode(x="from:Q", x2="to", tooltip=told))
+    drawing = layer(*layers, width="container", height={"step": 34}, encoding={"y": y})
     most = table.iloc[int(table["loss"].argmax())] if table["loss"].notna().any() else None
     title = "Accuracy of each domain, seen and unseen"
     if most is not None:
@@ -130,4 +131,4 @@ def _chart(table: pd.DataFrame, ends: tuple[float, float] | None) -> Chart:
         title = f"{most['domain']} {verb}"
     bar = "; the bar is the 90 % prediction interval" if ends else ""
     note = f"Solid lines are 95 % intervals of the accuracy on the unseen domain{bar}."
-    return Chart("unseen", title, alt.layer(*layers), "Dots: accuracy of each domain when seen and when unseen", note)
+    return Chart("unseen", title, drawing, "Dots: accuracy of each domain when seen and when unseen", note)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from crosstail.machine import cores
 from crosstail.sweep.launchers._launcher import Launcher, Resources, after_death
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, Stopped, execute
@@ -156,8 +157,3 @@ def gpus() -> list[str]:
 def launcher(store: Store, resources: Resources) -> Local:
     """A local launcher, by default with one worker per GPU, or per core without GPUs."""
     return Local(store, resources.workers or len(gpus()) or cores(), resources.time_limit)
-
-
-def cores() -> int:
-    """Number of CPU cores available to this process."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

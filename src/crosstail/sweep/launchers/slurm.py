@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from crosstail.machine import cores
 from crosstail.sweep.launchers._launcher import DEATHS, Launcher, Resources
-from crosstail.sweep.launchers.local import Local, cores
+from crosstail.sweep.launchers.local import Local
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, give_up
 

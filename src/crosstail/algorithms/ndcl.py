@@ -1,0 +1,109 @@
+"""Negatives-dominant contrastive learning."""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.distributions import Beta
+from torch.optim import Optimizer
+
+from crosstail.algorithms._algorithm import Backward, descend
+from crosstail.algorithms._hparams import LogUniform, Uniform, hp
+from crosstail.algorithms._weighted import Weighted
+from crosstail.data import DomainBatch
+
+
+class NDCL(Weighted):
+    """NDCL: hard samples of rare pairs, far from mixtures with other classes, alike in all domains (Cao et al., 2026).
+
+    Three terms. Cross-entropy: the mean over classes of Σ_i w a_i CE_i, with a softmax a of the class's errors and
+    weights w ∝ 1 / n of pairs. Separation, over predicted probabilities p: −log of the share, in a softmax of 1 − cos,
+    of mixtures of the class with others among those and the class's samples. Alignment, over mean probabilities of
+    pairs: −log of the share of the same class in a softmax of cos.
+    """
+
+    passes = 2.0  # mixtures are embedded too
+    unshared = "mixtures are of inputs of the whole batch, which no process has"
+    differs = (
+        Weighted.differs[0],
+        "every class has the same number of mixtures, of its least and the others' most probable samples in turn; "
+        "public code has several rules for their numbers, and the paper leaves them open",
+        "w sums to the number of the domain's classes, as in the BoDA code; public code lacks its definition",
+        "terms, their weights and α are those of public code",
+    )
+
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(Weighted.Hparams):
+        separation: float = hp(0.1, LogUniform(1e-3, 1.0), "weight of the separation from mixtures")
+        alignment: float = hp(0.1, LogUniform(1e-3, 1.0), "weight of the alignment of pairs")
+        alpha: float = hp(0.2, Uniform(0.1, 0.3), "α of the mixtures: small values hardly mix")
+
+    def weigh(self, counts: Tensor) -> Tensor:
+        inverse = torch.where(counts > 0, 1 / counts.clamp_min(1), 0.0)
+        return (
+            inverse * (counts > 0).sum(1, keepdim=True) / inverse.sum(1, keepdim=True).where(counts.any(1)[:, None], 1)
+        )
+
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        each = F.cross_entropy(self.head(z), batch.y, reduction="none")
+        alike = batch.y[:, None] == batch.y
+        hard = each.detach() - each.detach().expand(len(each), -1).masked_fill(~alike, -torch.inf).logsumexp(1)
+        weight = hard.exp() * self.weights[batch.domain, batch.y]
+        return {"cross_entropy": (weight * each).sum() / len(batch.y.unique())}
+
+    def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
+        z, batch = self.features(batch)
+        terms, p = self.losses(z, batch), self.head(z).softmax(1)
+        x, y = self.mix(batch, p.detach())
+        if len(y):
+            mixed = self.head(self.features(DomainBatch(x, y, y))[0]).softmax(1)
+            terms["separation"] = self.hparams.separation * separation(p, batch.y, mixed, y)
+        terms["alignment"] = self.hparams.alignment * alignment(*pair_means(p, batch))
+        descend(terms, optimizers, backward)
+        return terms
+
+    def mix(self, batch: DomainBatch, p: Tensor) -> tuple[Tensor, Tensor]:
+        """Mixtures (M, …) of each class's samples with those of others, and the class (M,); none of a single class."""
+        present = batch.y.unique()
+        turns = torch.arange(-(-len(batch) // len(present)), device=p.device)
+        share, own, other = Beta(self.hparams.alpha, self.hparams.alpha).sample().to(batch.x), [], []
+        for k in present.tolist() if len(present) > 1 else []:
+            inside, outside = (batch.y == k).nonzero()[:, 0], (batch.y != k).nonzero()[:, 0]
+            hardest = inside[p[inside, k].argsort(stable=True)][: -(-len(inside) // 2)]
+            nearest = outside[p[outside, k].argsort(descending=True, stable=True)]
+            own.append(hardest[turns % len(hardest)])
+            other.append(nearest[turns % len(nearest)])
+        if not own:
+            return batch.x[:0], batch.y[:0]
+        return torch.lerp(batch.x[torch.cat(other)], batch.x[torch.cat(own)], share), batch.y[torch.cat(own)]
+
+
+def separation(p: Tensor, y: Tensor, mixed: Tensor, mixed_y: Tensor) -> Tensor:
+    """Mean over classes of −log of the mixtures' share in a softmax of 1 − cos, among them and the class's samples."""
+    u, v = F.normalize(p), F.normalize(mixed)
+    negatives = (1 - u @ v.mT).masked_fill(y[:, None] != mixed_y, -torch.inf).logsumexp(1)
+    others = (y[:, None] == y) & ~torch.eye(len(y), dtype=torch.bool, device=p.device)
+    positives = (1 - u @ u.mT).masked_fill(~others, -torch.inf)
+    each = torch.cat([positives, negatives[:, None]], 1).logsumexp(1) - negatives
+    return (each / torch.bincount(y)[y]).sum() / len(y.unique())
+
+
+def pair_means(p: Tensor, batch: DomainBatch) -> tuple[Tensor, Tensor]:
+    """Mean probabilities (P, C) of the batch's pairs, and their classes (P,)."""
+    pairs, index = (batch.domain * p.shape[1] + batch.y).unique(return_inverse=True)
+    mean = torch.zeros(len(pairs), p.shape[1], dtype=p.dtype, device=p.device).index_add(0, index, p)
+    return mean / torch.bincount(index)[:, None], pairs % p.shape[1]
+
+
+def alignment(means: Tensor, y: Tensor) -> Tensor:
+    """Mean over classes, of which there are several means, of −log of their share in a softmax of cos; else 0."""
+    number = torch.bincount(y)[y]
+    means, y, number = means[number > 1], y[number > 1], number[number > 1]
+    if not len(y):
+        return 0 * means.sum()
+    u = F.normalize(means)
+    cosines = (u @ u.mT).masked_fill(torch.eye(len(y), dtype=torch.bool, device=y.device), -torch.inf)
+    alike = cosines.masked_fill(y[:, None] != y, -torch.inf)
+    each = cosines.logsumexp(1) - alike.logsumexp(1)
+    return (each / number).sum() / len(y.unique())

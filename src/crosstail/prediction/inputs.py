@@ -1,0 +1,131 @@
+"""Inputs to be predicted, read a batch at a time, in this process or by actors on a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crosstail.data import BrokenImage, ImageFiles
+from crosstail.data.dataset import Samples
+from crosstail.data.images.broken import problem_of
+from crosstail.prediction.kept_scores import KeptScores
+from crosstail.prediction.predictor import Predictor
+from crosstail.progress import Progress
+
+BATCH = 64  # inputs predicted at a time
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Inputs with their names, and the domain of each, which may be UNKNOWN."""
+
+    names: Sequence[str]
+    x: Samples
+    domain: NDArray[np.int64]
+    skip_broken: bool = False
+    """Whether a broken image is left out; otherwise it is an error."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def batches(self, rows: Rows) -> Iterator[tuple[Rows, NDArray[Any], dict[int, str]]]:
+        """Batches of some rows: those that can be read, their inputs, and the problems of the others by row."""
+        for start in range(0, len(rows), BATCH):
+            some = rows[start : start + BATCH]
+            try:
+                yield some, self.x[some], {}
+            except BrokenImage:
+                assert isinstance(self.x, ImageFiles)
+                broken = {int(row): problem for row in some if (problem := problem_of(self.x, int(row)))}
+                if not self.skip_broken:
+                    row, problem = next(iter(broken.items()))
+                    raise ValueError(f"{self.names[row]}: {problem} (--skip-broken leaves it out)") from None
+                some = np.array([row for row in some if row not in broken], np.int64)
+                yield some, self.x[some], broken
+
+
+@dataclass
+class Scores:
+    """Log probabilities (n, C) of the rows (n,) that can be read, and the problems of the others by row."""
+
+    rows: Rows
+    log_p: NDArray[np.float32]
+    problems: dict[int, str]
+
+
+class Scorer:
+    """Log probabilities of some of the inputs at a time."""
+
+    def __init__(self, predictor: Predictor, inputs: Inputs) -> None:
+        self.predictor, self.inputs = predictor, inputs
+        if predictor.embedder is not None:
+            predictor.embedder.expect(len(inputs))
+
+    def __call__(self, rows: Rows) -> Scores:
+        found: list[NDArray[np.float32]] = []
+        read: list[Rows] = []
+        problems: dict[int, str] = {}
+        for some, x, broken in self.inputs.batches(rows):
+            problems |= broken
+            if len(some):
+                read.append(some)
+                found.append(self.predictor.scored(self.predictor.features(x), self.inputs.domain[some]))
+        width = len(self.predictor.classes)
+        none = np.empty(0, np.int64), np.empty((0, width), np.float32)
+        return Scores(np.concatenate([none[0], *read]), np.concatenate([none[1], *found]), problems)
+
+
+def predict_inputs(
+    predictor: Predictor, inputs: Inputs, kept: KeptScores, progress: Progress, on_ray: Ray | None = None
+) -> Scores:
+    """Scores of all inputs, computed in this process or on Ray; those that are kept already are not computed again."""
+    problems: dict[int, str] = {}
+    parts = _here(Scorer(predictor, inputs), kept) if on_ray is None else on_ray(predictor, inputs, kept)
+    total = len(inputs)
+    progress("predicting", int(kept.done.sum()), total)
+    for part in parts:
+        kept.add(part.rows, part.log_p)
+        problems |= part.problems
+        progress("predicting", int(kept.done.sum()) + len(problems), total)
+    rows = np.flatnonzero(kept.done)
+    return Scores(rows, kept.log_p if len(rows) == total else kept.log_p[rows], dict(sorted(problems.items())))
+
+
+def _here(scorer: Scorer, kept: KeptScores) -> Iterator[Scores]:
+    for start in range(0, len(kept.done), BATCH):
+        stop = min(start + BATCH, len(kept.done))
+        if not kept.done[start:stop].all():
+            yield scorer(np.arange(start, stop))
+
+
+@dataclass(frozen=True)
+class Ray:
+    """Actors on a Ray cluster, all of which have the run and the files."""
+
+    workers: int | None
+    weights: Path | None
+    trust: bool
+
+    def __call__(self, predictor: Predictor, inputs: Inputs, kept: KeptScores) -> Iterator[Scores]:
+        from crosstail.ray_actors import map_rows  # here, because Ray is an extra
+
+        make = partial(_scorer, predictor.folder.path, self.weights, self.trust, inputs)
+        wanted = partial(_unfinished, kept.done.copy())
+        for _, part in map_rows(make, len(inputs), batch=BATCH, workers=self.workers, wanted=wanted):
+            yield part
+
+
+def _unfinished(done: NDArray[np.bool_], rows: range) -> bool:
+    return not done[rows.start : rows.stop].all()
+
+
+def _scorer(run: Path, weights: Path | None, trust: bool, inputs: Inputs) -> Scorer:
+    return Scorer(Predictor(run, weights, trust), inputs)
