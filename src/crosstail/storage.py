@@ -1,6 +1,5 @@
 """Files that appear whole or not at all, and JSON that is checked where it is read."""
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,11 @@ import msgspec
 
 from crosstail.discovery import suggestion
 
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows, where what a killed process has left stays
+    fcntl = None  # type: ignore[assignment]
+
 T = TypeVar("T")
 
 
@@ -22,7 +26,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
     What killed processes have left there is removed; a lock shows which files are still being written.
     """
-    for abandoned in path.parent.glob(f".*.part.{escape(path.name)}"):
+    for abandoned in path.parent.glob(f".*.part.{escape(path.name)}") if fcntl else ():
         with suppress(OSError), abandoned.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             abandoned.unlink()
@@ -32,7 +36,8 @@ def replacing(path: Path) -> Iterator[Path]:
             own = partial.open("wb")
         with own:
             with suppress(OSError):  # not every file system has locks
-                fcntl.flock(own, fcntl.LOCK_EX)
+                if fcntl:
+                    fcntl.flock(own, fcntl.LOCK_EX)
             yield partial
         partial.replace(path)
     except BaseException:

@@ -159,8 +159,8 @@ def _weights_score(made: Callable[[Sequence[int]], Algorithm], dataset: DomainDa
 def _ensemble_score(models: Sequence[Algorithm], dataset: DomainDataset, result: RunResult) -> Score:
     """From the probabilities of each model, which are computed once."""
     rows = dataset.rows("val")
-    all_rows = np.ones(len(rows), bool)
-    each = [np.exp(answers(model, dataset, rows, keep=all_rows).log_p.astype(np.float32)) for model in models]
+    every = np.ones(len(rows), bool)
+    each = [np.exp(answers(model, dataset, rows, keep=every).log_p.astype(np.float32)) for model in models]
 
     def score(chosen: Sequence[int]) -> float:
         mean: NDArray[np.float32] = np.mean([each[i] for i in chosen], axis=0)
