@@ -65,8 +65,7 @@ PEERS = {
         **{"LISA": "lisa", "DFR": "erm:dfr", "Mixup": "mixup", "MMD": "mmd", "CORAL": "coral"},
         **{"ReSample": "resample", "ReWeight": "reweight", "SqrtReWeight": "sqrt_reweight", "CBLoss": "cb_loss"},
         **{"Focal": "focal", "LDAM": "ldam", "BSoftmax": "bsoftmax", "CRT": "crt"},
-        "ReWeightCRT": "its weights have the purpose of the balanced batches of `crt`",
-        "VanillaCRT": "its classifier has the loss and the batches of `erm`",
+        **{"ReWeightCRT": "erm:reweight", "VanillaCRT": "erm:plain"},
     },
     "the BoDA code": {
         **{"ERM": "erm", "GroupDRO": "group_dro", "Mixup": "mixup", "SagNet": "sagnet", "MLDG": "mldg", "IRM": "irm"},

@@ -38,3 +38,8 @@ def test_a_docstring_without_a_paper_is_refused():
 
     with pytest.raises(ValueError, match=r"bare: .* no paper"):
         entry("bare", Bare)
+
+
+def test_every_algorithm_of_the_peers_is_here():
+    rows = [row.split(" | ")[:2] for row in PAGES["peer_table"]().splitlines()[3:] if row]
+    assert rows == [["| DomainBed", "34 of 34"], ["| SubpopBench", "21 of 21"], ["| the BoDA code", "22 of 22"]]

@@ -49,8 +49,8 @@ class RunSpec:
     second stage blend."""
 
     second_stage: str | None = None
-    """Fit the classifier again on fixed features: retrain (on class-balanced batches), bsoftmax, lws, pooled, blend,
-    ncm, tau_norm, posthoc_prior or dfr; `crosstail list second-stages` describes them."""
+    """Fit the classifier again on fixed features: retrain (on class-balanced batches), reweight, plain, bsoftmax, lws,
+    pooled, blend, ncm, tau_norm, posthoc_prior or dfr; `crosstail list second-stages` describes them."""
 
     average: Average | None = None
     """Keep averaged weights, and report the raw ones beside them: moving (about the last tenth of the steps so far),
