@@ -1,11 +1,4 @@
-"""SagNet: its cost, and BoDA's term on top; test_parity.py has its update rule."""
-
-
-def test_the_backbone_runs_twice(tiny, samples, train):
-    algorithm, calls = tiny("sagnet"), []
-    algorithm.backbone.register_forward_hook(lambda *args: calls.append(1))
-    train(algorithm, [samples(0)])
-    assert len(calls) == 2 == algorithm.passes
+"""SagNet with BoDA's term on top; test_parity.py has its update rule, test_passes.py its cost."""
 
 
 def test_boda_aligns_the_features_as_they_are(tiny, samples):

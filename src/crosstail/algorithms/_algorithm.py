@@ -64,7 +64,7 @@ class Algorithm(nn.Module):
         dropout: float = hp(0.0, None, "dropout on the features in training", (0.0, Choice(0.0, 0.1, 0.5)))
 
     family = "own"
-    passes = 1.0  # forward and backward passes over the batch per step, by definition
+    passes = 1.0  # forward and backward passes over the batch per step, by definition; a forward pass alone is 1/3
     class_balanced = False
     alias_of = ""  # the method that this name abbreviates, such as erm:retrain
     learns = True  # whether it trains a representation, and not only a classifier in the second stage

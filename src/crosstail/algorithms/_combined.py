@@ -4,6 +4,7 @@ A combination is one class with all parts as bases: `losses` of a part that adds
 through `super()`. Each part reads its own hyperparameters, even if another has one of the same name.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import Field, field, fields, make_dataclass
 from functools import wraps
@@ -28,7 +29,7 @@ def combine(name: str, parts: Parts) -> type[Algorithm]:
         "Hparams": _merged(parts, order),
         "hparams": _OWN_HPARAMS,
         "__doc__": "\n\nCombined with ".join(str(kind.__doc__) for kind in kinds),
-        "passes": max(kind.passes for kind in kinds),
+        "passes": math.prod(kind.passes for kind in kinds),
         "linear_head": all(kind.linear_head for kind in kinds),
         "min_domains": max(kind.min_domains for kind in kinds),
         "class_balanced": any(kind.class_balanced for kind in kinds),

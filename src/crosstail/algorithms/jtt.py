@@ -17,7 +17,7 @@ from crosstail.data import DomainBatch
 class JTT(Twin):
     """JTT: ERM, then a new network with weight λ on the samples that the first one gets wrong (Liu et al., 2021)."""
 
-    passes = 1.5  # a step of the second network needs the first one's predictions
+    passes = 1.33  # a step of the second network needs the first one's predictions: a forward pass is a third
     differs = (
         "a sample is judged whenever it is in a batch, as in SubpopBench, and not once; the steps of both networks add "
         "up to those of the run",

@@ -25,7 +25,7 @@ class MIRO(ERM):
 
     family = "regularisation"
     adds_term = True
-    passes = 1.5  # z₀ need a forward pass
+    passes = 1.33  # z₀ need a forward pass, a third of the work
     unshared = "its loss uses the inputs of the whole batch, which no process has"
     differs = (
         "features of the last layer only; the paper has a term for every stage of the network",
