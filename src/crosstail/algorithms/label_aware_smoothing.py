@@ -25,6 +25,7 @@ class LabelAwareSmoothing(ERM):
     family = "imbalance"
     differs = (
         "n is the count of the sample's class in its domain",
+        "the other classes share ε, as in the paper; its code spreads ε over all classes, the label's included",
         "the whole network is trained with it; the paper uses it for the classifier, after mixup training",
     )
     smoothing: Tensor  # (D, C)

@@ -23,6 +23,7 @@ class LISA(mixup.Mixup):
     unshared = "partners come from the whole batch, which no process has"
     differs = (
         "each sample has a random partner, where the paper's code and SubpopBench mix permuted subsets",
+        "λ is drawn once per step; in the paper's code and SubpopBench, once per sample",
         "mixup for images too; SubpopBench also has CutMix",
     )
 

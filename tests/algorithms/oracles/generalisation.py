@@ -40,6 +40,7 @@ DIFFERENCES = [
     ("iga", {"averaged": True}, "paper averages"),
     ("transfer", {"two_steps": True}, "a step per term"),
     ("sagm", {"summed": True}, "their sum"),
+    ("adrmx", {"softened": True}, "adds 1e-5"),
 ]
 
 
@@ -407,7 +408,7 @@ def erm_step(m, batch):
     return m.step({"cross_entropy": errors(m, batch)})
 
 
-def adrmx(m, batch):
+def adrmx(m, batch, softened=False):
     y, domain, betas = batch.y.tolist(), batch.domain.tolist(), (m.h.beta1, 0.9)
     places = [sorted(set(domain)).index(d) for d in domain]
     z, d = m.features(batch.x), torch.relu(m.linear("domain_backbone.layers.1", batch.x.flatten(1)))
@@ -426,9 +427,12 @@ def adrmx(m, batch):
         for i, own in enumerate(units):
             terms = {j: (own @ other / 0.07).exp() for j, other in enumerate(units) if j != i}
             alike = [j for j in terms if y[j] == y[i]]
-            if alike:
+            if alike and softened:  # both domains of a pair weigh a half
+                whole = sum(terms.values()) / 2 + 1e-5
+                found.append(-mean((terms[j] / 2 / whole + 1e-5).log() for j in alike))
+            elif alike:
                 found.append(mean((sum(terms.values()) / terms[j]).log() for j in alike))
-        return mean(found)
+        return sum(found) / (len(found) + softened)
 
     for _ in range(m.h.discriminator_steps):
         told = m.step(

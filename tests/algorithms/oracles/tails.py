@@ -25,6 +25,8 @@ CASES = {
 }
 DIFFERENCES = [
     ("lff", {"times_q": True}, "multiply it by q"),
+    ("label_aware_smoothing", {"over_all": True}, "spreads ε over all classes"),
+    ("lisa classes", {"per_sample": True}, "once per sample"),
     ("bcl", {"of_classifier": True}, "projects the classifier's weights"),
     ("tally", {"exchanged": True}, "exchanges the two"),
 ]
@@ -81,12 +83,12 @@ def lff(m, batch, times_q=False):
     return m.step({"cross_entropy": mean(losses), "second_network": mean(seconds)})
 
 
-def lisa(m, batch):
+def lisa(m, batch, per_sample=False):
     y, domain, size = batch.y.tolist(), batch.domain.tolist(), len(batch)
     within_class = torch.rand(()) < m.h.within_class
-    chance, share, losses = torch.rand(size, size), None, []
-    share = torch.distributions.Beta(m.h.alpha, m.h.alpha).sample()
-    for i in range(size):
+    chance, losses = torch.rand(size, size), []
+    shares = torch.distributions.Beta(m.h.alpha, m.h.alpha).sample((size if per_sample else 1,))
+    for i, share in enumerate(shares.expand(size)):
         fits = [
             j for j in range(size) if ((y[i] == y[j]), (domain[i] == domain[j])) == (within_class, not within_class)
         ]
@@ -139,7 +141,7 @@ def gcl(m, batch):
     return m.step({"cross_entropy": mean(losses)})
 
 
-def label_aware_smoothing(m, batch):
+def label_aware_smoothing(m, batch, over_all=False):
     losses = []
     for z, c, d in samples(m, batch):
         present = [n for n in m.counts[d] if n]
@@ -147,7 +149,7 @@ def label_aware_smoothing(m, batch):
         place = (n - least) / (most - least) if most > least else 1.0
         smoothing = m.h.rare + (m.h.frequent - m.h.rare) * math.sin(math.pi / 2 * place)
         errors = [m.error(z, k) for k in range(len(m.counts[d]))]
-        others = sum(error for k, error in enumerate(errors) if k != c) / (len(errors) - 1)
+        others = mean(error for k, error in enumerate(errors) if over_all or k != c)
         losses.append((1 - smoothing) * errors[c] + smoothing * others)
     return m.step({"cross_entropy": mean(losses)})
 
