@@ -22,6 +22,7 @@ CASES = {
     "group_dro pairs": {"pairs": True},
     "lisa classes": {"within_class": 1.0},
     "lisa domains": {"within_class": 0.0},
+    "seesaw without mitigation": {"mitigation": 0.0},
 }
 DIFFERENCES = [
     ("lff", {"times_q": True}, "multiply it by q"),
