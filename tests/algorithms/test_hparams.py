@@ -1,14 +1,17 @@
 """Hyperparameters: what a search draws, and what a user may type."""
 
 import math
+import re
 from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
+import torch
 
-from crosstail import algorithms, discovery
-from crosstail.algorithms import draw, parse, ranges
+from crosstail import algorithms, backbones, discovery
+from crosstail.algorithms import Task, draw, parse, ranges
 from crosstail.algorithms._hparams import Choice, LogInteger, LogUniform, OneMinus, Uniform, hp
+from crosstail.data import DomainBatch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,3 +203,55 @@ def test_distributions_say_what_they_are():
         "one of 1, two",
     ]
     assert found == expected
+
+
+def ends(declared):
+    """0 and the ends of the search range of a number, except the default."""
+    search, default = declared.metadata["search"], declared.default
+    if isinstance(default, bool | str):
+        return []
+    found = [
+        0,
+        *getattr(search, "values", ()),
+        *(getattr(search, end) for end in ("low", "high") if hasattr(search, end)),
+    ]
+    return [value for value in dict.fromkeys(map(type(default), found)) if value != default]
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in algorithms.catalogue() if entry.passes])
+def test_zero_and_the_ends_of_a_search_range_give_numbers_or_are_refused_in_one_sentence(name):
+    """In the first and in the last step, with classes and a domain that have no training samples."""
+    counts = torch.tensor([[400, 3, 0, 9], [1, 25, 70, 0], [0, 0, 0, 0], [6, 5, 40, 2]])
+    y, domain = torch.tensor([0, 1, 3, 0, 1, 2, 0, 2, 3]), torch.tensor([0, 1, 3]).repeat_interleave(3)
+    batch = DomainBatch(torch.randn(9, 4) + y[:, None], y, domain)
+    shared = {f.name for f in fields(algorithms.Algorithm.Hparams)}
+    for declared in fields(algorithms.find(name).Hparams):
+        for value in [] if declared.name in shared else ends(declared):
+            torch.manual_seed(0)
+            try:
+                algorithm = algorithms.build(
+                    name, backbones.build("mlp", (4,), 5), Task(counts), {declared.name: value}
+                )
+            except ValueError as error:
+                assert value == 0 and f"{declared.name} is {value}" in str(error)
+                continue
+            optimizers, algorithm.steps = algorithm.train().optimizers(), 2
+            for algorithm.step in range(2):
+                terms = algorithm.update(batch, optimizers, torch.Tensor.backward)
+                assert all(map(torch.isfinite, terms.values())), (declared.name, value, terms)
+            assert all(parameter.isfinite().all() for parameter in algorithm.parameters()), (declared.name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "expected"),
+    [
+        ("mixup", "alpha=0", "mixup: hyperparameter alpha is 0.0, expected a number above 0"),
+        ("eqrm", "quantile=1", "eqrm: hyperparameter quantile is 1.0, expected a number between 0 and 1"),
+        ("fishr", "ema=1", "fishr: hyperparameter ema is 1.0, expected a number below 1"),
+        ("supcon", "temperature=nan", "supcon: hyperparameter temperature is nan, expected a number above 0"),
+    ],
+)
+def test_a_value_beyond_the_limits_is_named_with_them(name, word, expected):
+    hparam, _, value = word.partition("=")
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        algorithms.parse_for(name, {hparam: value})

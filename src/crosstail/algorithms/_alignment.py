@@ -40,7 +40,7 @@ class Alignment(ERM):
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         weight: float = hp(0.1, LogUniform(10**-2, 10**-0.5), "ω, weight of the alignment term")
-        temperature: float = hp(1.0, None, "divisor of the distances")
+        temperature: float = hp(1.0, None, "divisor of the distances", above=0)
         rescaled: bool = hp(False, None, "distances relative to their mean, counts outside the exponent")
         pooled: bool = hp(False, None, "pooled centroids: rare pairs are shrunk, and those without samples take part")
         negatives: int = hp(0, None, "pairs that are drawn in each step for the denominator; 0: all of them")

@@ -88,13 +88,21 @@ FINETUNED_DECAY = 0.0, LogUniform(1e-6, 1e-2)
 
 
 def hp(
-    default: Any, search: Distribution | None, meaning: str, finetune: tuple[Any, Distribution] | None = None
+    default: Any,
+    search: Distribution | None,
+    meaning: str,
+    finetune: tuple[Any, Distribution] | None = None,
+    *,
+    above: float = -math.inf,
+    below: float = math.inf,
 ) -> Any:
     """Declare a hyperparameter; without a search range it keeps its default in every trial.
 
-    `finetune` is another default and search range, used when a pretrained network is finetuned.
+    `finetune` is another default and search range, used when a pretrained network is finetuned. Values that are not
+    `above` and `below` these numbers make no sense, and are refused.
     """
-    return field(default=default, metadata={"search": search, "meaning": meaning, "finetune": finetune})
+    limits = {"above": above, "below": below}
+    return field(default=default, metadata={"search": search, "meaning": meaning, "finetune": finetune, **limits})
 
 
 def address(declared: "Field[Any]") -> str:
@@ -146,6 +154,17 @@ def parse(hparams: type, words: dict[str, Any]) -> Any:
     return hparams(**{known[name].name: _typed(known[name], value) for name, value in words.items()})
 
 
+def _between(above: float, below: float) -> str:
+    """Limits in words.
+
+    >>> _between(0, math.inf), _between(0, 1)
+    ('above 0', 'between 0 and 1')
+    """
+    if math.inf in (-above, below):
+        return f"above {above:g}" if below == math.inf else f"below {below:g}"
+    return f"between {above:g} and {below:g}"
+
+
 def _typed(declared: "Field[Any]", value: Any) -> Any:
     """Convert to the type of the default; a string must be one of the choices of its search."""
     assert declared.default is not MISSING
@@ -154,12 +173,15 @@ def _typed(declared: "Field[Any]", value: Any) -> Any:
         if value not in search.values:
             raise ValueError(f"hyperparameter {address(declared)} is {value!r}, expected {search}")
         return value
-    kind = type(declared.default)
+    kind, (above, below) = type(declared.default), (declared.metadata[end] for end in ("above", "below"))
+    expected = kind.__name__
     try:
         if isinstance(value, str):
-            return {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
+            value = {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
         if type(value) is kind or (type(value) is int and kind is float):
-            return kind(value)
+            if above < value < below or (above, below) == (-math.inf, math.inf):
+                return kind(value)
+            expected = f"a number {_between(above, below)}"
     except (ValueError, KeyError):
         pass
-    raise ValueError(f"hyperparameter {address(declared)} is {value!r}, expected {kind.__name__}")
+    raise ValueError(f"hyperparameter {address(declared)} is {value!r}, expected {expected}")

@@ -32,7 +32,7 @@ class BCL(bsoftmax.BSoftmax):
     @dataclass(frozen=True, kw_only=True)
     class Hparams(bsoftmax.BSoftmax.Hparams):
         contrast: float = hp(0.3, LogUniform(1e-1, 1.0), "weight of the contrastive loss, relative to BSoftmax")
-        temperature: float = hp(0.1, Choice(0.05, 0.07, 0.1, 0.2), "τ, temperature of the softmax")
+        temperature: float = hp(0.1, Choice(0.05, 0.07, 0.1, 0.2), "τ, temperature of the softmax", above=0)
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__(backbone, task, hparams)

@@ -29,7 +29,7 @@ class CAD(ERM):
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         bottleneck: float = hp(0.1, Choice(1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2), "λ, weight of the bottleneck")
-        temperature: float = hp(0.1, Choice(0.05, 0.1), "τ, temperature of the softmax")
+        temperature: float = hp(0.1, Choice(0.05, 0.1), "τ, temperature of the softmax", above=0)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         others = ~torch.eye(len(batch), dtype=torch.bool, device=z.device)

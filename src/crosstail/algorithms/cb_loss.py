@@ -20,7 +20,9 @@ class CBLoss(Weighted):
     @dataclass(frozen=True, kw_only=True)
     class Hparams(Weighted.Hparams):
         beta: float = hp(
-            0.9999, OneMinus(LogUniform(1e-5, 1e-2)), "β: a class has at most 1 / (1 − β) effective samples"
+            *(0.9999, OneMinus(LogUniform(1e-5, 1e-2)), "β: a class has at most 1 / (1 − β) effective samples"),
+            above=0,
+            below=1,
         )
 
     def weigh(self, counts: Tensor) -> Tensor:
@@ -31,7 +33,5 @@ class CBLoss(Weighted):
 
 def over_effective_number(counts: Tensor, beta: float) -> Tensor:
     """(1 − β) / (1 − β^n), and 0 where there are no samples (D, C)."""
-    if not 0 < beta < 1:
-        raise ValueError(f"hyperparameter beta is {beta}, expected a number between 0 and 1, such as 0.9999")
     weights = (1 - beta) / -torch.expm1(counts.clamp(min=1) * math.log(beta))
     return weights.where(counts > 0, 0)

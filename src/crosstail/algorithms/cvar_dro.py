@@ -19,7 +19,7 @@ class CVaRDRO(ERM):
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
-        alpha: float = hp(0.1, LogUniform(1e-2, 1.0), "α, share of the samples that count")
+        alpha: float = hp(0.1, LogUniform(1e-2, 1.0), "α, share of the samples that count", above=0)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         each = F.cross_entropy(self.head(z), batch.y, reduction="none").sort(descending=True).values

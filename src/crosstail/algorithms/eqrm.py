@@ -26,7 +26,7 @@ class EQRM(Slowed):
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(Slowed.Hparams):
-        quantile: float = hp(0.75, Uniform(0.5, 0.99), "α, quantile of the risks")
+        quantile: float = hp(0.75, Uniform(0.5, 0.99), "α, quantile of the risks", above=0, below=1)
         anneal: float = hp(0.5, Uniform(0.06, 0.6), "end of burn-in: below 1 a share of the steps, else a step")
         late_lr: float = hp(0.02, LogUniform(2e-3, 2e-1), "learning rate after burn-in, relative to that before")
 

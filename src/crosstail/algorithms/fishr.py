@@ -37,7 +37,7 @@ class Fishr(Annealed):
         anneal: float = hp(
             0.3, Uniform(0.0, 1.0), "when the penalty sets in: below 1 a share of the steps, else a step"
         )
-        ema: float = hp(0.95, Uniform(0.9, 0.99), "weight of the old variances in the moving average")
+        ema: float = hp(0.95, Uniform(0.9, 0.99), "weight of the old variances in the moving average", below=1)
 
     variances: Tensor  # (D, C, F + 1), times 1 − ema
 

@@ -27,7 +27,7 @@ class LfF(Twin):
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(Twin.Hparams):
-        q: float = hp(0.7, Uniform(0.05, 0.95), "q, how strongly the second network prefers easy samples")
+        q: float = hp(0.7, Uniform(0.05, 0.95), "q, how strongly the second network prefers easy samples", above=0)
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         (z, whole), (other, _) = self.features(batch), self.features(batch, self.twin)

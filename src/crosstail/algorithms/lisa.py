@@ -29,7 +29,9 @@ class LISA(mixup.Mixup):
 
     @dataclass(frozen=True, kw_only=True)
     class Hparams(mixup.Mixup.Hparams):
-        alpha: float = hp(2.0, LogUniform(1e-1, 1e1), "α: small values hardly mix, large ones mix half and half")
+        alpha: float = hp(
+            2.0, LogUniform(1e-1, 1e1), "α: small values hardly mix, large ones mix half and half", above=0
+        )
         within_class: float = hp(0.5, Uniform(0.0, 1.0), "probability of mixing within a class, not within a domain")
 
     def mix(self, batch: DomainBatch) -> tuple[Tensor, Tensor]:

@@ -30,7 +30,9 @@ class MixStyle(ERM):
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         probability: float = hp(0.5, Uniform(0.1, 1.0), "probability of mixing, for each layer and step")
-        alpha: float = hp(0.1, Choice(0.1, 0.2, 0.3), "α: small values hardly mix, large ones mix half and half")
+        alpha: float = hp(
+            0.1, Choice(0.1, 0.2, 0.3), "α: small values hardly mix, large ones mix half and half", above=0
+        )
 
     def change(self, maps: Tensor) -> Tensor:
         if torch.rand(()) >= self.hparams.probability:

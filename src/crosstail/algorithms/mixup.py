@@ -32,7 +32,9 @@ class Mixup(ERM):
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         # Differs from the paper: its range 10^U(0, 4) excludes its own default.
-        alpha: float = hp(0.2, LogUniform(1e-1, 1.0), "α: small values hardly mix, large ones mix half and half")
+        alpha: float = hp(
+            0.2, LogUniform(1e-1, 1.0), "α: small values hardly mix, large ones mix half and half", above=0
+        )
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         x, y = self.mix(batch)

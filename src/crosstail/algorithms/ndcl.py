@@ -37,7 +37,7 @@ class NDCL(Weighted):
     class Hparams(Weighted.Hparams):
         separation: float = hp(0.1, LogUniform(1e-3, 1.0), "weight of the separation from mixtures")
         alignment: float = hp(0.1, LogUniform(1e-3, 1.0), "weight of the alignment of pairs")
-        alpha: float = hp(0.2, Uniform(0.1, 0.3), "α of the mixtures: small values hardly mix")
+        alpha: float = hp(0.2, Uniform(0.1, 0.3), "α of the mixtures: small values hardly mix", above=0)
 
     def weigh(self, counts: Tensor) -> Tensor:
         inverse = torch.where(counts > 0, 1 / counts.clamp_min(1), 0.0)

@@ -32,8 +32,7 @@ class Seesaw(bsoftmax.BSoftmax):
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         scores, label = self.head(z), batch.y[:, None]
         prior, chance = self.log_prior[batch.domain], F.log_softmax(scores.detach(), 1)
-        spared = torch.xlogy(
-            self.hparams.mitigation, (prior - prior.gather(1, label)).clamp(max=0).exp()
-        )  # 0 log 0 = 0
+        rarer = (prior - prior.gather(1, label)).clamp(max=0).exp()
+        spared = torch.xlogy(self.hparams.mitigation, rarer)  # p log of it, and 0 log 0 = 0
         mistaken = self.hparams.compensation * (chance - chance.gather(1, label)).clamp(min=0)
         return {"cross_entropy": F.cross_entropy(scores + spared + mistaken, batch.y)}

@@ -35,7 +35,9 @@ class SelfReg(ERM):
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         feature_weight: float = hp(0.3, None, "w, weight of the differences of features")
-        alpha: float = hp(0.5, None, "α of the mixtures: small values hardly mix, large ones mix half and half")
+        alpha: float = hp(
+            0.5, None, "α of the mixtures: small values hardly mix, large ones mix half and half", above=0
+        )
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__(backbone, task, hparams)

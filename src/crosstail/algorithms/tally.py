@@ -39,7 +39,7 @@ class TALLY(ERM):
     @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         warmup: float = hp(0.5, Uniform(0.2, 0.8), "end of ERM: below 1 a share of the steps, else a step")
-        alpha: float = hp(0.5, Choice(0.2, 0.5, 1.0), "α: small values hardly mix with prototypes")
+        alpha: float = hp(0.5, Choice(0.2, 0.5, 1.0), "α: small values hardly mix with prototypes", above=0)
         momentum: float = hp(0.8, None, "weight of the old prototypes in the moving average")
 
     contents: Tensor  # (C, F), 0 for a class not seen yet
