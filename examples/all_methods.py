@@ -170,7 +170,7 @@ def winners(order: pd.DataFrame, races: Races) -> str:
     level = [name for name, board in boards.items() if any(row.method == "erm" and row.level for row in board)]
     behind = [name for name in boards if name not in level]
     said.append(
-        f"`erm` is within noise of the best on {len(level)} of {len(boards)}"
+        f"`erm` is within noise of the best on {len(level)} of {len(boards)} sets"
         + (f" and behind it on {joined(behind)}." if behind else ".")
     )
     ranked = list(order["method"])

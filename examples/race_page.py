@@ -1,7 +1,7 @@
 """Write the leaderboard of a race and its chart: docs/results/race-NAME.md, docs/images/race-NAME.png.
 
 crosstail race office-caltech10/ --workers 2 --out race
-python examples/race_page.py race office-caltech10 --took "6 minutes on two cores"
+python examples/race_page.py race/race.json office-caltech10 --took "6 minutes on two cores"
 """
 
 import argparse
@@ -12,13 +12,13 @@ from types import SimpleNamespace
 from crosstail.report.compare.race_page import behind_chart, board_table, leaderboard
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("race", type=Path, help="folder of a race")
+parser.add_argument("race", type=Path, help="race.json of a race, or a copy, such as halving.json of all_methods.py")
 parser.add_argument("name", help="of the data set")
 parser.add_argument("--command", default="crosstail race NAME/", help="how the race was started")
 parser.add_argument("--took", required=True, help="how long the race took, and on what machine")
 arguments = parser.parse_args()
 
-text = (arguments.race / "race.json").read_text(encoding="utf-8")
+text = arguments.race.read_text(encoding="utf-8")
 race, record = json.loads(text, object_hook=lambda fields: SimpleNamespace(**fields)), json.loads(text)
 docs = Path(__file__).parents[1] / "docs"
 

@@ -96,7 +96,7 @@ def test_the_paragraph_names_the_first_of_every_set_and_where_erm_is_behind(plac
         races[name]["default"] = msgspec.structs.replace(races[name]["default"], leaderboard=board)
     said = SCRIPT["winners"](order, races)
     assert "No method wins everywhere: best on validation are `boda` on first and second and `erm` on third." in said
-    assert "`erm` is within noise of the best on 2 of 3 and behind it on first." in said
+    assert "`erm` is within noise of the best on 2 of 3 sets and behind it on first." in said
     assert f"of {len(METHODS)}, `erm` is number {list(order['method']).index('erm') + 1} and `boda`" in said
     assert f"The {len(METHODS)} best mean ranks by family: ours 2" in said
 
