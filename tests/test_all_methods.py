@@ -1,4 +1,4 @@
-"""The page on all methods, from real small races: what it says of them is what a loop over their boards finds."""
+"""The pages on all methods and on one race, from real small races: they say what a loop over the boards finds."""
 
 import runpy
 from dataclasses import replace
@@ -18,7 +18,8 @@ from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
 from crosstail.training.spec import RunSpec
 
-SCRIPT = runpy.run_path(str(Path(__file__).parents[1] / "examples/all_methods.py"))
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SCRIPT = runpy.run_path(str(EXAMPLES / "all_methods.py"))
 METHODS = ["erm", "boda", "erm:ncm", "frozen:blend"]
 BUDGETS = {"default": (1, 1000), "halving": (2, 1), "full": (2, 1000)}  # trials and finalists
 TABLES = {"first": [[30, 8, 2], [0, 9, 25]], "second": [[20, 20, 4], [4, 9, 20]], "third": [[9, 30, 9], [30, 9, 9]]}
@@ -156,3 +157,18 @@ def test_all_methods_are_raced_once():
     found = SCRIPT["methods"]()
     assert len(found) == len(set(found)) and {"erm:retrain", "frozen:blend", "erm:plain", "ndcl"} <= set(found)
     assert not {"crt", "frozen"} & set(found)
+
+
+def test_the_page_of_a_race_has_its_board_and_a_chart_if_a_method_is_behind(races, tmp_path):
+    written = runpy.run_path(str(EXAMPLES / "race_page.py"))["page"]
+    race = races["first"]["halving"]
+    lead = next(one.lead for one in race.leaderboard if one.lead)
+    for adjusted, drawn in ((1.0, False), (0.001, True)):
+        others = [replace(one, lead=replace(lead, estimate=0.2), adjusted=adjusted) for one in race.leaderboard[1:]]
+        changed = msgspec.structs.replace(race, leaderboard=[race.leaderboard[0], *others], left_out={"dann": "why"})
+        text = written(changed, "first", "crosstail race NAME/", "a minute", tmp_path / "first.png")
+        assert f"{len(race.stopped)} methods stopped early" in text and "Left out: why" in text
+        assert f"Of the {len(others)} other methods, {0 if drawn else len(others)} are within noise" in text
+        assert ("](../images/first.png)" in text) == (tmp_path / "first.png").exists() == drawn
+        for one in changed.leaderboard:
+            assert f"| `{one.method}` | {one.family} | {100 * one.validation:.1f} | {100 * one.test:.1f} |" in text
