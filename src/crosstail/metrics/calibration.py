@@ -6,7 +6,6 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
