@@ -1,5 +1,6 @@
 """For all tests: their processes and order, temporary files in memory, a separate cache, and one thread."""
 
+import atexit
 import gc
 import os
 import shutil
@@ -14,6 +15,8 @@ import pytest
 # Lightning Fabric imports it where it is installed, and with it Transformers: seconds in each process. Only one of the
 # examples needs it, and no user of crosstail.
 sys.modules["torchmetrics"] = None
+# Hypothesis would import trio, because that is installed and registers itself.
+os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"
 
 
 def suits(folder: Path) -> bool:
@@ -22,6 +25,7 @@ def suits(folder: Path) -> bool:
     return room and not os.statvfs(folder).f_flag & os.ST_NOEXEC
 
 
+SOURCES = Path(__file__).parents[1] / "src"
 MEMORY = Path("/dev/shm")
 if "TMPDIR" not in os.environ and suits(MEMORY):
     # Every run flushes a dozen files to the disk; the tests have thousands of runs, and would spend minutes waiting.
@@ -37,12 +41,21 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Look for no garbage while modules are imported, which leave little."""
+    """Look for no garbage while modules are imported, which leave little, nor later among what they consist of."""
     gc.disable()
     try:
         return (yield)
     finally:
+        gc.freeze()
+        atexit.register(gc.unfreeze)  # extension modules look for leaks at the end
         gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Import no module of the sources to look for examples in its docstrings if it has none: some take seconds."""
+    if collection_path.suffix == ".py" and collection_path.is_relative_to(SOURCES):
+        return b">>>" not in collection_path.read_bytes() or None
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

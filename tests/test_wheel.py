@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from importlib.metadata import Distribution, distribution, distributions, packages_distributions
 from pathlib import Path
 from zipfile import ZipFile
@@ -30,7 +31,7 @@ EXTRA = {
     for words in required
     if extra not in ("dev", "docs")
 }
-OWNERS = packages_distributions() | {"lightning": ["pytorch-lightning"]}  # the same under another name
+OTHER_NAMES = {"lightning": ["pytorch-lightning"]}
 OTHER = [
     *(found for n in range(12, 20) if (found := shutil.which(f"python3.{n}")) and "shims" not in found),
     *map(str, sorted(Path.home().glob(".pyenv/versions/3.1[2-9]*/bin/python"))),
@@ -38,10 +39,16 @@ OTHER = [
 """Newer interpreters, where there are any."""
 
 
+@cache
+def distributions_of_modules():
+    """Here and not at import, because it reads the list of files of every distribution."""
+    return packages_distributions() | OTHER_NAMES
+
+
 def owners(module):
     """The distributions that a module may come from."""
     top = module.split(".")[0]
-    return {canonicalize_name(name) for name in OWNERS.get(top, [top])}
+    return {canonicalize_name(name) for name in distributions_of_modules().get(top, [top])}
 
 
 def by_name(file):

@@ -1,7 +1,6 @@
 """Probable label errors: cleanlab's, and those that were planted in real digits."""
 
 import numpy as np
-from cleanlab.filter import find_label_issues
 from sklearn.datasets import load_digits
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import cross_val_predict
@@ -10,6 +9,8 @@ from crosstail.prediction.label_errors import label_errors
 
 
 def test_they_are_cleanlabs():
+    from cleanlab.filter import find_label_issues  # here, because importing it takes a second
+
     rng = np.random.default_rng(0)
     y = rng.choice(4, 500, p=[0.5, 0.3, 0.15, 0.05])
     p = rng.dirichlet(np.ones(4), 500) + 0.8 * np.eye(4)[y]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from quapy.method.aggregative import EMQ
 
 from crosstail.prediction.prior import estimate_prior, read_prior, with_prior
 
@@ -28,6 +27,8 @@ def test_bayes_rule_by_loops():
 
 
 def test_em_is_quapys():
+    from quapy.method.aggregative import EMQ  # here, because importing it takes a second
+
     p, _ = balanced(SHARE, 2000, np.random.default_rng(0))
     theirs, _ = EMQ.EM(np.full(4, 0.25), p.copy(), epsilon=1e-6)
     np.testing.assert_allclose(estimate_prior(p).share, theirs, atol=1e-3)

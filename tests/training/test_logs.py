@@ -5,11 +5,11 @@ import json
 import shutil
 import sys
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import msgspec
 import pytest
-from mlflow import MlflowClient
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
@@ -18,7 +18,6 @@ from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 from crosstail.training.logs import logged
-from crosstail.training.logs import mlflow as mlflow_log
 from crosstail.training.logs.csv import CSV
 
 
@@ -39,8 +38,14 @@ def read_tensorboard(out):
     }
 
 
+def client_of(folder):
+    from mlflow import MlflowClient  # here, because importing it takes a second
+
+    return MlflowClient(folder.absolute().as_uri())
+
+
 def read_mlflow(out):
-    client = MlflowClient(Path("mlruns").absolute().as_uri())
+    client = client_of(Path("mlruns"))
     experiment = client.get_experiment_by_name("crosstail")
     runs = client.search_runs([experiment.experiment_id])
     (run,) = [run for run in runs if run.info.run_name == str(out)]
@@ -193,17 +198,18 @@ def test_mlflow_takes_the_address_from_its_variable(spec, monkeypatch, tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "elsewhere").as_uri())
     run("mlflow", spec, Path("run"))
     assert not Path("mlruns").exists()
-    client = MlflowClient((tmp_path / "elsewhere").as_uri())
+    client = client_of(tmp_path / "elsewhere")
     (found,) = client.search_runs([client.get_experiment_by_name("crosstail").experiment_id])
     assert found.info.status == "FINISHED"
-    assert found.data.tags[mlflow_log.TAG] == json.loads(Path("run/mlflow.json").read_text())[mlflow_log.TAG]
+    tag = import_module("crosstail.training.logs.mlflow").TAG
+    assert found.data.tags[tag] == json.loads(Path("run/mlflow.json").read_text())[tag]
 
 
 def test_a_folder_that_was_removed_is_a_new_run_of_mlflow(spec):
     run("mlflow", spec, Path("run"))
     shutil.rmtree("run")
     run("mlflow", spec, Path("run"))
-    client = MlflowClient(Path("mlruns").absolute().as_uri())
+    client = client_of(Path("mlruns"))
     assert len(client.search_runs([client.get_experiment_by_name("crosstail").experiment_id])) == 2
 
 
@@ -214,7 +220,7 @@ def test_a_kind_that_is_not_known_names_the_others(spec):
 
 @pytest.mark.parametrize(("kind", "name"), [("tensorboard", "TensorBoard"), ("mlflow", "MLflow")])
 def test_a_package_that_is_missing_is_told_before_the_run(spec, monkeypatch, kind, name):
-    for module in [module for module in sys.modules if module.split(".")[0] == kind]:
+    for module in {kind, *(module for module in sys.modules if module.split(".")[0] == kind)}:
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, f"crosstail.training.logs.{kind}", raising=False)
     with pytest.raises(ValueError, match=rf"--log {kind} needs {name}: pip install 'crosstail\[{kind}\]'"):
