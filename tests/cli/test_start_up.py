@@ -47,6 +47,7 @@ WITHOUT_TORCH = [
 NOT_ON_VECTORS = [
     *("timm", "torchvision", "sklearn", "lightning_fabric", "torchmetrics", "transformers", "huggingface_hub"),
     *("torch._dynamo", "torch.onnx", "sympy", "scipy", "optuna", "onnx", "matplotlib", "altair", "jsonschema"),
+    *("torch._inductor", "torch.distributed.fsdp", "networkx", "tensorboard", "mlflow", "ray", "datasets"),
 ]
 
 
@@ -57,7 +58,10 @@ NOT_ON_VECTORS = [
         (
             [
                 "fit v.npz --out default",
-                *(f"fit v.npz --algorithm {name} --steps 4 --evaluations 1 --out {name}" for name in ("boda", "coral")),
+                *(
+                    f"fit v.npz --algorithm {name} --steps 4 --evaluations 1 --out {name}"
+                    for name in ("erm", "boda", "coral")
+                ),
                 "predict default v.npz --out classes.csv",
             ],
             NOT_ON_VECTORS,
