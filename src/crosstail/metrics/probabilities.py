@@ -1,7 +1,8 @@
 """What probabilities are worth: metrics overall, per domain, per class and per pair."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -32,17 +33,43 @@ def metric_table(
     >>> metric_table(p, y, np.zeros(3, int), domains=["a"], classes=["x", "y"])[["accuracy", "auroc"]].round(2).values
     array([[0.67, 1.  ]])
     """
+    of_domains = range(len(domains)) if by in ("domain", "pair") else (None,)
+    return _table(probabilities, y, domain, of_domains, domains, classes, parts=(by in ("class", "pair"),))
+
+
+def metrics_of_every_group(
+    probabilities: NDArray[np.floating],
+    y: NDArray[np.int64],
+    domain: NDArray[np.int64],
+    *,
+    domains: Sequence[str],
+    classes: Sequence[str],
+) -> pd.DataFrame:
+    """The rows of all four tables: `domain` and `class` are empty where a row is about all of them."""
+    every = (None, *range(len(domains)))
+    found = _table(probabilities, y, domain, every, domains, classes, parts=(False, True))
+    return found.reindex(columns=["domain", "class", *found.columns.drop(["domain", "class"], errors="ignore")])
+
+
+def _table(
+    probabilities: NDArray[np.floating],
+    y: NDArray[np.int64],
+    domain: NDArray[np.int64],
+    of_domains: Iterable[int | None],
+    domains: Sequence[str],
+    classes: Sequence[str],
+    parts: Iterable[bool],
+) -> pd.DataFrame:
+    """Rows of these domains, None for all of them: as a whole, and in `parts`, which are its classes."""
     rows: list[dict[str, Any]] = []
-    for d in range(len(domains)) if by in ("domain", "pair") else (None,):
+    for d in of_domains:
         among = slice(None) if d is None else domain == d
-        said = _Said.of(probabilities[among], y[among])
-        every = np.flatnonzero(said.true)
-        for c in every if by in ("class", "pair") else (None,) if len(every) else ():
-            names = {} if d is None else {"domain": domains[d]}
-            names |= {} if c is None else {"class": classes[c]}
-            rows.append(
-                {**names, **said.metrics(every if c is None else [c], slice(None) if c is None else said.y == c)}
-            )
+        said, names = _Said.of(probabilities[among], y[among]), {} if d is None else {"domain": domains[d]}
+        for part in parts if len(said.y) else ():
+            if not part:
+                rows.append({**names, **said.metrics()})
+            else:
+                rows += [{**names, "class": classes[c], **said.metrics(c)} for c in np.flatnonzero(said.true)]
     return pd.DataFrame(rows)
 
 
@@ -68,15 +95,17 @@ class _Said:
         counts = (np.bincount(each, minlength=p.shape[1]) for each in (y, y[hit], said))
         return cls(p, y, hit, p.max(1).astype(np.float64), own, squares, *counts)
 
-    def metrics(self, classes: Sequence[int] | NDArray[np.int64], own: NDArray[np.bool_] | slice) -> dict[str, Any]:
-        """All metrics of some samples; ranks and errors are those of these classes, which are there, among all."""
+    def metrics(self, c: int | None = None) -> dict[str, Any]:
+        """All metrics of the samples, or those of a class; its rank and errors are among all of them."""
+        own, of = (slice(None), self.true > 0) if c is None else (self.y == c, [c])
         error, low, high = calibration_error(self.confidence[own], self.hit[own])
+        ranked = self.auroc[of][~np.isnan(self.auroc[of])]
         return {
             "samples": len(self.y[own]),
             "accuracy": float(self.hit[own].mean()),
-            "balanced_accuracy": float((self.found / self.true.clip(1))[classes].mean()),
-            "macro_f1": float((2 * self.found / (self.true + self.taken).clip(1))[classes].mean()),
-            "auroc": _auroc(self.p, self.y, [c for c in classes if self.true[c] < len(self.y)]),
+            "balanced_accuracy": float((self.found / self.true.clip(1))[of].mean()),
+            "macro_f1": float((2 * self.found / (self.true + self.taken).clip(1))[of].mean()),
+            "auroc": float(ranked.mean()) if len(ranked) else float("nan"),
             "log_loss": float(-np.log(self.own[own].clip(1e-12)).mean()),
             "brier": float(self.squares[own].mean()),
             "calibration_error": error,
@@ -84,17 +113,16 @@ class _Said:
             "calibration_high": high,
         }
 
-
-def _auroc(p: NDArray[np.floating], y: NDArray[np.int64], classes: Sequence[int]) -> float:
-    """Mean over classes of the probability that a sample of the class has a higher score for it than another one."""
-    found = []
-    for c in classes:
-        positive = y == c
-        n = int(positive.sum())
-        _, of, same = np.unique(p[:, c], return_inverse=True, return_counts=True)
-        rank = (np.cumsum(same) - (same - 1) / 2)[of]  # equal values share the mean of their ranks
-        found.append((rank[positive].sum() - n * (n + 1) / 2) / (n * (len(y) - n)))
-    return float(np.mean(found)) if found else float("nan")
+    @cached_property
+    def auroc(self) -> NDArray[np.float64]:
+        """For each class (C,), the probability that a sample of it has a higher score for it than another one."""
+        found = np.full(len(self.true), np.nan)
+        for c in np.flatnonzero((self.true > 0) & (self.true < len(self.y))):
+            n = int(self.true[c])
+            _, of, same = np.unique(self.p[:, c], return_inverse=True, return_counts=True)
+            rank = (np.cumsum(same) - (same - 1) / 2)[of]  # equal values share the mean of their ranks
+            found[c] = (rank[self.y == c].sum() - n * (n + 1) / 2) / (n * (len(self.y) - n))
+        return found
 
 
 def calibration_error(
