@@ -86,6 +86,8 @@ def evaluate(
     console.print(f"The page is in {page}.", soft_wrap=True)
     if inputs := unlabelled(source, dataset):
         say_next(console, "predict", run, inputs, "--out", free("classes.csv"))
+    else:  # a benchmark has no files that one could predict
+        say_next(console, "export", run, "--format", "torch", "--out", free("model.pt2"))
 
 
 def page_name(source: str, split: str) -> str:
