@@ -140,7 +140,22 @@ def test_sets_cover_and_say_when_to_look(run, crosstail):
     records = json.loads(crosstail("predict run new.npy --coverage 0.9 --per class --json").out)
     assert {type(record["review"]) for record in records} == {bool} and isinstance(records[0]["set"], list)
     small = crosstail("predict run new.npy --site lagos --coverage 0.9")
-    assert "lagos / c" in small.err and "class" in small.err and "lagos / a" not in small.err
+    assert "that of the class is used: lagos / c\n" in small.err
+    nowhere = crosstail("predict run new.npy --coverage 0.9")
+    assert "promised for each class, not for each pair" in nowhere.err and "too few" not in nowhere.err
+
+
+def test_a_class_that_does_not_occur_is_in_no_set_and_one_that_was_not_seen_is_not_in_every_set(run, crosstail):
+    Path("without.csv").write_text("class,share\na,0.5\nb,0.5\nc,0\n")
+    rows = rows_of(crosstail("predict run new.npy --site berlin --prior without.csv --coverage 0.9"))
+    assert not any("c" in row["set"] for row in rows)
+    x, y, _ = draw([[200, 100, 0]], 5)
+    np.save("two.npy", x)
+    done = crosstail("predict run two.npy --site berlin --prior estimate --coverage 0.9")
+    sets = [row["set"].split(" | ") for row in rows_of(done)]
+    (share,) = [line.split()[1] for line in done.err.splitlines() if line.split()[:1] == ["c"]]
+    assert float(share) < 3 and 0 < np.mean(["c" in one for one in sets]) < 0.5
+    assert np.mean(["abc"[c] in one for c, one in zip(y, sets, strict=True)]) > 0.85
 
 
 def test_sites_from_folders_and_columns(run):
