@@ -1,6 +1,8 @@
 """The command that follows another, complete and ready to paste."""
 
+import re
 import shlex
+from collections.abc import Mapping
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,15 +34,24 @@ def free(name: str) -> Path:
     return next(one for one in chain([path], numbered) if not one.exists())
 
 
-def unlabelled(source: str, dataset: "DomainDataset") -> Path | None:
-    """A file or folder of labelled data that `predict` reads, if there is one."""
+def inputs_of(source: str, dataset: "DomainDataset", columns: Mapping[str, str]) -> list[str]:
+    """Labelled data as `predict` reads them: a file or folder, and where their sites are if it says; or nothing."""
     from crosstail.data import ImageFiles
 
     path = Path(source)
     if path.suffix.lower() == ".npz":
-        return path
+        return [source]
     if not isinstance(dataset.x, ImageFiles):
-        return None
+        return []
+    if path.suffix.lower() == ".csv" and "path" in (header := _header(path)):
+        site = columns.get("domain", "domain")
+        return [source, *(["--site", f"column:{site}"] if site in header else ())]
     files = (Path(dataset.x.root, name) for name in dataset.x.paths())
     first = next((file for file in files if file.is_file()), None)  # none if the images are inside other files
-    return path if first and path.is_dir() else first
+    return [] if first is None else [source if path.is_dir() else str(first)]
+
+
+def _header(file: Path) -> list[str]:
+    """The names of the columns of a table, whatever separates them."""
+    with file.open(encoding="utf-8-sig") as lines:
+        return [name.strip().strip('"') for name in re.split("[,;\t]", lines.readline())]
