@@ -17,6 +17,8 @@ from crosstail.training.existing import existing_run
 if TYPE_CHECKING:
     from crosstail.report.run.reported import ReportedRun
 
+ALL = "`--out` shows more of each pair, and `--json` lists all of them."
+
 
 def audit(
     source: Data,
@@ -69,7 +71,7 @@ def audit(
         print(json.dumps({**found.to_json(), **wrong}))
         return
     console = Console(highlight=False)
-    terminal.show([*summary(found), *([] if trained is None else suspects(trained))], console)
+    terminal.show([*summary(found), *([] if trained is None else suspects(trained, ALL))], console)
     where = f"The page is in {out}." if out else "Add --out audit.html for a page with charts and pictures."
     console.print(where, markup=False, soft_wrap=True)
     if recommend(found) is not None:

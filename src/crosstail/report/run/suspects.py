@@ -3,29 +3,35 @@
 import shlex
 from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
 
 from crosstail.data import ImageFiles
+from crosstail.metrics.calibration import training_shares
 from crosstail.prediction.label_errors import label_errors
+from crosstail.prediction.prior import with_prior
 from crosstail.report.document.model import Block, Gallery, Heading, Picture, Table, Text, bullets
 from crosstail.report.run.command import options
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.wording import number
 
 SHOWN, SIDE = 12, 160  # label errors that are shown, and pixels of their pictures
+COUNTED = 10  # pairs in the table of a page
 PAIRS, OF_PAIR = 20, 6  # pairs of an audit, and label errors that are shown of each
 
 
 def suspect_table(run: ReportedRun) -> pd.DataFrame:
-    """The samples, most suspicious first: row in the data, path or number, domain, label, what it seems to be, margin.
+    """The samples, most suspicious first: row, path or number, domain, label, its probability, and what it seems to be.
 
-    Empty if the run has kept no probabilities.
+    Empty if the run has kept no probabilities. They are corrected to the prevalence of every site: a balanced model
+    takes many samples of a frequent class for a rare one, and that says nothing about their labels.
     """
     kept, given, result = run.probabilities, run.calibration, run.result
-    columns = ["row", "sample", "domain", "label", "seems", "margin"]
+    columns = ["row", "sample", "domain", "label", "seems", "probability"]
     if kept is None or given is None or not len(kept.y):
         return pd.DataFrame(columns=columns)
-    found = label_errors(given.probabilities(kept.unknown, -1, ()), kept.y)
+    shares = training_shares(np.array(result.counts))[kept.domain]
+    found = label_errors(with_prior(given.prevalence(kept.told()), shares), kept.y)
     rows, x = kept.row[found["row"]], None if run.dataset is None else run.dataset.x
     places = [x.paths(int(row))[0] if isinstance(x, ImageFiles) else f"sample {row}" for row in rows]
     names = [
@@ -36,11 +42,11 @@ def suspect_table(run: ReportedRun) -> pd.DataFrame:
             (result.classes, found["seems"]),
         )
     ]
-    return pd.DataFrame(dict(zip(columns, (rows, places, *names, found["margin"]), strict=True)))
+    return pd.DataFrame(dict(zip(columns, (rows, places, *names, found["probability"]), strict=True)))
 
 
-def suspects(run: ReportedRun) -> Iterator[Block]:
-    """The most suspicious samples, and how many there are of each pair."""
+def suspects(run: ReportedRun, note: str = "") -> Iterator[Block]:
+    """The most suspicious samples, and how many there are of each pair; the note says where to find the others."""
     table = suspect_table(run)
     if table.empty:
         return
@@ -49,15 +55,16 @@ def suspects(run: ReportedRun) -> Iterator[Block]:
     assert run.probabilities is not None
     kept, pairs = run.probabilities, table.groupby(["domain", "label"], sort=False)
     rows = []
-    for (domain, label), own in sorted(pairs, key=lambda pair: -len(pair[1]))[:PAIRS]:
+    for (domain, label), own in sorted(pairs, key=lambda pair: -len(pair[1]))[:COUNTED]:
         place = (kept.domain == run.result.domains.index(domain)) & (kept.y == run.result.classes.index(label))
         seems = own["seems"].value_counts()
         share = number(100 * len(own) / int(place.sum()), 0)
         most = f"{seems.index[0]} ({seems.iloc[0]:,})"
         rows.append([f"{domain} / {label}", f"{len(own):,}", f"{int(place.sum()):,}", share, most])
     header = ["pair", "suspicious", "held out", "%", "most often seems"]
-    title = "By pair" if len(pairs) <= PAIRS else f"The {PAIRS} pairs with the most"
-    yield Table(header=header, rows=rows, title=title, note=f"All of them: {_audit(run)}")
+    title = "By pair" if len(pairs) <= COUNTED else f"The {COUNTED} pairs with the most"
+    note = note or f"More of each pair: {_audit(run)}"
+    yield Table(header=header, rows=rows, title=title, note=note)
 
 
 def suspects_by_pair(run: ReportedRun) -> Iterator[Block]:
