@@ -23,7 +23,7 @@ from crosstail.training.probabilities import Probabilities
 from crosstail.training.result import RunResult
 
 NO_SAMPLES = "There are no validation samples to calibrate on."
-SITES, LEAST_BINS = 8, 3  # most curves in one chart, and fewest points of one
+SITES, LEAST_BINS = 8, 3  # domains up to which each has a curve, and fewest points of one
 CLASSES = 30  # in a table
 TITLES = {"log_loss": "log loss", "macro_f1": "macro F1", "auroc": "AUROC", "brier": "Brier score"}
 
@@ -62,11 +62,14 @@ class Confidence:
         return 100 * found, 100 * low, 100 * high
 
     def curves(self, domains: Sequence[str], together: str = "all domains") -> pd.DataFrame:
-        """Confidence and accuracy in %, by bins of equal weight: of each domain if all have some, or of all samples."""
+        """Confidence and accuracy in %, by bins of equal weight: of each domain with several, and if some lack them,
+        of all samples.
+        """
         groups = {name: self.domain == d for d, name in enumerate(domains)}
-        parts = {name: self._bins(own) for name, own in groups.items() if own.any()}
-        if len(parts) > SITES or min(map(len, parts.values())) < LEAST_BINS:
-            parts = {together: self._bins(slice(None))}
+        every = {name: self._bins(own) for name, own in groups.items() if own.any()}
+        parts = {name: bins for name, bins in every.items() if len(bins) >= LEAST_BINS and len(every) <= SITES}
+        if len(parts) < len(every):
+            parts = {together: self._bins(slice(None))} | parts
         table = pd.concat([part.assign(domain=name) for name, part in parts.items()])
         return table.assign(confidence=100 * table["confidence"], accuracy=100 * table["accuracy"])
 
