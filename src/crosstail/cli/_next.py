@@ -1,9 +1,8 @@
 """The command that follows another, complete and ready to paste."""
 
-import re
 import shlex
 from collections.abc import Mapping
-from itertools import chain, count
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,23 +34,12 @@ def free(name: str) -> Path:
 
 
 def inputs_of(source: str, dataset: "DomainDataset", columns: Mapping[str, str]) -> list[str]:
-    """Labelled data as `predict` reads them: a file or folder, and where their sites are if it says; or nothing."""
+    """Labelled data as `predict` reads them, or one of their images; empty if there is none."""
     from crosstail.data import ImageFiles
+    from crosstail.report.run.command import inputs_in
 
-    path = Path(source)
-    if path.suffix.lower() == ".npz":
-        return [source]
-    if not isinstance(dataset.x, ImageFiles):
-        return []
-    if path.suffix.lower() == ".csv" and "path" in (header := _header(path)):
-        site = columns.get("domain", "domain")
-        return [source, *(["--site", f"column:{site}"] if site in header else ())]
-    files = (Path(dataset.x.root, name) for name in dataset.x.paths())
-    first = next((file for file in files if file.is_file()), None)  # none if the images are inside other files
-    return [] if first is None else [source if path.is_dir() else str(first)]
-
-
-def _header(file: Path) -> list[str]:
-    """The names of the columns of a table, whatever separates them."""
-    with file.open(encoding="utf-8-sig") as lines:
-        return [name.strip().strip('"') for name in re.split("[,;\t]", lines.readline())]
+    images = isinstance(dataset.x, ImageFiles)
+    if (found := inputs_in(source, columns)) and (images or found[0].lower().endswith(".npz")):
+        return found
+    files = (Path(dataset.x.root, name) for name in dataset.x.paths()) if isinstance(dataset.x, ImageFiles) else ()
+    return [str(file) for file in islice((file for file in files if file.is_file()), 1)]  # they may be in other files
