@@ -69,7 +69,7 @@ def _table(
             if not part:
                 rows.append({**names, **said.metrics()})
             else:
-                rows += [{**names, "class": classes[c], **said.metrics(c)} for c in np.flatnonzero(said.true)]
+                rows += [{**names, "class": classes[c], **said.metrics(c)} for c in np.flatnonzero(said.true).tolist()]
     return pd.DataFrame(rows)
 
 

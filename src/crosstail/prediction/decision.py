@@ -115,8 +115,9 @@ def _shares(predictor: Predictor, prior: str, estimates: dict[int, EstimatedPrio
     if prior == "estimate":
         inputs = {d: int((site == d).sum()) for d in estimates}
         found = {d: (one.share * inputs[d] + known) / (inputs[d] + known.sum()) for d, one in estimates.items()}
-        everywhere = np.mean(list(found.values()), axis=0)
-        return np.stack([found.get(d, everywhere) for d in (*range(len(counts)), UNKNOWN)])
+        everywhere: NDArray[np.float64] = np.mean(list(found.values()), axis=0)
+        every: list[NDArray[np.float64]] = [found.get(d, everywhere) for d in (*range(len(counts)), UNKNOWN)]
+        return np.stack(every)
     equal = known / max(1, int(known.sum()))
     share = equal if prior == "uniform" else read_prior(Path(prior), predictor.classes)
     return np.broadcast_to(share, (len(counts) + 1, counts.shape[1]))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from crosstail.metrics.calibration import Calibration
@@ -47,7 +48,7 @@ def group_metrics(
     named = sets.assign(review=sets["size"] != 1, domain=[domains[d] for d in sets["domain"]])
     named["class"] = [classes[c] for c in sets["class"]]
     means = {"covered": ("inside", "mean"), "classes_per_set": ("size", "mean"), "to_review": ("review", "mean")}
-    parts = [named.groupby(keys or [0] * len(named)).agg(**means).reset_index() for keys in GROUPS]
+    parts = [named.groupby(keys or np.zeros(len(named))).agg(**means).reset_index() for keys in GROUPS]
     return found.merge(
         pd.concat(parts).reindex(columns=["domain", "class", *means]), on=["domain", "class"], how="left"
     )

@@ -56,11 +56,12 @@ def suspects(run: ReportedRun, note: str = "") -> Iterator[Block]:
     kept, pairs = run.probabilities, table.groupby(["domain", "label"], sort=False)
     rows = []
     for (domain, label), own in sorted(pairs, key=lambda pair: -len(pair[1]))[:COUNTED]:
-        place = (kept.domain == run.result.domains.index(domain)) & (kept.y == run.result.classes.index(label))
+        d, c = run.result.domains.index(str(domain)), run.result.classes.index(str(label))
+        held_out = int(np.sum((kept.domain == d) & (kept.y == c)))
         seems = own["seems"].value_counts()
-        share = number(100 * len(own) / int(place.sum()), 0)
+        share = number(100 * len(own) / held_out, 0)
         most = f"{seems.index[0]} ({seems.iloc[0]:,})"
-        rows.append([f"{domain} / {label}", f"{len(own):,}", f"{int(place.sum()):,}", share, most])
+        rows.append([f"{domain} / {label}", f"{len(own):,}", f"{held_out:,}", share, most])
     header = ["pair", "suspicious", "held out", "%", "most often seems"]
     title = "By pair" if len(pairs) <= COUNTED else f"The {COUNTED} pairs with the most"
     note = note or f"More of each pair: {_audit(run)}"
