@@ -12,8 +12,11 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+
+from PIL import Image, ImageChops
 
 HERE = Path(__file__).parent.resolve()
 PRACTITIONER = """
@@ -36,7 +39,7 @@ graph erm --out graph.html
 fit {data} --freeze --protocol dg --steps 50 --algorithm erm --out dg
 """
 LOOP = ["loop_pytorch.py", "loop_lightning.py", "loop_transformers.py"]
-WIDTHS, HEIGHT = (390, 1440), 6000
+WIDTHS, HEIGHT = (390, 1440), 16_000  # above the longest page; what is empty below it is cut off
 COLOURS = {"light": 1, "dark": 0}
 
 
@@ -54,7 +57,8 @@ def play(words: list[str], out: Path, number: int) -> bool:
 
 def picture(page: Path, out: Path) -> None:
     """Screenshots of a page at two widths, light and dark, and as it is printed."""
-    browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    browser = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"]
+    browser += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     name = "-".join(page.relative_to(out).with_suffix("").parts)
     jobs = [
         [
@@ -65,8 +69,15 @@ def picture(page: Path, out: Path) -> None:
         for width in WIDTHS
         for colour, scheme in COLOURS.items()
     ]
-    for job in [*jobs, [f"--print-to-pdf={out}/pictures/{name}.pdf"]]:
-        subprocess.run([*browser, "--virtual-time-budget=4000", *job, page.as_uri()], capture_output=True, check=True)
+    with tempfile.TemporaryDirectory() as profile:
+        browser += [f"--user-data-dir={profile}", "--virtual-time-budget=4000"]
+        for job in [*jobs, [f"--print-to-pdf={out}/pictures/{name}.pdf"]]:
+            subprocess.run([*browser, *job, page.as_uri()], capture_output=True, check=True)
+    for file in (out / "pictures").glob(f"{name}-*.png"):
+        whole = Image.open(file).convert("RGB")
+        blank = Image.new("RGB", whole.size, whole.getpixel((whole.width - 1, whole.height - 1)))
+        _, _, _, bottom = ImageChops.difference(whole, blank).getbbox() or (0, 0, 0, whole.height)
+        whole.crop((0, 0, whole.width, min(bottom + 20, whole.height))).save(file)
 
 
 def main() -> None:

@@ -7,11 +7,14 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import softmax
+from sklearn.metrics import roc_auc_score
 
 from crosstail.metrics.calibration import calibrate
 from crosstail.prediction.predictor import UNKNOWN, Predictor
+from crosstail.report.run.covered import covered, pair_sets
 from crosstail.training.folder import RunFolder
 from crosstail.training.probabilities import Probabilities
 
@@ -137,12 +140,25 @@ def test_sets_cover_and_say_when_to_look(run, crosstail):
     records = json.loads(crosstail("predict run new.npy --coverage 0.9 --per class --json").out)
     assert {type(record["review"]) for record in records} == {bool} and isinstance(records[0]["set"], list)
     small = crosstail("predict run new.npy --site lagos --coverage 0.9")
-    assert "lagos / c" in small.err and "class" in small.err and "lagos / a" not in small.err
+    assert "that of the class is used: lagos / c\n" in small.err
+    nowhere = crosstail("predict run new.npy --coverage 0.9")
+    assert "promised for each class, not for each pair" in nowhere.err and "too few" not in nowhere.err
+
+
+def test_a_class_that_does_not_occur_is_in_no_set_and_one_that_was_not_seen_is_not_in_every_set(run, crosstail):
+    Path("without.csv").write_text("class,share\na,0.5\nb,0.5\nc,0\n")
+    rows = rows_of(crosstail("predict run new.npy --site berlin --prior without.csv --coverage 0.9"))
+    assert not any("c" in row["set"] for row in rows)
+    x, y, _ = draw([[200, 100, 0]], 5)
+    np.save("two.npy", x)
+    done = crosstail("predict run two.npy --site berlin --prior estimate --coverage 0.9")
+    sets = [row["set"].split(" | ") for row in rows_of(done)]
+    (share,) = [line.split()[1] for line in done.err.splitlines() if line.split()[:1] == ["c"]]
+    assert float(share) < 3 and 0 < np.mean(["c" in one for one in sets]) < 0.5
+    assert np.mean(["abc"[c] in one for c, one in zip(y, sets, strict=True)]) > 0.85
 
 
 def test_sites_from_folders_and_columns(run):
-    import pandas as pd
-
     from crosstail.prediction.sites import sites_of
 
     predictor = Predictor(run.path)
@@ -192,6 +208,10 @@ def test_audit_lists_labels_that_are_probably_wrong(run, crosstail, tmp_path):
     listed = [line for line in done.out.splitlines() if "labelled" in line]
     assert sum(f"sample {row}:" in line for row in wrong for line in listed) >= 3
     assert "Probable label errors" in (tmp_path / "a.html").read_text(encoding="utf-8")
+    found = json.loads(crosstail(f"audit {tmp_path / 'flipped.npz'} --run {tmp_path / 'run'} --json").out)
+    rows = [error["row"] for error in found["label_errors"]]
+    assert np.isin(rows[:8], wrong).sum() >= 3 and len(rows) > len(listed) > 0
+    assert {error["label"] for error in found["label_errors"] if error["row"] in wrong} == {"b"}
     other = crosstail(f"audit v.npz --run {tmp_path / 'run'}")
     assert other.code == 2 and "v.npz" in other.err
 
@@ -249,6 +269,29 @@ def test_probabilities_of_new_data_are_evaluated_and_pages_stay_apart(run, cross
     expected = -np.log(p[np.arange(90), y[d == 0]]).mean()
     assert found["domains"]["rome"]["log_loss"] == pytest.approx(expected, rel=1e-3)
     assert found["coverage"] == 0.9 and 0.7 < found["overall"]["covered"] <= 1
+    assert set(found["classes"]) == set("abc") and len(found["pairs"]) == 6
+    assert sum(pair["samples"] for pair in found["pairs"]) == found["overall"]["samples"] == 120
+
+
+def test_every_group_has_its_metrics_in_a_file_and_sets_on_the_page(run):
+    table, kept = pd.read_csv(run.path / "metrics.csv"), Probabilities.load(run).part(test=True)
+    assert len(table) == (1 + 2) * (1 + 3)
+    (pair,) = table[(table["domain"] == "lagos") & (table["class"] == "b")].to_dict("records")
+    own = (kept.domain == 1) & (kept.y == 1)
+    said = run.calibration().probabilities(kept.unknown, -1, SITES)
+    assert pair["samples"] == own.sum() and pair["accuracy"] == pytest.approx((kept.predicted == 1)[own].mean())
+    assert pair["log_loss"] == pytest.approx(-np.log(said[own, 1].astype(float)).mean(), rel=1e-5)
+    among = kept.domain == 1
+    assert pair["auroc"] == pytest.approx(roc_auc_score(kept.y[among] == 1, said[among, 1]), rel=1e-5)
+    sets = covered(kept, run.calibration(), SITES)
+    assert pair["covered"] == pytest.approx(sets["inside"][own].mean())
+    cells = pair_sets(sets, SITES, ["a", "b", "c"])
+    assert cells.header == ["class", *SITES] and cells.note.startswith("*")
+    size = sets["size"][own].mean()
+    assert cells.rows[1][2] == f"{100 * pair['covered']:.0f} % · {size:.1f}"
+    assert cells.rows[2][2].endswith("*")  # 4 test samples
+    many = pair_sets(sets, SITES, [*"abc", *map(str, range(50))])
+    assert [row[0] for row in many.rows][-1].startswith(tuple(SITES)) and len(many.rows) == 6
 
 
 def test_a_run_without_kept_probabilities_or_with_damaged_ones(run, crosstail, tmp_path):

@@ -50,17 +50,22 @@ def test_the_printed_commands_run_one_after_the_other(crosstail, inline, tmp_pat
     assert crosstail("evaluate race/best 'my data/v.npz' --split test").code == 0
 
 
-def test_a_manifest_keeps_its_columns_and_predicts_one_of_its_images(crosstail, tmp_path):
-    rng, rows = np.random.default_rng(0), ["file,site,label"]
+@pytest.mark.parametrize("column", ["file", "path"])
+def test_a_manifest_keeps_its_columns_and_is_predicted_if_it_has_a_path(crosstail, tmp_path, column):
+    rng, rows = np.random.default_rng(0), [f"{column},site,label"]
     for i in range(32):
         rows.append(f"{i}.png,{'ab'[i % 2]},{'xy'[i // 2 % 2]}")
         Image.fromarray(rng.integers(0, 255, (8, 8, 3), dtype=np.uint8)).save(tmp_path / f"{i}.png")
     (tmp_path / "list.csv").write_text("\n".join(rows), encoding="utf-8")
     short = "--backbone small_cnn --algorithm erm --width 8 --resolution 8 --steps 2 --evaluations 1 --batch-size 2"
-    first = f"fit list.csv --column path=file --column domain=site {short} --out run"
+    first = f"fit list.csv --column path={column} --column domain=site {short} --out run"
     followed = follow(crosstail, first)
     assert [shlex.split(command)[0] for command in followed] == PATH[2:]
-    assert "--column path=file" in followed[1] and Path(shlex.split(followed[2])[2]).suffix == ".png"
+    assert f"--column path={column}" in followed[1]
+    if column == "path":
+        assert "predict run list.csv --site column:site --out classes.csv" in followed[2]
+    else:  # one of its images
+        assert Path(shlex.split(followed[2])[2]).suffix == ".png"
 
 
 def test_a_final_model_is_for_new_data(crosstail, vectors):

@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss, roc_auc_score
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    brier_score_loss,
+    f1_score,
+    log_loss,
+    recall_score,
+    roc_auc_score,
+)
 
 from crosstail.metrics.probabilities import calibration_error, metric_table, reliability
 
@@ -31,12 +40,14 @@ def test_groups_of_several_classes_are_scikit_learns(said, by):
         own = domain == i if by == "domain" else slice(None)
         mine, true = p[own], y[own]
         best = mine.argmax(1)
-        assert row["samples"] == len(true) and row["accuracy"] == pytest.approx((best == true).mean())
+        assert row["samples"] == len(true) and row["accuracy"] == pytest.approx(accuracy_score(true, best))
         assert row["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(true, best))
         assert row["macro_f1"] == pytest.approx(f1_score(true, best, average="macro"))
         assert row["auroc"] == pytest.approx(roc_auc_score(true, mine, multi_class="ovr"))
         assert row["log_loss"] == pytest.approx(log_loss(true, mine))
-        assert row["brier"] == pytest.approx(((mine - np.eye(3)[true]) ** 2).sum(1).mean())
+        assert row["brier"] == pytest.approx(brier_score_loss(true, mine, labels=range(3), scale_by_half=False))
+        error = row["calibration_error"], row["calibration_low"], row["calibration_high"]
+        assert error == calibration_error(mine.max(1), best == true)
 
 
 @pytest.mark.parametrize("by", ["class", "pair"])
@@ -52,7 +63,10 @@ def test_of_one_class_they_are_those_of_the_class_among_the_samples_of_the_domai
         assert row["samples"] == own.sum() and row["accuracy"] == pytest.approx((best[own] == c).mean())
         assert row["macro_f1"] == pytest.approx(f1_score(y[among] == c, best[among] == c))
         assert row["auroc"] == pytest.approx(roc_auc_score(y[among] == c, p[among, c]))
-        assert row["log_loss"] == pytest.approx(-np.log(p[own, c]).mean())
+        assert row["balanced_accuracy"] == pytest.approx(recall_score(y[among] == c, best[among] == c))
+        assert row["log_loss"] == pytest.approx(log_loss(y[own], p[own], labels=range(3)))
+        assert row["brier"] == pytest.approx(brier_score_loss(y[own], p[own], labels=range(3), scale_by_half=False))
+        assert row["calibration_error"] == calibration_error(p[own].max(1), best[own] == c)[0]
 
 
 def test_a_group_without_samples_has_no_row_and_one_class_alone_has_no_auroc(said):
@@ -62,6 +76,15 @@ def test_a_group_without_samples_has_no_row_and_one_class_alone_has_no_auroc(sai
 
 
 class TestCalibrationError:
+    def test_bins_are_scikit_learns_quantiles(self):
+        rng = np.random.default_rng(0)
+        confidence = rng.beta(4, 2, 3000)
+        hit = rng.random(3000) < confidence**2
+        right, said = calibration_curve(hit, confidence, n_bins=15, strategy="quantile")
+        table = reliability(confidence, hit)
+        np.testing.assert_allclose(table[["accuracy", "confidence"]], np.stack([right, said], axis=1), atol=1e-9)
+        assert calibration_error(confidence, hit)[0] == pytest.approx(np.abs(right - said).mean())
+
     def test_bins_have_equal_size_and_equal_confidences_share_one(self):
         confidence = np.repeat([0.6, 0.7, 0.8, 0.9], 50)
         hit = np.arange(200) % 10 < np.repeat([6, 5, 8, 9], 50)

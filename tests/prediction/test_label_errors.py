@@ -31,7 +31,7 @@ def test_planted_errors_come_first():
     model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1)
     p = cross_val_predict(model, x / 16, given, method="predict_proba")
     found = label_errors(p, given)
-    assert (np.diff(found["margin"]) >= 0).all()
+    assert (np.diff(found["probability"]) >= 0).all()
     first = found["row"][: len(flipped)]
     assert np.isin(first, flipped).mean() > 0.75  # at random: 0.05
     right = found[found["row"].isin(flipped)]

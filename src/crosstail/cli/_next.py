@@ -1,7 +1,8 @@
 """The command that follows another, complete and ready to paste."""
 
 import shlex
-from itertools import chain, count
+from collections.abc import Mapping
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,15 +33,13 @@ def free(name: str) -> Path:
     return next(one for one in chain([path], numbered) if not one.exists())
 
 
-def unlabelled(source: str, dataset: "DomainDataset") -> Path | None:
-    """A file or folder of labelled data that `predict` reads, if there is one."""
+def inputs_of(source: str, dataset: "DomainDataset", columns: Mapping[str, str]) -> list[str]:
+    """Labelled data as `predict` reads them, or one of their images; empty if there is none."""
     from crosstail.data import ImageFiles
+    from crosstail.report.run.command import inputs_in
 
-    path = Path(source)
-    if path.suffix.lower() == ".npz":
-        return path
-    if not isinstance(dataset.x, ImageFiles):
-        return None
-    files = (Path(dataset.x.root, name) for name in dataset.x.paths())
-    first = next((file for file in files if file.is_file()), None)  # none if the images are inside other files
-    return path if first and path.is_dir() else first
+    images = isinstance(dataset.x, ImageFiles)
+    if (found := inputs_in(source, columns)) and (images or found[0].lower().endswith(".npz")):
+        return found
+    files = (Path(dataset.x.root, name) for name in dataset.x.paths()) if isinstance(dataset.x, ImageFiles) else ()
+    return [str(file) for file in islice((file for file in files if file.is_file()), 1)]  # they may be in other files

@@ -15,7 +15,9 @@ from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels
 from crosstail.training.existing import existing_run
 
 if TYPE_CHECKING:
-    from crosstail.report.document.model import Block
+    from crosstail.report.run.reported import ReportedRun
+
+ALL = "`--out` shows more of each pair, and `--json` lists all of them."
 
 
 def audit(
@@ -52,6 +54,7 @@ def audit(
     from crosstail.report.audit.inputs import ImageInputs
     from crosstail.report.document import html, terminal
     from crosstail.report.run.command import options
+    from crosstail.report.run.suspects import suspect_table, suspects, suspects_by_pair
     from crosstail.training import RunSpec
 
     many, few = data.shot_thresholds(source)
@@ -60,14 +63,15 @@ def audit(
             source, labels=labels, seed=data_seed, columns=columns, group_by=group_by, progress=progress
         )
         found = examine(dataset.plain(), many=many, few=few, progress=progress)
-    suspicious = [] if run is None else _suspects(run, source)
+    trained = None if run is None else _run_on(run, source)
     if out is not None:
-        html.save(page(found, dataset, suspicious), out)
+        html.save(page(found, dataset, [] if trained is None else list(suspects_by_pair(trained))), out)
     if as_json:
-        print(json.dumps(found.to_json()))
+        wrong = {} if trained is None else {"label_errors": suspect_table(trained).to_dict("records")}
+        print(json.dumps({**found.to_json(), **wrong}))
         return
     console = Console(highlight=False)
-    terminal.show([*summary(found), *suspicious], console)
+    terminal.show([*summary(found), *([] if trained is None else suspects(trained, ALL))], console)
     where = f"The page is in {out}." if out else "Add --out audit.html for a page with charts and pictures."
     console.print(where, markup=False, soft_wrap=True)
     if recommend(found) is not None:
@@ -77,9 +81,8 @@ def audit(
         say_next(console, "race", source, *options(spec), "--out", free("race"))
 
 
-def _suspects(path: Path, source: str) -> "list[Block]":
-    """Probable label errors among the samples that a run on these data was not trained on."""
-    from crosstail.report.run.certainty import suspects
+def _run_on(path: Path, source: str) -> "ReportedRun":
+    """A run on these data that has kept what it says of samples that it was not trained on."""
     from crosstail.report.run.reported import read_run
 
     run = read_run(path)
@@ -90,4 +93,4 @@ def _suspects(path: Path, source: str) -> "list[Block]":
         raise ValueError(f"--run {path}: {source} has changed since it was trained on")
     if run.probabilities is None or run.calibration is None:
         raise ValueError(f"--run {path} has no probabilities.npz: run its `crosstail fit` command again, which adds it")
-    return list(suspects(run, run.probabilities, run.calibration))
+    return run

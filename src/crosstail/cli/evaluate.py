@@ -11,7 +11,7 @@ from rich.console import Console
 
 from crosstail.cli._checks import known_source
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, say_next, unlabelled
+from crosstail.cli._next import free, inputs_of, say_next
 from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, GroupBy, SkipBroken
@@ -84,8 +84,10 @@ def evaluate(
     terminal.show([table], console)
     write_evaluation(page, predictor, found, command)  # last: the run's folder may be read-only
     console.print(f"The page is in {page}.", soft_wrap=True)
-    if inputs := unlabelled(source, dataset):
-        say_next(console, "predict", run, inputs, "--out", free("classes.csv"))
+    if inputs := inputs_of(source, dataset, columns):
+        say_next(console, "predict", run, *inputs, "--out", free("classes.csv"))
+    else:  # a benchmark has no files that one could predict
+        say_next(console, "export", run, "--format", "torch", "--out", free("model.pt2"))
 
 
 def page_name(source: str, split: str) -> str:

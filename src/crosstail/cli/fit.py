@@ -13,7 +13,7 @@ from rich.console import Console
 from crosstail import discovery
 from crosstail.cli._checks import check_spec, known_source
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, say_next, unlabelled
+from crosstail.cli._next import free, inputs_of, say_next
 from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
@@ -142,8 +142,8 @@ def fit(
     elif tested:
         read = options_of(typed, only=("columns", "group_by", "skip_broken"))
         say_next(console, "evaluate", out, typed.dataset, *read, "--split", "test")
-    elif inputs := unlabelled(typed.dataset, source):
-        say_next(console, "predict", out / "refit" if final else out, inputs, "--out", free("classes.csv"))
+    elif inputs := inputs_of(typed.dataset, source, typed.columns):
+        say_next(console, "predict", out / "refit" if final else out, *inputs, "--out", free("classes.csv"))
 
 
 def _selected(file: Path, spec: "RunSpec") -> dict[str, Any]:

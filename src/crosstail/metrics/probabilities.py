@@ -1,7 +1,9 @@
 """What probabilities are worth: metrics overall, per domain, per class and per pair."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -31,64 +33,96 @@ def metric_table(
     >>> metric_table(p, y, np.zeros(3, int), domains=["a"], classes=["x", "y"])[["accuracy", "auroc"]].round(2).values
     array([[0.67, 1.  ]])
     """
-    rows = []
-    for d, c, among, own in _groups(y, domain, by, len(domains), len(classes)):
-        p, labels = probabilities[among].astype(np.float64), y[among]
-        names: dict[str, Any] = {} if d is None else {"domain": domains[d]}
-        names |= {} if c is None else {"class": classes[c]}
-        every = range(len(classes)) if c is None else (c,)
-        rows.append({**names, "samples": int(own.sum()), **_metrics(p, labels, own[among], every)})
+    of_domains = range(len(domains)) if by in ("domain", "pair") else (None,)
+    return _table(probabilities, y, domain, of_domains, domains, classes, parts=(by in ("class", "pair"),))
+
+
+def metrics_of_every_group(
+    probabilities: NDArray[np.floating],
+    y: NDArray[np.int64],
+    domain: NDArray[np.int64],
+    *,
+    domains: Sequence[str],
+    classes: Sequence[str],
+) -> pd.DataFrame:
+    """The rows of all four tables: `domain` and `class` are empty where a row is about all of them."""
+    every = (None, *range(len(domains)))
+    found = _table(probabilities, y, domain, every, domains, classes, parts=(False, True))
+    return found.reindex(columns=["domain", "class", *found.columns.drop(["domain", "class"], errors="ignore")])
+
+
+def _table(
+    probabilities: NDArray[np.floating],
+    y: NDArray[np.int64],
+    domain: NDArray[np.int64],
+    of_domains: Iterable[int | None],
+    domains: Sequence[str],
+    classes: Sequence[str],
+    parts: Iterable[bool],
+) -> pd.DataFrame:
+    """Rows of these domains, None for all of them: as a whole, and in `parts`, which are its classes."""
+    rows: list[dict[str, Any]] = []
+    for d in of_domains:
+        among = slice(None) if d is None else domain == d
+        said, names = _Said.of(probabilities[among], y[among]), {} if d is None else {"domain": domains[d]}
+        for part in parts if len(said.y) else ():
+            if not part:
+                rows.append({**names, **said.metrics()})
+            else:
+                rows += [{**names, "class": classes[c], **said.metrics(c)} for c in np.flatnonzero(said.true).tolist()]
     return pd.DataFrame(rows)
 
 
-def _groups(
-    y: NDArray[np.int64], domain: NDArray[np.int64], by: By, num_domains: int, num_classes: int
-) -> Iterator[tuple[int | None, int | None, NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Domain, class, the samples that it is compared with (N,), and its own (N,) of each group that has any."""
-    everywhere = np.ones(len(y), bool)
-    for d in range(num_domains) if by in ("domain", "pair") else (None,):
-        among = everywhere if d is None else domain == d
-        for c in range(num_classes) if by in ("class", "pair") else (None,):
-            own = among if c is None else among & (y == c)
-            if own.any():
-                yield d, c, among, own
+@dataclass(frozen=True)
+class _Said:
+    """What is said of samples (N,), and counted by class (C,): those that have it, are found, and are taken for it."""
 
+    p: NDArray[np.floating]
+    y: NDArray[np.int64]
+    hit: NDArray[np.bool_]
+    confidence: NDArray[np.float64]
+    own: NDArray[np.float64]  # the probability of the true class
+    squares: NDArray[np.float64]
+    true: NDArray[np.int64]
+    found: NDArray[np.int64]
+    taken: NDArray[np.int64]
 
-def _metrics(
-    p: NDArray[np.float64], y: NDArray[np.int64], own: NDArray[np.bool_], classes: Sequence[int]
-) -> dict[str, float]:
-    """All metrics of the samples that are a group's own, the ranks and errors of these classes among all of them."""
-    said = p.argmax(1)
-    hit = said == y
-    true = np.bincount(y, minlength=p.shape[1])
-    right, all_said = np.bincount(y[hit], minlength=p.shape[1]), np.bincount(said, minlength=p.shape[1])
-    present = np.array([c for c in classes if true[c]])
-    target = p[np.arange(len(y)), y][own]
-    squares = (p[own] ** 2).sum(1) - 2 * target + 1
-    error, low, high = calibration_error(p[own].max(1), hit[own])
-    return {
-        "accuracy": float(hit[own].mean()),
-        "balanced_accuracy": float((right / true.clip(1))[present].mean()),
-        "macro_f1": float((2 * right / (true + all_said).clip(1))[present].mean()),
-        "auroc": _auroc(p, y, [int(c) for c in present if true[c] < len(y)]),
-        "log_loss": float(-np.log(target.clip(1e-12)).mean()),
-        "brier": float(squares.mean()),
-        "calibration_error": error,
-        "calibration_low": low,
-        "calibration_high": high,
-    }
+    @classmethod
+    def of(cls, p: NDArray[np.floating], y: NDArray[np.int64]) -> Self:
+        said, own = p.argmax(1), p[np.arange(len(y)), y].astype(np.float64)
+        hit = said == y
+        squares = np.einsum("ij,ij->i", p, p, dtype=np.float64) - 2 * own + 1
+        counts = (np.bincount(each, minlength=p.shape[1]) for each in (y, y[hit], said))
+        return cls(p, y, hit, p.max(1).astype(np.float64), own, squares, *counts)
 
+    def metrics(self, c: int | None = None) -> dict[str, Any]:
+        """All metrics of the samples, or those of a class; its rank and errors are among all of them."""
+        own, of = (slice(None), self.true > 0) if c is None else (self.y == c, [c])
+        error, low, high = calibration_error(self.confidence[own], self.hit[own])
+        ranked = self.auroc[of][~np.isnan(self.auroc[of])]
+        return {
+            "samples": len(self.y[own]),
+            "accuracy": float(self.hit[own].mean()),
+            "balanced_accuracy": float((self.found / self.true.clip(1))[of].mean()),
+            "macro_f1": float((2 * self.found / (self.true + self.taken).clip(1))[of].mean()),
+            "auroc": float(ranked.mean()) if len(ranked) else float("nan"),
+            "log_loss": float(-np.log(self.own[own].clip(1e-12)).mean()),
+            "brier": float(self.squares[own].mean()),
+            "calibration_error": error,
+            "calibration_low": low,
+            "calibration_high": high,
+        }
 
-def _auroc(p: NDArray[np.float64], y: NDArray[np.int64], classes: Sequence[int]) -> float:
-    """Mean over classes of the probability that a sample of the class has a higher score for it than another one."""
-    found = []
-    for c in classes:
-        positive = y == c
-        n = int(positive.sum())
-        _, of, same = np.unique(p[:, c], return_inverse=True, return_counts=True)
-        rank = (np.cumsum(same) - (same - 1) / 2)[of]  # equal values share the mean of their ranks
-        found.append((rank[positive].sum() - n * (n + 1) / 2) / (n * (len(y) - n)))
-    return float(np.mean(found)) if found else float("nan")
+    @cached_property
+    def auroc(self) -> NDArray[np.float64]:
+        """For each class (C,), the probability that a sample of it has a higher score for it than another one."""
+        found = np.full(len(self.true), np.nan)
+        for c in np.flatnonzero((self.true > 0) & (self.true < len(self.y))):
+            n = int(self.true[c])
+            _, of, same = np.unique(self.p[:, c], return_inverse=True, return_counts=True)
+            rank = (np.cumsum(same) - (same - 1) / 2)[of]  # equal values share the mean of their ranks
+            found[c] = (rank[self.y == c].sum() - n * (n + 1) / 2) / (n * (len(self.y) - n))
+        return found
 
 
 def calibration_error(

@@ -17,6 +17,7 @@ from crosstail.training.result import PROBABILITIES
 
 Sites = NDArray[np.int64]
 CHUNK = 8192  # samples at a time, so that memory does not grow with them
+GROUPS: dict[Per, str] = {"pair": "the pair", "class": "the class", "site": "the site", "all": "all samples together"}
 MOST, FEW = 20_000, 1000  # inputs that a prevalence is estimated from, and those that its error is
 
 
@@ -48,7 +49,13 @@ class Decision:
         for start in range(0, len(log_p), CHUNK):
             rows = slice(start, min(start + CHUNK, len(log_p)))
             found = self.probabilities(log_p[rows], site[rows])
-            yield rows, found, None if self.sets is None else self.sets.members(found, site[rows])
+            yield rows, found, None if self.sets is None else self._members(found, site[rows])
+
+    def _members(self, found: NDArray[np.float32], site: Sites) -> NDArray[np.bool_]:
+        """The members (n, C) of prediction sets; a class that does not occur at a site is in none."""
+        assert self.sets is not None
+        members = self.sets.members(found, site)
+        return members if self.shares is None else members & (self.shares[site] > 0)
 
     def of_class(self, log_p: NDArray[np.floating], site: Sites, y: NDArray[np.int64]) -> NDArray[np.float32]:
         """The probability (N,) of one class for each input."""
@@ -77,7 +84,8 @@ def decide(
     if prior is not None:
         estimates = _estimates(given, log_p, site) if prior == "estimate" else {}
         correction = given.uniform if prior == "uniform" else given.prevalence
-        about |= {"shares": _shares(predictor, prior, estimates), "correction": correction, "estimates": estimates}
+        shares = _shares(predictor, prior, estimates, site)
+        about |= {"shares": shares, "correction": correction, "estimates": estimates}
     if coverage is not None:
         sets = _sets(predictor, Decision(**about), np.unique(site), coverage, per)
         about |= {"sets": sets, "notes": _fallbacks(predictor, sets, np.unique(site))}
@@ -94,17 +102,23 @@ def _estimates(given: Calibration, log_p: NDArray[np.floating], site: Sites) -> 
     return found
 
 
-def _shares(predictor: Predictor, prior: str, estimates: dict[int, EstimatedPrior]) -> NDArray[np.float64]:
-    """Shares of the classes at every site (D + 1, C), the last for unknown ones."""
+def _shares(predictor: Predictor, prior: str, estimates: dict[int, EstimatedPrior], site: Sites) -> NDArray[np.float64]:
+    """Shares of the classes at every site (D + 1, C), the last for unknown ones.
+
+    Estimates get one more sample of each class, as training samples do: one that these inputs have not shown may occur.
+    """
     counts = np.array(predictor.result.counts)
+    known = counts.sum(0) > 0
     if prior == "train":
         own = training_shares(counts)
         return np.vstack([own, own[counts.sum(1) > 0].mean(0)])
     if prior == "estimate":
-        everywhere = np.mean([one.share for one in estimates.values()], axis=0)
-        sites = (*range(len(counts)), UNKNOWN)
-        return np.stack([estimates[d].share if d in estimates else everywhere for d in sites])
-    equal = (counts.sum(0) > 0) / max(1, int((counts.sum(0) > 0).sum()))
+        inputs = {d: int((site == d).sum()) for d in estimates}
+        found = {d: (one.share * inputs[d] + known) / (inputs[d] + known.sum()) for d, one in estimates.items()}
+        everywhere: NDArray[np.float64] = np.mean(list(found.values()), axis=0)
+        every: list[NDArray[np.float64]] = [found.get(d, everywhere) for d in (*range(len(counts)), UNKNOWN)]
+        return np.stack(every)
+    equal = known / max(1, int(known.sum()))
     share = equal if prior == "uniform" else read_prior(Path(prior), predictor.classes)
     return np.broadcast_to(share, (len(counts) + 1, counts.shape[1]))
 
@@ -123,6 +137,8 @@ def _tested(predictor: Predictor) -> Probabilities:
 def _sets(predictor: Predictor, decision: Decision, sites: Sites, coverage: float, per: Per) -> PredictionSets:
     """Prediction sets from the test samples, for inputs from these sites."""
     kept = _tested(predictor)
+    if decision.shares is not None:  # classes that do not occur at a site are not promised anything there
+        kept = kept.keep(decision.shares[kept.domain, kept.y] > 0)
     how: dict[str, Any] = {"num_sites": len(decision.domains), "num_classes": len(predictor.classes)}
     how |= {"coverage": coverage, "per": per}
     found = PredictionSets.calibrated(decision.of_class(kept.told(), kept.domain, kept.y), kept.y, kept.domain, **how)
@@ -138,14 +154,22 @@ def _fallbacks(predictor: Predictor, sets: PredictionSets, sites: Sites) -> tupl
     """Which groups had too few samples, and what was used in their place."""
     names, used = [*predictor.result.domains, "unknown site"], FALLBACK[sets.per]
     found: dict[int, list[str]] = {}
+    notes = []
     for d in sites:
+        first = next(i for i, group in enumerate(used) if d != UNKNOWN or group not in ("pair", "site"))
+        if first:
+            promised = "for each class" if used[first] == "class" else "over all inputs together"
+            notes.append(f"where the site is unknown, the coverage is promised {promised}, not for each {used[0]}")
         for c, level in enumerate(sets.source[d]):
-            if level:
+            if level > first:
                 found.setdefault(int(level), []).append(f"{names[d]} / {predictor.classes[c]}")
-    return tuple(
-        "too few test samples for a threshold of their own, so "
-        + (f"that of the {used[level]} is used" if level < len(used) else "every class is in the set")
-        + f": {', '.join(pairs[:8])}"
-        + (f" and {len(pairs) - 8} more" if len(pairs) > 8 else "")
-        for level, pairs in sorted(found.items())
+    return (
+        *notes,
+        *(
+            "too few test samples for a threshold of their own, so "
+            + (f"that of {GROUPS[used[level]]} is used" if level < len(used) else "every class is in the set")
+            + f": {', '.join(pairs[:8])}"
+            + (f" and {len(pairs) - 8} more" if len(pairs) > 8 else "")
+            for level, pairs in sorted(found.items())
+        ),
     )

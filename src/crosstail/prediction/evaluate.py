@@ -73,7 +73,9 @@ def load_for(
     dataset = replace(load_source(spec, progress), name=source)
     check_shape(predictor.inputs(dataset), predictor.input_shape, source)
     named = (list(dataset.domains), list(dataset.classes)) == (result.domains, result.classes)
-    if split == "all" or not named:
+    if split == "all":  # how these data would be split is of no interest
+        return replace(dataset, notes=dataset.source_notes, gaps=())
+    if not named:
         return dataset
     own = split_source(spec, dataset)
     own = own.with_x(predictor.inputs(own))

@@ -94,8 +94,22 @@ def _order_statistics(
     """For each group, the ⌈(n + 1) coverage⌉-th largest of its values; NaN if it has too few."""
     order = np.lexsort((-own, group))
     n = np.bincount(group, minlength=number)
-    rank = np.ceil((n + 1) * coverage - 1e-9).astype(np.int64)  # the small number undoes rounding: 10 × 0.9 is 9
-    found = np.full(number, np.nan)
+    rank, found = _rank(n, coverage), np.full(number, np.nan)
     enough = rank <= n
     found[enough] = own[order[(np.cumsum(n) - n + rank - 1)[enough]]]
+    return found
+
+
+def _rank(n: NDArray[np.int64], coverage: float) -> NDArray[np.int64]:
+    """⌈(n + 1) coverage⌉; the small number undoes rounding: 10 × 0.9 is 9."""
+    return np.ceil((n + 1) * coverage - 1e-9).astype(np.int64)
+
+
+def has_threshold(n: NDArray[np.int64], coverage: float) -> NDArray[np.bool_]:
+    """Whether groups with so many samples are large enough for thresholds of their own.
+
+    >>> has_threshold(np.array([8, 9]), 0.9).tolist()
+    [False, True]
+    """
+    found: NDArray[np.bool_] = _rank(n, coverage) <= n
     return found

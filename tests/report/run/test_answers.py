@@ -78,6 +78,27 @@ def test_the_advice_names_pairs_and_complete_commands(make_result):
     ]
 
 
+@pytest.mark.parametrize(
+    ("source", "header", "words"),
+    [
+        ("a.csv", "path,site,label", ["a.csv", "--site", "column:site"]),
+        ("a.csv", "path;hospital", ["a.csv"]),
+        ("a.csv", "file,site", None),
+        ("v.npz", "", ["v.npz"]),
+        ("digits", "", None),
+    ],
+)
+def test_the_command_to_predict_names_what_it_can_read(make_result, tmp_path, monkeypatch, source, header, words):
+    monkeypatch.chdir(tmp_path)
+    Path(source).write_text(f"{header}\n")
+    found = [
+        line[2:]
+        for line in commands(make_result(WEAK, totals=TOTALS, dataset=source, columns={"domain": "site"}))
+        if line[1] == "predict"
+    ]
+    assert found == ([["run", *words, "--coverage", "0.9", "--out", "run.csv"]] if words else [])
+
+
 def test_one_domain_cannot_be_left_out(make_result):
     result = make_result([[9, 1]], totals=[[10, 10]], counts=[[5, 5]])
     assert [words[1] for words in commands(result)] == ["export", "race", "fit"]

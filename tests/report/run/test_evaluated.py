@@ -12,6 +12,7 @@ from crosstail.metrics import PairAccuracy
 from crosstail.metrics.calibration import Calibration
 from crosstail.prediction.evaluate import Evaluated, LeftOut
 from crosstail.report.document.model import Cards, Table, Text
+from crosstail.report.run.certainty import Confidence
 from crosstail.report.run.certainty_elsewhere import certainty_json
 from crosstail.report.run.evaluated import domain_table, evaluation_document, on_new_data, side_by_side
 from crosstail.report.run.tables import pair_table
@@ -99,3 +100,15 @@ def test_new_probabilities_stand_beside_those_of_the_run(make_result, found):
     own_samples = [row for block in blocks if isinstance(block, Table) for row in block.rows]
     assert own_samples and not any("own test set" in row for row in own_samples)
     assert "Difference" not in [card.label for block in blocks if isinstance(block, Cards) for card in block.cards]
+
+
+def test_domains_with_few_samples_have_no_curve_of_their_own():
+    rng, domain = np.random.default_rng(0), np.repeat([0, 1], [300, 10])
+    y = rng.integers(2, size=310)
+    p = np.clip(rng.random(310), 0.02, 0.98)
+    log_p = np.log(np.stack([p, 1 - p], axis=1)).astype(np.float16)
+    samples = Probabilities(np.arange(310), np.ones(310, bool), y, domain, log_p.argmax(1), log_p)
+    curves = Confidence.of(samples, None).curves(["large", "small"])
+    assert list(dict.fromkeys(curves["domain"])) == ["all domains", "large"]
+    alone = Confidence.of(samples.keep(domain == 0), None).curves(["large", "small"])
+    assert set(alone["domain"]) == {"large"}

@@ -15,7 +15,9 @@ async function draw(place) {
     for (const panel of spec.concat ?? []) if (panel.width > room)
       [panel.width, panel.height] = [room, panel.height * room / panel.width];
   }
-  const {view} = await vegaEmbed(place, spec, {actions: false, renderer: "svg", config});
+  const stacked = {legend: {...config.legend, layout: {bottom: {direction: "vertical", anchor: "start"}}}};
+  const fitting = room < 640 ? {...config, ...stacked} : config;  // legends side by side would be cut off
+  const {view} = await vegaEmbed(place, spec, {actions: false, renderer: "svg", config: fitting});
   for (const button of place.parentElement.nextElementSibling.querySelectorAll("[data-save]"))
     button.onclick = async () => Object.assign(document.createElement("a"), {download: place.dataset.name + "." +
       button.dataset.save, href: await view.toImageURL(button.dataset.save, 2)}).click();

@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from crosstail.data import sheet_of
 from crosstail.metrics import FEW_TESTS
 from crosstail.report.document.model import Block, Card, Cards, Code, Text, bullets
-from crosstail.report.run.command import short_command
+from crosstail.report.run.command import inputs_in, short_command
 from crosstail.report.run.tables import has_known, headline_table, pair_table
 from crosstail.report.wording import estimate_note, has, interval, listing, number, several
 from crosstail.training.result import RunResult
@@ -111,10 +112,12 @@ def next_steps(results: Sequence[RunResult], out: Path) -> Iterator[Block]:
     advice = list(_collect(tested, counted=spec.unseen is None))
     yield bullets(advice)
     if len(results) == 1:
-        yield Text(
-            "Use it: `crosstail predict` classifies new files, and `crosstail evaluate` tests it on new labelled data; "
-            "both take the folder of the run first. For other programs, write the model as one file."
-        )
+        if not sheet_of(spec.dataset) and (inputs := inputs_in(spec.dataset, spec.columns)):
+            yield Text("Use it: classify files, and find out when a person should look. Name your new files instead.")
+            yield Code(
+                shlex.join(["crosstail", "predict", str(out), *inputs, "--coverage", "0.9", "--out", f"{out}.csv"])
+            )
+        yield Text("For other programs, write the model as one file.")
         yield Code(shlex.join(["crosstail", "export", str(out), "--out", f"{out}.onnx"]))
     if spec.protocol == "mdlt" and spec.stop_at is None:
         if len(results[0].domains) > 1:

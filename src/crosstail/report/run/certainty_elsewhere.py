@@ -3,24 +3,21 @@
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from crosstail.metrics.calibration import Calibration
-from crosstail.metrics.probabilities import metric_table
 from crosstail.prediction.evaluate import Evaluated
 from crosstail.prediction.sets import COVERAGE
 from crosstail.report.document.model import Block, Heading, Table, Text
 from crosstail.report.run.certainty import (
     RELIABILITY,
     RELIABILITY_NOTE,
-    SETS,
     Confidence,
-    covered,
     reliability_chart,
     reliability_rows,
-    set_rows,
 )
+from crosstail.report.run.covered import SETS, covered, pair_sets, set_rows
+from crosstail.report.run.group_metrics import group_metrics, of_classes, of_domains, of_pairs, whole
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.wording import interval, number
 from crosstail.training.probabilities import Probabilities
@@ -48,11 +45,13 @@ def certainty_elsewhere(
         f"With the run's temperatures and every pair weighing the same, confidence and accuracy differ by "
         f"{number(error)} points on average on the {label} (95 % interval {interval(low, high)}){against}."
     )
-    rows = [[name, label, *row] for name, *row in reliability_rows(said, given, new.result.domains, classes)]
-    named = [name + suffix(label) for name in new.result.domains]
-    curves = [Confidence.of(said, given).curves(named, label)]
+    names = new.result.domains
+    table = group_metrics(said, given, None, names, classes)
+    rows = [[name, label, *row] for name, *row in reliability_rows(said, given, table, names)]
+    curves = [Confidence.of(said, given).curves([name + suffix(label) for name in names], label)]
     if test is not None:
-        rows += [[name, old, *row] for name, *row in reliability_rows(test, given, own.domains, classes)]
+        table = group_metrics(test, given, None, own.domains, classes)
+        rows += [[name, old, *row] for name, *row in reliability_rows(test, given, table, own.domains)]
         curves.append(Confidence.of(test, given).curves(own.domains, old))
     yield Table(header=["domain", "tested on", *RELIABILITY], rows=rows, note=RELIABILITY_NOTE)
     yield from reliability_chart(pd.concat(curves))
@@ -63,25 +62,24 @@ def certainty_elsewhere(
         f"With `--coverage {COVERAGE}`, {100 * found.sets['inside'].mean():.1f} % of the sets on the {label} contain "
         f"the true class. Their thresholds come from the run's test set, whose own sets use its other samples."
     )
-    rows = [[name, label, *row] for name, *row in set_rows(found.sets, new.result.domains)]
+    rows = [[name, label, *row] for name, *row in set_rows(found.sets, names)]
     rows += [[name, old, *row] for name, *row in set_rows(covered(test, given, own.domains), own.domains)]
     yield Table(header=["domain", "tested on", *SETS], rows=rows)
+    yield pair_sets(found.sets, names, classes, counted=False)
 
 
 def certainty_json(found: Evaluated, given: Calibration, classes: list[str]) -> dict[str, Any]:
-    """Metrics of calibrated probabilities, with the domain unknown, and of prediction sets: overall and by domain."""
-    said, domains = found.probabilities, list(found.samples.domains)
-    p = given.probabilities(said.unknown, -1, ())
-    about: dict[str, Any] = {"domains": domains, "classes": classes}
-    whole = metric_table(p, said.y, said.domain, **about).to_dict("records")[0]
-    parts = metric_table(p, said.y, said.domain, "domain", **about).to_dict("records")
-    groups: list[tuple[str | None, dict[Any, Any]]] = [(None, whole), *((row.pop("domain"), row) for row in parts)]
-    every: dict[str | None, dict[str, float | None]] = {
-        name: {key: None if np.isnan(value) else value for key, value in row.items()} for name, row in groups
+    """Metrics of calibrated probabilities, with the domain unknown, and of prediction sets, for every group."""
+    table = group_metrics(found.probabilities, given, found.sets, list(found.samples.domains), classes)
+
+    def rows(part: pd.DataFrame, *names: str) -> list[dict[str, Any]]:
+        kept = part.drop(columns=[name for name in ("domain", "class") if name not in names]).to_dict("records")
+        return [{str(key): None if value != value else value for key, value in row.items()} for row in kept]
+
+    return {
+        "overall": rows(whole(table))[0],
+        "domains": {row.pop("domain"): row for row in rows(of_domains(table), "domain")},
+        "classes": {row.pop("class"): row for row in rows(of_classes(table), "class")},
+        "pairs": rows(of_pairs(table), "domain", "class"),
+        "coverage": COVERAGE,
     }
-    if found.sets is not None:
-        for name, row in every.items():
-            own = found.sets if name is None else found.sets[found.sets["domain"] == domains.index(name)]
-            row |= {"covered": float(own["inside"].mean()), "classes_per_set": float(own["size"].mean())}
-            row["to_review"] = float((own["size"] != 1).mean())
-    return {"overall": every.pop(None), "domains": every, "coverage": COVERAGE}

@@ -11,10 +11,11 @@ import pandas as pd
 from crosstail import algorithms, backbones, second_stages
 from crosstail.data import data_name, sheet_of
 from crosstail.report.document.model import Block, Code, Document, Heading, Table, bullets
-from crosstail.report.run.certainty import certainty_card, label_error_note
+from crosstail.report.run.certainty import certainty_card
 from crosstail.report.run.command import repeating
 from crosstail.report.run.how_trained import how_trained
 from crosstail.report.run.reported import ReportedRun
+from crosstail.report.run.suspects import label_error_note
 from crosstail.report.run.tables import has_known, headline_table, pair_table, tracks_note, worst_table
 from crosstail.report.wording import (
     SELECTED_ON,

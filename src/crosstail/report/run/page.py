@@ -19,6 +19,7 @@ from crosstail.report.run.charts import loss_chart, selection_chart
 from crosstail.report.run.command import command, repeating
 from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.failing import pair_map, worst_pairs
+from crosstail.report.run.group_metrics import FILE as METRICS
 from crosstail.report.run.how_trained import how_trained
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import DISTANCES, ESTIMATED, STATISTICS, pair_table
@@ -41,8 +42,10 @@ MEANING = "Mean distances between pairs: " + "; ".join(f"{k}: {v}" for k, v in D
 
 
 def write_page(run: ReportedRun) -> None:
-    """Write report.html and model_card.md into the run's folder."""
+    """Write report.html, model_card.md, and metrics.csv if it has kept probabilities, into the run's folder."""
     html.save(run_document(run), run.folder / "report.html")
+    if run.tested is not None:
+        write_whole(run.folder / METRICS, run.tested.metrics.to_csv(index=False, float_format="%.6g").encode())
     write_whole(run.folder / "model_card.md", markdown.render(card.model_card(run)).encode())
 
 

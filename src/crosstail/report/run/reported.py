@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from crosstail.data.dataset import UNUSED
 from crosstail.metrics.calibration import Calibration
 from crosstail.report.audit.duplicates import describe, equal_inputs
 from crosstail.report.audit.findings import exact_findings
+from crosstail.report.run.group_metrics import Tested
 from crosstail.storage import read_json, write_json
 from crosstail.training.fit import Run
 from crosstail.training.folder import RunFolder
@@ -41,6 +43,14 @@ class ReportedRun:
     """As loaded and split, before any embedding; None if it is gone or has changed since."""
     probabilities: Probabilities | None = None
     calibration: Calibration | None = None
+
+    @cached_property
+    def tested(self) -> Tested | None:
+        """What it says of its test samples, if it has kept that of any."""
+        kept, given = self.probabilities, self.calibration
+        if kept is None or given is None or not kept.test.any():
+            return None
+        return Tested.of(kept, given, self.result.domains, self.result.classes)
 
     def duplicates(self) -> list[str]:
         """Sentences on duplicate samples; the search is stored in the folder, for when the data are gone."""
