@@ -213,5 +213,5 @@ class Study:
         hours = 0.0
         for number, kind in ((short, True), (len(missing) - short + unknown, False)):
             taken = [r.get("seconds", 0.0) for key, r in self.records.runs.items() if key.endswith(" short") == kind]
-            hours += number * float(np.mean(taken or [0.0])) / 3600
+            hours += number * float(np.median(taken or [0.0])) / 3600  # some were interrupted
         return len(missing) + unknown, hours
