@@ -1,4 +1,4 @@
-"""One path: audit → race → fit → evaluate → predict, where each command prints the next one, ready to paste."""
+"""One path: audit → race → fit → evaluate → predict → export; each command prints the next one, ready to paste."""
 
 import csv
 import shlex
@@ -14,7 +14,7 @@ from crosstail.sweep.launchers.inline import Inline
 from crosstail.testing import save_separable
 from crosstail.training.existing import existing_run, no_run, point_to
 
-PATH = ["audit", "race", "fit", "evaluate", "predict"]
+PATH = ["audit", "race", "fit", "evaluate", "predict", "export"]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_manifest_keeps_its_columns_and_is_predicted_if_it_has_a_path(crosstai
 def test_a_final_model_is_for_new_data(crosstail, vectors):
     first = f"fit {vectors} --algorithm erm --folds 2 --steps 2 --evaluations 1 --batch-size 4 --out cv"
     followed = follow(crosstail, first)
-    assert [shlex.split(command)[0] for command in followed] == ["fit", "fit", "predict"]
+    assert [shlex.split(command)[0] for command in followed] == ["fit", "fit", "predict", "export"]
     assert followed[2].startswith(f"predict cv/refit {vectors} ")
 
 

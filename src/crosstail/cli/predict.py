@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._imports import import_torch
+from crosstail.cli._next import free, say_next
 from crosstail.cli._parameters import Json, MovedWeights, RowLauncher, RowWorkers, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
@@ -128,6 +129,7 @@ def predict(
     kept.remove()
     if out is not None:
         console.print(f"{len(rows)} predictions in {out}")
+        say_next(console, "export", run, "--format", "torch", "--out", free("model.pt2"))
 
 
 def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision") -> None:

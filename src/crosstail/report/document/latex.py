@@ -39,7 +39,7 @@ def floating(block: Table) -> str:
     """A float of one column's width: small type, narrow gaps, the title as its caption, the name as its label."""
     body = rf"\setlength{{\tabcolsep}}{{3pt}}{chr(10)}{table(block)}"
     lines = [r"\begin{table}[t]", r"\centering\small", rf"\caption{{{escape(block.title)}}}"]
-    return "\n".join([*lines, rf"\label{{tab:{block.name}}}", body, r"\end{table}"])
+    return "\n".join([*lines, rf"\label{{tab:{block.name}}}", r"\smallskip", body, r"\end{table}"])
 
 
 def escape(text: str) -> str:
