@@ -119,34 +119,29 @@ def main() -> int:
         {m.name: m for m in msgspec.json.decode(RECORDS.read_bytes(), type=list[Mutant])} if RECORDS.exists() else {}
     )
     mutants = drawn(arguments.number, arguments.seed)
-    kept = {m.name for m in mutants if m.name in known and known[m.name].killed}
+    judged = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+    kept = {m.name for m in mutants if m.name in known and (known[m.name].killed or m.name in judged)}
     with tempfile.TemporaryDirectory(prefix="crosstail-mutants-") as folder:
         for name in ("src", "tests", "docs", "examples", "pyproject.toml"):
             copied = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             copied(ROOT / name, Path(folder) / name)
-        for tests in sorted({FOLDERS[m.part] for m in mutants if m.name not in kept}):
-            assert not _fails(tests, Path(folder)), f"{tests} fail without any change"
         for mutant in mutants:
             if mutant.name not in kept:
-                target = Path(folder) / mutant.file
-                before = target.read_text(encoding="utf-8")
-                target.write_text(mutated(target, mutant.number)[2], encoding="utf-8")
-                killed = _fails(FOLDERS[mutant.part], Path(folder), target.stem)
-                target.write_text(before, encoding="utf-8")
-                known[mutant.name] = msgspec.structs.replace(mutant, killed=killed)
-                write([known[m.name] for m in mutants if m.name in known])
+                known[mutant.name] = msgspec.structs.replace(mutant, killed=(killed := _noticed(mutant, Path(folder))))
+                write([known[m.name] for m in mutants if m.name in known], len(mutants))
                 print("killed  " if killed else "survived", f"{mutant.file}:{mutant.line}: {mutant.change}", flush=True)
-    write([known[m.name] for m in mutants])
+    write([known[m.name] for m in mutants], len(mutants))
     return 0
 
 
-def write(mutants: list[Mutant]) -> None:
+def write(mutants: list[Mutant], number: int) -> None:
     """The records, and the page that is made from them."""
     RECORDS.write_bytes(msgspec.json.format(msgspec.json.encode(mutants)) + b"\n")
     reasons = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
     survivors = [m for m in mutants if not m.killed]
     equivalent = [m for m in survivors if m.name in reasons]
     killed = len(mutants) - len(survivors)
+    untried = f" {number - len(mutants)} of the {number} that were drawn have not been tried." * (len(mutants) < number)
     lines = [
         "# Mutants: would the tests notice?",
         "",
@@ -156,7 +151,7 @@ def write(mutants: list[Mutant]) -> None:
         "",
         f"**{killed} of {len(mutants)}** mutants are killed. {len(equivalent)} of the others were judged equivalent: "
         "no result that anyone relies on is different. That is "
-        f"**{killed / max(1, len(mutants) - len(equivalent)):.0%}** of those that a test could notice.",
+        f"**{killed / max(1, len(mutants) - len(equivalent)):.0%}** of those that a test could notice.{untried}",
         "",
         "| sources | tests | mutants | killed | equivalent |",
         "|---|---|---|---|---|",
@@ -174,27 +169,51 @@ def write(mutants: list[Mutant]) -> None:
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _fails(tests: str, folder: Path, first: str = "") -> bool:
-    """Whether the tests notice: those whose name or file mentions the changed module are run first."""
-    near = {first, *(file.stem for file in (folder / tests).glob("**/test_*.py") if _mentions(file, first))} - {""}
-    words = " or ".join(sorted(near))
-    return any(_ends_badly(tests, folder, which) for which in ([words, f"not ({words})"] if first else [""]))
+def _noticed(mutant: Mutant, folder: Path) -> bool:
+    """Whether a test fails because of a mutant: one that fails without it too does not count."""
+    target, tests = folder / mutant.file, FOLDERS[mutant.part]
+    before, changed = target.read_text(encoding="utf-8"), mutated(target, mutant.number)[2]
+    for which in _in_order(folder / tests, target.stem):
+        target.write_text(changed, encoding="utf-8")
+        try:
+            failed = _failure(["-k", which, tests], folder)
+        finally:
+            target.write_text(before, encoding="utf-8")
+        if failed:
+            again = _failure(failed, folder)
+            assert not again, f"{' '.join(again)} fails without any change"
+            return True
+    return False
+
+
+def _in_order(tests: Path, module: str) -> tuple[str, str]:
+    """Expressions that select the tests whose name or file mentions a module, and then the others."""
+    files = {file for file in tests.glob("**/test_*.py") if _mentions(file, module)}
+    words = " or ".join(sorted({module, *(file.stem for file in files)}))
+    return words, f"not ({words})"
 
 
 def _mentions(test: Path, module: str) -> bool:
-    return bool(module) and re.search(rf"\b{module}\b", test.read_text(encoding="utf-8")) is not None
+    return re.search(rf"\b{module}\b", test.read_text(encoding="utf-8")) is not None
 
 
-def _ends_badly(tests: str, folder: Path, which: str) -> bool:
-    """Whether a test fails; so does one that takes five minutes of a processor, whatever else the machine does."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", which, tests]
-    path = {"PYTHONPATH": f"{folder / 'src'}:{folder}", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+def _failure(selected: list[str], folder: Path) -> list[str]:
+    """The arguments that select the first test that fails, or the same ones for a hang; none if all pass.
+
+    A hang is ten minutes of processor time, whatever else the machine does.
+    """
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *selected]
+    # CI: hypothesis has no time limits of its own.
+    path = {"PYTHONPATH": f"{folder / 'src'}:{folder}", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "CI": "1"}
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (300, 300))
+        resource.setrlimit(resource.RLIMIT_CPU, (600, 600))
 
-    ended = subprocess.run(command, cwd=folder, env=path, capture_output=True, check=False, preexec_fn=limit)
-    return ended.returncode not in (0, 5)  # 5: there are no such tests
+    ended = subprocess.run(command, cwd=folder, env=path, capture_output=True, check=False, preexec_fn=limit, text=True)
+    if ended.returncode in (0, 5):  # 5: there are no such tests
+        return []
+    found = re.search(r"^(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$", ended.stdout, re.MULTILINE)
+    return [found[1]] if found else selected
 
 
 if __name__ == "__main__":

@@ -54,11 +54,11 @@ def zygote():
 class Command:
     """A command in a process of its own."""
 
-    def __init__(self, ask, words, place, cache):
+    def __init__(self, ask, words, place, cache, **fault):
         self.ask, self.began = ask, time.monotonic()
         environment = {"CROSSTAIL_CACHE": str(cache), "COLUMNS": "300", "OMP_NUM_THREADS": "1"}
         self.output = place.with_name(f"{place.name}.txt")
-        self.pid = ask(words=words.split(), place=str(place), environment=environment)
+        self.pid = ask(words=words.split(), place=str(place), environment=environment, **fault)
 
     def wait(self):
         """Its exit code, once all processes of its session have ended."""
@@ -88,8 +88,8 @@ def alive(session):
 
 @pytest.fixture(scope="session")
 def started(zygote):
-    def started(words, place, cache=None):
-        return Command(zygote, words, place, cache or place / "cache")
+    def started(words, place, cache=None, **fault):
+        return Command(zygote, words, place, cache or place / "cache", **fault)
 
     return started
 
