@@ -9,17 +9,22 @@ python -m tests.fuzz.mutants --number 20
 import argparse
 import ast
 import hashlib
+import importlib
+import os
 import re
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
+import traceback
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
+import pytest
 
 ROOT = Path(__file__).parents[2]
 RECORDS, PAGE = ROOT / "docs/results/mutants.json", ROOT / "docs/results/mutants.md"
@@ -34,6 +39,17 @@ FOLDERS = {
     "sweep/select.py": "tests/sweep/test_select.py",
 }
 """Sources, and the tests that should notice."""
+LIBRARIES = (
+    "torch",
+    "torchvision",
+    "timm",
+    "lightning_fabric",
+    "sklearn.manifold",
+    "pandas",
+    "scipy.stats",
+    "hypothesis",
+)
+"""What the tests import, imported once."""
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And},
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq},
@@ -88,26 +104,24 @@ class Mutant(msgspec.Struct, frozen=True):
         return next(part for part in FOLDERS if self.file.startswith(f"src/crosstail/{part}"))
 
 
-def drawn(number: int, seed: int) -> list[Mutant]:
+def drawn(most: int, seed: int) -> list[Mutant]:
     """The mutants whose names have the smallest hashes: they stay the same when other sources change."""
     found: dict[str, Mutant] = {}
     for part in FOLDERS:
         source = ROOT / "src/crosstail" / part
         for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:
-            for place in range(len(list(places(ast.parse(file.read_text(encoding="utf-8")))))):
-                name = str(file.relative_to(ROOT))
-                line, change, _ = mutated(file, place)
-                mutant = Mutant(name, line, place, change)
+            for number, (node, field) in enumerate(places(ast.parse(file.read_text(encoding="utf-8")))):
+                line, change = node.lineno, mutate(deepcopy(node), field)  # type: ignore[attr-defined]
+                mutant = Mutant(str(file.relative_to(ROOT)), line, number, change)
                 found.setdefault(mutant.name, mutant)
-    return sorted(found.values(), key=lambda m: hashlib.sha256(f"{seed} {m.name}".encode()).digest())[:number]
+    return sorted(found.values(), key=lambda m: hashlib.sha256(f"{seed} {m.name}".encode()).digest())[:most]
 
 
-def mutated(file: Path, number: int) -> tuple[int, str, str]:
-    """Line, change and new content of a file."""
+def mutated(file: Path, number: int) -> str:
+    """The content of a file with one place changed."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    node, field = list(places(tree))[number]
-    change = mutate(node, field)
-    return node.lineno, change, ast.unparse(tree)  # type: ignore[attr-defined]
+    mutate(*list(places(tree))[number])
+    return ast.unparse(tree)
 
 
 def main() -> int:
@@ -121,6 +135,10 @@ def main() -> int:
     mutants = drawn(arguments.number, arguments.seed)
     judged = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
     kept = {m.name for m in mutants if m.name in known and (known[m.name].killed or m.name in judged)}
+    os.environ["OMP_NUM_THREADS"] = "1"
+    sys.modules["torchmetrics"] = None  # type: ignore[assignment]  # as in conftest.py
+    for library in LIBRARIES:
+        importlib.import_module(library)
     with tempfile.TemporaryDirectory(prefix="crosstail-mutants-") as folder:
         for name in ("src", "tests", "docs", "examples", "pyproject.toml"):
             copied = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
@@ -172,7 +190,7 @@ def write(mutants: list[Mutant], number: int) -> None:
 def _noticed(mutant: Mutant, folder: Path) -> bool:
     """Whether a test fails because of a mutant: one that fails without it too does not count."""
     target, tests = folder / mutant.file, FOLDERS[mutant.part]
-    before, changed = target.read_text(encoding="utf-8"), mutated(target, mutant.number)[2]
+    before, changed = target.read_text(encoding="utf-8"), mutated(target, mutant.number)
     for which in _in_order(folder / tests, target.stem):
         target.write_text(changed, encoding="utf-8")
         try:
@@ -202,18 +220,35 @@ def _failure(selected: list[str], folder: Path) -> list[str]:
 
     A hang is ten minutes of processor time, whatever else the machine does.
     """
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *selected]
-    # CI: hypothesis has no time limits of its own.
-    path = {"PYTHONPATH": f"{folder / 'src'}:{folder}", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1", "CI": "1"}
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (600, 600))
-
-    ended = subprocess.run(command, cwd=folder, env=path, capture_output=True, check=False, preexec_fn=limit, text=True)
-    if ended.returncode in (0, 5):  # 5: there are no such tests
+    said = folder / "said.txt"
+    if not (process := os.fork()):
+        quiet = "ignore::pytest.PytestAssertRewriteWarning"  # of what was imported before
+        _test(["-q", "-x", "-p", "no:cacheprovider", "-W", quiet, *selected], folder, said)
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if code in (0, 5):  # 5: there are no such tests
         return []
-    found = re.search(r"^(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$", ended.stdout, re.MULTILINE)
+    found = re.search(r"^(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$", said.read_text(), re.MULTILINE)
     return [found[1]] if found else selected
+
+
+def _test(words: list[str], folder: Path, said: Path) -> NoReturn:
+    """Run tests of a copy in this process, which has imported their libraries but nothing of the project, and end."""
+    code = 3
+    try:
+        os.chdir(folder)
+        output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1), os.dup2(output, 2)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+            del sys.modules[name]
+        elsewhere = [path for path in sys.path if path and ROOT not in (Path(path), Path(path).parent)]
+        sys.path[:] = [str(folder / "src"), str(folder), *elsewhere]
+        os.environ.update(PYTHONPATH=f"{folder / 'src'}:{folder}", CI="1")  # with CI, hypothesis has no time limits
+        resource.setrlimit(resource.RLIMIT_CPU, (600, 600))
+        code = int(pytest.main(words))
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush(), sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

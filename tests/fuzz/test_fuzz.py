@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from tests.fuzz.__main__ import FAMILIES, case_of, outcome_of
 from tests.fuzz._case import BAD, CLEAR, HANDLED, Case, run
@@ -228,7 +229,15 @@ REFUSED = {
 }
 
 
+def huge_bias(folder):
+    """Weights that give a log probability below what half precision can store."""
+    state = torch.load(folder / "run-b/model.pt", weights_only=True)
+    state["backbone.layers.0.bias"].fill_(1e30)
+    torch.save(state, folder / "run-b/model.pt")
+
+
 HANDLED_TOO = {
+    "weights that are huge": Case("", "evaluate run-b vectors.npz --split test", (), huge_bias),
     "records that are too deep": Case("", "audit vectors.npz --run run-b", (), deep("run-b/records.jsonl")),
     "an index that is too deep": Case("", "status sweep-a", (), deep("sweep-a/index.jsonl")),
     "a compressed member that cannot be mapped": npz(compressed=True, large=0),
@@ -295,8 +304,6 @@ def test_numbers_that_torch_does_not_take_are_converted(good, tmp_path, kind):
 
 @pytest.mark.parametrize("file", ["model.pt", "predictions.pt", "known.pt", "probabilities.npz"])
 def test_a_file_of_a_run_that_does_not_fit_is_named(good, tmp_path, file):
-    import torch
-
     copy(good, tmp_path / "case")
     path = tmp_path / "case/run-b" / file
     if file.endswith("npz"):
@@ -331,8 +338,6 @@ def test_a_file_that_vanishes_or_becomes_empty_is_named(good, tmp_path, number):
 
 
 def test_weights_that_do_not_fit_are_named(good, tmp_path):
-    import torch
-
     copy(good, tmp_path / "case")
     torch.save({"conv_stem.weight": torch.zeros(1)}, tmp_path / "case/w.pth")
     command = "embed photos --weights w.pth --out e.npz"

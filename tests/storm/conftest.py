@@ -22,7 +22,7 @@ COMMON = "--steps 24 --batch-size 4 --evaluations 4 --seed 1"
 COMMANDS = {
     "fit vectors": f"fit vectors.npz --algorithm boda --second-stage retrain --width 8 {COMMON} --out run",
     "fit with trace": f"fit vectors.npz --algorithm boda --trace --log csv --width 8 {COMMON} --out run",
-    "fit with average": f"fit vectors.npz --algorithm erm --second-stage blend --average --width 8 {COMMON} --out run",
+    "fit with average": f"fit vectors.npz --algorithm erm --second-stage blend --average moving {COMMON} --out run",
     "fit images": f"{IMAGES} --algorithm bsoftmax+coral --second-stage blend {COMMON} --out run",
     "fit image files with trace": f"{IMAGES} --algorithm erm --trace {COMMON} --out run",
     "embed": "embed images --backbone efficientnet_lite0 --resolution 32 --batch-size 4 --out embedded.npz",
