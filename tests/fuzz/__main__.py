@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -35,16 +36,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=10_000, help="how many in all (default: 10,000)")
     parser.add_argument("--start", type=int, default=0, help="number of the first of each family")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--only", choices=sorted(FAMILIES), nargs="+", default=list(FAMILIES), help="these families")
     parser.add_argument("--page", type=Path, help="write the counts to this Markdown file")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    end, done = time.monotonic() + 60 * arguments.minutes, 0
     counts: dict[str, Counter[str]] = {family: Counter() for family in arguments.only}
     with tempfile.TemporaryDirectory(prefix="crosstail-fuzz-") as folder:
         os.environ["CROSSTAIL_CACHE"] = f"{folder}/cache"
         good = Path(folder) / "good"
         make(good)
         for number in range(arguments.start, arguments.start + arguments.cases // len(arguments.only)):
+            if time.monotonic() > end:
+                break
+            done += len(arguments.only)
             for family in arguments.only:
                 case = case_of(family, number, good)
                 outcome = outcome_of(case, good, Path(folder) / "case")
@@ -54,7 +60,7 @@ def main() -> int:
                     print(f"{shown}\n  {outcome.detail}", flush=True)
     print(table(counts))
     if arguments.page:
-        command = f"python -m tests.fuzz --cases {arguments.cases} --start {arguments.start}"
+        command = f"python -m tests.fuzz --cases {done} --start {arguments.start}"
         arguments.page.write_text(PAGE.format(command=command, table=table(counts), families=_described()))
     return int(any(found[kind] for found in counts.values() for kind in BAD))
 
@@ -76,7 +82,7 @@ PAGE = """# Bad input
 Each case is a command on real data, a real run or a real sweep in which one thing was spoiled. It ends well if the
 command handles it, or says what is wrong in one sentence that names the file. A traceback, more than 20 s of processor
 time, an error that does not name the file, and a wrong result are failures. Written by
-`{command} --page`; `make fuzz` runs 10,000 cases, and the tests of CI run a few of each family.
+`{command} --page docs/results/fuzz.md`; `make fuzz` runs 10,000 cases, and the tests of CI run a few of each family.
 
 {table}
 

@@ -159,6 +159,6 @@ def _plan(random: Random) -> Case:
     return Case(
         f"plan.toml: {how}",
         "sweep --plan plan.toml --dry-run",
-        ("plan.toml", key, key.replace("_", "-"), literal.strip("'"), literal.capitalize()),
+        ("plan.toml", key, key.replace("_", "-"), literal.strip("'"), literal.capitalize(), "'inf'"),  # the last: 1e400
         lambda folder: (folder / "plan.toml").write_bytes(content),
     )

@@ -28,12 +28,12 @@ def _tensors(random: Random, good: Path) -> Case:
     """The tensors of a run."""
     name = random.choice(list(ON_RUN))
     file, command = f"run-b/{name}", random.choice(ON_RUN[name])
+    names = (name, "run-b", "vectors.npz are new")  # the last: what is known of the data may be a copy
     if random.random() < 0.4:
         how, content = damaged((good / file).read_bytes(), random)
-        return Case(f"{file}: {how}", command, (name, "run-b"), lambda folder: (folder / file).write_bytes(content))
+        return Case(f"{file}: {how}", command, names, lambda folder: (folder / file).write_bytes(content))
     state = torch.load(good / file, weights_only=True)
     how, changed = changed_state(state, random)
-    names = (name, "run-b", "vectors.npz are new")  # the last: what is known of the data may be a copy
     return Case(f"{file}: {how}", command, names, lambda folder: torch.save(changed, folder / file))
 
 

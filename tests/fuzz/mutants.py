@@ -9,17 +9,22 @@ python -m tests.fuzz.mutants --number 20
 import argparse
 import ast
 import hashlib
+import importlib
+import os
 import re
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import tomllib
+import traceback
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
+import pytest
 
 ROOT = Path(__file__).parents[2]
 RECORDS, PAGE = ROOT / "docs/results/mutants.json", ROOT / "docs/results/mutants.md"
@@ -34,6 +39,17 @@ FOLDERS = {
     "sweep/select.py": "tests/sweep/test_select.py",
 }
 """Sources, and the tests that should notice."""
+LIBRARIES = (
+    "torch",
+    "torchvision",
+    "timm",
+    "lightning_fabric",
+    "sklearn.manifold",
+    "pandas",
+    "scipy.stats",
+    "hypothesis",
+)
+"""What the tests import, imported once."""
 OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And},
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq},
@@ -88,26 +104,24 @@ class Mutant(msgspec.Struct, frozen=True):
         return next(part for part in FOLDERS if self.file.startswith(f"src/crosstail/{part}"))
 
 
-def drawn(number: int, seed: int) -> list[Mutant]:
+def drawn(most: int, seed: int) -> list[Mutant]:
     """The mutants whose names have the smallest hashes: they stay the same when other sources change."""
     found: dict[str, Mutant] = {}
     for part in FOLDERS:
         source = ROOT / "src/crosstail" / part
         for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:
-            for place in range(len(list(places(ast.parse(file.read_text(encoding="utf-8")))))):
-                name = str(file.relative_to(ROOT))
-                line, change, _ = mutated(file, place)
-                mutant = Mutant(name, line, place, change)
+            for number, (node, field) in enumerate(places(ast.parse(file.read_text(encoding="utf-8")))):
+                line, change = node.lineno, mutate(deepcopy(node), field)  # type: ignore[attr-defined]
+                mutant = Mutant(str(file.relative_to(ROOT)), line, number, change)
                 found.setdefault(mutant.name, mutant)
-    return sorted(found.values(), key=lambda m: hashlib.sha256(f"{seed} {m.name}".encode()).digest())[:number]
+    return sorted(found.values(), key=lambda m: hashlib.sha256(f"{seed} {m.name}".encode()).digest())[:most]
 
 
-def mutated(file: Path, number: int) -> tuple[int, str, str]:
-    """Line, change and new content of a file."""
+def mutated(file: Path, number: int) -> str:
+    """The content of a file with one place changed."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    node, field = list(places(tree))[number]
-    change = mutate(node, field)
-    return node.lineno, change, ast.unparse(tree)  # type: ignore[attr-defined]
+    mutate(*list(places(tree))[number])
+    return ast.unparse(tree)
 
 
 def main() -> int:
@@ -119,34 +133,33 @@ def main() -> int:
         {m.name: m for m in msgspec.json.decode(RECORDS.read_bytes(), type=list[Mutant])} if RECORDS.exists() else {}
     )
     mutants = drawn(arguments.number, arguments.seed)
-    kept = {m.name for m in mutants if m.name in known and known[m.name].killed}
+    judged = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+    kept = {m.name for m in mutants if m.name in known and (known[m.name].killed or m.name in judged)}
+    os.environ["OMP_NUM_THREADS"] = "1"
+    sys.modules["torchmetrics"] = None  # type: ignore[assignment]  # as in conftest.py
+    for library in LIBRARIES:
+        importlib.import_module(library)
     with tempfile.TemporaryDirectory(prefix="crosstail-mutants-") as folder:
         for name in ("src", "tests", "docs", "examples", "pyproject.toml"):
             copied = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             copied(ROOT / name, Path(folder) / name)
-        for tests in sorted({FOLDERS[m.part] for m in mutants if m.name not in kept}):
-            assert not _fails(tests, Path(folder)), f"{tests} fail without any change"
         for mutant in mutants:
             if mutant.name not in kept:
-                target = Path(folder) / mutant.file
-                before = target.read_text(encoding="utf-8")
-                target.write_text(mutated(target, mutant.number)[2], encoding="utf-8")
-                killed = _fails(FOLDERS[mutant.part], Path(folder), target.stem)
-                target.write_text(before, encoding="utf-8")
-                known[mutant.name] = msgspec.structs.replace(mutant, killed=killed)
-                write([known[m.name] for m in mutants if m.name in known])
+                known[mutant.name] = msgspec.structs.replace(mutant, killed=(killed := _noticed(mutant, Path(folder))))
+                write([known[m.name] for m in mutants if m.name in known], len(mutants))
                 print("killed  " if killed else "survived", f"{mutant.file}:{mutant.line}: {mutant.change}", flush=True)
-    write([known[m.name] for m in mutants])
+    write([known[m.name] for m in mutants], len(mutants))
     return 0
 
 
-def write(mutants: list[Mutant]) -> None:
+def write(mutants: list[Mutant], number: int) -> None:
     """The records, and the page that is made from them."""
     RECORDS.write_bytes(msgspec.json.format(msgspec.json.encode(mutants)) + b"\n")
     reasons = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
     survivors = [m for m in mutants if not m.killed]
     equivalent = [m for m in survivors if m.name in reasons]
     killed = len(mutants) - len(survivors)
+    untried = f" {number - len(mutants)} of the {number} that were drawn have not been tried." * (len(mutants) < number)
     lines = [
         "# Mutants: would the tests notice?",
         "",
@@ -156,7 +169,7 @@ def write(mutants: list[Mutant]) -> None:
         "",
         f"**{killed} of {len(mutants)}** mutants are killed. {len(equivalent)} of the others were judged equivalent: "
         "no result that anyone relies on is different. That is "
-        f"**{killed / max(1, len(mutants) - len(equivalent)):.0%}** of those that a test could notice.",
+        f"**{killed / max(1, len(mutants) - len(equivalent)):.0%}** of those that a test could notice.{untried}",
         "",
         "| sources | tests | mutants | killed | equivalent |",
         "|---|---|---|---|---|",
@@ -174,27 +187,68 @@ def write(mutants: list[Mutant]) -> None:
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _fails(tests: str, folder: Path, first: str = "") -> bool:
-    """Whether the tests notice: those whose name or file mentions the changed module are run first."""
-    near = {first, *(file.stem for file in (folder / tests).glob("**/test_*.py") if _mentions(file, first))} - {""}
-    words = " or ".join(sorted(near))
-    return any(_ends_badly(tests, folder, which) for which in ([words, f"not ({words})"] if first else [""]))
+def _noticed(mutant: Mutant, folder: Path) -> bool:
+    """Whether a test fails because of a mutant: one that fails without it too does not count."""
+    target, tests = folder / mutant.file, FOLDERS[mutant.part]
+    before, changed = target.read_text(encoding="utf-8"), mutated(target, mutant.number)
+    for which in _in_order(folder / tests, target.stem):
+        target.write_text(changed, encoding="utf-8")
+        try:
+            failed = _failure(["-k", which, tests], folder)
+        finally:
+            target.write_text(before, encoding="utf-8")
+        if failed:
+            again = _failure(failed, folder)
+            assert not again, f"{' '.join(again)} fails without any change"
+            return True
+    return False
+
+
+def _in_order(tests: Path, module: str) -> tuple[str, str]:
+    """Expressions that select the tests whose name or file mentions a module, and then the others."""
+    files = {file for file in tests.glob("**/test_*.py") if _mentions(file, module)}
+    words = " or ".join(sorted({module, *(file.stem for file in files)}))
+    return words, f"not ({words})"
 
 
 def _mentions(test: Path, module: str) -> bool:
-    return bool(module) and re.search(rf"\b{module}\b", test.read_text(encoding="utf-8")) is not None
+    return re.search(rf"\b{module}\b", test.read_text(encoding="utf-8")) is not None
 
 
-def _ends_badly(tests: str, folder: Path, which: str) -> bool:
-    """Whether a test fails; so does one that takes five minutes of a processor, whatever else the machine does."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", which, tests]
-    path = {"PYTHONPATH": f"{folder / 'src'}:{folder}", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+def _failure(selected: list[str], folder: Path) -> list[str]:
+    """The arguments that select the first test that fails, or the same ones for a hang; none if all pass.
 
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (300, 300))
+    A hang is ten minutes of processor time, whatever else the machine does.
+    """
+    said = folder / "said.txt"
+    if not (process := os.fork()):
+        quiet = "ignore::pytest.PytestAssertRewriteWarning"  # of what was imported before
+        _test(["-q", "-x", "-p", "no:cacheprovider", "-W", quiet, *selected], folder, said)
+    code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if code in (0, 5):  # 5: there are no such tests
+        return []
+    found = re.search(r"^(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - .*)?$", said.read_text(), re.MULTILINE)
+    return [found[1]] if found else selected
 
-    ended = subprocess.run(command, cwd=folder, env=path, capture_output=True, check=False, preexec_fn=limit)
-    return ended.returncode not in (0, 5)  # 5: there are no such tests
+
+def _test(words: list[str], folder: Path, said: Path) -> NoReturn:
+    """Run tests of a copy in this process, which has imported their libraries but nothing of the project, and end."""
+    code = 3
+    try:
+        os.chdir(folder)
+        output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1), os.dup2(output, 2)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+            del sys.modules[name]
+        elsewhere = [path for path in sys.path if path and ROOT not in (Path(path), Path(path).parent)]
+        sys.path[:] = [str(folder / "src"), str(folder), *elsewhere]
+        os.environ.update(PYTHONPATH=f"{folder / 'src'}:{folder}", CI="1")  # with CI, hypothesis has no time limits
+        resource.setrlimit(resource.RLIMIT_CPU, (600, 600))
+        code = int(pytest.main(words))
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush(), sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

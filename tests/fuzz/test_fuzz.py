@@ -5,19 +5,27 @@ the same. `make fuzz` runs thousands of them.
 """
 
 import io
+import json
+import os
+import shutil
+import zipfile
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from tests.fuzz.__main__ import FAMILIES, case_of, outcome_of
 from tests.fuzz._case import BAD, CLEAR, HANDLED, Case, run
-from tests.fuzz._good import COMMANDS, copy, make
+from tests.fuzz._good import COMMANDS, SHORT, copy, make
 
 from crosstail.data import BrokenImage, read_image
 from crosstail.data.sources import npz_members
+from crosstail.report.run import reported
+from crosstail.sweep.store import Store
+from crosstail.training.folder import RunFolder
 
 CASES = 6  # of each family; the time limit of CI does not allow more
 
@@ -38,6 +46,51 @@ def test_drawn_at_random(good, tmp_path, family):
         if outcome.kind in BAD:
             bad.append((number, case.what, case.command, outcome))
     assert not bad
+
+
+OTHERS = (None, True, -1, 2**63, 1e308, "x", "\x00", [], {}, [[None]], {"x": 1})
+READERS = {
+    "run-a/spec.json": lambda place: RunFolder(place / "run-a").spec(),
+    "run-a/data.json": lambda place: RunFolder(place / "run-a").data(),
+    "run-a/result.json": lambda place: RunFolder(place / "run-a").result(),
+    "run-a/calibration.json": lambda place: RunFolder(place / "run-a").calibration(),
+    "run-a/records.jsonl": lambda place: RunFolder(place / "run-a").records(),
+    "run-a/audit.json": lambda place: reported.read_json(place / "run-a/audit.json", reported.Audit),
+    "sweep-a/plans/*.json": lambda place: Store(place / "sweep-a").plans(),
+    "sweep-a/index.jsonl": lambda place: Store(place / "sweep-a").results(),
+}
+
+
+def changes(value):
+    """The value with each of its parts in turn replaced or missing, of long lists the first and the last."""
+    yield from OTHERS
+    for key in value if isinstance(value, dict) else {0, len(value) - 1} if isinstance(value, list) and value else ():
+        rest = value.copy()
+        del rest[key]
+        yield rest
+        for inside in changes(value[key]):
+            changed = value.copy()
+            changed[key] = inside
+            yield changed
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_value_of_a_json_file_replaced_is_read_or_the_file_is_named(good, tmp_path, name):
+    (source,) = good.glob(name)
+    place = tmp_path / "place"
+    shutil.copytree(good / name.partition("/")[0], place / name.partition("/")[0])
+    file = place / source.relative_to(good)
+    first, *lines = [file.read_bytes()] if file.suffix == ".json" else file.read_bytes().splitlines(keepends=True)
+    read = refused = 0
+    for changed in changes(json.loads(first)):
+        file.write_bytes(b"".join((json.dumps(changed).encode() + b"\n", *lines)))
+        try:
+            READERS[name](place)
+            read += 1
+        except ValueError as error:
+            assert str(file) in str(error)
+            refused += 1
+    assert refused or name == "sweep-a/index.jsonl", (read, refused)  # the index is rebuilt
 
 
 def npz(command="audit new.npz --json", compressed=False, large=npz_members.LARGE, **changes):
@@ -68,6 +121,21 @@ def huge_header(folder):
     (folder / "new.npy").write_bytes(content.getvalue().replace(b"(64, 6), }", b"(" + b"9" * 15 + b",)}", 1))
 
 
+def cut_header(folder):
+    """An array whose header ends within a tuple, which Python reports as a token that is missing."""
+    content = io.BytesIO()
+    np.save(content, np.zeros((64, 6), np.float32))
+    (folder / "new.npy").write_bytes(content.getvalue().replace(b")", b" ", 1))
+    with zipfile.ZipFile(folder / "new.npz", "w") as archive:
+        for name in ("x", "y", "domain"):
+            archive.write(folder / "new.npy", f"{name}.npy")
+
+
+def deep(file):
+    """Valid JSON up to the depth that a parser takes."""
+    return lambda folder: (folder / file).write_bytes(b"[" * 100_000)
+
+
 def without_zeros(folder):
     """A manifest beside an array of no dimensions."""
     np.save(folder / "new.npy", np.float32(1))
@@ -87,7 +155,19 @@ REFUSED = {
     "an array of objects": npz(y=np.array([None] * 152)),
     "images for a model of vectors": npz("evaluate run-b new.npz", x=np.zeros((152, 4, 4, 3), np.uint8)),
     "a header that claims petabytes": Case("", "predict run-b new.npy", ("new.npy",), huge_header),
+    "a header that is cut short": Case("", "predict run-b new.npy", ("new.npy",), cut_header),
+    "a header that is cut short, in an archive": Case("", "audit new.npz", ("new.npz",), cut_header),
     "rows of a scalar": Case("", "audit new.csv", ("new.csv", "new.npy"), without_zeros),
+    "a column of row numbers and no array": text(
+        "new.csv",
+        "x,domain,label\n" + "\n".join(f"{i},{'ab'[i % 2]},{'cd'[i // 2 % 2]}" for i in range(12)),
+        "audit new.csv",
+    ),
+    "a column of row numbers for the path": text(
+        "new.csv",
+        HEADER + "\n".join(f"{i},{'ab'[i % 2]},{'cd'[i // 2 % 2]}" for i in range(12)),
+        "embed new.csv --out e.npz",
+    ),
     "an empty manifest": text("new.csv", "", "audit new.csv"),
     "a manifest without rows": text("new.csv", HEADER, "predict run-p new.csv"),
     "a header of two megabytes": text(
@@ -96,6 +176,7 @@ REFUSED = {
     "a cell of two megabytes": text(
         "new.csv", HEADER + rows("") + "\n" + "x" * 2_000_000 + ",a,b", "predict run-p new.csv"
     ),
+    "a quote that is never closed": text("new.csv", '"' + HEADER + rows(""), "embed new.csv --out e.npz"),
     "a NUL in a path": text("new.csv", HEADER + rows("") + "\nph\0to.jpg,lab,cat", "audit new.csv"),
     "a path of 5,000 characters": text("new.csv", HEADER + rows("") + f"\n{'x' * 5000},lab,cat", "audit new.csv"),
     "a folder as an image": text("new.csv", HEADER + rows("") + "\nphotos,lab,cat", "embed new.csv --out e.npz"),
@@ -122,6 +203,10 @@ REFUSED = {
         ("result.json",),
         lambda folder: _replaced(folder, "run-b/result.json", '"cat"', '"dog"'),
     ),
+    "JSON that is too deep": Case(
+        "", "status sweep-a", ("plans",), lambda folder: deep(next(folder.glob("sweep-a/plans/*")))(folder)
+    ),
+    "a result that is too deep": Case("", "predict run-b vectors.npz", ("result.json",), deep("run-b/result.json")),
     "an audit of another shape": Case(
         "", COMMANDS["run-b"], ("audit.json",), lambda folder: (folder / "run-b/audit.json").write_text("{}")
     ),
@@ -144,6 +229,28 @@ REFUSED = {
 }
 
 
+def huge_bias(folder):
+    """Weights that give a log probability below what half precision can store."""
+    state = torch.load(folder / "run-b/model.pt", weights_only=True)
+    state["backbone.layers.0.bias"].fill_(1e30)
+    torch.save(state, folder / "run-b/model.pt")
+
+
+HANDLED_TOO = {
+    "weights that are huge": Case("", "evaluate run-b vectors.npz --split test", (), huge_bias),
+    "records that are too deep": Case("", "audit vectors.npz --run run-b", (), deep("run-b/records.jsonl")),
+    "an index that is too deep": Case("", "status sweep-a", (), deep("sweep-a/index.jsonl")),
+    "a compressed member that cannot be mapped": npz(compressed=True, large=0),
+}
+TRAPS = {
+    "a pipe": os.mkfifo,
+    "a link to a device that never ends": lambda path: path.symlink_to("/dev/zero"),
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "a link to the folder above": lambda path: path.symlink_to("../.."),
+    "a folder": Path.mkdir,
+}
+
+
 def _replaced(folder: Path, pattern: str, old: str, new: str) -> None:
     (file,) = folder.glob(pattern)
     before = file.read_text()
@@ -158,6 +265,36 @@ def test_refused_by_name(good, tmp_path, what):
     assert outcome.kind == CLEAR, outcome
 
 
+@pytest.mark.parametrize("what", HANDLED_TOO)
+def test_handled(good, tmp_path, what):
+    copy(good, tmp_path / "case")
+    outcome = run(HANDLED_TOO[what], tmp_path / "case")
+    assert outcome.kind == HANDLED, outcome
+
+
+@pytest.mark.parametrize("what", TRAPS)
+def test_something_with_the_name_of_an_image_does_not_hang(good, tmp_path, what):
+    copy(good, tmp_path / "case")
+    TRAPS[what](tmp_path / "case/photos/lab/cat/z.jpg")
+    assert run(Case("", "predict run-p photos --json", ("z.jpg",), lambda _: None), tmp_path / "case").kind not in BAD
+
+
+@pytest.mark.parametrize(
+    ("command", "classes", "limit"),
+    [
+        ("audit many.npz --json", 10_000, 20),
+        (f"fit many.npz --algorithm erm {SHORT} --out run-n", 1_500, 20),
+        pytest.param(f"fit many.npz --algorithm erm {SHORT} --out run-n", 10_000, 120, marks=pytest.mark.storm),
+        pytest.param(f"fit many.npz {SHORT} --out run-n", 10_000, 180, marks=pytest.mark.storm),
+    ],
+)
+def test_many_tiny_classes_do_not_hang(tmp_path, command, classes, limit):
+    y, rng = np.tile(np.arange(classes), 3), np.random.default_rng(0)
+    x = rng.normal(size=(len(y), 6)).astype(np.float32)
+    np.savez(tmp_path / "many.npz", x=x, y=y, domain=np.arange(len(y)) // classes % 2)
+    assert run(Case("", command, ("many.npz",), lambda _: None, limit=limit), tmp_path).kind == HANDLED
+
+
 @pytest.mark.parametrize("kind", [np.longdouble, ">f4"])
 def test_numbers_that_torch_does_not_take_are_converted(good, tmp_path, kind):
     copy(good, tmp_path / "case")
@@ -167,8 +304,6 @@ def test_numbers_that_torch_does_not_take_are_converted(good, tmp_path, kind):
 
 @pytest.mark.parametrize("file", ["model.pt", "predictions.pt", "known.pt", "probabilities.npz"])
 def test_a_file_of_a_run_that_does_not_fit_is_named(good, tmp_path, file):
-    import torch
-
     copy(good, tmp_path / "case")
     path = tmp_path / "case/run-b" / file
     if file.endswith("npz"):
@@ -182,11 +317,6 @@ def test_a_file_of_a_run_that_does_not_fit_is_named(good, tmp_path, file):
     command = {"model.pt": "predict run-b vectors.npz", "known.pt": "evaluate run-b vectors.npz"}
     spoiled = Case("", command.get(file, "audit vectors.npz --run run-b"), (file,), lambda _: None)
     assert run(spoiled, tmp_path / "case").kind == CLEAR
-
-
-def test_compressed_members_are_read_although_they_cannot_be_mapped(good, tmp_path):
-    copy(good, tmp_path / "case")
-    assert run(npz(compressed=True, large=0), tmp_path / "case").kind == HANDLED
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(good, tmp_path):
@@ -208,8 +338,6 @@ def test_a_file_that_vanishes_or_becomes_empty_is_named(good, tmp_path, number):
 
 
 def test_weights_that_do_not_fit_are_named(good, tmp_path):
-    import torch
-
     copy(good, tmp_path / "case")
     torch.save({"conv_stem.weight": torch.zeros(1)}, tmp_path / "case/w.pth")
     command = "embed photos --weights w.pth --out e.npz"

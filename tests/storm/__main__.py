@@ -1,4 +1,7 @@
-"""Write docs/results/storm.md from the outcome of `make storm`: python -m tests.storm build/storm.xml."""
+"""Write docs/results/storm.md from the outcome of `make storm`: python -m tests.storm build/storm.xml.
+
+Of several files, the last that has a test counts; the section on many runs stays as it is.
+"""
 
 import sys
 from pathlib import Path
@@ -21,7 +24,12 @@ sample. Written by `python -m tests.storm build/storm.xml`.
 
 def main() -> None:
     rows, kills, outcomes = [], 0, []
-    for case in ElementTree.parse(sys.argv[1]).iter("testcase"):
+    cases = {
+        (case.get("classname"), case.get("name")): case
+        for file in sys.argv[1:]
+        for case in ElementTree.parse(file).iter("testcase")
+    }
+    for case in cases.values():
         given = {found.get("name"): found.get("value") for found in case.iter("property")}
         bad = [kind for kind in ("failure", "error", "skipped") if case.find(kind) is not None]
         outcomes.append(bad[0] if bad else "passed")
@@ -31,7 +39,8 @@ def main() -> None:
         rows.append(f"| {file}: {name} | {outcomes[-1]} | {given.get('kills', '')} |")
     total = f"{outcomes.count('passed')} of {len(outcomes)} tests passed, with {kills} kills."
     page = Path(__file__).parents[2] / "docs/results/storm.md"
-    page.write_text(PAGE.format(total=total, rows="\n".join(sorted(rows))), encoding="utf-8")
+    _, heading, kept = page.read_text(encoding="utf-8").partition("\n## Many runs\n")
+    page.write_text(PAGE.format(total=total, rows="\n".join(sorted(rows))) + heading + kept, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,8 +20,25 @@ import crosstail.training.fit
 import crosstail.training.logs.csv  # noqa: F401
 from crosstail import cli
 
+CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.link", "os.truncate")
 
-def start(words: list[str], place: str, environment: dict[str, str]) -> int:
+
+def die_before(change: int) -> None:
+    """Kill this process just before its n-th change of a file; opening one for writing is a change."""
+    made = 0
+
+    def count(event: str, given: tuple[object, ...]) -> None:
+        nonlocal made
+        writes = event == "open" and isinstance(given[2], int) and given[2] & (os.O_WRONLY | os.O_RDWR)
+        if (writes or event in CHANGES) and str(given[0]) != os.devnull:
+            made += 1
+            if made == change:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+
+
+def start(words: list[str], place: str, environment: dict[str, str], change: int | None = None) -> int:
     """Fork a process, the first of its session, that runs a command in a folder and writes to output.txt there."""
     pid = os.fork()
     if pid:
@@ -33,6 +50,8 @@ def start(words: list[str], place: str, environment: dict[str, str]) -> int:
     output = os.open(f"{place}.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1), os.dup2(output, 2), os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     code = 0
+    if change is not None:
+        die_before(change)
     try:
         cli.main(words)
     except SystemExit as error:

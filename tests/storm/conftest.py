@@ -22,7 +22,7 @@ COMMON = "--steps 24 --batch-size 4 --evaluations 4 --seed 1"
 COMMANDS = {
     "fit vectors": f"fit vectors.npz --algorithm boda --second-stage retrain --width 8 {COMMON} --out run",
     "fit with trace": f"fit vectors.npz --algorithm boda --trace --log csv --width 8 {COMMON} --out run",
-    "fit with average": f"fit vectors.npz --algorithm erm --second-stage blend --average --width 8 {COMMON} --out run",
+    "fit with average": f"fit vectors.npz --algorithm erm --second-stage blend --average moving {COMMON} --out run",
     "fit images": f"{IMAGES} --algorithm bsoftmax+coral --second-stage blend {COMMON} --out run",
     "fit image files with trace": f"{IMAGES} --algorithm erm --trace {COMMON} --out run",
     "embed": "embed images --backbone efficientnet_lite0 --resolution 32 --batch-size 4 --out embedded.npz",
@@ -54,11 +54,11 @@ def zygote():
 class Command:
     """A command in a process of its own."""
 
-    def __init__(self, ask, words, place, cache):
+    def __init__(self, ask, words, place, cache, **fault):
         self.ask, self.began = ask, time.monotonic()
         environment = {"CROSSTAIL_CACHE": str(cache), "COLUMNS": "300", "OMP_NUM_THREADS": "1"}
         self.output = place.with_name(f"{place.name}.txt")
-        self.pid = ask(words=words.split(), place=str(place), environment=environment)
+        self.pid = ask(words=words.split(), place=str(place), environment=environment, **fault)
 
     def wait(self):
         """Its exit code, once all processes of its session have ended."""
@@ -88,8 +88,8 @@ def alive(session):
 
 @pytest.fixture(scope="session")
 def started(zygote):
-    def started(words, place, cache=None):
-        return Command(zygote, words, place, cache or place / "cache")
+    def started(words, place, cache=None, **fault):
+        return Command(zygote, words, place, cache or place / "cache", **fault)
 
     return started
 

@@ -9,7 +9,9 @@ import pytest
 from .conftest import COMMANDS, QUICK, outcome
 
 KILLS = 100
-"""Of `make storm`, in all."""
+"""Of `make storm`, in all, at random moments."""
+CHANGES = 5
+"""More kills of each command, each right before a file is changed."""
 
 
 def killed(name, started, place, seconds, chance, most):
@@ -42,4 +44,22 @@ def test_many_kills(name, fresh, started, undisturbed, record_property):
         place = fresh()
         kills += killed(name, started, place, seconds, chance, most=2)
         assert outcome(place) == expected
+    record_property("kills", kills)
+
+
+@pytest.mark.storm
+@pytest.mark.parametrize("name", COMMANDS)
+def test_kills_right_before_a_file_is_changed(name, fresh, started, undisturbed, record_property):
+    """Random moments rarely fall between two changes of files that follow each other; these always do."""
+    expected, _ = undisturbed(name)
+    chance, kills, most = random.Random(name), 0, 100
+    while kills < CHANGES:
+        place, change = fresh(), chance.randint(1, most)
+        if started(COMMANDS[name], place, change=change).wait() == -signal.SIGKILL:
+            kills += 1
+            command = started(COMMANDS[name], place)
+            assert command.wait() == 0, command.output.read_text()
+        else:
+            most = change - 1  # it changes fewer files
+        assert outcome(place) == expected, change
     record_property("kills", kills)

@@ -269,7 +269,7 @@ def race(shared: RunSpec, path, methods: list[str], seeds: int = 2) -> tuple[Rac
     store, dataset = Store(path), load_inputs(shared).seen()
     plan, left_out = enter(shared, methods, dataset, trials=3, seeds=seeds)
     assert len(list(sweep(plan, store, Inline(store)))) <= len(methods) * plan.runs_per_method
-    return outcome([plan], left_out, store, SharedTest.of([dataset])), store
+    return outcome([plan], left_out, store, SharedTest.of([dataset]), store.failures()), store
 
 
 def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen_models(shared, tmp_path) -> None:
@@ -277,7 +277,7 @@ def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen
     assert ended.complete and not ended.failed and len(ended.leaderboard) == 4
     results = {path.name: RunFolder(path).result() for path in store.path.glob("runs/*")}
     (plan,) = store.plans()
-    found, _ = entrants(plan, store, SharedTest.of([load_inputs(shared).raw]))
+    found, _ = entrants(plan, store, SharedTest.of([load_inputs(shared).raw]), {})
     for one in found:
         trials = [results[plan.runs(one.method, h)[0].key] for h in plan.drawn[one.method]]
         validation = [result.validation.pair_average for result in trials]
@@ -336,7 +336,7 @@ def test_the_worse_half_stops_after_each_trial_but_erm_and_the_default_never_do(
         assert set(following.methods) >= {method for method in left if best[method] > worst} | set(methods[:2])
         left = [method for method in following.methods if method not in methods[:2]]
         assert all(best[method] >= worst for method in left) and len(left) == keep
-    ended = outcome(plans, {}, store, SharedTest.of([dataset]))
+    ended = outcome(plans, {}, store, SharedTest.of([dataset]), store.failures())
     assert {row.method for row in ended.leaderboard} == set(plans[-1].methods) and ended.complete
     assert {one.method for one in ended.stopped} == set(methods[2:6]) - set(left)
     assert [failed.method for failed in ended.failed] == methods[6:]
@@ -347,7 +347,7 @@ def test_predictions_that_were_removed_are_named(shared, tmp_path) -> None:
     ended, store = race(shared, tmp_path / "race", ["erm"], seeds=1)
     (store.path / "runs" / ended.leaderboard[0].runs[0][0] / "predictions.pt").unlink()
     with pytest.raises(ValueError, match=r"predictions\.pt"):
-        outcome(store.plans(), {}, store, SharedTest.of([load_inputs(shared).raw]))
+        outcome(store.plans(), {}, store, SharedTest.of([load_inputs(shared).raw]), {})
 
 
 def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_path) -> None:
@@ -355,7 +355,7 @@ def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_
     dataset = load_inputs(shared).seen()
     plan, _ = enter(shared, ["erm"], dataset, trials=1, seeds=2)
     list(sweep(plan, store, Inline(store)))
-    few = outcome([plan], {}, store, SharedTest.of([dataset]))
+    few = outcome([plan], {}, store, SharedTest.of([dataset]), store.failures())
     assert few.leaderboard[0].trial == 0 and few.leaderboard[0].validation <= many.leaderboard[0].validation
 
 
@@ -366,7 +366,7 @@ def test_a_race_over_folds_compares_methods_on_every_sample_once(shared, tmp_pat
     store = Store(tmp_path / "race")
     plan, _ = enter(shared, ["erm", "focal"], splits[0], trials=2, seeds=2)
     list(sweep(plan, store, Inline(store)))
-    ended = outcome([plan], {}, store, SharedTest.of(splits))
+    ended = outcome([plan], {}, store, SharedTest.of(splits), {})
     assert ended.complete and ended.samples == len(source) and ended.folds == 3
     for line in ended.leaderboard:
         by_seed = []

@@ -361,3 +361,64 @@ def test_leftovers_of_a_finished_run_are_removed_unless_a_process_is_in_them(sto
     (held / "lease.held").write_bytes(OTHER_MACHINE)
     store.tidy()
     assert not left.exists() and held.exists() and store.has(SPEC.key)
+
+
+def hidden(store):
+    return sorted(file.name for file in store.path.rglob("*") if file.name.startswith((".", "lease.")))
+
+
+def test_a_full_disk_leaves_no_folder_that_was_only_begun(store, monkeypatch):
+    def full(folder, token):
+        (folder / f"lease.{token}").touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("crosstail.sweep.store.sign", full)
+    with pytest.raises(OSError, match="No space left"):
+        store.claim(SPEC)
+    monkeypatch.setattr("crosstail.sweep.store.write_json", lambda file, value: full(file.parent, "0"))
+    with pytest.raises(OSError, match="No space left"):
+        store.propose("erm", 0, [])
+    assert hidden(store) == []
+
+
+def test_what_killed_processes_have_left_is_removed_and_what_living_ones_write_is_not(store, finish):
+    finish(store, SPEC)
+    (store.path / "runs" / SPEC.key / "lease.1234").write_bytes(b"killed before it was removed")
+    dead, living, elsewhere = (store.path / "work" / f".{number}" for number in range(3))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    mine = leases._text(0)
+    machine, _, start, number = mine.split()
+    for folder, text in (
+        (dead, b" ".join((machine, str(ended.pid).encode(), start, number))),
+        (living, mine),
+        (elsewhere, OTHER_MACHINE),
+    ):
+        folder.mkdir(parents=True)
+        (folder / "lease.0").write_bytes(text)
+    (store.path / "work/.begun").mkdir()
+    (store.path / "proposals/.begun").mkdir(parents=True)
+    store.tidy()
+    assert hidden(store) == [".1", ".2", "lease.0", "lease.0"]
+
+
+def test_a_run_that_was_published_by_a_process_that_died_then_has_no_sign_of_life(store, finish):
+    finish(store, SPEC)
+    (store.path / "runs" / SPEC.key / "lease.1234").touch()
+    assert store.claim(SPEC) is None and hidden(store) == []
+
+
+def test_a_folder_that_was_tidied_up_while_it_was_begun_is_begun_again(store, monkeypatch):
+    import shutil
+
+    sign = leases.sign
+
+    def late(folder, token):
+        if token == "0":
+            shutil.rmtree(folder)
+        sign(folder, token)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("crosstail.sweep.store.sign", late)
+        assert store.claim(SPEC) is None
+    assert store.claim(SPEC) is not None

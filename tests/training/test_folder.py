@@ -189,3 +189,12 @@ def test_accuracies_of_an_older_version_are_read():
     assert now.pop("tenth_percentile") == pytest.approx(0.54)
     read = msgspec.convert(now, SplitAccuracy)
     assert read.worst_pair == 0.5 and read.tenth_percentile is None and read.pairs().barely_tested == 1
+
+
+def test_sizes_that_no_memory_holds_are_an_error_of_the_run(tmp_path):
+    from crosstail.training.existing import naming_run
+
+    with pytest.raises(MemoryError, match=f"{tmp_path}: the sizes in its result.json"), naming_run(tmp_path):
+        raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
+    with pytest.raises(RuntimeError, match="another"), naming_run(tmp_path):
+        raise RuntimeError("another")

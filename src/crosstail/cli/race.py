@@ -19,6 +19,7 @@ from crosstail.cli._run_options import HIDDEN, Data
 from crosstail.cli.sweep import Methods, Seeds, SweepOptions, Trials, Workers
 
 if TYPE_CHECKING:
+    from crosstail.sweep.plan import Plan
     from crosstail.training import RunSpec
 
 PASSED_ON = (
@@ -79,7 +80,7 @@ def race(
     from crosstail.sweep.launchers._launcher import Resources, launcher
     from crosstail.sweep.race import SharedTest, enter, outcome
     from crosstail.sweep.recommendation import start_with
-    from crosstail.sweep.store import Store
+    from crosstail.sweep.store import Failure, Store
     from crosstail.training.existing import point_to
     from crosstail.training.inputs import folds, load_inputs, load_source, split_source
     from crosstail.training.resolve import resolve
@@ -94,14 +95,18 @@ def race(
         parts = folds(resolved, source)
         samples = load_inputs(parts[0], source).seen(progress)
         plan, left_out = enter(shared, methods, samples, trials=trials, seeds=seeds)
-        plans = []
+        plans: list[Plan] = []
+        failures: dict[str, Failure] = {}
         with launcher("local", store, Resources(workers)) as crew:
             for part in rounds(plan, store, finalists):
                 plans.append(part)
                 total = len(part.methods) * part.runs_per_method
-                for done, _ in enumerate(sweep(part, store, crew), 1):
+                for done, (_, ended) in enumerate(sweep(part, store, crew), 1):
                     progress(f"round {len(plans)}, {len(part.methods)} methods", done, total)
-    found = outcome(plans, left_out, store, SharedTest.of([split_source(part, source) for part in parts]))
+                    if ended.how == "failed":
+                        failures[ended.key] = Failure("error", ended.error, 1)
+    tested = SharedTest.of([split_source(part, source) for part in parts])
+    found = outcome(plans, left_out, store, tested, {**failures, **store.failures()})  # a full disk records none
     board = found.leaderboard
     if board:
         found = msgspec.structs.replace(found, next=_next(shared, start_with(board).method, out))
@@ -128,6 +133,8 @@ def race(
         best = "" if shared.folds else f" Its model is {out / 'best'}."
         console.print(f"More in {out / 'report.html'}.{best}")
         console.print(f"Next: {found.next}", soft_wrap=True)
+    if not board and found.failed:
+        raise OSError(f"no run of the race in {out} has a result: {found.failed[-1].error}")
     if not found.complete:
         raise SystemExit(1)
 

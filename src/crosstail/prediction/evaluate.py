@@ -16,6 +16,7 @@ from crosstail.prediction.inputs import Inputs
 from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape
 from crosstail.prediction.sets import COVERAGE
 from crosstail.progress import Progress
+from crosstail.training.evaluation import LEAST
 from crosstail.training.inputs import load_source, split_source
 from crosstail.training.known import KnownSamples
 from crosstail.training.probabilities import Probabilities
@@ -123,7 +124,7 @@ def evaluate_on(
         z = predictor.features(x)
         for track, domain in enumerate((UNKNOWN, sites[batch])[: 1 + both]):
             log_p = predictor.scored(z, domain)
-            predicted[track, batch], said[track, batch] = log_p.argmax(1), log_p
+            predicted[track, batch], said[track, batch] = log_p.argmax(1), np.maximum(log_p, LEAST)
         if progress:
             progress("predicting", int(batch[-1]) + 1, len(part))
     y = every[tested[new]]

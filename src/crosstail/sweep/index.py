@@ -114,7 +114,7 @@ class Index:
     def _load(self) -> dict[str, IndexLine]:
         try:
             lines = [msgspec.json.decode(line, type=IndexLine) for line in self._file.read_bytes().splitlines()]
-        except (OSError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError, RecursionError):
             return {}  # read the results themselves instead
         return {line.key: line for line in lines}
 
@@ -123,7 +123,7 @@ def read_summary(path: Path, key: str) -> Summary | None:
     """The summary of a result, or None if it is not the complete result of the run with this key."""
     try:
         result = msgspec.json.decode(path.read_bytes(), type=RunResult)
-    except (FileNotFoundError, msgspec.DecodeError):  # other I/O errors are raised
+    except (FileNotFoundError, msgspec.DecodeError, RecursionError):  # other I/O errors are raised
         return None
     if result.spec.key != key:
         return None

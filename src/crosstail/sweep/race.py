@@ -153,16 +153,18 @@ def enter(
     return replace(plan, methods=racing, drawn={method: plan.drawn[method] for method in racing}), left_out
 
 
-def outcome(plans: Sequence[Plan], left_out: dict[str, str], store: Store, tested: SharedTest) -> RaceResult:
+def outcome(
+    plans: Sequence[Plan], left_out: dict[str, str], store: Store, tested: SharedTest, failures: Mapping[str, Failure]
+) -> RaceResult:
     """Compare the runs of a race, of which there is a plan for each round."""
     *earlier, plan = plans
-    found, failed = entrants(plan, store, tested)
+    found, failed = entrants(plan, store, tested, failures)
     board, samples = leaderboard(found, tested), len(tested.y)
     stopped, results = [], store.results()
     for method, own in by_method(earlier).items():
         if method not in plan.methods:
             (choice,) = choices(store, results, own)
-            failed += _failed(choice, results, store.failures())
+            failed += _failed(choice, results, failures)
             stopped.append(choice)
     stopped.sort(key=lambda choice: (choice.plan.trials, score(choice, results)), reverse=True)
     shared = ("dataset", "backbone", "freeze", "steps", "batch_size", "folds")
@@ -181,9 +183,11 @@ def outcome(plans: Sequence[Plan], left_out: dict[str, str], store: Store, teste
     )
 
 
-def entrants(plan: Plan, store: Store, tested: SharedTest) -> tuple[list[Entrant], list[FailedRun]]:
+def entrants(
+    plan: Plan, store: Store, tested: SharedTest, failures: Mapping[str, Failure]
+) -> tuple[list[Entrant], list[FailedRun]]:
     """The best trial of each method with the test predictions of its models, and the runs that failed."""
-    results, failures = store.results(), store.failures()
+    results = store.results()
     found: list[Entrant] = []
     failed: list[FailedRun] = []
     for choice in choices(store, results, plan):

@@ -16,6 +16,7 @@ network, and the previous holder notices that its folder is gone.
 import shutil
 import time
 from collections.abc import Container
+from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
@@ -105,9 +106,12 @@ class Store:
         """Add trials of a search after the first `number`, unless another process has done so by now."""
         own = self.path / "proposals" / f".{token_hex(4)}"
         own.mkdir(parents=True)
-        write_json(own / "trials.json", batch)
-        if not move(own, self._proposed(search, number)):
-            shutil.rmtree(own)
+        try:
+            with suppress(FileNotFoundError):  # another process has tidied up, and the search will propose again
+                write_json(own / "trials.json", batch)
+                move(own, self._proposed(search, number))
+        finally:
+            shutil.rmtree(own, ignore_errors=True)
 
     def proposals(self, search: str) -> list[Proposal]:
         found: list[Proposal] = []
@@ -135,10 +139,15 @@ class Store:
         return self._index.read()
 
     def tidy(self) -> None:
-        """Set aside finished runs whose result cannot be read; remove leftovers of the others."""
-        self.results()
+        """Set aside finished runs whose result cannot be read; remove what killed processes have left."""
+        for key in self.results():
+            self._unsign(key)
         for key in self._index.damaged:
             self.put_aside(self.path / "runs" / key)
+        for hidden in (*(self.path / "work").glob(".*"), *(self.path / "proposals").glob(".*")):
+            with suppress(FileNotFoundError):  # its process has just moved it
+                if all(is_dead(file.read_bytes()) for file in hidden.glob("lease.*")):
+                    shutil.rmtree(hidden, ignore_errors=True)
         for key, folders in self.unfinished().items():
             if self.has(key):
                 for folder in filter(self.abandoned, folders):
@@ -177,6 +186,7 @@ class Store:
         """
         key, own = spec.key, token_hex(4)
         if self.has(key):
+            self._unsign(key)
             return None
         folders = self.unfinished().get(key)
         if folders is None:
@@ -206,10 +216,14 @@ class Store:
         """A first folder for a run; none if another process has created one."""
         hidden, place = self.path / "work" / f".{token_hex(4)}", self.path / "work" / f"{key}{FRESH}"
         hidden.mkdir(parents=True)
-        sign(hidden, "0")  # so that the folder is neither considered abandoned nor replaced
-        if not move(hidden, place):
-            shutil.rmtree(hidden)
+        try:
+            sign(hidden, "0")  # so that the folder is neither considered abandoned nor replaced
+            if not move(hidden, place):
+                return []
+        except FileNotFoundError:  # another process has tidied up in between
             return []
+        finally:
+            shutil.rmtree(hidden, ignore_errors=True)
         if self.unfinished().get(key) != [place]:  # another folder was taken over in the meantime
             self._discard(place)
             return []
@@ -232,6 +246,11 @@ class Store:
             write_json(lease.folder / FAILURE, Failure(kind, error, 1 + (before.attempts if before else 0)))
         finally:
             lease.give_back()
+
+    def _unsign(self, key: str) -> None:
+        """Remove the sign of life that a process killed while it published a run has left there."""
+        for file in (self.path / "runs" / key).glob("lease.*"):
+            file.unlink(missing_ok=True)
 
     def _discard(self, folder: Path) -> None:
         """Hide a folder, then remove it: no process may find it partly removed."""

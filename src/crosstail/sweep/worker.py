@@ -144,6 +144,8 @@ def _sound(folder: RunFolder, spec: RunSpec) -> bool:
 
 def _last_lines(error: Exception) -> list[str]:
     """The last lines of a message for users, or of the traceback."""
+    if isinstance(error, OSError) and error.filename:
+        return [f"{error.strerror}: {error.filename}"]
     if isinstance(error, ValueError | Diverged | Pruned):
         return str(error).splitlines()[-LINES:]
     return "".join(traceback.format_exception(error)).splitlines()[-LINES:]

@@ -46,6 +46,10 @@ def naming_run(run: Path) -> Iterator[None]:
         yield
     except (ValueError, FileNotFoundError) as error:
         raise error if str(run) in str(error) else ValueError(f"{run}: {error}") from None
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):  # torch has no error of its own for it
+            raise
+        raise MemoryError(f"{run}: the sizes in its result.json take more memory than there is") from None
 
 
 def require_data(run: Path, source: str) -> None:

@@ -165,7 +165,7 @@ class RunFolder:
         for line in file.read_bytes().splitlines() if file.exists() else ():
             try:
                 msgspec.json.decode(line)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, RecursionError):
                 break  # cut short by a kill; what follows is repeated
             found.append(decode(line, Evaluation, f"{file}, line {len(found) + 1}"))
         return found

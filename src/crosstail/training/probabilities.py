@@ -2,18 +2,17 @@
 
 import io
 import math
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
-from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
-from crosstail.data.sources.npz_members import read_header
+from crosstail.data.sources.npz_members import UNREADABLE, read_header
 from crosstail.metrics import PairAccuracy
 from crosstail.metrics.calibration import Calibration, calibrate
 from crosstail.storage import write_whole
@@ -108,7 +107,7 @@ class Probabilities:
                 if value.shape != shape or value.dtype != kind or np.isnan(value).any():
                     raise ValueError
             kept = cls(**found)
-        except (BadZipFile, EOFError, KeyError, NotImplementedError, TypeError, ValueError, zlib.error):
+        except (*UNREADABLE, KeyError, TypeError):
             raise folder.damaged(PROBABILITIES) from None
         classes = [found[key] for key in ("y", "predicted", "known_predicted") if key in found]
         folder.check_samples(PROBABILITIES, classes, kept.domain, width=kept.unknown.shape[1])

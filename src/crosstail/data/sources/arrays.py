@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
-from zipfile import BadZipFile
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ from crosstail.data.dataset import DomainDataset
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources.manifest_table import as_text
 from crosstail.data.sources.natural_order import numbered_names
-from crosstail.data.sources.npz_members import read_member
+from crosstail.data.sources.npz_members import UNREADABLE, read_member
 from crosstail.storage import naming, replacing
 
 _ROWS = 4096  # checked at a time, so that a memory map is never read as a whole
@@ -64,7 +63,7 @@ def read_arrays(path: Path, required: Sequence[str], optional: Sequence[str] = (
                     raise ValueError(f"{odd[0]} is not an array")
                 return found
             there = ", ".join(file.files) or "nothing"
-    except (ValueError, OSError, EOFError, MemoryError, BadZipFile, AttributeError, TypeError) as error:
+    except (*UNREADABLE, AttributeError, TypeError) as error:
         # The last two: a .npy file named .npz loads as an array, which is not a context manager.
         remedy = "; save text as array.astype(str)" if "Object arrays" in str(error) else ""
         raise ValueError(f"{path}: cannot be read as an .npz file of plain arrays ({error}{remedy})") from error
@@ -78,7 +77,7 @@ def read_x(path: Path) -> NDArray[Any]:
         return read_arrays(path, ("x",))["x"]
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError, MemoryError) as error:
+    except UNREADABLE as error:
         raise ValueError(f"{path}: cannot be read as an array ({error})") from error
 
 

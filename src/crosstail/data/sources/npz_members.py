@@ -4,6 +4,7 @@ import os
 import struct
 import zlib
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
@@ -12,6 +13,11 @@ from numpy.typing import NDArray
 
 LARGE = 256 << 20  # bytes; a smaller array is read, so that its file may be replaced while it is in use
 _CHUNK = 1 << 20
+UNREADABLE = (
+    *(ValueError, OSError, EOFError, MemoryError, BadZipFile, zlib.error, NotImplementedError),
+    *(SyntaxError, TokenError),  # a header is parsed as a Python literal
+)
+"""What NumPy and zipfile raise for a damaged file."""
 
 
 def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
