@@ -100,6 +100,29 @@ def test_plausible_corrections_spread_as_corrections_of_other_samples_do():
     assert spread[0] == pytest.approx(np.std(found, axis=0)[0], rel=0.5) and (spread < 1).all()
 
 
+def test_plausible_corrections_have_the_covariance_of_the_inverse_curvature():
+    rng = np.random.default_rng(2)
+    log_p, y = draw(150, rng, sharpness=1.5, bias=np.array([2.0, 0.0, -1.0]), classes=3)
+    weights = np.ones(len(y))
+    best = fit_correction(log_p, y, weights, 1.0)
+
+    def penalised(at):
+        return loss(log_p, y, weights, np.exp(at[0]), at[1:]) + (at[1:] ** 2).sum() / 2 + (at[0] / 5) ** 2 / 2
+
+    at, steps = np.array([np.log(best.sharpness), *best.bias]), 1e-3 * np.eye(4)
+    curvature = np.empty((4, 4))
+    for i, a in enumerate(steps):
+        for j, b in enumerate(steps):
+            around = penalised(at + a + b) - penalised(at + a - b) - penalised(at - a + b) + penalised(at - a - b)
+            curvature[i, j] = around / 4e-6
+    drawn = [each for seed in range(100) for each in plausible_corrections(best, log_p, weights, 1.0, seed)]
+    found = np.cov([[np.log(each.sharpness), *each.bias] for each in drawn], rowvar=False)
+    expected = np.linalg.inv(curvature)
+    scale = np.sqrt(np.outer(expected.diagonal(), expected.diagonal()))
+    assert abs((expected / scale)[0, 1:]).max() > 0.2  # sharpness and biases go together
+    np.testing.assert_allclose(found / scale, expected / scale, atol=0.1)
+
+
 def test_shares_and_weights_as_in_training():
     counts = np.array([[3, 0, 1], [0, 0, 4]])
     np.testing.assert_allclose(training_shares(counts), [[4 / 6, 0, 2 / 6], [1 / 6, 0, 5 / 6]])
