@@ -25,7 +25,10 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="use smaller data where the full size takes minutes")
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="also write the rows to a file, with the load of the machine"
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="also write the rows to a file, with the load of the machine; those of other benchmarks stay in it",
     )
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(names):
@@ -41,14 +44,18 @@ def main() -> int:
     if load > 0.5 * cores:
         console.print(f"The machine is busy (load {load:.1f} on {cores} cores): timings are unreliable.")
     rows: list[Row] = []
-    record: list[dict[str, object]] = []
+    record: dict[str, list[dict[str, object]]] = {}
+    if arguments.json and arguments.json.exists():
+        for kept in json.loads(arguments.json.read_text(encoding="utf-8")):
+            record.setdefault(kept["bench"], []).append(kept)
     for name in arguments.names or names:
         with console.status(f"{name} ..."):
             found = rows_of(name)
         rows += found
-        record += [{"bench": name, "load": round(os.getloadavg()[0], 1)} | asdict(row) for row in found]
+        record[name] = [{"bench": name, "load": round(os.getloadavg()[0], 1)} | asdict(row) for row in found]
         if arguments.json:
-            arguments.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            stored = [row for known in names for row in record.get(known, [])]
+            arguments.json.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
     for row in rows:
         table.add_row(*_cells(row))
     console.print(table)
