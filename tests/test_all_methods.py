@@ -42,7 +42,8 @@ def places(tmp_path_factory):
             for part in rounds(plan, store, finalists):
                 list(sweep(part, store, Inline(store)))
                 plans.append(part)
-            write_json(store.path / f"{kind}.json", outcome(plans, {}, store, SharedTest.of([dataset])))
+            ended = outcome(plans, {}, store, SharedTest.of([dataset]), store.failures())
+            write_json(store.path / f"{kind}.json", ended)
         found[name] = store.path
     return found
 

@@ -29,7 +29,7 @@ from crosstail.training.result import RunResult
 fit_module = sys.modules[fit.__module__]
 
 STEPS = 12
-FOR_READERS = {"report.html", "model_card.md", "audit.json"}
+FOR_READERS = {"report.html", "model_card.md", "metrics.csv", "audit.json"}
 
 
 def outcome(folder):
