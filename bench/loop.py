@@ -53,7 +53,7 @@ def ours(name: str, dataset: DomainDataset, backbone: str, batch_size: int, step
         algorithm = algorithms.build(name, backbones.build(backbone, shape, WIDTH[backbone]), task)
         with tempfile.TemporaryDirectory() as folder:
             fabric = fabric_of(Devices(), spec.precision)
-            train(algorithm, dataset, spec, stage=1, folder=RunFolder(Path(folder)), fabric=fabric)
+            train(algorithm, dataset, spec, stage=1, last=steps, folder=RunFolder(Path(folder)), fabric=fabric)
 
     return run
 
