@@ -31,7 +31,8 @@ TRIALS, STEPS = 5, 20
 def start_up(folder: Path) -> float:
     """Median seconds from receiving a job to the end of its first step, with the data already in memory."""
     save_separable(folder / "vectors.npz", np.full((4, 10), 50), num_features=1280)
-    shared = resolve(RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", steps=1, evaluations=1))
+    size = {"backbone": "mlp", "steps": 1, "evaluations": 1}
+    shared = resolve(RunSpec(dataset=str(folder / "vectors.npz"), algorithm="erm", **size))
     store, seconds = Store(folder / "sweep"), []
     for seed in range(12):
         spec = replace(shared, seed=seed)

@@ -102,7 +102,7 @@ def _drawing(folder: Path, classes: int) -> list[Row]:
 
 def _page(folder: Path, seeds: int) -> Row:
     save_separable(folder / "vectors.npz", [[100, 30, 10, 5], [5, 10, 30, 100], [20, 20, 20, 20]])
-    spec = RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", width=8, steps=10)
+    spec = RunSpec(dataset=str(folder / "vectors.npz"), algorithm="erm", backbone="mlp", width=8, steps=10)
     result = fit(spec, folder / "one").result
     generator = np.random.default_rng(0)
     names = discovery.names("crosstail.algorithms")[:METHODS]

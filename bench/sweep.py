@@ -35,7 +35,9 @@ def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         save_separable(folder / "vectors.npz", [[100, 30, 10, 5], [5, 10, 30, 100], [20, 20, 20, 20]], num_features=128)
-        shared = resolve(RunSpec(dataset=str(folder / "vectors.npz"), backbone="mlp", steps=100 if quick else 400))
+        shared = resolve(
+            RunSpec(dataset=str(folder / "vectors.npz"), algorithm="erm", backbone="mlp", steps=100 if quick else 400)
+        )
         return [
             _workers(folder, shared, "local", 1.8, trials=12 if quick else 40),
             _workers(folder, shared, "ray", 1.6, trials=12 if quick else 40),
