@@ -78,7 +78,7 @@ def run() -> list[Row]:
 
     def step(loss: Callable[..., Tensor], **options: Any) -> None:
         z.grad = None
-        loss(z, y, domain, centroids, table, **options).backward()  # type: ignore[no-untyped-call]
+        loss(z, y, domain, centroids, table, **options).backward()
 
     @torch.no_grad()
     def products() -> None:
