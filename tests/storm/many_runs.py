@@ -3,6 +3,7 @@
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -58,19 +59,19 @@ def fake_result(spec: RunSpec, accuracy: float) -> RunResult:
     )
 
 
-def times(folder: Path, data: Path, runs: int) -> dict[str, float]:
+def times(folder: Path, data: Path, runs: int, clock: Callable[[], float] = time.perf_counter) -> dict[str, float]:
     """Seconds of each command's work on a sweep of so many runs."""
     fake_sweep(folder, data, runs)
     found = {}
     work = {
         "status, first": lambda: status(Store(folder)),
         "status, again": lambda: status(Store(folder)),
-        "report": lambda: write_report(folder.with_name(f"report {runs}"), read_runs([folder]), files=False),
+        "report": lambda: write_report(folder.with_name(f"report of {folder.name}"), read_runs([folder]), files=False),
     }
     for name, function in work.items():
-        began = time.perf_counter()
+        began = clock()
         function()
-        found[name] = time.perf_counter() - began
+        found[name] = clock() - began
     return found
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 
 import numpy as np
 import psutil
@@ -16,7 +17,13 @@ from .many_runs import times
 @pytest.mark.slow
 def test_status_and_report_take_time_in_proportion_to_the_runs(tmp_path):
     save_separable(tmp_path / "vectors.npz", [[30, 8, 2], [0, 9, 25]])
-    few, many = (times(tmp_path / str(runs), tmp_path / "vectors.npz", runs) for runs in (100, 400))
+
+    def quickest(runs):
+        """Of three sweeps: a command takes milliseconds, and the machine may be busy with other things."""
+        found = [times(tmp_path / f"{runs} {i}", tmp_path / "vectors.npz", runs, time.process_time) for i in range(3)]
+        return {name: min(each[name] for each in found) for name in found[0]}
+
+    few, many = quickest(100), quickest(400)
     # In proportion, 4 times as many runs take 4 times as long; with the square of their number, 16 times.
     assert {name: seconds / few[name] for name, seconds in many.items() if seconds > 8 * few[name]} == {}
 
