@@ -128,6 +128,9 @@ labels. Written by `python examples/label_errors.py`.
 The sets have label errors and doubtful cases of their own, which count as false alarms here, so the shares are lower
 bounds. Probabilities of the site help most on ham10000, where one class has most of the samples; on crisis, where sites
 are less uneven, errors that go to frequent classes are found equally well with both.
+
+The flips are one random draw, and the kind of probabilities and the order of the list were chosen with these sets in
+view, so the rows *of the site* may flatter the method.
 """
 
 
