@@ -99,7 +99,7 @@ def _reading(folder: Path, shared: RunSpec, count: int) -> list[Row]:
     for method in plan.methods:
         for number, hparams in enumerate(plan.drawn[method]):
             (spec,) = plan.runs(method, hparams)
-            (place / "runs" / spec.key).mkdir(parents=True)
+            (place / "runs" / spec.key).mkdir(parents=True, exist_ok=True)  # two trials may draw the same
             validation = msgspec.structs.replace(result.validation, pair_average=number / count)
             written = msgspec.structs.replace(result, spec=spec, validation=validation)
             write_json(place / "runs" / spec.key / "result.json", written)

@@ -67,6 +67,14 @@ def test_bias_is_the_minimum_of_the_penalised_loss_and_needs_samples():
     assert fit_correction(log_p[kept], y[kept], weights[kept]).bias[2] == 0
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_hundred_times_as_flat_needs_a_hundred_times_the_sharpness(seed):
+    rng = np.random.default_rng(seed)
+    log_p, y = draw(300, rng, 1.0, np.zeros(4))
+    sharp, flat = (fit_correction(log_softmax(scores, axis=1), y, np.ones(300)) for scores in (log_p, log_p / 100))
+    assert flat.sharpness == pytest.approx(100 * sharp.sharpness, rel=1e-3)
+
+
 def at_two_sites(n, rng):
     """Log probabilities of a model with temperature and preferences, where each site has its own prevalence."""
     shares = np.array([[0.7, 0.1, 0.1, 0.1], [0.1, 0.1, 0.2, 0.6]])
