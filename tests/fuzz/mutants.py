@@ -169,8 +169,8 @@ def write(mutants: list[Mutant], number: int) -> None:
         "",
         f"**{killed} of {len(mutants)}** mutants are killed. {len(equivalent)} of the others were judged equivalent: "
         "no result that anyone relies on is different. That is "
-        f"**{killed / max(1, len(mutants) - len(equivalent)):.0%}** of those that a test could notice.{untried} Mutants "
-        "that survived at first were given tests, so this is not an estimate for mutants that were never drawn.",
+        f"**{killed / max(1, len(mutants) - len(equivalent)):.0%}** of those that a test could notice.{untried} "
+        "Mutants that survived at first were given tests, so this does not describe mutants that were never drawn.",
         "",
         "| sources | tests | mutants | killed | equivalent |",
         "|---|---|---|---|---|",
