@@ -19,8 +19,8 @@ DOMAINS, CHUNK = 10, 8_192
 USUAL = {"samples": 20_000, "classes": 500, "features": 64}
 COMMANDS = {
     "audit": "audit {data} --out {run}.html",
-    "fit erm": "fit {data} --algorithm erm --steps 50 --out {run}",
-    "fit boda": "fit {data} --algorithm boda --steps 50 --hp negatives=1024 --out {run}",
+    "fit erm": "fit {data} --algorithm erm --steps 50 --evaluations 1 --out {run}",
+    "fit boda": "fit {data} --algorithm boda --steps 50 --evaluations 1 --hp negatives=1024 --out {run}",
     "fit": "fit {data} --out {run}",
     "predict": "predict {run} {data} --out {run}.csv",
     "report": "report {run} --out {run}-report",

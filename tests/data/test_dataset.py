@@ -46,3 +46,16 @@ def test_checksum_of_image_files(photos):
         file.write(b"more")
     found.add(load_folder(root).checksum)
     assert len(found) == 5
+
+
+def test_the_checksum_notices_that_files_of_the_same_size_have_changed_places(photos):
+    root = photos(n=8)
+    cat, dog = root / "photo/cat/0.jpg", root / "photo/dog/0.jpg"
+    size = max(cat.stat().st_size, dog.stat().st_size)
+    for file in (cat, dog):
+        file.write_bytes(file.read_bytes().ljust(size, b"\0"))
+    before = load_folder(root).checksum
+    contents = cat.read_bytes(), dog.read_bytes()
+    dog.write_bytes(contents[0])
+    cat.write_bytes(contents[1])
+    assert load_folder(root).checksum != before

@@ -1,5 +1,7 @@
 """A fitted second stage in a run: one evaluation, resumed, refitted, on features that need no learning."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -63,6 +65,18 @@ def test_it_is_given_the_features_of_the_selected_evaluation(make, tmp_path, mon
         assert (found.y == dataset.y[rows]).all() and (found.domain == dataset.domain[rows]).all()
         assert (found.counts == dataset.counts("train")).all() and found.group is None
     assert features.sizes == (expected.shape[1], 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "selected_on"),
+    [({}, "pair_average"), ({"protocol": "dg", "unseen": "0"}, "average"), ({"select_on": "log_loss"}, "log_loss")],
+)
+def test_it_selects_on_what_the_run_selects_on(make, tmp_path, monkeypatch, given, selected_on):
+    seen, stage = [], second_stages.find("tau_norm")
+    spied = replace(stage, fit=lambda features: seen.append(features.select_on) or stage.fit(features))
+    monkeypatch.setattr("crosstail.second_stages.tau_norm.STAGE", spied)
+    fit(make(second_stage="tau_norm", **given), tmp_path / "run")
+    assert seen == [selected_on]
 
 
 @pytest.mark.parametrize("stage", ["ncm", "retrain"])

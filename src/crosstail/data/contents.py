@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.cache import cache_folder
-from crosstail.data.dataset import Samples
-from crosstail.data.images.files import ImageFiles
+from crosstail.data.images.files import ImageFiles, Samples
 from crosstail.storage import write_whole
 
 _ROWS = 1024  # read at a time

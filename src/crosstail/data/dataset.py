@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.data.images.files import ImageFiles
-
-Samples = NDArray[Any] | ImageFiles
+from crosstail.data.contents import content_hashes
+from crosstail.data.images.files import ImageFiles, Samples
 
 SPLITS = ("train", "val", "test")
 UNUSED = "none"  # in no split: what a protocol holds out
@@ -110,13 +109,14 @@ class DomainDataset:
 
     @cached_property
     def checksum(self) -> str:
-        """SHA-256 of samples (for files: paths and sizes), labels, split and groups; a copy elsewhere has the same."""
+        """SHA-256 of samples (of files: their paths and contents), labels, split and groups; a copy has the same."""
         digest = hashlib.sha256(json.dumps([self.domains, self.classes, self.x.shape, str(self.x.dtype)]).encode())
         split = np.argmax([self.split == name for name in (*SPLITS, UNUSED)], axis=0)
         for values in (self.y, self.domain, split, *(() if self.group is None else pd.factorize(self.group)[:1])):
             digest.update(np.ascontiguousarray(values, "<i8").data)
         if isinstance(self.x, ImageFiles):
             digest.update(self.x.checksum.encode())
+            digest.update(content_hashes(self.x).data)
         else:
             for start in range(0, len(self.x), 4096):  # in parts, so that a memory map is never read as a whole
                 digest.update(np.ascontiguousarray(self.x[start : start + 4096]).data)

@@ -16,7 +16,7 @@ from torch.export import Dim, ExportedProgram
 
 from crosstail import __version__
 from crosstail.data import DomainDataset
-from crosstail.data.dataset import Samples
+from crosstail.data.images.files import Samples
 from crosstail.prediction.inputs import BATCH
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.progress import Progress

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data import BrokenImage, ImageFiles
-from crosstail.data.dataset import Samples
 from crosstail.data.images.broken import problem_of
+from crosstail.data.images.files import Samples
 from crosstail.prediction.kept_scores import KeptScores
 from crosstail.prediction.predictor import Predictor
 from crosstail.progress import Progress

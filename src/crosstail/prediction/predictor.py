@@ -15,9 +15,9 @@ from crosstail import discovery
 from crosstail.backbones import Backbone
 from crosstail.backbones._frozen import FrozenNetwork
 from crosstail.data import DomainDataset, ImageFiles, to_input
-from crosstail.data.dataset import Samples
 from crosstail.data.images.decode import FORMATS, HEIC_REMEDY
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
+from crosstail.data.images.files import Samples
 from crosstail.data.sources.arrays import check_inputs, read_x
 from crosstail.metrics.calibration import Calibration
 from crosstail.training import own_code

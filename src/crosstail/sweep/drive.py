@@ -26,13 +26,14 @@ def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | Non
     """Execute the unfinished runs of a plan; yield every run with its outcome as soon as it is known.
 
     Runs that were finished before come first, as "kept". A run that failed before is tried once more. The data are
-    loaded before the first run, with progress; data that have changed since the sweep was started are refused.
+    loaded before the first run, with progress; data that have changed since the sweep was started are refused, also
+    if no run is left to do.
     """
     store.add(plan)
     store.tidy()
+    source = load_source(plan.shared)
+    store.check_data(plan.shared.dataset, DataFacts.of(source))
     if _unfinished(plan, store):
-        source = load_source(plan.shared)
-        store.check_data(plan.shared.dataset, DataFacts.of(source))
         check(plan, source, progress)
     return _events(plan, store, launcher)
 

@@ -19,9 +19,8 @@ from crosstail.backbones._feature_store import Features, FeatureStore
 from crosstail.backbones._frozen import FrozenNetwork
 from crosstail.cache import cache_folder
 from crosstail.data import Augment, DomainDataset, ImageFiles, read_image, to_input
-from crosstail.data.dataset import Samples
 from crosstail.data.images.decode import VERSION, base_size, evaluation_view
-from crosstail.data.images.files import default_workers
+from crosstail.data.images.files import Samples, default_workers
 
 
 class _View(NamedTuple):

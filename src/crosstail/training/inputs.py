@@ -19,6 +19,7 @@ class Inputs:
     raw: DomainDataset
     frozen: Backbone | None = None
     views: int = 0
+    source: DomainDataset | None = None  # before the split, if it is for one fold or unseen domain
     _seen: DomainDataset | None = None
 
     def seen(self, progress: Progress | None = None) -> DomainDataset:
@@ -35,7 +36,7 @@ class Inputs:
 
     def facts(self) -> DataFacts:
         """What a result says about its data."""
-        return DataFacts.of(self.raw)
+        return DataFacts.of(self.raw, self.source)
 
 
 def load_source(spec: RunSpec, progress: Progress | None = None) -> DomainDataset:
@@ -82,8 +83,9 @@ def split_source(spec: RunSpec, source: DomainDataset) -> DomainDataset:
 
 def load_inputs(spec: RunSpec, source: DomainDataset | None = None) -> Inputs:
     """Load and split the data of a resolved spec; `source` saves loading where `load_source` was called before."""
-    raw = _sized(spec, split_source(spec, load_source(spec) if source is None else source))
-    return Inputs(raw, frozen_backbone(spec, input_shape(raw)), spec.views)
+    source = load_source(spec) if source is None else source
+    raw = _sized(spec, split_source(spec, source))
+    return Inputs(raw, frozen_backbone(spec, input_shape(raw)), spec.views, source if spec.part else None)
 
 
 def _sized(spec: RunSpec, dataset: DomainDataset) -> DomainDataset:

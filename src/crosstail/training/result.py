@@ -114,11 +114,14 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
     checksum: str
     samples: Number
     notes: list[str]
+    source: str | None = None
+    """Checksum of what all folds or unseen domains have in common: the data before they were split for one."""
 
     @classmethod
-    def of(cls, dataset: "DomainDataset") -> "DataFacts":
-        """From a data set in memory."""
-        return cls(checksum=dataset.checksum, samples=len(dataset), notes=list(dataset.notes))
+    def of(cls, dataset: "DomainDataset", source: "DomainDataset | None" = None) -> "DataFacts":
+        """From data sets in memory."""
+        common = source.checksum if source else None
+        return cls(checksum=dataset.checksum, samples=len(dataset), notes=list(dataset.notes), source=common)
 
     def check_unchanged(self, now: "DataFacts", dataset: str, folder: Path) -> None:
         """Raise an error if the data are no longer those that the work in a folder was started on."""

@@ -54,6 +54,30 @@ def test_a_run_that_is_there_twice_counts_once(make_run, tmp_path):
     assert len(runs.table) == 1 and str(tmp_path / "a") in runs.skipped[0].why
 
 
+PARTS = ({}, {"protocol": "dg", "unseen": "d1"}, {"folds": 3, "fold": 1})
+
+
+@pytest.mark.parametrize("spec", PARTS)
+@pytest.mark.parametrize("labels", [None, ("uniform",)])
+def test_runs_on_other_data_of_the_same_name_and_size_are_other_runs(make_run, tmp_path, spec, labels):
+    for name, digit in (("a", "0"), ("b", "1")):
+        file = make_run(name, HITS, labels=labels, **spec) / "result.json"
+        result = json.loads(file.read_text())
+        result["data"] |= {"checksum": digit * 64, "source": digit * 64 if spec else None}
+        file.write_text(json.dumps(result))
+    runs = read_runs([tmp_path])
+    assert runs.skipped == () and runs.table["data"].nunique() == 2
+
+
+def test_the_folds_of_one_source_are_one_setting(make_run, tmp_path):
+    for fold in (1, 2):
+        file = make_run(str(fold), HITS, folds=2, fold=fold) / "result.json"
+        result = json.loads(file.read_text())
+        result["data"] |= {"checksum": str(fold) * 64, "source": "c" * 64}
+        file.write_text(json.dumps(result))
+    assert read_runs([tmp_path]).table["data"].nunique() == 1
+
+
 OTHER = {"algorithm": "coral", "second_stage": "retrain", "protocol": "dg", "unseen": "d0", "labels": ("uniform",)}
 OTHER |= {
     "columns": {"domain": "site"},

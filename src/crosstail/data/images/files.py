@@ -164,6 +164,9 @@ class ImageFiles:
         return self.root / path, path
 
 
+Samples = NDArray[Any] | ImageFiles
+
+
 def _as_text(paths: Sequence[str]) -> Any:
     try:
         return pa.array(paths, pa.string())

@@ -11,8 +11,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from crosstail.data.dataset import DomainDataset, Samples
-from crosstail.data.images.files import ImageFiles
+from crosstail.data.dataset import DomainDataset
+from crosstail.data.images.files import ImageFiles, Samples
 from crosstail.data.splits.leaks import in_several
 
 

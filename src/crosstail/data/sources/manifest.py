@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from crosstail.data.dataset import DomainDataset, Samples
-from crosstail.data.images.files import AnyPath, ImageFiles
+from crosstail.data.dataset import DomainDataset
+from crosstail.data.images.files import AnyPath, ImageFiles, Samples
 from crosstail.data.sources.arrays import check_inputs, read_x
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources.group_like import group_like_columns, group_like_notes

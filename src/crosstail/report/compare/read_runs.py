@@ -192,14 +192,15 @@ def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFold
     unique: dict[Any, ComparedRun] = {}
     settings, repeated = [], []
     for run in found:
-        fields, content = {**run.spec.identity(), "dataset": data_name(run.spec.dataset)}, _content(run)
-        key = key_of(fields), content, run.soup
+        fields = {**run.spec.identity(), "dataset": data_name(run.spec.dataset)}
+        key = key_of(fields), run.data.checksum, run.soup
         if key in unique:
             repeated.append(SkippedFolder(run.folder, f"the same run as {unique[key].folder}"))
             unique[key] = replace(unique[key], chosen=unique[key].chosen or run.chosen)
         else:
             unique[key] = run
             shared = {name: value for name, value in fields.items() if name not in OF_METHOD}
+            content = (run.data.source or run.data.checksum)[:8]  # tells apart data of the same name
             settings.append(tuple((name, _text(value)) for name, value in {**shared, "content": content}.items()))
     runs = list(unique.values())
     names = _setting_names(list(dict.fromkeys(settings)))
@@ -216,16 +217,6 @@ def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFold
         "run": runs,
     }
     return pd.DataFrame(columns), repeated
-
-
-def _content(run: ComparedRun) -> str:
-    """What tells apart data of the same name; the checksum depends on the fold, with dg on unseen domain and seed.
-
-    So does the number of samples that a label profile keeps.
-    """
-    if not run.spec.part:
-        return run.data.checksum[:8]
-    return "" if run.spec.labels else str(run.data.samples)
 
 
 def _text(value: Any) -> str:
