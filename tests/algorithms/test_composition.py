@@ -66,7 +66,6 @@ def test_a_hyperparameter_that_several_parts_have_is_addressed_by_its_part():
 
 def test_hyperparameters_read_in_the_constructor_are_those_of_the_part(tmp_path):
     source = '''
-from dataclasses import dataclass
 from crosstail.algorithms._hparams import hp
 from crosstail.algorithms.erm import ERM
 
@@ -75,7 +74,6 @@ class Mine(ERM):
 
     adds_term = True
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         nu: float = hp(7.0, None, "something else")
 

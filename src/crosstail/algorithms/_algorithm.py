@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +57,7 @@ class Algorithm(nn.Module):
     in `chunks` parts.
     """
 
+    @dataclass_transform(frozen_default=True, kw_only_default=True)
     @dataclass(frozen=True, kw_only=True)
     class Hparams:
         lr: float = hp(1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of Adam", FINETUNED_RATE)
@@ -81,6 +82,12 @@ class Algorithm(nn.Module):
     presets: ClassVar[dict[str, Preset]] = {}
     step, steps = 0, 1
     chunks = 1
+
+    def __init_subclass__(cls) -> None:
+        """Make `Hparams` a dataclass, so that the files of algorithms need no decorator."""
+        super().__init_subclass__()
+        if "__dataclass_fields__" not in vars(cls.Hparams):
+            dataclass(frozen=True, kw_only=True)(cls.Hparams)
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__()

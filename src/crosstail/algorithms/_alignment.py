@@ -1,6 +1,5 @@
 """The alignment term of DA, BoDA and BoDA-M, added to the loss of another algorithm."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -37,7 +36,6 @@ class Alignment(ERM):
     )
     presets: ClassVar[dict[str, Preset]] = {"rescaled": RESCALED}
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         weight: float = hp(0.1, LogUniform(10**-2, 10**-0.5), "ω, weight of the alignment term")
         temperature: float = hp(1.0, None, "divisor of the distances", above=0)

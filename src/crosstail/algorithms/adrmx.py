@@ -1,7 +1,6 @@
 """Additive disentanglement of domain features."""
 
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
 import torch.nn.functional as F
@@ -33,7 +32,6 @@ class ADRMX(dann.DANN):
         "linear classifiers; in DomainBed, they have two hidden layers",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(dann.DANN.Hparams):
         adversary: float = hp(0.75, None, "weight of the adversarial loss")
         discriminator_steps: int = hp(2, None, "steps of the discriminator per step of the backbone")

@@ -1,6 +1,5 @@
 """Adaptive risk minimisation with contextual meta-learning."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,7 +31,6 @@ class ARM(mtl.MTL):
         "the context network has one hidden layer, without batch norm; in DomainBed it has three convolutions",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(mtl.MTL.Hparams):
         ema: float = hp(0.1, None, "weight of the batch in the moving average of a domain's contexts")
 

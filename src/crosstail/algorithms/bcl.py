@@ -1,6 +1,5 @@
 """Balanced contrastive learning."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -29,7 +28,6 @@ class BCL(bsoftmax.BSoftmax):
         "prototypes are learnt vectors; the paper projects the classifier's weights",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(bsoftmax.BSoftmax.Hparams):
         contrast: float = hp(0.3, LogUniform(1e-1, 1.0), "weight of the contrastive loss, relative to BSoftmax")
         temperature: float = hp(0.1, Choice(0.05, 0.07, 0.1, 0.2), "τ, temperature of the softmax", above=0)

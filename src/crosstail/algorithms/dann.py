@@ -1,6 +1,5 @@
 """Domain-adversarial training."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -35,7 +34,6 @@ class DANN(ERM):
         "depth and dropout, which the table of the BoDA paper does not list",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         adversary: float = hp(1.0, LogUniform(1e-2, 1e2), "λ, weight of the adversarial loss")
         discriminator_lr: float = hp(

@@ -1,6 +1,5 @@
 """Invariant gradient variances."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -31,7 +30,6 @@ class Fishr(Annealed):
         SHARE,
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Annealed.Hparams):
         penalty: float = hp(1000.0, LogUniform(1e1, 1e4), "λ, weight of the penalty after annealing")
         anneal: float = hp(

@@ -1,6 +1,5 @@
 """Gaussian clouded logits."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -30,7 +29,6 @@ class GCL(ERM):
     )
     rarity: Tensor  # (D, C), 0 for the most frequent class, 1 for the rarest
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         noise: float = hp(0.5, Uniform(0.1, 1.0), "σ, size of the noise of the rarest class")
         scale: float = hp(30.0, Choice(10.0, 30.0), "scale of the cosines")

@@ -1,6 +1,5 @@
 """Distributionally robust optimisation over domains or pairs."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,7 +26,6 @@ class GroupDRO(ERM):
         "updates the weights of all groups in the batch",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         eta: float = hp(0.01, LogUniform(1e-3, 1e-1), "η, step size of the weights")
         pairs: bool = hp(False, None, "weights for (domain, class) pairs instead of domains")

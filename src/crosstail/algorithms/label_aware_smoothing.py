@@ -1,7 +1,6 @@
 """Label smoothing by class frequency."""
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -30,7 +29,6 @@ class LabelAwareSmoothing(ERM):
     )
     smoothing: Tensor  # (D, C)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         frequent: float = hp(0.3, Choice(0.2, 0.3, 0.4), "ε_1, smoothing of the most frequent class")
         rare: float = hp(0.0, Choice(0.0, 0.1), "ε_K, smoothing of the rarest class")

@@ -1,6 +1,5 @@
 """Label-distribution-aware margins."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch.nn.functional as F
@@ -30,7 +29,6 @@ class LDAM(ERM):
     margins: Tensor  # (D, C)
     weights: Tensor  # (D, C)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         max_m: float = hp(0.5, LogUniform(10**-1, 10**-0.1), "largest margin")
         scale: float = hp(30.0, Choice(10.0, 30.0), "scale of the cosines")

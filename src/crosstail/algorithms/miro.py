@@ -2,7 +2,6 @@
 
 import math
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,7 +31,6 @@ class MIRO(ERM):
         "σ² has the learning rate of the network; the paper's is ten times as high",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         information: float = hp(0.1, LogUniform(1e-2, 1.0), "λ, weight of the term")
 

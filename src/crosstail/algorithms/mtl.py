@@ -1,6 +1,5 @@
 """Marginal transfer learning: a classifier that also sees an embedding of the domain."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -33,7 +32,6 @@ class MTL(ERM):
         "of the test domain's samples",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         ema: float = hp(0.99, Choice(0.5, 0.9, 0.99, 1.0), "ε, weight of the batch in the moving average")
 

@@ -1,6 +1,5 @@
 """Rationale invariance."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -30,7 +29,6 @@ class RIDG(ERM):
         "products, C² · F numbers",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         penalty: float = hp(0.01, LogUniform(1e-2, 1e-1), "weight of the penalty")
         momentum: float = hp(0.001, LogUniform(1e-4, 1e-1), "weight of the batch in the moving average")

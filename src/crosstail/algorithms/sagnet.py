@@ -1,6 +1,5 @@
 """Style-agnostic networks."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,7 +31,6 @@ class SagNet(ERM):
         "Adam instead of SGD",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         adversary: float = hp(0.1, LogUniform(1e-2, 1e1), "weight of the adversarial loss")
 

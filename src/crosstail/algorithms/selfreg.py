@@ -1,6 +1,5 @@
 """Self-supervised contrastive regularisation without negatives."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -32,7 +31,6 @@ class SelfReg(ERM):
         "the projection has 2 F hidden units; in DomainBed, F for 2,048 features",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         feature_weight: float = hp(0.3, None, "w, weight of the differences of features")
         alpha: float = hp(

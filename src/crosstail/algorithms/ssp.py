@@ -1,6 +1,5 @@
 """Self-supervised pre-training."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -31,7 +30,6 @@ class SSP(ERM):
         "vectors, which cannot be rotated, use SCARF",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         pretraining: float = hp(0.3, Uniform(0.1, 0.5), "share of steps for pre-training")
 

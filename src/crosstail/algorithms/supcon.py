@@ -1,6 +1,5 @@
 """Supervised contrastive learning."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -28,7 +27,6 @@ class SupCon(ERM):
         "trains the classifier",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         contrast: float = hp(1.0, LogUniform(1e-1, 1e1), "weight of the contrastive loss")
         temperature: float = hp(0.1, Choice(0.05, 0.07, 0.1, 0.2), "τ, temperature of the softmax", above=0)

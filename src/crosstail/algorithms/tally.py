@@ -1,6 +1,5 @@
 """Class content with the style of another domain."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -36,7 +35,6 @@ class TALLY(ERM):
         "no weights of the classes; public code adds those of `cb_loss`",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         warmup: float = hp(0.5, Uniform(0.2, 0.8), "end of ERM: below 1 a share of the steps, else a step")
         alpha: float = hp(0.5, Choice(0.2, 0.5, 1.0), "α: small values hardly mix with prototypes", above=0)

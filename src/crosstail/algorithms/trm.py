@@ -1,6 +1,5 @@
 """Transfer risk minimisation."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -31,7 +30,6 @@ class TRM(ERM):
         SHARE,
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         alignment: float = hp(1e-4, LogUniform(1e-5, 1.0), "λ, weight of the product of gradients")
         eta: float = hp(0.01, LogUniform(1e-3, 1e-1), "η, step size of α")

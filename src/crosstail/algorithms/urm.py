@@ -1,6 +1,5 @@
 """Uniform risk minimisation."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,7 +24,6 @@ class URM(ERM):
         "one hidden layer after the first, DomainBed's default; it searches 1 to 3",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         adversary: float = hp(0.1, Uniform(0.0, 0.2), "λ, weight of the adversarial loss")
         discriminator_lr: float = hp(

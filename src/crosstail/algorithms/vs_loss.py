@@ -1,6 +1,5 @@
 """Vector scaling."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,7 +22,6 @@ class VSLoss(bsoftmax.BSoftmax):
     )
     scales: Tensor  # (D, C)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(bsoftmax.BSoftmax.Hparams):
         tau: float = hp(1.25, Uniform(0.5, 1.5), "τ, strength of the shift")
         gamma: float = hp(0.15, Uniform(0.0, 0.3), "γ, strength of the scaling")
