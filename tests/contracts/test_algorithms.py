@@ -78,8 +78,7 @@ def test_randomness_without_the_seed_is_found(plant):
 def test_weights_that_ignore_the_seed_are_found(plant):
     name = plant(
         extra="""
-    def __init__(self, backbone, task, hparams):
-        super().__init__(backbone, task, hparams)
+    def build(self):
         for parameter in self.parameters():
             torch.nn.init.constant_(parameter, 0.5)
 

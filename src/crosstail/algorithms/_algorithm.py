@@ -97,6 +97,10 @@ class Algorithm(nn.Module):
         self.hparams = hparams
         self.backbone = backbone
         self.head: nn.Module = nn.Linear(backbone.num_features, task.num_classes)
+        self.build()
+
+    def build(self) -> None:
+        """Add modules and buffers; an override calls `super().build()` first, so that algorithms combine."""
 
     @property
     def linear(self) -> nn.Linear:

@@ -1,15 +1,11 @@
 """Invariant gradient variances."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._annealed import SHARE, Annealed
 from crosstail.algorithms._hparams import LogUniform, Uniform, hp
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 from crosstail.losses.distances import in_full_precision
 
@@ -39,9 +35,9 @@ class Fishr(Annealed):
 
     variances: Tensor  # (D, C, F + 1), times 1 − ema
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.register_buffer("variances", torch.zeros(*task.counts.shape, backbone.num_features + 1))
+    def build(self) -> None:
+        super().build()
+        self.register_buffer("variances", torch.zeros(*self.task.counts.shape, self.backbone.num_features + 1))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         scores = self.head(z)

@@ -1,15 +1,11 @@
 """Rationale invariance."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import LogUniform, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 from crosstail.losses.distances import in_full_precision
 
@@ -36,10 +32,10 @@ class RIDG(ERM):
     means: Tensor  # (C, F)
     known: Tensor  # (C, 1)
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.register_buffer("means", torch.zeros(task.num_classes, backbone.num_features))
-        self.register_buffer("known", torch.zeros(task.num_classes, 1, dtype=torch.bool))
+    def build(self) -> None:
+        super().build()
+        self.register_buffer("means", torch.zeros(self.task.num_classes, self.backbone.num_features))
+        self.register_buffer("known", torch.zeros(self.task.num_classes, 1, dtype=torch.bool))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         with in_full_precision(z):

@@ -1,16 +1,13 @@
 """Transfer risk minimisation."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Task, first_step
+from crosstail.algorithms._algorithm import first_step
 from crosstail.algorithms._annealed import SHARE
 from crosstail.algorithms._hparams import LogUniform, Uniform, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -38,11 +35,11 @@ class TRM(ERM):
     domain_weights: Tensor  # (D, C, F + 1)
     alpha: Tensor  # (D, D)
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        width = backbone.num_features
-        self.register_buffer("domain_weights", (2 * torch.rand(*task.counts.shape, width + 1) - 1) / width**0.5)
-        self.register_buffer("alpha", 1 - torch.eye(task.num_domains))
+    def build(self) -> None:
+        super().build()
+        width = self.backbone.num_features
+        self.register_buffer("domain_weights", (2 * torch.rand(*self.task.counts.shape, width + 1) - 1) / width**0.5)
+        self.register_buffer("alpha", 1 - torch.eye(self.task.num_domains))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         terms = super().losses(z, batch)
