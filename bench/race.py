@@ -6,7 +6,6 @@ the limit would mean that stacking has become worthwhile (docs/decisions/race.md
 """
 
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch.func import functional_call, stack_module_state, vmap
 
+from bench._first_step import seconds_to_first_step
 from bench._rows import Row
 from bench._timing import interleave
 from crosstail.sweep.store import Store
-from crosstail.sweep.worker import Job, execute
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.resolve import resolve
@@ -33,19 +32,8 @@ def start_up(folder: Path) -> float:
     save_separable(folder / "vectors.npz", np.full((4, 10), 50), num_features=1280)
     size = {"backbone": "mlp", "steps": 1, "evaluations": 1}
     shared = resolve(RunSpec(dataset=str(folder / "vectors.npz"), algorithm="erm", **size))
-    store, seconds = Store(folder / "sweep"), []
-    for seed in range(12):
-        spec = replace(shared, seed=seed)
-        first: list[float] = []
-
-        def stepped(times: list[float] = first) -> bool:
-            times.append(time.perf_counter())
-            return False
-
-        began = time.perf_counter()
-        execute(store, Job(spec), stepped)
-        seconds.append(first[0] - began)
-    return median(seconds[2:])
+    store = Store(folder / "sweep")
+    return median([seconds_to_first_step(store, replace(shared, seed=seed)) for seed in range(12)][2:])
 
 
 def network() -> torch.nn.Module:

@@ -14,13 +14,14 @@ from statistics import median
 
 import msgspec
 
+from bench._first_step import seconds_to_first_step
 from bench._rows import Row
 from crosstail.storage import write_json
 from crosstail.sweep.drive import complete
 from crosstail.sweep.launchers._launcher import Resources, launcher
 from crosstail.sweep.plan import make
 from crosstail.sweep.store import Store
-from crosstail.sweep.worker import Job, execute
+from crosstail.sweep.worker import Job
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
@@ -69,15 +70,7 @@ def _one_trial(folder: Path, shared: RunSpec) -> list[Row]:
     starts, keeping = [], []
     for seed in range(20):
         spec = replace(shared, steps=2, seed=seed)
-        steps: list[float] = []
-
-        def step_done(steps: list[float] = steps) -> bool:
-            steps.append(time.perf_counter())
-            return False
-
-        start = time.perf_counter()
-        execute(store, Job(spec), step_done)
-        starts.append(steps[0] - start)
+        starts.append(seconds_to_first_step(store, spec))
         start = time.perf_counter()
         lease = store.claim(replace(spec, data_seed=1))
         assert lease is not None

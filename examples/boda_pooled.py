@@ -8,13 +8,13 @@ DATA contains digits-mlt.npz (MNIST-M and SVHN), digits-mlt-16.npz (the same at 
 `python -m studies.paper_claims --resume` writes to its runs) and office-caltech10 (photos).
 """
 
-import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from result_options import result_options
 
 from crosstail.metrics import mean_interval
 from crosstail.training import RunSpec
@@ -97,10 +97,7 @@ def cell(mean: float, spread: float) -> str:
 
 def main() -> None:
     """Complete the runs and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--out", type=Path, default=Path("runs/boda-pooled"))
-    given = parser.parse_args()
+    given = result_options(__doc__, "runs/boda-pooled").parse_args()
     torch.set_num_threads(1)
     table = [f"| data | method | {' | '.join(COLUMNS)} |", "|---" * (2 + len(COLUMNS)) + "|"]
     for case in CASES:

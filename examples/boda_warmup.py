@@ -9,7 +9,6 @@ DATA contains digits-mlt.npz (MNIST-M and SVHN), digits-mlt-16.npz (the same at 
 (photos); sets that are not there are left out.
 """
 
-import argparse
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from result_options import result_options
 
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
@@ -70,9 +70,7 @@ def rows(case: Case, source: str, out: Path, pool: ProcessPoolExecutor) -> str:
 
 def main() -> None:
     """Complete the runs and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--out", type=Path, default=Path("runs/boda-warmup"))
+    parser = result_options(__doc__, "runs/boda-warmup")
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     lines = [

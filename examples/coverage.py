@@ -6,12 +6,12 @@ and one that is counted. Takes three minutes on one core once the images are emb
     python examples/coverage.py --data ../shared/data --out runs/coverage
 """
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
+from result_options import result_options
 
 from crosstail.metrics.probabilities import calibration_error
 from crosstail.prediction.sets import FALLBACK, PredictionSets
@@ -63,10 +63,7 @@ def measured(run: Run, per: str) -> tuple[list[str], float, float]:
 
 def main() -> None:
     """Fit, measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--out", type=Path, default=Path("runs/coverage"))
-    given = parser.parse_args()
+    given = result_options(__doc__, "runs/coverage").parse_args()
     torch.set_num_threads(1)
     rows, calibration = [], []
     for name, run in runs(given.data, given.out):

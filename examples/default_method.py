@@ -7,7 +7,6 @@ embedded; finished runs are not repeated:
     python examples/default_method.py --data ../shared/data --out runs/default
 """
 
-import argparse
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from result_options import result_options
 
 from crosstail import algorithms
 from crosstail.metrics import mean_interval, paired_difference
@@ -186,9 +186,7 @@ def page(table: pd.DataFrame, unseen: pd.DataFrame) -> str:
 
 def main() -> None:
     """Complete the runs and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--out", type=Path, default=Path("runs/default"))
+    parser = result_options(__doc__, "runs/default")
     parser.add_argument("--workers", type=int, default=1, help="splits that are run at once, one core each")
     given = parser.parse_args()
     tasks = [(setting, seed, given.out) for seed in SEEDS for setting in settings(given.data)]

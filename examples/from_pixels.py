@@ -8,7 +8,6 @@ DATA contains digits-mlt-16.npz, Digits-MLT at half the size, which `python -m s
 its runs. The runs with opposite tails are among those of that study.
 """
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from result_options import result_options
 
 from crosstail import backbones, second_stages
 from crosstail.metrics import mean_interval
@@ -141,10 +141,7 @@ and loses on the rarest pairs.
 
 def main() -> None:
     """Complete the runs and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--out", type=Path, default=Path("runs/pixels"))
-    given = parser.parse_args()
+    given = result_options(__doc__, "runs/pixels").parse_args()
     torch.set_num_threads(1)
     PAGE.write_text(page(pd.DataFrame(results(given.data, given.out))), encoding="utf-8")
 

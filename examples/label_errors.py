@@ -7,13 +7,13 @@ embedded:
     python examples/label_errors.py --data ../shared/data --out runs/label_errors
 """
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
+from result_options import result_options
 
 from crosstail.data import DomainDataset, save_arrays
 from crosstail.metrics import wilson
@@ -86,10 +86,7 @@ def share(n: int, of: int) -> str:
 
 def main() -> None:
     """Flip, fit, count and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--out", type=Path, default=Path("runs/label_errors"))
-    given = parser.parse_args()
+    given = result_options(__doc__, "runs/label_errors").parse_args()
     torch.set_num_threads(1)
     lines = []
     for name, dataset in sets(given.data):

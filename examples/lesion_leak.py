@@ -6,7 +6,6 @@ on one core once the pictures are embedded; finished runs are not repeated:
     python examples/lesion_leak.py --data ../shared/data/ham10000/manifest.csv --out runs/leak
 """
 
-import argparse
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from result_options import result_options
 
 from crosstail.data import ImageFiles
 from crosstail.metrics import PairAccuracy, mean_interval
@@ -80,10 +80,7 @@ def interval(values: NDArray[np.float64]) -> str:
 
 def main() -> None:
     """Complete the runs and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data/ham10000/manifest.csv"))
-    parser.add_argument("--out", type=Path, default=Path("runs/leak"))
-    given = parser.parse_args()
+    given = result_options(__doc__, "runs/leak", "../shared/data/ham10000/manifest.csv").parse_args()
     torch.set_num_threads(1)
     named = {"domain": "source", "label": "diagnosis"}
     shared = RunSpec(dataset=str(given.data), backbone="efficientnet_lite0", freeze=True, steps=1000)

@@ -8,7 +8,6 @@ complete:
     python examples/select_on.py --data ../shared/data --out runs/select-on
 """
 
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, get_args
 
 import pandas as pd
 import torch
+from result_options import result_options
 
 from crosstail.criterion import UNBOUNDED, Criterion, sign
 from crosstail.metrics import mean_interval
@@ -144,9 +144,7 @@ def page(table: pd.DataFrame) -> str:
 
 def main() -> None:
     """Complete the runs split by split, and write the page after each seed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--out", type=Path, default=Path("runs/select-on"))
+    parser = result_options(__doc__, "runs/select-on")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="splits of every set")
     given = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,6 +1,7 @@
 """Imports and calls point down only: cli → report → … → losses; the walk in docs/architecture.md is a real run's."""
 
 import ast
+import gc
 import re
 import sys
 from collections import Counter
@@ -195,6 +196,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> Calls:
     words = ["fit", str(folder / "images"), "--algorithm", "boda", "--second-stage", "retrain", "--resolution", "32"]
     words += ["--steps", "4", "--evaluations", "2", "--batch-size", "2", "--out", str(folder / "run")]
     found = Calls()
+    gc.collect()  # a generator that an earlier test left would be closed, and so called, in the middle of the walk
     sys.setprofile(found.profile)
     try:
         cli.main(words)

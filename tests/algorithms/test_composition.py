@@ -64,9 +64,8 @@ def test_a_hyperparameter_that_several_parts_have_is_addressed_by_its_part():
         build("coral+mmd", gamma=1.0)
 
 
-def test_hyperparameters_read_in_the_constructor_are_those_of_the_part(tmp_path):
+def test_hyperparameters_read_in_build_are_those_of_the_part(tmp_path):
     source = '''
-from dataclasses import dataclass
 from crosstail.algorithms._hparams import hp
 from crosstail.algorithms.erm import ERM
 
@@ -75,13 +74,12 @@ class Mine(ERM):
 
     adds_term = True
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         nu: float = hp(7.0, None, "something else")
 
-    def __init__(self, backbone, task, hparams):
-        super().__init__(backbone, task, hparams)
-        self.seen = hparams.nu, self.hparams.nu
+    def build(self):
+        super().build()
+        self.seen = self.hparams.nu
 
     def losses(self, z, batch):
         return super().losses(z, batch) | {"mine": self.hparams.nu * z.sum()}
@@ -90,7 +88,7 @@ class Mine(ERM):
     mine = f"{tmp_path}/a+b.py"
     assert algorithms.find(mine).__name__ == "Mine"
     algorithm = build(f"{mine}+boda+bsoftmax", **{"boda.nu": 0.5})
-    assert algorithm.seen == (7.0, 7.0)
+    assert algorithm.seen == 7.0
     assert algorithm.criterion.options["nu"] == 0.5
     assert list(losses(algorithm)) == ["cross_entropy", "alignment", "mine"]
     assert algorithms.own_file(f"{mine}+boda") == algorithms.own_file(f"boda+{mine}") == mine

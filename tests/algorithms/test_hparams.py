@@ -1,8 +1,9 @@
 """Hyperparameters: what a search draws, and what a user may type."""
 
 import math
+import pickle
 import re
-from dataclasses import dataclass, fields
+from dataclasses import FrozenInstanceError, dataclass, fields
 
 import numpy as np
 import pytest
@@ -24,6 +25,21 @@ class Made:
     almost: float = hp(0.99, OneMinus(LogUniform(1e-5, 1e-2)), "just below 1")
 
 
+class Plain(algorithms.Algorithm):
+    class Hparams(algorithms.Algorithm.Hparams):
+        eps: float = hp(0.1, None, "declared without a decorator")
+
+
+class Decorated(Plain):
+    @dataclass(frozen=True, kw_only=True)
+    class Hparams(Plain.Hparams):
+        tau: float = hp(1.0, None, "declared with one")
+
+
+class Inherited(Decorated):
+    pass
+
+
 EVERY = [algorithms.find(name).Hparams for name in discovery.names("crosstail.algorithms")]
 
 
@@ -31,6 +47,17 @@ EVERY = [algorithms.find(name).Hparams for name in discovery.names("crosstail.al
 def test_trial_0_is_the_defaults(hparams):
     assert draw(hparams, 0) == {} and draw(hparams, 0, seed=5) == {}
     assert parse(hparams, {}) == hparams()
+
+
+@pytest.mark.parametrize("kind", [Plain, Decorated, Inherited])
+def test_they_are_a_frozen_dataclass_with_keywords_only_whether_or_not_it_says_so(kind):
+    hparams = kind.Hparams(eps=0.5)
+    assert hparams == pickle.loads(pickle.dumps(hparams)) != kind.Hparams()
+    assert algorithms.values(hparams)["eps"] == 0.5
+    with pytest.raises(FrozenInstanceError):
+        hparams.eps = 1.0
+    with pytest.raises(TypeError):
+        kind.Hparams(0.5)
 
 
 @pytest.mark.parametrize("hparams", [Made, *(hparams for hparams in EVERY if ranges(hparams))])

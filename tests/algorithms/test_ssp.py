@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.interruption import stop
 
 from crosstail import algorithms, backbones
 from crosstail.algorithms import Task
@@ -148,15 +149,9 @@ def test_a_run_that_is_stopped_while_it_learns_without_labels_ends_as_one_that_i
         dataset=str(tmp_path / "made.npz"), algorithm="boda+ssp", backbone=BACKBONES[kind][0], width=8, **short
     )
     fit(spec, tmp_path / "whole")
-    for stop in (3, 6, 9):
-
-        def progress(what, done, total, stop=stop):
-            if done == stop:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            fit(spec, tmp_path / "stopped", progress=progress)
-        torch.manual_seed(stop)
+    for step in (3, 6, 9):
+        stop(spec, tmp_path / "stopped", "stage 1", step)
+        torch.manual_seed(step)
     fit(spec, tmp_path / "stopped")
     whole, stopped = (RunFolder(tmp_path / name) for name in ("whole", "stopped"))
     expected, found = whole.load("model.pt"), stopped.load("model.pt")

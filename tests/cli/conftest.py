@@ -1,13 +1,17 @@
 """Run the command line in this process, with its exit code and its messages."""
 
 import shlex
+from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from crosstail import cli
 from crosstail.report.document.model import Document
 from crosstail.testing import save_separable
+from crosstail.training import fit as fitting
 
 
 class Outcome(NamedTuple):
@@ -37,6 +41,34 @@ def crosstail(monkeypatch, capsys, tmp_path):
 
 
 @pytest.fixture
+def refused(crosstail):
+    """Run a command that ends with exit code 2 and an error of at most two lines; return them as one."""
+
+    def run(words):
+        done = crosstail(words)
+        assert done.code == 2 and done.out == ""
+        lines = done.err.splitlines()
+        assert 1 <= len(lines) <= 2 and max(map(len, lines)) <= 80, done.err
+        assert done.err.startswith("error: ")
+        return " ".join(line.strip() for line in lines)
+
+    return run
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The specs to train, without training any."""
+    specs = []
+
+    def stop(spec, out, **options):
+        specs.append(spec)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(fitting, "fit", stop)
+    return specs
+
+
+@pytest.fixture
 def full_page():
     """For tests that read the page of a run."""
 
@@ -53,3 +85,22 @@ def vectors(tmp_path):
     """A data set of vectors in the folder of the test."""
     save_separable(tmp_path / "v.npz", [[30, 8, 2], [0, 9, 25]])
     return "v.npz"
+
+
+@pytest.fixture
+def make_photos(crosstail):
+    """Plain and striped pictures of two domains, so many a pair."""
+
+    def make(number):
+        rng = np.random.default_rng(0)
+        for domain, light in (("day", 120), ("night", 0)):
+            for name, stripes in (("plain", 0), ("striped", 100)):
+                folder = Path("photos") / domain / name
+                folder.mkdir(parents=True)
+                for i in range(number):
+                    pixels = rng.integers(0, 30, (40, 50, 3)) + light
+                    pixels[:, :: 8 + i % 3] += stripes
+                    Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{i}.jpg")
+        return "photos"
+
+    return make

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 import timm
 import torch
-from PIL import Image
 
 from crosstail import data
-from crosstail.training import fit as fitting
 from crosstail.training import inputs
 from crosstail.training.folder import RunFolder
 
@@ -20,18 +18,8 @@ TINY = "--backbone timm:mobilenetv3_small_050 --resolution 32"
 
 
 @pytest.fixture
-def photos(crosstail):
-    """Plain and striped pictures of two domains, 8 a pair."""
-    rng = np.random.default_rng(0)
-    for domain, light in (("day", 120), ("night", 0)):
-        for name, stripes in (("plain", 0), ("striped", 100)):
-            folder = Path("photos") / domain / name
-            folder.mkdir(parents=True)
-            for i in range(8):
-                pixels = rng.integers(0, 30, (40, 50, 3)) + light
-                pixels[:, :: 8 + i % 3] += stripes
-                Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{i}.jpg")
-    return "photos"
+def photos(make_photos):
+    return make_photos(8)
 
 
 @pytest.fixture
@@ -123,17 +111,9 @@ def test_a_finetuned_model_has_all_of_its_weights(crosstail, photos, weights):
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """The specs to train, without training any."""
-    specs = []
-
-    def stop(spec, out, **options):
-        specs.append(spec)
-        raise SystemExit(0)
-
-    monkeypatch.setattr(fitting, "fit", stop)
+def asked(asked, monkeypatch):
     monkeypatch.setattr(inputs, "load_inputs", lambda spec, source: None)  # resnet50 would be downloaded
-    return specs
+    return asked
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from crosstail.prediction import inputs
 from crosstail.prediction.predictor import Predictor
@@ -24,18 +23,8 @@ def run(crosstail, vectors):
 
 
 @pytest.fixture
-def photos(crosstail):
-    """Plain and striped pictures of two domains, 12 a pair."""
-    rng = np.random.default_rng(0)
-    for domain, light in (("day", 120), ("night", 0)):
-        for name, stripes in (("plain", 0), ("striped", 100)):
-            folder = Path("photos") / domain / name
-            folder.mkdir(parents=True)
-            for i in range(12):
-                pixels = rng.integers(0, 30, (40, 50, 3)) + light
-                pixels[:, :: 8 + i % 3] += stripes
-                Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{i}.jpg")
-    return "photos"
+def photos(make_photos):
+    return make_photos(12)
 
 
 @pytest.fixture

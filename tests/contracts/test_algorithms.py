@@ -17,7 +17,6 @@ def test_every_algorithm(name, check):
 
 HEAD = '''
 import random
-from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from crosstail.algorithms._algorithm import Algorithm
@@ -79,8 +78,7 @@ def test_randomness_without_the_seed_is_found(plant):
 def test_weights_that_ignore_the_seed_are_found(plant):
     name = plant(
         extra="""
-    def __init__(self, backbone, task, hparams):
-        super().__init__(backbone, task, hparams)
+    def build(self):
         for parameter in self.parameters():
             torch.nn.init.constant_(parameter, 0.5)
 
@@ -171,7 +169,6 @@ def test_a_loss_that_overflows_in_bfloat16_is_found(plant):
 
 def test_a_hyperparameter_that_fails_within_its_range_is_found(plant):
     declared = """
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Algorithm.Hparams):
         power: float = hp(1.0, Uniform(300.0, 400.0), {meaning!r})
 """

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.losses.largest_tensor import LargestTensor
 from torch import Tensor, nn
 from torch.autograd import gradcheck, gradgradcheck
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -1046,19 +1047,6 @@ class TestProperties:
         expected = p.loss(rescaled=rescaled)
         options: dict[str, Any] = {"rescaled": True} if rescaled else {"temperature": factor}
         assert_close(scaled.loss(**options), expected, rtol=1e-6)
-
-
-class LargestTensor(TorchDispatchMode):
-    """Remembers the largest number of elements that any operation returned."""
-
-    numel = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for value in result if isinstance(result, tuple | list) else (result,):
-            if isinstance(value, Tensor):
-                self.numel = max(self.numel, value.untyped_storage().nbytes() // value.element_size())
-        return result
 
 
 class TestMemory:

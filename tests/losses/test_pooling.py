@@ -1,15 +1,14 @@
 """Partial pooling: the posterior of every pair's mean against the dense formula, and its properties."""
 
 import math
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.losses.largest_tensor import LargestTensor
 from torch import Tensor
 from torch.autograd import gradcheck
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from crosstail.losses import pooled_means
 
@@ -173,23 +172,10 @@ class TestGradients:
         assert torch.isfinite(grad).all() and (grad[counts == 0] == 0).all() and (grad[counts > 0] != 0).any()
 
 
-class Largest(TorchDispatchMode):
-    """Remembers the largest number of elements that any operation returned."""
-
-    numel = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for value in result if isinstance(result, tuple | list) else (result,):
-            if isinstance(value, Tensor):
-                self.numel = max(self.numel, value.numel())
-        return result
-
-
 @pytest.mark.parametrize("shape", [(300, 345), (345, 300), (3, 34_500)], ids=str)
 def test_a_hundred_thousand_pairs_need_no_table_of_pairs_by_pairs(shape: tuple[int, int]) -> None:
     mean, counts = problem(0, *shape, features=8)
-    with Largest() as seen:
+    with LargestTensor() as seen:
         pooled, variance = pooled_means(mean, counts)
     assert seen.numel <= mean.numel()
     assert torch.isfinite(pooled).all() and (variance > 0).all()

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tests.sessions import alive, gone
 
 from crosstail.testing import save_separable
 
@@ -63,27 +64,11 @@ class Command:
     def wait(self):
         """Its exit code, once all processes of its session have ended."""
         code = self.ask(wait=self.pid, seconds=120)
-        for _ in range(1500):
-            if not alive(self.pid):
-                return code
-            time.sleep(0.02)
-        raise AssertionError(f"processes {alive(self.pid)} go on without it")
+        assert gone(self.pid), f"processes {alive(self.pid)} go on without it"
+        return code
 
     def kill(self, number=signal.SIGKILL):
         os.kill(self.pid, number)
-
-
-def alive(session):
-    """The processes of a session that still run."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(stat.parent.name))
-    return found
 
 
 @pytest.fixture(scope="session")

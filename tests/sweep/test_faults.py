@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.sessions import gone
 
 from crosstail import cli
 from crosstail.sweep import drive
@@ -297,28 +298,6 @@ def started(small, store, in_terminal):
         return process
 
     return started
-
-
-def alive(session):
-    """The processes of a session that still run."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(stat.parent.name))
-    return found
-
-
-def gone(session):
-    """Wait for the end of all processes of a session."""
-    for _ in range(1000):
-        if not alive(session):
-            return True
-        time.sleep(0.02)
-    return False
 
 
 @pytest.mark.slow

@@ -18,14 +18,12 @@ from crosstail.training.resolve import resolve
 
 FIXED = '''
 import torch.nn.functional as F
-from dataclasses import dataclass
 from crosstail.algorithms._algorithm import Algorithm
 from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, hp
 
 class Fixed(Algorithm):
     """Fixed (Nobody, 2024)."""
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams:
         a: float = hp(1.0, LogUniform(1e-4, 1e2), "")
         b: float = hp(0.5, Uniform(0.0, 1.0), "")

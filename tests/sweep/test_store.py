@@ -39,6 +39,23 @@ def finish(fake_result):
     return finish
 
 
+def claimed_at_once(store, spec, **options):
+    """The leases that are held after six threads have claimed a run."""
+    start, won = threading.Barrier(6), []
+
+    def claim():
+        own = Store(store.path)
+        start.wait()
+        won.append(own.claim(spec, **options))
+
+    threads = [threading.Thread(target=claim) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [lease for lease in won if lease is not None and lease.folder.exists()]
+
+
 def folder_of(store, spec):
     (folder,) = store.unfinished()[spec.key]
     return folder
@@ -64,21 +81,9 @@ def test_the_next_holder_gets_what_a_run_left(store):
 def test_of_many_claims_at_once_one_wins(store):
     for seed in range(40):
         spec = replace(SPEC, seed=seed)
-        start, won = threading.Barrier(6), []
-
-        def claim(spec=spec, start=start, won=won):
-            own = Store(store.path)
-            start.wait()
-            won.append(own.claim(spec))
-
-        threads = [threading.Thread(target=claim) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        held = [lease for lease in won if lease is not None and lease.folder.exists()]
-        assert len(held) == 1 and store.claim(spec) is None
-        held[0].give_back()
+        (lease,) = claimed_at_once(store, spec)
+        assert store.claim(spec) is None
+        lease.give_back()
 
 
 def test_of_many_takeovers_at_once_one_wins(store):
@@ -87,20 +92,8 @@ def test_of_many_takeovers_at_once_one_wins(store):
         place = store.path / "work" / f"{spec.key}.dead"
         place.mkdir(parents=True)
         (place / "lease.dead").write_bytes(OTHER_MACHINE)
-        start, won = threading.Barrier(6), []
-
-        def take(spec=spec, start=start, won=won, name=place.name):
-            start.wait()
-            won.append(Store(store.path).claim(spec, lost=(name,)))
-
-        threads = [threading.Thread(target=take) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        held = [lease for lease in won if lease is not None and lease.folder.exists()]
-        assert len(held) == 1
-        held[0].give_back()
+        (lease,) = claimed_at_once(store, spec, lost=(place.name,))
+        lease.give_back()
 
 
 def test_a_dead_process_of_this_machine_loses_its_lease_at_once(store):

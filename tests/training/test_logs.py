@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+from tests.interruption import stopping_at
 
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
@@ -127,14 +128,9 @@ def test_a_log_has_the_whole_run_and_does_not_change_it(spec, kind):
 @pytest.mark.parametrize("stops", [[("stage 1", 3)], [("stage 1", 5), ("stage 1", 7), ("stage 2", 1), ("stage 2", 8)]])
 def test_a_run_that_is_stopped_is_logged_once(spec, kind, stops):
     out = Path("run")
-    for stop in stops:
-
-        def progress(what, done, total, stop=stop):
-            if (what, done) == stop:
-                raise KeyboardInterrupt
-
+    for point in stops:
         with pytest.raises(KeyboardInterrupt):
-            run(kind, spec, out, progress)
+            run(kind, spec, out, stopping_at(*point))
     run(kind, spec, out)
     assert_logged_once(kind, out)
 
@@ -166,13 +162,8 @@ def test_evaluations_are_logged_while_the_run_goes_on(spec, kind):
 def test_an_evaluation_whose_checkpoint_was_lost_is_logged_once(spec, kind):
     """A kill can come between a record and its checkpoint; the run then makes the record again."""
     out = Path("run")
-
-    def progress(what, done, total):
-        if (what, done) == ("stage 1", 5):
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        run(kind, spec, out, progress)
+        run(kind, spec, out, stopping_at("stage 1", 5))
     last = RunFolder(out).records()[-1]
     RunFolder(out).append_record(msgspec.structs.replace(last, step=6, losses={"cross_entropy": 1e9}))
     with logged(kind, spec, out, lambda *about: None) as report:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.interruption import stop
 
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
@@ -58,17 +59,9 @@ def test_stopping_changes_nothing_before(spec, tmp_path):
 def test_a_stopped_refit_resumes_to_the_same_weights(spec, tmp_path):
     spec = replace(spec, stop_at=(6, 9))
     whole = fit(spec, tmp_path / "whole")
-
-    def stop(what, done, total):
-        if (what, done) in interruptions:
-            interruptions.remove((what, done))
-            raise KeyboardInterrupt
-
-    interruptions = {("stage 1", 5), ("stage 2", 7)}
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            fit(spec, tmp_path / "stopped", progress=stop)
-    again = fit(spec, tmp_path / "stopped", progress=stop)
+    for point in (("stage 1", 5), ("stage 2", 7)):
+        stop(spec, tmp_path / "stopped", *point)
+    again = fit(spec, tmp_path / "stopped")
     states = [run.folder.weights() for run in (whole, again)]
     assert all((states[0][name] == states[1][name]).all() for name in states[0])
 

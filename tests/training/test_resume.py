@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from tests.interruption import stop
 
 from crosstail import algorithms, cli, storage
 from crosstail.losses import PairStatistics
@@ -46,21 +47,6 @@ def outcome(folder):
         "records": [timeless(record) for record in here.records()],
         "weights": {name: value.numpy().tobytes() for name, value in here.load("model.pt").items()},
     }
-
-
-def stopping_at(*point):
-    """A progress callback that stops the run as Ctrl-C does, after a step of a stage."""
-
-    def progress(what, done, total):
-        if (what, done) == point:
-            raise KeyboardInterrupt
-
-    return progress
-
-
-def stop(spec, folder, *point):
-    with pytest.raises(KeyboardInterrupt):
-        fit(spec, folder, progress=stopping_at(*point))
 
 
 @pytest.fixture(scope="module")

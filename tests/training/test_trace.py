@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import msgspec
 import numpy as np
 import pytest
+from tests.interruption import stop
 
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec, evaluation
@@ -42,13 +43,7 @@ def test_a_stopped_run_has_the_same_trace(spec, tmp_path):
     spec = replace(spec, trace=True)
     fit(spec, tmp_path / "whole")
     for step in (4, 8, 12):
-
-        def stop(what, done, total, step=step):
-            if done == step:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            fit(spec, tmp_path / "stopped", progress=stop)
+        stop(spec, tmp_path / "stopped", "stage 1", step)
     fit(spec, tmp_path / "stopped")
     assert timeless(tmp_path / "stopped") == timeless(tmp_path / "whole")
 

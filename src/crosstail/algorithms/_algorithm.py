@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +57,7 @@ class Algorithm(nn.Module):
     in `chunks` parts.
     """
 
+    @dataclass_transform(frozen_default=True, kw_only_default=True)
     @dataclass(frozen=True, kw_only=True)
     class Hparams:
         lr: float = hp(1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of Adam", FINETUNED_RATE)
@@ -82,6 +83,12 @@ class Algorithm(nn.Module):
     step, steps = 0, 1
     chunks = 1
 
+    def __init_subclass__(cls) -> None:
+        """Make `Hparams` a dataclass, so that the files of algorithms need no decorator."""
+        super().__init_subclass__()
+        if "__dataclass_fields__" not in vars(cls.Hparams):
+            dataclass(frozen=True, kw_only=True)(cls.Hparams)
+
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__()
         if not 0 <= hparams.dropout < 1:
@@ -90,6 +97,10 @@ class Algorithm(nn.Module):
         self.hparams = hparams
         self.backbone = backbone
         self.head: nn.Module = nn.Linear(backbone.num_features, task.num_classes)
+        self.build()
+
+    def build(self) -> None:
+        """Add modules and buffers; an override calls `super().build()` first, so that algorithms combine."""
 
     @property
     def linear(self) -> nn.Linear:

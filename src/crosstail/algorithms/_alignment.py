@@ -1,14 +1,12 @@
 """The alignment term of DA, BoDA and BoDA-M, added to the loss of another algorithm."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Preset, Task, first_step
+from crosstail.algorithms._algorithm import Preset, first_step
 from crosstail.algorithms._hparams import LogUniform, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 from crosstail.losses import BoDALoss, PairStatistics
 
@@ -37,7 +35,6 @@ class Alignment(ERM):
     )
     presets: ClassVar[dict[str, Preset]] = {"rescaled": RESCALED}
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         weight: float = hp(0.1, LogUniform(10**-2, 10**-0.5), "ω, weight of the alignment term")
         temperature: float = hp(1.0, None, "divisor of the distances", above=0)
@@ -50,24 +47,25 @@ class Alignment(ERM):
         refresh: int = hp(0, None, "steps between full passes for the statistics; 0: use the batches")
         momentum: float = hp(0.2, None, "weight of the old statistics at a full pass")
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        if hparams.refresh < 0 or (hparams.refresh == 0 and hparams.window < 1):
+    def build(self) -> None:
+        super().build()
+        task, h = self.task, self.hparams
+        if h.refresh < 0 or (h.refresh == 0 and h.window < 1):
             raise ValueError(
-                f"window is {hparams.window} and refresh {hparams.refresh}, so the statistics of the alignment term "
+                f"window is {h.window} and refresh {h.refresh}, so the statistics of the alignment term "
                 "would never be updated: expected a window of 1 or more, or a refresh of 1 or more"
             )
         self.criterion = BoDALoss(
             task.num_domains,
             task.num_classes,
-            backbone.num_features,
+            self.backbone.num_features,
             task.counts,
-            temperature=hparams.temperature,
-            rescaled=hparams.rescaled,
-            pooled=hparams.pooled,
-            negatives=hparams.negatives,
-            window=None if hparams.refresh else hparams.window,
-            reduction="positives" if hparams.per_positive else "mean",
+            temperature=h.temperature,
+            rescaled=h.rescaled,
+            pooled=h.pooled,
+            negatives=h.negatives,
+            window=None if h.refresh else h.window,
+            reduction="positives" if h.per_positive else "mean",
             validate=False,  # labels are checked at loading, loss terms at every evaluation
             **self.term(),
         )

@@ -1,7 +1,5 @@
 """Losses that change during training, with an optimizer that starts afresh then."""
 
-from dataclasses import dataclass
-
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -17,7 +15,6 @@ SHARE = "annealing is a share of the steps; in DomainBed, it is a number of them
 class Annealed(ERM):
     """The loss changes when annealing ends, and Adam is reset: its averages are of gradients of the old loss."""
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         anneal: float = hp(0.1, Uniform(0.0, 0.5), "end of annealing: below 1 a share of the steps, else a step")
 
@@ -40,7 +37,6 @@ class Annealed(ERM):
 class Slowed(Annealed):
     """The learning rate drops when annealing ends."""
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Annealed.Hparams):
         late_lr: float = hp(1.0, None, "learning rate after annealing, relative to that before")
 

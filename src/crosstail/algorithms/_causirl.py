@@ -1,7 +1,5 @@
 """Two random mixtures of the domains that should have the same features."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -20,7 +18,6 @@ class CausIRL(ERM):
     adds_term = True
     min_domains = 2
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         gamma: float = hp(1.0, LogUniform(1e-1, 1e1), "γ, weight of the distance")
 

@@ -141,13 +141,8 @@ def _scoped(part: str, kind: type[Algorithm]) -> type[Algorithm]:
 
         return call
 
-    def init(self: Algorithm, backbone: Any, task: Any, hparams: Any) -> None:
-        kind.__init__(self, backbone, task, _View(getattr(hparams, "whole", hparams), part))
-
     bases = [base for base in kind.__mro__ if base not in ERM.__mro__]
     own = {name: getattr(kind, name) for base in bases for name, value in vars(base).items() if isfunction(value)}
-    if "__init__" in own:
-        own["__init__"] = init
     return type(kind.__name__, (kind,), {name: scoped(method) for name, method in own.items()})
 
 
@@ -157,7 +152,7 @@ def _get(self: Any) -> Any:
 
 
 def _set(self: Any, hparams: Any) -> None:
-    self._whole = getattr(hparams, "whole", hparams)
+    self._whole = hparams
 
 
 _OWN_HPARAMS = property(_get, _set)

@@ -134,10 +134,7 @@ def _finetuned(hparams: type) -> dict[str, tuple[Any, Distribution]]:
 
 
 def check_declared(name: str, hparams: type) -> None:
-    """Refuse a class of hyperparameters in which one is not declared by `hp`, or which is no dataclass."""
-    own = vars(hparams).get("__annotations__", {})
-    if own and "__dataclass_fields__" not in vars(hparams):
-        raise ValueError(f"{name}: Hparams, with {', '.join(own)}, needs @dataclass(frozen=True, kw_only=True)")
+    """Refuse a class of hyperparameters in which one is not declared by `hp`."""
     for f in fields(hparams):
         if "meaning" not in f.metadata:
             raise ValueError(f"{name}: the hyperparameter {f.name!r} is not declared by hp(default, search, meaning)")

@@ -1,14 +1,11 @@
 """Algorithms with a second network, which says how much a sample counts."""
 
 from copy import deepcopy
-from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -18,10 +15,10 @@ class Twin(ERM):
     family = "robust optimisation"
     sample_weights: Tensor | float = 1.0
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.twin = deepcopy(backbone)
-        self.twin_head = nn.Linear(backbone.num_features, task.num_classes)
+    def build(self) -> None:
+        super().build()
+        self.twin = deepcopy(self.backbone)
+        self.twin_head = nn.Linear(self.backbone.num_features, self.task.num_classes)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         each = F.cross_entropy(self.head(z), batch.y, reduction="none")

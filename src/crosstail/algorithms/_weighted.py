@@ -1,13 +1,9 @@
 """Cross-entropy weighted by the count of the sample's pair."""
 
-from typing import Any
-
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -22,9 +18,9 @@ class Weighted(ERM):
     )
     weights: Tensor  # (D, C)
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.register_buffer("weights", self.weigh(task.counts), persistent=False)
+    def build(self) -> None:
+        super().build()
+        self.register_buffer("weights", self.weigh(self.task.counts), persistent=False)
 
     def weigh(self, counts: Tensor) -> Tensor:
         """Weights (D, C); that of an absent pair is never used."""

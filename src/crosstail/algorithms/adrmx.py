@@ -1,19 +1,16 @@
 """Additive disentanglement of domain features."""
 
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from crosstail.algorithms import dann
-from crosstail.algorithms._algorithm import Backward, Task, descend
+from crosstail.algorithms._algorithm import Backward, descend
 from crosstail.algorithms._hparams import hp
 from crosstail.algorithms.selfreg import of_same_class
 from crosstail.algorithms.supcon import contrast
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -33,7 +30,6 @@ class ADRMX(dann.DANN):
         "linear classifiers; in DomainBed, they have two hidden layers",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(dann.DANN.Hparams):
         adversary: float = hp(0.75, None, "weight of the adversarial loss")
         discriminator_steps: int = hp(2, None, "steps of the discriminator per step of the backbone")
@@ -41,11 +37,11 @@ class ADRMX(dann.DANN):
         remix: float = hp(1.0, None, "weight of the remixed samples' cross-entropy")
         contrast: float = hp(1.0, None, "weight of the contrastive losses on z and z − d")
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.domain_backbone = deepcopy(backbone)
-        self.domain_head = nn.Linear(backbone.num_features, int((task.counts.sum(1) > 0).sum()))
-        self.invariant_head = nn.Linear(backbone.num_features, task.num_classes)
+    def build(self) -> None:
+        super().build()
+        self.domain_backbone = deepcopy(self.backbone)
+        self.domain_head = nn.Linear(self.backbone.num_features, int((self.task.counts.sum(1) > 0).sum()))
+        self.invariant_head = nn.Linear(self.backbone.num_features, self.task.num_classes)
 
     def optimizers(self) -> list[Optimizer]:
         generator, discriminator = super().optimizers()

@@ -1,7 +1,5 @@
 """Gradients on which the domains agree."""
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from crosstail.algorithms._gradients import DomainGradients
@@ -16,7 +14,6 @@ class ANDMask(DomainGradients):
 
     differs = ("the division by the share of unmasked weights, per tensor, is that of the paper's code and DomainBed",)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(DomainGradients.Hparams):
         tau: float = hp(1.0, Uniform(0.5, 1.0), "τ, agreement that an update requires; 1: all domains")
 

@@ -1,16 +1,11 @@
 """Adaptive risk minimisation with contextual meta-learning."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail.algorithms import mtl
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import hp
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 CONTEXT = 64
@@ -32,17 +27,16 @@ class ARM(mtl.MTL):
         "the context network has one hidden layer, without batch norm; in DomainBed it has three convolutions",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(mtl.MTL.Hparams):
         ema: float = hp(0.1, None, "weight of the batch in the moving average of a domain's contexts")
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        features = backbone.num_features
+    def build(self) -> None:
+        super().build()
+        features = self.backbone.num_features
         self.context = nn.Sequential(nn.Linear(features, CONTEXT), nn.ReLU(), nn.Linear(CONTEXT, CONTEXT))
-        layers = nn.Linear(features + CONTEXT, features), nn.ReLU(), nn.Linear(features, task.num_classes)
+        layers = nn.Linear(features + CONTEXT, features), nn.ReLU(), nn.Linear(features, self.task.num_classes)
         self.head = nn.Sequential(*layers)
-        self.domain_embedding = torch.zeros(task.num_domains, CONTEXT)
+        self.domain_embedding = torch.zeros(self.task.num_domains, CONTEXT)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         """Cross-entropy with the batch's contexts; their moving averages are for prediction."""

@@ -1,17 +1,12 @@
 """Balanced contrastive learning."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail.algorithms import bsoftmax
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import Choice, LogUniform, hp
 from crosstail.algorithms.supcon import projection
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 from crosstail.losses.distances import in_full_precision
 
@@ -29,15 +24,14 @@ class BCL(bsoftmax.BSoftmax):
         "prototypes are learnt vectors; the paper projects the classifier's weights",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(bsoftmax.BSoftmax.Hparams):
         contrast: float = hp(0.3, LogUniform(1e-1, 1.0), "weight of the contrastive loss, relative to BSoftmax")
         temperature: float = hp(0.1, Choice(0.05, 0.07, 0.1, 0.2), "τ, temperature of the softmax", above=0)
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.to_prototypes = projection(backbone.num_features)
-        self.prototypes = nn.Parameter(torch.randn(task.num_classes, 128) / 128**0.5)
+    def build(self) -> None:
+        super().build()
+        self.to_prototypes = projection(self.backbone.num_features)
+        self.prototypes = nn.Parameter(torch.randn(self.task.num_classes, 128) / 128**0.5)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         size, classes = len(batch), torch.arange(self.task.num_classes, device=z.device)

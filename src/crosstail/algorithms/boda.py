@@ -1,6 +1,5 @@
 """Balanced domain-class distribution alignment."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from crosstail.algorithms._algorithm import Preset
@@ -44,7 +43,6 @@ class BoDA(Alignment):
 
     presets: ClassVar[dict[str, Preset]] = {**Alignment.presets, "reference": REFERENCE, "pooled": POOLED}
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Alignment.Hparams):
         nu: float = hp(1.0, LogUniform(10**-0.5, 1.0), "ν, how strongly counts calibrate the distances")
 

@@ -1,13 +1,9 @@
 """Balanced softmax."""
 
-from typing import Any
-
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -25,9 +21,9 @@ class BSoftmax(ERM):
     )
     log_prior: Tensor  # (D, C)
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.register_buffer("log_prior", self.adjustment(task.counts), persistent=False)
+    def build(self) -> None:
+        super().build()
+        self.register_buffer("log_prior", self.adjustment(self.task.counts), persistent=False)
 
     def adjustment(self, counts: Tensor) -> Tensor:
         """Offset (D, C) of the scores, per domain."""

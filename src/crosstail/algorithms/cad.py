@@ -1,7 +1,5 @@
 """Contrastive adversarial domain bottleneck."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -26,7 +24,6 @@ class CAD(ERM):
         "samples whose class occurs only once in the batch are left out, as in DomainBed",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         bottleneck: float = hp(0.1, Choice(1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2), "λ, weight of the bottleneck")
         temperature: float = hp(0.1, Choice(0.05, 0.1), "τ, temperature of the softmax", above=0)

@@ -1,7 +1,6 @@
 """Class-balanced loss."""
 
 import math
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +16,6 @@ class CBLoss(Weighted):
     As in the paper, the weights sum to the number of classes: here, those that the domain has.
     """
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Weighted.Hparams):
         beta: float = hp(
             *(0.9999, OneMinus(LogUniform(1e-5, 1e-2)), "β: a class has at most 1 / (1 − β) effective samples"),

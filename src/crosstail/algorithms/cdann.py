@@ -1,14 +1,10 @@
 """Class-conditional domain-adversarial training."""
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms.dann import DANN
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -27,9 +23,9 @@ class CDANN(DANN):
         "of its domains is ignored, since there is nothing to align",
     )
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.class_embedding = nn.Embedding(task.num_classes, backbone.num_features)
+    def build(self) -> None:
+        super().build()
+        self.class_embedding = nn.Embedding(self.task.num_classes, self.backbone.num_features)
 
     def optimizers(self) -> list[Optimizer]:
         generator, discriminator = super().optimizers()

@@ -1,7 +1,5 @@
 """Correlation alignment of the domains' features."""
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from crosstail.algorithms._hparams import LogUniform, hp
@@ -17,7 +15,6 @@ class CORAL(ERM):
     min_domains = 2
     differs = ("means are matched too, and over all pairs of domains, as in DomainBed",)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         gamma: float = hp(1.0, LogUniform(1e-1, 1e1), "weight of the penalty")
 

@@ -1,7 +1,5 @@
 """Distributionally robust optimisation over samples."""
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -17,7 +15,6 @@ class CVaRDRO(ERM):
     family = "robust optimisation"
     differs = ("Adam instead of SGD; batches have the same number of samples of each domain",)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         alpha: float = hp(0.1, LogUniform(1e-2, 1.0), "α, share of the samples that count", above=0)
 

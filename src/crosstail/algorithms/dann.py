@@ -1,17 +1,13 @@
 """Domain-adversarial training."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from crosstail.algorithms._algorithm import Backward, Task, descend
+from crosstail.algorithms._algorithm import Backward, descend
 from crosstail.algorithms._hparams import FINETUNED_RATE, Choice, LogInteger, LogUniform, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -35,7 +31,6 @@ class DANN(ERM):
         "depth and dropout, which the table of the BoDA paper does not list",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         adversary: float = hp(1.0, LogUniform(1e-2, 1e2), "λ, weight of the adversarial loss")
         discriminator_lr: float = hp(
@@ -48,12 +43,12 @@ class DANN(ERM):
         )
         beta1: float = hp(0.5, Choice(0.0, 0.5), "β₁ of Adam, in both optimizers")
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        trained = task.counts.sum(1) > 0
+    def build(self) -> None:
+        super().build()
+        trained = self.task.counts.sum(1) > 0
         self.place: Tensor
         self.register_buffer("place", trained.cumsum(0) - 1, persistent=False)  # index among the training domains
-        layers = nn.Linear(backbone.num_features, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()
+        layers = nn.Linear(self.backbone.num_features, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU()
         self.discriminator = nn.Sequential(*layers, nn.Linear(256, int(trained.sum())))
 
     def optimizers(self) -> list[Optimizer]:

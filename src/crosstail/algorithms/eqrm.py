@@ -1,7 +1,5 @@
 """Empirical quantile risk minimisation."""
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -24,7 +22,6 @@ class EQRM(Slowed):
         SHARE,
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Slowed.Hparams):
         quantile: float = hp(0.75, Uniform(0.5, 0.99), "α, quantile of the risks", above=0, below=1)
         anneal: float = hp(0.5, Uniform(0.06, 0.6), "end of burn-in: below 1 a share of the steps, else a step")

@@ -1,7 +1,5 @@
 """ERM with a classifier that is trained first."""
 
-from dataclasses import dataclass
-
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -26,7 +24,6 @@ class ERMPlusPlus(ERM):
         "pretrained batch-norm statistics remain fixed; the paper lets them adapt",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         head_first: float = hp(0.1, Uniform(0.0, 0.3), "when all weights are trained: below 1 a share of the steps")
 

@@ -1,7 +1,5 @@
 """Inter-domain gradient matching."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -27,7 +25,6 @@ class Fish(ERM):
         "the order of the domains is random, as in the paper's code; in DomainBed it is fixed",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         meta_lr: float = hp(0.5, Choice(0.05, 0.1, 0.5), "ε, step size towards θ'")
 

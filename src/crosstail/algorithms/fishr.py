@@ -1,16 +1,11 @@
 """Invariant gradient variances."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._annealed import SHARE, Annealed
 from crosstail.algorithms._hparams import LogUniform, Uniform, hp
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 from crosstail.losses.distances import in_full_precision
 
@@ -31,7 +26,6 @@ class Fishr(Annealed):
         SHARE,
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Annealed.Hparams):
         penalty: float = hp(1000.0, LogUniform(1e1, 1e4), "λ, weight of the penalty after annealing")
         anneal: float = hp(
@@ -41,9 +35,9 @@ class Fishr(Annealed):
 
     variances: Tensor  # (D, C, F + 1), times 1 − ema
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.register_buffer("variances", torch.zeros(*task.counts.shape, backbone.num_features + 1))
+    def build(self) -> None:
+        super().build()
+        self.register_buffer("variances", torch.zeros(*self.task.counts.shape, self.backbone.num_features + 1))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         scores = self.head(z)

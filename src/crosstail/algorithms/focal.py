@@ -1,7 +1,5 @@
 """Focal loss."""
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -17,7 +15,6 @@ class Focal(ERM):
     family = "imbalance"
     differs = ("p is a softmax over the classes instead of a sigmoid per class, and there is no weight α",)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         gamma: float = hp(1.0, LogUniform(0.5, 5.0), "γ, how strongly well-classified samples are down-weighted")
 

@@ -1,7 +1,5 @@
 """No stage one."""
 
-from dataclasses import dataclass
-
 from crosstail.algorithms._algorithm import Algorithm
 from crosstail.algorithms._hparams import hp
 from crosstail.algorithms.erm import ERM
@@ -10,7 +8,6 @@ from crosstail.algorithms.erm import ERM
 class Frozen(ERM):
     """Frozen: the features as they are, for a second stage; `blend` unless another is named (Henderson, 1975)."""
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Algorithm.Hparams):
         lr: float = hp(1e-3, None, "learning rate of Adam, in a second stage that is trained")
 

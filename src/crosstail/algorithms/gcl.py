@@ -1,17 +1,12 @@
 """Gaussian clouded logits."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import Choice, Uniform, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.algorithms.ldam import Cosine
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -30,15 +25,14 @@ class GCL(ERM):
     )
     rarity: Tensor  # (D, C), 0 for the most frequent class, 1 for the rarest
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         noise: float = hp(0.5, Uniform(0.1, 1.0), "σ, size of the noise of the rarest class")
         scale: float = hp(30.0, Choice(10.0, 30.0), "scale of the cosines")
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.head = Cosine(backbone.num_features, task.num_classes, hparams.scale)
-        log = task.counts.clamp(min=1).log()
+    def build(self) -> None:
+        super().build()
+        self.head = Cosine(self.backbone.num_features, self.task.num_classes, self.hparams.scale)
+        log = self.task.counts.clamp(min=1).log()
         rarity = log.amax(1, keepdim=True) - log
         self.register_buffer("rarity", rarity / rarity.amax(1, keepdim=True).clamp_min(1e-12), persistent=False)
 

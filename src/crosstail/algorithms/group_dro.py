@@ -1,16 +1,11 @@
 """Distributionally robust optimisation over domains or pairs."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import LogUniform, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -27,16 +22,15 @@ class GroupDRO(ERM):
         "updates the weights of all groups in the batch",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         eta: float = hp(0.01, LogUniform(1e-3, 1e-1), "η, step size of the weights")
         pairs: bool = hp(False, None, "weights for (domain, class) pairs instead of domains")
 
     log_q: Tensor  # (D,) or (D · C,), −inf for a group without training data
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        counts = task.counts.flatten() if hparams.pairs else task.counts.sum(1)
+    def build(self) -> None:
+        super().build()
+        counts = self.task.counts.flatten() if self.hparams.pairs else self.task.counts.sum(1)
         self.register_buffer("log_q", (counts > 0).float().log().log_softmax(0))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:

@@ -1,7 +1,5 @@
 """Information bottleneck."""
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Annealed
@@ -19,7 +17,6 @@ class IBERM(Annealed):
         SHARE,
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Annealed.Hparams):
         bottleneck: float = hp(100.0, LogUniform(1e-1, 1e5), "λ, weight of the variance after annealing")
 

@@ -1,7 +1,5 @@
 """Information bottleneck with invariant risk minimisation."""
 
-from dataclasses import dataclass
-
 from crosstail.algorithms import ib_erm, irm
 from crosstail.algorithms._annealed import SHARE
 from crosstail.algorithms._hparams import Uniform, hp
@@ -19,6 +17,5 @@ class IBIRM(ib_erm.IBERM, irm.IRM):
         SHARE,
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ib_erm.IBERM.Hparams, irm.IRM.Hparams):
         anneal: float = hp(0.5, Uniform(0.1, 0.9), "end of annealing: below 1 a share of the steps, else a step")

@@ -1,7 +1,5 @@
 """Inter-environmental gradient alignment."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -22,7 +20,6 @@ class IGA(DomainGradients):
         "λ is 0.1 by default, and 1,000 only for finetuning: with DomainBed's 1,000 a new network learns nothing",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(DomainGradients.Hparams):
         penalty: float = hp(0.1, LogUniform(1e-3, 1e1), "λ, weight of the penalty", (1000.0, LogUniform(1e1, 1e5)))
 

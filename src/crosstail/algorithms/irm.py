@@ -1,7 +1,5 @@
 """Invariant risk minimisation."""
 
-from dataclasses import dataclass
-
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -23,7 +21,6 @@ class IRM(Annealed):
         "the penalty has weight 1 during annealing, and Adam is reset when the weight changes, as in DomainBed",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Annealed.Hparams):
         penalty: float = hp(100.0, LogUniform(1e-1, 1e5), "λ, weight of the penalty after annealing")
         anneal: float = hp(500, LogInteger(1, 1e4), "annealing steps; a shorter run never uses λ")

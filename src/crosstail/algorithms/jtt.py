@@ -1,7 +1,5 @@
 """Just train twice."""
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -24,7 +22,6 @@ class JTT(Twin):
         "samples are weighted, as in SubpopBench, where the paper repeats them",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Twin.Hparams):
         first: float = hp(0.5, Uniform(0.2, 0.8), "share of the steps for the first network")
         upweight: float = hp(10.0, LogUniform(1.0, 10**2.5), "λ, weight of the samples that it gets wrong")

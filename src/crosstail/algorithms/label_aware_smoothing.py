@@ -1,17 +1,13 @@
 """Label smoothing by class frequency."""
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import Choice, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -30,17 +26,16 @@ class LabelAwareSmoothing(ERM):
     )
     smoothing: Tensor  # (D, C)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         frequent: float = hp(0.3, Choice(0.2, 0.3, 0.4), "ε_1, smoothing of the most frequent class")
         rare: float = hp(0.0, Choice(0.0, 0.1), "ε_K, smoothing of the rarest class")
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        counts = task.counts.double()
+    def build(self) -> None:
+        super().build()
+        counts, h = self.task.counts.double(), self.hparams
         largest, smallest = counts.amax(1, keepdim=True), counts.where(counts > 0, math.inf).amin(1, keepdim=True)
         place = ((counts - smallest) / (largest - smallest)).nan_to_num(1.0).clamp(0, 1)  # equal counts: all frequent
-        smoothing = hparams.rare + (hparams.frequent - hparams.rare) * (place * math.pi / 2).sin()
+        smoothing = h.rare + (h.frequent - h.rare) * (place * math.pi / 2).sin()
         self.register_buffer("smoothing", smoothing.to(torch.get_default_dtype()), persistent=False)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:

@@ -1,17 +1,12 @@
 """Label-distribution-aware margins."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import Choice, LogUniform, hp
 from crosstail.algorithms._weighted import averaging_one
 from crosstail.algorithms.cb_loss import over_effective_number
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -30,18 +25,18 @@ class LDAM(ERM):
     margins: Tensor  # (D, C)
     weights: Tensor  # (D, C)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         max_m: float = hp(0.5, LogUniform(10**-1, 10**-0.1), "largest margin")
         scale: float = hp(30.0, Choice(10.0, 30.0), "scale of the cosines")
         defer: float = hp(0.8, None, "share of the steps after which rare classes weigh more")
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.head = Cosine(backbone.num_features, task.num_classes, hparams.scale)
-        margins = (task.counts.clamp(min=1) ** -0.25).where(task.counts > 0, 0)
-        weights = averaging_one(over_effective_number(task.counts, beta=0.9999), task.counts)
-        self.register_buffer("margins", margins * (hparams.max_m / margins.max()), persistent=False)
+    def build(self) -> None:
+        super().build()
+        self.head = Cosine(self.backbone.num_features, self.task.num_classes, self.hparams.scale)
+        counts = self.task.counts
+        margins = (counts.clamp(min=1) ** -0.25).where(counts > 0, 0)
+        weights = averaging_one(over_effective_number(counts, beta=0.9999), counts)
+        self.register_buffer("margins", margins * (self.hparams.max_m / margins.max()), persistent=False)
         self.register_buffer("weights", weights, persistent=False)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:

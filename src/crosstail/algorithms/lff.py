@@ -1,7 +1,5 @@
 """Learning from failure."""
 
-from dataclasses import dataclass
-
 import torch.nn.functional as F
 from torch import Tensor
 from torch.optim import Optimizer
@@ -25,7 +23,6 @@ class LfF(Twin):
         "the second network's loss is the paper's; its code and SubpopBench multiply it by q",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Twin.Hparams):
         q: float = hp(0.7, Uniform(0.05, 0.95), "q, how strongly the second network prefers easy samples", above=0)
 

@@ -1,7 +1,5 @@
 """Mixup between domains of a class, or between classes of a domain."""
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -27,7 +25,6 @@ class LISA(mixup.Mixup):
         "mixup for images too; SubpopBench also has CutMix",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(mixup.Mixup.Hparams):
         alpha: float = hp(
             2.0, LogUniform(1e-1, 1e1), "α: small values hardly mix, large ones mix half and half", above=0

@@ -1,7 +1,5 @@
 """Logit adjustment."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -21,7 +19,6 @@ class LogitAdjustment(BSoftmax):
         "a class that is absent from a domain has π = 0; the paper's code adds 1e-12 to every π^τ",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(BSoftmax.Hparams):
         tau: float = hp(1.0, LogUniform(0.5, 2.0), "τ, strength of the adjustment")
         prior: str = hp(

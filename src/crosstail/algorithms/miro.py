@@ -2,17 +2,13 @@
 
 import math
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import LogUniform, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -32,14 +28,13 @@ class MIRO(ERM):
         "σ² has the learning rate of the network; the paper's is ten times as high",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         information: float = hp(0.1, LogUniform(1e-2, 1.0), "λ, weight of the term")
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.pretrained = deepcopy(backbone).requires_grad_(False)
-        self.spread = nn.Parameter(torch.full((backbone.num_features,), math.log(math.expm1(0.1))))  # σ² = 0.1
+    def build(self) -> None:
+        super().build()
+        self.pretrained = deepcopy(self.backbone).requires_grad_(False)
+        self.spread = nn.Parameter(torch.full((self.backbone.num_features,), math.log(math.expm1(0.1))))  # σ² = 0.1
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         self.pretrained.eval()

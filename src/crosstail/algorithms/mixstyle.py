@@ -1,7 +1,5 @@
 """Mixed styles of feature maps."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 from torch.distributions import Beta
@@ -27,7 +25,6 @@ class MixStyle(ERM):
         "on vectors, statistics are of a sample's hidden units, as those of `sagnet`",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         probability: float = hp(0.5, Uniform(0.1, 1.0), "probability of mixing, for each layer and step")
         alpha: float = hp(

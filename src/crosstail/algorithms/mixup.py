@@ -1,7 +1,5 @@
 """Mixup between domains."""
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -29,7 +27,6 @@ class Mixup(ERM):
         "α is searched from 0.1 to 1: in the range of the BoDA paper, 1 to 10,000, most draws give λ ≈ 0.5",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         # Differs from the paper: its range 10^U(0, 4) excludes its own default.
         alpha: float = hp(

@@ -1,7 +1,5 @@
 """Meta-learning for domain generalisation."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -31,7 +29,6 @@ class MLDG(ERM):
         "the inner step is one of SGD, as in the paper; in DomainBed and the BoDA code it is one of Adam",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         beta: float = hp(1.0, LogUniform(1e-1, 1e1), "β, weight of the other domain's loss after the inner step")
 

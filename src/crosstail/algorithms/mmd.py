@@ -1,7 +1,5 @@
 """Maximum mean discrepancy between the domains' features."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -21,7 +19,6 @@ class MMD(ERM):
     min_domains = 2
     differs = ("no autoencoder and no adversary; the kernel is a sum of seven Gaussians, as in DomainBed",)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         gamma: float = hp(1.0, LogUniform(1e-1, 1e1), "weight of the penalty")
 

@@ -1,16 +1,11 @@
 """Marginal transfer learning: a classifier that also sees an embedding of the domain."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import Choice, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -33,18 +28,17 @@ class MTL(ERM):
         "of the test domain's samples",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         ema: float = hp(0.99, Choice(0.5, 0.9, 0.99, 1.0), "ε, weight of the batch in the moving average")
 
     domain_embedding: Tensor  # (D, F), 0 for a domain not seen yet
     met: Tensor  # (D, 1)
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.head = nn.Linear(2 * backbone.num_features, task.num_classes)
-        self.register_buffer("domain_embedding", torch.zeros(task.num_domains, backbone.num_features))
-        self.register_buffer("met", torch.zeros(task.num_domains, 1, dtype=torch.bool))
+    def build(self) -> None:
+        super().build()
+        self.head = nn.Linear(2 * self.backbone.num_features, self.task.num_classes)
+        self.register_buffer("domain_embedding", torch.zeros(self.task.num_domains, self.backbone.num_features))
+        self.register_buffer("met", torch.zeros(self.task.num_domains, 1, dtype=torch.bool))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         """Cross-entropy; its gradient also flows through this batch's share of the embedding."""

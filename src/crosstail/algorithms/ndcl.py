@@ -1,7 +1,5 @@
 """Negatives-dominant contrastive learning."""
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -33,7 +31,6 @@ class NDCL(Weighted):
         "terms, their weights and α are those of public code",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Weighted.Hparams):
         separation: float = hp(0.1, LogUniform(1e-3, 1.0), "weight of the separation from mixtures")
         alignment: float = hp(0.1, LogUniform(1e-3, 1.0), "weight of the alignment of pairs")

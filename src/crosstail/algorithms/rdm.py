@@ -1,7 +1,5 @@
 """Risk distribution matching."""
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -26,7 +24,6 @@ class RDM(Slowed):
         SHARE,
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Slowed.Hparams):
         penalty: float = hp(5.0, Uniform(0.1, 10.0), "λ, weight of the discrepancy after annealing")
         variance: float = hp(0.004, Uniform(0.001, 0.007), "weight of the variances after annealing")

@@ -1,16 +1,11 @@
 """Rationale invariance."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import LogUniform, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 from crosstail.losses.distances import in_full_precision
 
@@ -30,7 +25,6 @@ class RIDG(ERM):
         "products, C² · F numbers",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         penalty: float = hp(0.01, LogUniform(1e-2, 1e-1), "weight of the penalty")
         momentum: float = hp(0.001, LogUniform(1e-4, 1e-1), "weight of the batch in the moving average")
@@ -38,10 +32,10 @@ class RIDG(ERM):
     means: Tensor  # (C, F)
     known: Tensor  # (C, 1)
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.register_buffer("means", torch.zeros(task.num_classes, backbone.num_features))
-        self.register_buffer("known", torch.zeros(task.num_classes, 1, dtype=torch.bool))
+    def build(self) -> None:
+        super().build()
+        self.register_buffer("means", torch.zeros(self.task.num_classes, self.backbone.num_features))
+        self.register_buffer("known", torch.zeros(self.task.num_classes, 1, dtype=torch.bool))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         with in_full_precision(z):

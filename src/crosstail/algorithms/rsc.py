@@ -1,7 +1,5 @@
 """Representation self-challenging."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -26,7 +24,6 @@ class RSC(ERM):
         "them",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         features: float = hp(1 / 3, Uniform(0.0, 0.5), "share of a sample's features that are muted")
         samples: float = hp(1 / 3, Uniform(0.0, 0.5), "share of samples that are muted")

@@ -1,7 +1,5 @@
 """Sharpness-aware gradient matching."""
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from crosstail.algorithms import sam
@@ -14,7 +12,6 @@ class SAGM(sam.SAM):
     first = 0.5
     differs = ("the mean of both losses, and a constant ρ, as in the paper's code; the paper has their sum",)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(sam.SAM.Hparams):
         alpha: float = hp(0.001, Choice(0.0005, 0.001), "α, how strongly the gradients are aligned")
 

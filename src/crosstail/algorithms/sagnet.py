@@ -1,17 +1,13 @@
 """Style-agnostic networks."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, Task, descend
+from crosstail.algorithms._algorithm import Backward, descend
 from crosstail.algorithms._hparams import LogUniform, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -32,13 +28,12 @@ class SagNet(ERM):
         "Adam instead of SGD",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         adversary: float = hp(0.1, LogUniform(1e-2, 1e1), "weight of the adversarial loss")
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.style = nn.Linear(backbone.num_features, task.num_classes)
+    def build(self) -> None:
+        super().build()
+        self.style = nn.Linear(self.backbone.num_features, self.task.num_classes)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         """Cross-entropy with each sample's style interpolated towards that of a random other sample."""

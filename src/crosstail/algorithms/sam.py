@@ -1,7 +1,5 @@
 """Sharpness-aware minimisation."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -22,7 +20,6 @@ class SAM(ERM):
     differs: tuple[str, ...] = ("Adam instead of SGD",)
     first = 0.0  # share of the gradient at θ in the step
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         rho: float = hp(0.05, Choice(0.01, 0.02, 0.05, 0.1), "ρ, distance of the worst weights")
 

@@ -1,7 +1,5 @@
 """Gradients weighted by how far the domains agree."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -20,7 +18,6 @@ class SANDMask(DomainGradients):
         "the division by the mean of the mask, per tensor, is that of DomainBed",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(DomainGradients.Hparams):
         tau: float = hp(0.5, Uniform(0.0, 1.0), "τ, agreement of signs below which a weight is not updated")
         steepness: float = hp(10.0, LogUniform(1e-3, 1e5), "k, how steeply the mask rises")

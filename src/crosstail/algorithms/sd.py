@@ -1,7 +1,5 @@
 """Spectral decoupling."""
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from crosstail.algorithms._hparams import LogUniform, hp
@@ -16,7 +14,6 @@ class SD(ERM):
     adds_term = True
     differs = ("the mean over samples and classes, as in DomainBed, where the paper has half the sum over classes",)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         penalty: float = hp(0.1, LogUniform(1e-5, 1e-1), "λ, weight of the penalty")
 

@@ -1,7 +1,5 @@
 """Seesaw loss."""
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -24,7 +22,6 @@ class Seesaw(bsoftmax.BSoftmax):
         "a plain classifier, where the paper's detector has one of normalised features and weights",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(bsoftmax.BSoftmax.Hparams):
         mitigation: float = hp(0.8, Uniform(0.2, 1.2), "p, how far rare classes are spared")
         compensation: float = hp(2.0, Uniform(0.5, 3.0), "q, how far mistakes restore the pressure")

@@ -1,18 +1,15 @@
 """Self-supervised contrastive regularisation without negatives."""
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.distributions import Beta
 
-from crosstail.algorithms._algorithm import Task, total
+from crosstail.algorithms._algorithm import total
 from crosstail.algorithms._hparams import hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -32,16 +29,15 @@ class SelfReg(ERM):
         "the projection has 2 F hidden units; in DomainBed, F for 2,048 features",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         feature_weight: float = hp(0.3, None, "w, weight of the differences of features")
         alpha: float = hp(
             0.5, None, "α of the mixtures: small values hardly mix, large ones mix half and half", above=0
         )
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        features = backbone.num_features
+    def build(self) -> None:
+        super().build()
+        features = self.backbone.num_features
         sizes, layers = (features, 2 * features, 2 * features, features), list[nn.Module]()
         for inputs, outputs in pairwise(sizes):
             layers += [nn.Linear(inputs, outputs, bias=False), nn.BatchNorm1d(outputs), nn.ReLU()]

@@ -1,17 +1,13 @@
 """Self-supervised pre-training."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, Task, descend
+from crosstail.algorithms._algorithm import Backward, descend
 from crosstail.algorithms._hparams import Uniform, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -31,14 +27,13 @@ class SSP(ERM):
         "vectors, which cannot be rotated, use SCARF",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         pretraining: float = hp(0.3, Uniform(0.1, 0.5), "share of steps for pre-training")
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.turn_head = nn.Linear(backbone.num_features, 4)
-        self.copy_head = nn.Linear(backbone.num_features, 128)
+    def build(self) -> None:
+        super().build()
+        self.turn_head = nn.Linear(self.backbone.num_features, 4)
+        self.copy_head = nn.Linear(self.backbone.num_features, 128)
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         if self.step >= self.hparams.pretraining * self.steps:

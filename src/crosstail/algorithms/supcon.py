@@ -1,16 +1,11 @@
 """Supervised contrastive learning."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import Choice, LogUniform, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 from crosstail.losses.distances import in_full_precision
 
@@ -28,14 +23,13 @@ class SupCon(ERM):
         "trains the classifier",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         contrast: float = hp(1.0, LogUniform(1e-1, 1e1), "weight of the contrastive loss")
         temperature: float = hp(0.1, Choice(0.05, 0.07, 0.1, 0.2), "τ, temperature of the softmax", above=0)
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.projection = projection(backbone.num_features)
+    def build(self) -> None:
+        super().build()
+        self.projection = projection(self.backbone.num_features)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         term = contrast(self.projection(z), batch.y, self.hparams.temperature)

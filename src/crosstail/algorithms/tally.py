@@ -1,17 +1,13 @@
 """Class content with the style of another domain."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.distributions import Beta
 
-from crosstail.algorithms._algorithm import Task, first_step
+from crosstail.algorithms._algorithm import first_step
 from crosstail.algorithms._hparams import Choice, Uniform, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.algorithms.sagnet import content_and_style
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -36,7 +32,6 @@ class TALLY(ERM):
         "no weights of the classes; public code adds those of `cb_loss`",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         warmup: float = hp(0.5, Uniform(0.2, 0.8), "end of ERM: below 1 a share of the steps, else a step")
         alpha: float = hp(0.5, Choice(0.2, 0.5, 1.0), "α: small values hardly mix with prototypes", above=0)
@@ -45,12 +40,12 @@ class TALLY(ERM):
     contents: Tensor  # (C, F), 0 for a class not seen yet
     styles: Tensor  # (D, 2), means and deviations, 0 for a domain not seen yet
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        self.register_buffer("contents", torch.zeros(task.num_classes, backbone.num_features))
-        self.register_buffer("styles", torch.zeros(task.num_domains, 2))
-        self.register_buffer("classes_met", torch.zeros(task.num_classes, 1, dtype=torch.bool))
-        self.register_buffer("domains_met", torch.zeros(task.num_domains, 1, dtype=torch.bool))
+    def build(self) -> None:
+        super().build()
+        self.register_buffer("contents", torch.zeros(self.task.num_classes, self.backbone.num_features))
+        self.register_buffer("styles", torch.zeros(self.task.num_domains, 2))
+        self.register_buffer("classes_met", torch.zeros(self.task.num_classes, 1, dtype=torch.bool))
+        self.register_buffer("domains_met", torch.zeros(self.task.num_domains, 1, dtype=torch.bool))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         content, *parts = content_and_style(z)

@@ -1,7 +1,5 @@
 """Transferability of classifiers between domains."""
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -26,7 +24,6 @@ class Transfer(ERM):
         "there is a step per term, the second with the classifier found on the last batch",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         penalty: float = hp(1.0, LogUniform(1e-2, 1e1), "λ, weight of the gap")
         radius: float = hp(2.0, Uniform(0.1, 3.0), "δ, largest distance of the nearby classifier")

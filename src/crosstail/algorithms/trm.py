@@ -1,17 +1,13 @@
 """Transfer risk minimisation."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Task, first_step
+from crosstail.algorithms._algorithm import first_step
 from crosstail.algorithms._annealed import SHARE
 from crosstail.algorithms._hparams import LogUniform, Uniform, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -31,7 +27,6 @@ class TRM(ERM):
         SHARE,
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         alignment: float = hp(1e-4, LogUniform(1e-5, 1.0), "λ, weight of the product of gradients")
         eta: float = hp(0.01, LogUniform(1e-3, 1e-1), "η, step size of α")
@@ -40,11 +35,11 @@ class TRM(ERM):
     domain_weights: Tensor  # (D, C, F + 1)
     alpha: Tensor  # (D, D)
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        width = backbone.num_features
-        self.register_buffer("domain_weights", (2 * torch.rand(*task.counts.shape, width + 1) - 1) / width**0.5)
-        self.register_buffer("alpha", 1 - torch.eye(task.num_domains))
+    def build(self) -> None:
+        super().build()
+        width = self.backbone.num_features
+        self.register_buffer("domain_weights", (2 * torch.rand(*self.task.counts.shape, width + 1) - 1) / width**0.5)
+        self.register_buffer("alpha", 1 - torch.eye(self.task.num_domains))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         terms = super().losses(z, batch)

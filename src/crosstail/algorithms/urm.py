@@ -1,17 +1,13 @@
 """Uniform risk minimisation."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from crosstail.algorithms._algorithm import Backward, Task, descend
+from crosstail.algorithms._algorithm import Backward, descend
 from crosstail.algorithms._hparams import LogUniform, Uniform, hp
 from crosstail.algorithms.erm import ERM
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -25,7 +21,6 @@ class URM(ERM):
         "one hidden layer after the first, DomainBed's default; it searches 1 to 3",
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         adversary: float = hp(0.1, Uniform(0.0, 0.2), "λ, weight of the adversarial loss")
         discriminator_lr: float = hp(
@@ -35,9 +30,9 @@ class URM(ERM):
             (5e-5, LogUniform(1e-6, 10**-4.5)),
         )
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        layers = nn.Linear(backbone.num_features, 100), nn.LeakyReLU(), nn.Linear(100, 100), nn.LeakyReLU()
+    def build(self) -> None:
+        super().build()
+        layers = nn.Linear(self.backbone.num_features, 100), nn.LeakyReLU(), nn.Linear(100, 100), nn.LeakyReLU()
         self.discriminator = nn.Sequential(*layers, nn.Linear(100, 1))
 
     def optimizers(self) -> list[Optimizer]:

@@ -1,7 +1,5 @@
 """Risk extrapolation."""
 
-from dataclasses import dataclass
-
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -20,7 +18,6 @@ class VREx(Annealed):
         SHARE,
     )
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(Annealed.Hparams):
         penalty: float = hp(10.0, LogUniform(1e-1, 1e5), "λ, weight of the variance after annealing")
 

@@ -1,16 +1,11 @@
 """Vector scaling."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms import bsoftmax
-from crosstail.algorithms._algorithm import Task
 from crosstail.algorithms._hparams import Uniform, hp
-from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 
 
@@ -23,15 +18,15 @@ class VSLoss(bsoftmax.BSoftmax):
     )
     scales: Tensor  # (D, C)
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(bsoftmax.BSoftmax.Hparams):
         tau: float = hp(1.25, Uniform(0.5, 1.5), "τ, strength of the shift")
         gamma: float = hp(0.15, Uniform(0.0, 0.3), "γ, strength of the scaling")
 
-    def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
-        super().__init__(backbone, task, hparams)
-        largest = task.counts.amax(1, keepdim=True).clamp(min=1)
-        self.register_buffer("scales", (task.counts / largest) ** hparams.gamma, persistent=False)
+    def build(self) -> None:
+        super().build()
+        counts = self.task.counts
+        largest = counts.amax(1, keepdim=True).clamp(min=1)
+        self.register_buffer("scales", (counts / largest) ** self.hparams.gamma, persistent=False)
 
     def adjustment(self, counts: Tensor) -> Tensor:
         return torch.xlogy(self.hparams.tau, counts)

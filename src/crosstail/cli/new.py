@@ -8,8 +8,6 @@ from cyclopts import Parameter
 
 ALGORITHM = '''"""An algorithm for Crosstail: --algorithm ./{name}.py."""
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -22,7 +20,6 @@ from crosstail.data import DomainBatch
 class {kind}(ERM):
     """{kind}: say in one sentence what it does, and cite its paper (Author et al., 2026)."""
 
-    @dataclass(frozen=True, kw_only=True)
     class Hparams(ERM.Hparams):
         """Each with its default, the range of a random search, and its meaning."""
 
