@@ -30,8 +30,8 @@ arguments = parser.parse_args()
 lines = [
     "# Centroids from batches or from full passes",
     "",
-    "`digits` with its default label profiles, batches of 3 × 24, default hyperparameters, three seeds. Mean ± standard",
-    "deviation of the test pair average at the evaluation that is best on validation. Seconds include training and 10",
+    "`digits` with its default label profiles, batches of 3 × 24, default hyperparameters, three seeds. Mean ±",
+    "standard deviation of the test pair average at the evaluation that is best on validation. Seconds include training and 10",
     "evaluations on one CPU core; they depend on machine load. Written by `python examples/compare_statistics.py`.",
     "",
     "| network | algorithm | statistics | pair average, % | seconds |",

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from scipy.stats import pearsonr
 
@@ -23,6 +24,7 @@ from crosstail.training.result import counted_steps, has_learnt
 
 CORRELATED = 5  # points from which a correlation is worth a number
 LABELLED = 40  # up to this many classes, each has room for its name
+BARS = 150  # per domain at most; of more classes, a bar is the mean of several
 LEGEND: dict[str, Any] = {"orient": "top", "labelLimit": 0, "columns": 3, "symbolOpacity": 1}
 
 
@@ -41,28 +43,43 @@ def counts_table(run: MethodRun) -> pd.DataFrame:
     return table
 
 
+def ranked_counts_table(run: MethodRun) -> pd.DataFrame:
+    """Mean training samples per domain of up to BARS groups of classes, from common to rare, named by their ranks."""
+    first, counts = run.folds[0], np.asarray(run.counts)
+    groups = np.array_split(np.argsort(-counts.sum(0), kind="stable"), min(BARS, counts.shape[1]))
+    means = np.stack([counts[:, group].mean(1) for group in groups], axis=1)  # (D, groups)
+    ends = np.cumsum([len(group) for group in groups])
+    named = [f"{end - len(group) + 1:,} to {end:,}" for group, end in zip(groups, ends, strict=True)]
+    if len(groups) == counts.shape[1]:
+        named = [first.classes[int(group[0])] for group in groups]
+    table = label_table(means, first.domains, named)
+    table["shot"] = shot_group(table["count"].round(), *shot_thresholds(first.spec.dataset))
+    return table
+
+
 def counts_chart(name: str, run: MethodRun) -> Chart:
     """Label distribution of each domain."""
-    table = counts_table(run)
+    labelled = len(run.folds[0].classes) <= LABELLED
+    table = counts_table(run) if labelled else ranked_counts_table(run)
     classes = list(dict.fromkeys(table["class"]))
-    labelled = len(classes) <= LABELLED
-    if not labelled:
-        classes = list(table.groupby("class")["count"].sum().sort_values(ascending=False, kind="stable").index)
     what = "class" + ", from common to rare" * (not labelled)
-    base = draw(width=max(150, min(12 * len(classes), 300)), height=120).mark("bar")
+    base = draw(width=max(150, min(12 * len(classes), 240)), height=120).mark("bar")
     panel = base.encode(
         x=names("class", what, classes, labels=labelled, ticks=False, labelLimit=80, labelAngle=angle(classes)),
         y=field("count:Q", title="training samples"),
         color=colours("shot", dict(zip(SHOTS, [*PALETTE[:3], PALETTE[5]], strict=True)), "shots", orient="top"),
-        tooltip=["domain:N", "class:N", "count:Q", "shot:N"],
+        tooltip=["domain:N", "class:N", tip("count", ",.0f"), "shot:N"],
     )
     drawing = facet(panel, table, field("domain:N", title=None, sort=list(dict.fromkeys(table["domain"]))), columns=3)
-    known = table["count"][table["count"] > 0]
-    low, high, empty = known.min(), known.max(), len(table) - len(known)
+    counts = np.asarray(run.counts)
+    known = counts[counts > 0]
+    low, high, empty = known.min(), known.max(), counts.size - len(known)
     each = f"pairs have {low:,} to {high:,}" if low < high else f"each pair has {low:,}"
-    title = f"{run.data}: {each} training samples" + (f", and {empty} of {len(table)} have none" if empty else "")
+    title = f"{run.data}: {each} training samples" + (f", and {empty:,} of {counts.size:,} have none" if empty else "")
     many, few = shot_thresholds(run.folds[0].spec.dataset)
     note = f"Many: more than {many} training samples; medium: {few + 1} to {many}; few: 1 to {few}; zero: none."
+    if counts.shape[1] > BARS:
+        note += f" There are {counts.shape[1]:,} classes: a bar is the mean of several, from common to rare."
     return Chart(name, title, drawing, "Bars: training samples per class, one panel per domain", note)
 
 

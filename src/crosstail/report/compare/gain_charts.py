@@ -16,6 +16,7 @@ from crosstail.report.compare.method_runs import ACCURACY, MethodRun
 from crosstail.report.document.model import Chart
 from crosstail.report.vega_lite import Channel, Drawing, draw, either, field, layer
 from crosstail.report.wording import METRICS, digits, number, points
+from crosstail.training.evaluation import MOST_PAIRS
 
 COLOURED = (
     "The number is the gain in points, the colour its part that is beyond the noise: the end of the 95 % interval that "
@@ -76,6 +77,9 @@ def gain_chart(
     for i, method in enumerate(methods):
         own = table[table["method"] == method].reset_index(drop=True)
         wide = wide.assign(**{f"{value}{i}": own[value] for value in VALUES})
+    pairs = len(wide)
+    if pairs > MOST_PAIRS:
+        wide = wide.sample(MOST_PAIRS, random_state=0).sort_index()
     menu = f"method_{name.replace('-', '_')}"
     choices = {"input": "select", "options": list(range(len(methods))), "labels": methods, "name": "method "}
     base = draw(wide).calculate(**{value: f"datum['{value}' + {menu}]" for value in VALUES})
@@ -90,6 +94,8 @@ def gain_chart(
     average = f"{number(rare, digits(metric), '+')}{points(metric)} on average"
     title += "" if np.isnan(rare) else f"; few- and zero-shot pairs gain {average}"
     note = COLOURED if few_classes else ""
+    if pairs > MOST_PAIRS:
+        note = f"The chart shows a random {MOST_PAIRS:,} of {pairs:,} pairs; the title counts all of them."
     if metric != ACCURACY:
         note = f"A gain is a better {METRICS[metric]}. {note}".rstrip()
     return Chart(name, title, drawing, f"Gain in test {METRICS[metric]} over {baseline} per domain and class", note)
