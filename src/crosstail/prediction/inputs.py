@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,11 @@ class Inputs:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def part(self, rows: slice) -> Inputs:
+        """Some of them."""
+        x = self.x.take(rows) if isinstance(self.x, ImageFiles) else self.x[rows]
+        return replace(self, names=self.names[rows], x=x, domain=self.domain[rows])
 
     def batches(self, rows: Rows) -> Iterator[tuple[Rows, NDArray[Any], dict[int, str]]]:
         """Batches of some rows: those that can be read, their inputs, and the problems of the others by row."""
