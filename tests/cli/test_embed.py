@@ -142,7 +142,7 @@ MISTAKES = {
     "fit photos --out run --backbone timm:resnet18 --weights none.pth": "none.pth: there is no such file",
     "fit photos --out run --head linear --finetune": "--head and --views are for frozen features: add --freeze",
     "fit v.npz --out run --resolution 32": "--resolution is for image files and for pretrained backbones",
-    "fit v.npz --out run --weights w.pth": "backbone 'identity' starts from random weights: leave --weights out",
+    "fit v.npz --out run --weights w.pth": "backbone 'identity' starts from random weights: remove --weights",
 }
 
 
@@ -157,4 +157,4 @@ def test_a_lack_of_memory_says_what_to_lower(crosstail, vectors):
     done = crosstail(f"fit {vectors} --algorithm erm --out run --width 1000000000000")
     assert done.code == 1
     said = " ".join(done.err.split())
-    assert said.startswith("error: there is not enough memory: lower --batch-size (now 24 per domain), --width")
+    assert said.startswith("error: out of memory; reduce --batch-size (now 24 per domain), --width")

@@ -37,8 +37,8 @@ def audit(
     Example: `crosstail audit photos/ --out audit.html`
 
     Args:
-        run: A finished run on these data: also list the samples whose label is probably wrong, of those that it was
-            not trained on. After `fit --folds 5 --refit`, that is every sample: --run OUT/refit.
+        run: A finished run on these data: also list probable label errors among its held-out samples. After
+            `fit --folds 5 --refit`, every sample was held out: --run OUT/refit.
         out: Also write an .html page that works offline.
     """
     if out is not None and out.suffix.lower() not in (".html", ".htm"):

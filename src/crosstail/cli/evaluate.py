@@ -40,7 +40,7 @@ def evaluate(
     Example: `crosstail evaluate run new_hospital/`
 
     Args:
-        split: Part of the data to test on; of the run's own data, its own split. By default all new samples.
+        split: Split to evaluate on; for the run's own data, the run's split. Default: all unseen samples.
         out: The page to write; default: in RUN/evaluated.
     """
     folder, source = existing_run(run), known_source(source)

@@ -55,14 +55,13 @@ def predict(
         files: Images, folders of images, one .csv with a column `path`, or one .npy or .npz file of inputs.
         site: The site that the inputs are from: a domain of the run; `folder`, if the path of each file contains its
             site; or `column:NAME` of the .csv. Without it, the site is unknown.
-        prior: How frequent the classes are: `uniform`; as in `train`ing at the site; a .csv file with the columns
-            `class` and `share`; or `estimate`, from these inputs. Without it, the model's own answer: every pair
-            is taken to be equally frequent.
-        coverage: Add a set of classes for each input that contains the true one with this probability, such as 0.9,
-            and whether a person should look at it, because the set has not exactly one class.
-        per: Which groups of inputs the coverage is promised for, each on its own.
-        out: A .csv or .json file; default: CSV on standard output. With a file, a command that was stopped goes on
-            where it was.
+        prior: How frequent the classes are: `uniform`; `train` (as frequent as in training at the site); a .csv file
+            with the columns `class` and `share`; or `estimate` (from these inputs). Default: the model's own answer,
+            for which all pairs are equally frequent.
+        coverage: For each input, add a set of classes that contains the true one with this probability, such as 0.9,
+            and mark the input for review unless the set contains exactly one class.
+        per: Groups for which the coverage holds separately.
+        out: A .csv or .json file; default: CSV on standard output. With a file, an interrupted command resumes.
     """
     run = existing_run(run)
     for file in files:

@@ -1,4 +1,4 @@
-"""Probabilities that mean what they say: temperatures, for each site as far as its samples tell it apart."""
+"""Temperature scaling, per site where its samples support it."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
@@ -141,7 +141,7 @@ def fit_sharpness(log_p: NDArray[np.floating], y: NDArray[np.int64], weights: ND
 
 
 def shrunk(sites: list[Fitted], common: float) -> list[float]:
-    """Log sharpness of each site, drawn towards the common one as far as its error demands.
+    """Log sharpness of each site, shrunk towards the common value in proportion to its error.
 
     The variance between sites is DerSimonian's and Laird's (1986): what the estimates differ by beyond their errors.
 

@@ -28,11 +28,11 @@ class Decision:
     calibration: Calibration
     domains: list[str]
     shares: NDArray[np.float64] | None = None
-    """Of the classes at every site (D + 1, C), the last for unknown ones; None leaves them as they are."""
+    """Class shares at every site (D + 1, C), the last row for unknown sites; None applies no prior."""
     correction: Correction | None = None
-    """What the shares are multiplied with."""
+    """Turns scores into probabilities for equally frequent classes, to be multiplied by the shares."""
     estimates: dict[int, EstimatedPrior] = field(default_factory=dict)
-    """Of the shares, by site."""
+    """Estimated shares, by site."""
     sets: PredictionSets | None = None
     notes: tuple[str, ...] = ()
 

@@ -46,7 +46,7 @@ class Evaluated:
     """With the domains known that the model was trained on; None if it uses none of them."""
     left_out: LeftOut
     samples: DomainDataset
-    """Those that count, all in the split test."""
+    """Samples that were evaluated, all in the split test."""
     probabilities: Probabilities
     """For these samples, with the model's numbers of the classes."""
     sets: pd.DataFrame | None = None

@@ -170,7 +170,7 @@ def tail_note(accuracy: PairAccuracy) -> str:
 
 
 def estimate_note(result: RunResult) -> str:
-    """What the accuracy of a model that was trained on every sample is that of; empty for other models."""
+    """Which models the accuracy of a refit model was measured on; empty for others."""
     spec = result.spec
     if spec.stop_at is None:
         return ""

@@ -154,7 +154,7 @@ class Pooling:
             yield part, self.projected(self.prepared(torch.from_numpy(features.z[part])))
 
     def statistics(self, without: int | None = None) -> Statistics:
-        """Of all samples, or without those of a fold."""
+        """Statistics of all samples, or of all but one fold."""
         keep = [k for k in range(len(self.counts)) if k != without]
         n, sums = self.counts[keep].sum(0), self.sums[keep].sum(0)
         means = sums / n.clamp(min=1)[:, None]

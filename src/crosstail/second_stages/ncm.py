@@ -50,6 +50,6 @@ STAGE = FittedStage(
     head=LinearHead,
     differs=(
         "the mean of a class is that of its pairs' means, so that it is not the mean of the domain with most samples",
-        "cosines are multiplied by one number, chosen by log loss, so that their softmax are probabilities",
+        "cosines are multiplied by one number, chosen by log loss, so that the softmax is calibrated",
     ),
 )

@@ -241,7 +241,9 @@ def _correct(store: Store, keys: Sequence[str], tested: SharedTest, known: bool 
         parts.append(part)
     y = np.concatenate([part.y for part in parts])
     if not np.array_equal(y, tested.y):
-        raise ValueError(f"{store.path}: the runs were tested on other samples: choose another --out")
+        raise ValueError(
+            f"{store.path}: the data or their split have changed since this race was started; choose another --out"
+        )
     told = [part.known if known and part.known is not None else part.predicted for part in parts]
     return np.asarray(np.concatenate(told) == y)
 

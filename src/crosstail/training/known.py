@@ -31,7 +31,7 @@ class KnownSamples:
 
     @classmethod
     def load(cls, folder: RunFolder) -> "KnownSamples":
-        """Those of a run."""
+        """Load the hashes of a run's samples."""
         stored = folder.vectors(FILE, ("trained", "held_out"))
         if stored is None:
             missing = f"{folder.path} has no {FILE}, so it is unknown which samples it was trained on"

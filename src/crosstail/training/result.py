@@ -154,7 +154,7 @@ class Soup(msgspec.Struct, frozen=True, kw_only=True):
 
     ensemble: bool
     runs: Names
-    """Their folders, in the order in which they were added; the spec of the result is that of the first."""
+    """Folders of the runs, in the order in which they were added; the spec of the result is that of the first."""
     specs: list[RunSpec]
     offered: Number
 
@@ -199,7 +199,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         for table in (self.counts, *(split.totals for split in splits)):
             if list(map(len, table)) != wanted:
                 expected = f"{len(self.domains)} domains by {len(self.classes)} classes"
-                raise ValueError(f"has a table of another shape than {expected}")
+                raise ValueError(f"contains a table that is not {expected}")
 
     def tested(self, known: bool = False) -> SplitAccuracy:
         """The test accuracy, or its estimate; with the domain `known`, the same as without if the model ignores it."""

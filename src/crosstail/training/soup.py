@@ -86,7 +86,7 @@ def greedy(order: Sequence[int], score: Score, progress: Progress | None = None)
 
 
 def averaged(model: Algorithm, models: Sequence[Algorithm]) -> Algorithm:
-    """The model with the mean weights of several; those that are not floats are of the first."""
+    """The model with the mean weights of several; non-float buffers come from the first."""
     states = [one.state_dict() for one in models]
 
     def mean(name: str, value: Tensor) -> Tensor:
@@ -99,7 +99,7 @@ def averaged(model: Algorithm, models: Sequence[Algorithm]) -> Algorithm:
 def _validated(run: Path, result: RunResult) -> float:
     score = selection_score(result.validation, result.spec.selected_on)
     if score is None:
-        raise ValueError(f"{run} has no validation samples, by which runs are ordered and chosen")
+        raise ValueError(f"{run} has no validation samples, which a soup needs to rank and select runs")
     return score
 
 
@@ -120,9 +120,11 @@ def _require_same_data(runs: Sequence[Path], results: Sequence[RunResult]) -> No
     first = of(results[0])
     for run, result in zip(runs, results, strict=True):
         if differing := next((name for name, value in of(result).items() if value != first[name]), ""):
-            raise ValueError(f"{run} and {runs[0]} differ in their {differing}: a soup is of runs on the same data")
+            raise ValueError(
+                f"{run} and {runs[0]} differ in their {differing}; a soup needs runs on the same data and split"
+            )
         if algorithms.own_file(result.spec.algorithm):
-            raise ValueError(f"{run} has an algorithm of its own file, which no soup takes")
+            raise ValueError(f"{run} uses a custom algorithm file; soups support built-in algorithms only")
         if result.soup or result.spec.stop_at is not None:
             kind = "a soup itself" if result.soup else "trained on every sample, so nothing is left to choose by"
             raise ValueError(f"{run} is {kind}: leave it out")

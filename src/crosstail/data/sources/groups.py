@@ -22,7 +22,7 @@ def with_groups(
     """The data set with groups that its source names (null: none), or that a pattern finds in its paths."""
     if pattern is not None:
         if names is not None:
-            raise ValueError(f"{dataset.name}: names groups itself, so leave --group-by {quote(pattern)} out")
+            raise ValueError(f"{dataset.name}: already defines groups; remove --group-by {quote(pattern)}")
         names = names_in_paths(dataset.name, dataset.x, pattern)
     if names is None:
         return dataset

@@ -59,7 +59,7 @@ def load(
     sheet = sheet_of(name) if isinstance(source, str) else None
     if sheet is not None:
         if group_by is not None:
-            raise ValueError(f"{name}: a benchmark has a split of its own, so leave --group-by {quote(group_by)} out")
+            raise ValueError(f"{name}: a benchmark defines its own split; remove --group-by {quote(group_by)}")
         dataset = load_benchmark(name, seed=seed)
         labels = sheet.labels if labels is None else labels
         dataset = without_broken(dataset) if skip_broken else dataset

@@ -33,7 +33,7 @@ class Measured:
         return (float(pairs.mean()), float(domains.mean())) if len(pairs) else (None, None)
 
     def errors(self) -> tuple[float, float]:
-        """Their standard errors."""
+        """Standard errors of the means."""
         pairs, domains = self.of.influence
         return standard_error(pairs, self.group), standard_error(domains, self.group)
 

@@ -193,7 +193,7 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     best = f" Its model in this race is {out / 'best'}." if race.folds is None else ""
     yield Text(f"Train {start_with(race.leaderboard).method} for longer, with the chosen hyperparameters:")
     yield Code(race.next)
-    yield Text(f"Another --algorithm of the leaderboard does the same for that one.{best}")
+    yield Text(f"To train another method, pass its name to --algorithm.{best}")
 
 
 def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:

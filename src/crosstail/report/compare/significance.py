@@ -73,7 +73,7 @@ def verdict(tests: pd.DataFrame, metric: Metric = ACCURACY) -> str:
     gain = sign(metric) * sure["difference"]
     worse, better = int((gain < 0).sum()), int((gain > 0).sum())
     parts = [f"{worse} significantly worse", *[f"{better} significantly better"] * (better > 0)]
-    parts.append(f"{len(known) - len(sure)} not told apart from it")
+    parts.append(f"{len(known) - len(sure)} not significantly different")
     untested = f" {len(tests) - len(known)} could not be tested." if len(known) < len(tests) else ""
     return f"Against {against}: of {several(len(known), 'other method')}, {', '.join(parts)} ({how(metric)}).{untested}"
 

@@ -51,7 +51,7 @@ class Confidence:
 
     @classmethod
     def of(cls, test: Probabilities, given: Calibration | None) -> "Confidence":
-        """On test samples, calibrated if so."""
+        """From test samples, with calibrated probabilities if requested."""
         p = np.exp(test.unknown.astype(np.float64)) if given is None else given.probabilities(test.unknown, -1, ())
         weights = balanced_weights(test.y, test.domain, p.shape[1])
         return cls(p.max(1).astype(np.float64), test.predicted == test.y, weights, test.domain)
@@ -191,7 +191,7 @@ def certainty_card(run: ReportedRun) -> list[Block]:
         f"Confidence and accuracy differ by {number(error)} points on average over pairs (95 % interval "
         f"{interval(low, high)}), after calibration on {given.samples:,} samples.",
         f"Prediction sets are those of `--coverage {COVERAGE}` with thresholds for every pair. A person should look "
-        "where the set has not exactly one class.",
+        "unless the set contains exactly one class.",
         "Probabilities are for equally frequent pairs; `crosstail predict --prior` corrects them to a prevalence.",
     ]
     return [bullets(notes), Table(header=header, rows=rows)]

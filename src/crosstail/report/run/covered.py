@@ -88,7 +88,7 @@ def pair_sets(table: pd.DataFrame, domains: list[str], classes: list[str], count
 
 
 def _cells(own: pd.DataFrame) -> list[str]:
-    """Of rows of `covered`, what `SETS` names."""
+    """Cells of the columns `SETS` for some rows of `covered`."""
     found = summary(own)
     return [
         f"{len(own):,}",

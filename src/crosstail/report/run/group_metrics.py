@@ -22,9 +22,9 @@ class Tested:
     samples: Probabilities
     given: Calibration
     sets: pd.DataFrame | None
-    """That of `covered`; None for a single sample."""
+    """Result of `covered`; None for a single sample."""
     metrics: pd.DataFrame
-    """That of `group_metrics`."""
+    """Result of `group_metrics`."""
 
     @classmethod
     def of(cls, kept: Probabilities, given: Calibration, domains: list[str], classes: list[str]) -> "Tested":
