@@ -1,4 +1,4 @@
-"""Folders that hold the work of another command."""
+"""Output folders that already contain the results of another command."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What files say about themselves, read without importing them: torch takes seconds."""
+"""Facts about source files, read without importing them, because torch takes seconds."""
 
 import ast
 import re

@@ -82,7 +82,7 @@ def audit(
 
 
 def _run_on(path: Path, source: str) -> "ReportedRun":
-    """A run on these data that has kept what it says of samples that it was not trained on."""
+    """A run on these data that has stored probabilities of its held-out samples."""
     from crosstail.report.run.reported import read_run
 
     run = read_run(path)

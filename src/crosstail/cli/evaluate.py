@@ -32,7 +32,7 @@ def evaluate(
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
-    """Test a run's model on new labelled data, also from domains that it has not seen.
+    """Test a run's model on new labelled data, including domains that it has not seen.
 
     Samples that the run was trained or selected on are found by content and left out, and so are samples of classes
     that the model does not know. Writes a page with the new domains beside those that the run was tested on.

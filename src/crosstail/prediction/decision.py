@@ -1,4 +1,4 @@
-"""From scores to a decision at a site: calibrated probabilities, its prevalence, and sets that contain the truth."""
+"""From scores to a decision at a site: calibrated probabilities, prevalence, and prediction sets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ MOST, FEW = 20_000, 1000  # inputs that a prevalence is estimated from, and thos
 
 @dataclass(frozen=True)
 class Decision:
-    """What is said of inputs with log probabilities (N, C), from sites (N,) which may be UNKNOWN."""
+    """Turns log probabilities (N, C) of inputs from sites (N,), which may be UNKNOWN, into answers."""
 
     calibration: Calibration
     domains: list[str]

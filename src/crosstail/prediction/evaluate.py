@@ -1,4 +1,4 @@
-"""What a finished run says of labelled data, without the samples that it was trained on."""
+"""Evaluate a finished run on labelled data, without the samples that it was trained on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from crosstail.training.probabilities import Probabilities
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Numbers of samples that do not count, by what the run did with them."""
+    """Numbers of samples that were left out, by reason."""
 
     trained: int  # trained or selected on
     held_out: int  # tested on, or unused
@@ -43,7 +43,7 @@ class Evaluated:
 
     accuracy: PairAccuracy
     known: PairAccuracy | None
-    """With the domains known that the model was trained on; None if it uses none of them."""
+    """Accuracy with the domain known where the model was trained on it; None if it uses no domain."""
     left_out: LeftOut
     samples: DomainDataset
     """Samples that were evaluated, all in the split test."""

@@ -35,7 +35,7 @@ class Inputs:
         return self._seen
 
     def facts(self) -> DataFacts:
-        """What a result says about its data."""
+        """Facts about the data that are stored with the run."""
         return DataFacts.of(self.raw, self.source)
 
 

@@ -22,7 +22,7 @@ class KnownSamples:
 
     @classmethod
     def keep(cls, dataset: DomainDataset, folder: RunFolder) -> None:
-        """Store those of a run's data in its folder, once."""
+        """Store the hashes of a run's data in its folder, once."""
         if (folder.path / FILE).exists():
             return
         hashes, trained = content_hashes(dataset.x), np.isin(dataset.split, ("train", "val"))

@@ -29,7 +29,7 @@ from crosstail.training.spec import RunSpec
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
 
 Tracer = Callable[[Algorithm, DomainDataset], Trace]
-"""What is recorded of the features at every evaluation."""
+"""Records the transferability graph at every evaluation."""
 
 Limits = Mapping[tuple[int, int], float]
 """The selection score on validation that a run must have reached to go on, by stage and step."""

@@ -1,4 +1,4 @@
-"""What the final model predicts for every test sample."""
+"""Predictions of the final model for every test sample."""
 
 from dataclasses import dataclass
 

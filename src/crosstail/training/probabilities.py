@@ -1,4 +1,4 @@
-"""The probabilities that the final model gives to held-out samples: those of validation and test."""
+"""Probabilities of the final model for held-out samples: validation and test."""
 
 import io
 import math
@@ -47,7 +47,7 @@ class Probabilities:
 
     @classmethod
     def pooled(cls, runs: Sequence["Probabilities"]) -> Self:
-        """What runs say of samples that they were not trained on, for a model that was trained on all of them.
+        """Out-of-sample probabilities from runs on parts of the data, for a model that was trained on all of it.
 
         Of several runs, which were tested on different samples, the test samples of every other one count as
         validation samples, so that temperatures and prediction sets come from different ones.
@@ -82,7 +82,7 @@ class Probabilities:
         return calibrate(part.unknown, part.told(), part.y, part.domain, domains, np.array(counts))
 
     def save(self, folder: RunFolder) -> None:
-        """Store them, compressed."""
+        """Store the arrays, compressed."""
         content = io.BytesIO()
         # Level 1: noise is no smaller at a higher one, and 10,000 classes take minutes.
         with ZipFile(content, "w", ZIP_DEFLATED, compresslevel=1) as archive:
@@ -129,7 +129,7 @@ def _arrays(content: bytes, names: Sequence[str]) -> dict[str, Any]:
 
 
 class HeldOut(NamedTuple):
-    """What a model says of the validation and test samples of a data set."""
+    """Probabilities, predictions and accuracies on the validation and test samples of a data set."""
 
     probabilities: Probabilities
     predictions: Predictions  # of all test samples

@@ -27,7 +27,7 @@ from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.result import Evaluation, RunResult, Soup, SplitAccuracy, selection_score
 
 Score = Callable[[Sequence[int]], float]
-"""What the runs with these numbers score on validation as one model; larger is better."""
+"""Validation score of the soup of the runs with these numbers; larger is better."""
 
 
 def make_soup(runs: Sequence[Path], out: Path, *, uniform: bool = False, progress: Progress | None = None) -> Run:
@@ -104,7 +104,7 @@ def _validated(run: Path, result: RunResult) -> float:
 
 
 def _require_same_data(runs: Sequence[Path], results: Sequence[RunResult]) -> None:
-    """Refuse runs whose models cannot be one: other samples, another split, or other inputs."""
+    """Refuse runs that cannot be combined: other samples, another split, or other inputs."""
     if not runs:
         raise ValueError("there is no finished run to make a soup of")
 
@@ -131,7 +131,7 @@ def _require_same_data(runs: Sequence[Path], results: Sequence[RunResult]) -> No
 
 
 def _begin_alike(results: Sequence[RunResult], models: Sequence[Algorithm], dataset: DomainDataset) -> bool:
-    """Whether weights can be averaged: those of all backbones were the same before training, and all are alike."""
+    """Whether weights can be averaged: all networks are alike, and their backbones started from the same weights."""
     stages = [second_stages.find(r.spec.second_stage) for r in results if r.spec.second_stage]
     if any(isinstance(stage, FittedStage) for stage in stages) or 0 < len(stages) < len(results):
         return False
@@ -159,7 +159,7 @@ def _weights_score(made: Callable[[Sequence[int]], Algorithm], dataset: DomainDa
 
 
 def _ensemble_score(models: Sequence[Algorithm], dataset: DomainDataset, result: RunResult) -> Score:
-    """From the probabilities of each model, which are computed once."""
+    """Score ensembles from the probabilities of each model, which are computed once."""
     rows = dataset.rows("val")
     every = np.ones(len(rows), bool)
     each = [np.exp(answers(model, dataset, rows, keep=every).log_p.astype(np.float32)) for model in models]

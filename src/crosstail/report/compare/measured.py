@@ -28,7 +28,7 @@ class Measured:
     group: NDArray[np.int64] | None
 
     def means(self) -> tuple[float | None, float | None]:
-        """The mean over pairs and that over domains."""
+        """Means over pairs and over domains."""
         pairs, domains = (of[~np.isnan(of)] for of in (self.of.pairs, self.of.domains))
         return (float(pairs.mean()), float(domains.mean())) if len(pairs) else (None, None)
 
@@ -39,7 +39,7 @@ class Measured:
 
 
 def lacking(folder: Path) -> bool:
-    """Whether a run has not kept its probabilities."""
+    """Whether a run has no stored probabilities."""
     return not (folder / PROBABILITIES).exists()
 
 

@@ -131,7 +131,7 @@ def _measured_intervals(own: Sequence[MethodRun]) -> Iterator[tuple[float, float
 
 
 def metric_of(summary: pd.DataFrame) -> Metric:
-    """What the rows are averages and extremes of."""
+    """The metric that a summary is of."""
     found: Metric = summary["of"].iloc[0] if len(summary) else ACCURACY
     return found
 

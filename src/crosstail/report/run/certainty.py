@@ -42,7 +42,7 @@ def certainty(run: ReportedRun) -> Iterator[Block]:
 
 @dataclass(frozen=True)
 class Confidence:
-    """How sure a model is of its answers (N,), with the domain unknown; every pair weighs the same."""
+    """Confidence of a model in its answers (N,), with the domain unknown; all pairs are weighted equally."""
 
     said: NDArray[np.float64]
     hit: NDArray[np.bool_]

@@ -25,14 +25,14 @@ from crosstail.training.result import RunResult
 
 
 def suffix(label: str) -> str:
-    """What follows the name of a domain of these data, which the run may have tested, too."""
+    """Suffix for domains of the new data, because the run may have tested domains of the same name."""
     return f" ({label.removesuffix(' data')})"
 
 
 def certainty_elsewhere(
     new: ReportedRun, own: RunResult, found: Evaluated, kept: Probabilities | None, label: str
 ) -> Iterator[Block]:
-    """The section, with the temperatures and thresholds of the run; `kept` is what it said of its own samples."""
+    """The section, with the temperatures and thresholds of the run; `kept` are the probabilities of its own samples."""
     given, said = new.calibration, found.probabilities
     if given is None:
         return

@@ -31,7 +31,7 @@ OLD, HELD_OUT = "own test set", "held-out data"
 
 
 def label_of(found: Evaluated) -> str:
-    """What the samples are to the run."""
+    """Whether the run has tested none, some or all of the samples, in words."""
     if not found.held_out:
         return "new data"
     return HELD_OUT if found.held_out == len(found.samples) else "tested data"

@@ -1,4 +1,4 @@
-"""What a report shows of a finished run, all in memory."""
+"""A finished run with everything that its report shows, in memory."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -46,7 +46,7 @@ class ReportedRun:
 
     @cached_property
     def tested(self) -> Tested | None:
-        """What it says of its test samples, if it has kept that of any."""
+        """Metrics of its test samples, if it has stored their probabilities."""
         kept, given = self.probabilities, self.calibration
         if kept is None or given is None or not kept.test.any():
             return None

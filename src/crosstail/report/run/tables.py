@@ -37,7 +37,7 @@ def has_known(results: Sequence[RunResult]) -> bool:
 
 
 def tracks_note(results: Sequence[RunResult]) -> str:
-    """What the two tracks are, or that they do not differ; empty if the model ignores the domain."""
+    """A note that explains the two tracks, or that they do not differ; empty if the model ignores the domain."""
     if has_known(results):
         return TRACKS_NOTE
     return SAME_TRACKS if any(result.known for result in results) else ""
