@@ -78,7 +78,7 @@ def predict(
 
     from crosstail.data import ImageFiles
     from crosstail.prediction.decision import decide
-    from crosstail.prediction.inputs import Inputs, Ray, predict_inputs
+    from crosstail.prediction.inputs import NamedInputs, RayActors, predict_inputs
     from crosstail.prediction.kept_scores import KeptScores, mark_of
     from crosstail.prediction.predictor import Predictor, find_inputs
     from crosstail.prediction.sites import sites_of
@@ -89,7 +89,7 @@ def predict(
     where = sites_of(predictor, names, site, table)
     for note in where.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    inputs = Inputs(names, x, where.domain, skip_broken)
+    inputs = NamedInputs(names, x, where.domain, skip_broken)
     shape = len(names), len(predictor.classes)
     if out is None:
         kept = KeptScores(shape)
@@ -98,7 +98,7 @@ def predict(
         mark = mark_of(predictor.folder.path / "result.json", sources, where.domain)
         kept = KeptScores(shape, out.with_name(f".{out.name}.part"), mark)
     with progress_bar(console) as progress:
-        on_ray = Ray(workers, weights, trust) if launcher == "ray" else None
+        on_ray = RayActors(workers, weights, trust) if launcher == "ray" else None
         scores = predict_inputs(predictor, inputs, kept, progress, on_ray)
     rows, log_p = scores.rows, scores.log_p
     for row, problem in scores.problems.items():

@@ -9,10 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.data import DomainDataset, ImageFiles
-from crosstail.data.contents import content_hashes
+from crosstail.data.content_hashes import content_hashes
 from crosstail.metrics import PairAccuracy
 from crosstail.prediction.decision import decide
-from crosstail.prediction.inputs import Inputs
+from crosstail.prediction.inputs import NamedInputs
 from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape
 from crosstail.prediction.sets import COVERAGE
 from crosstail.progress import Progress
@@ -120,7 +120,7 @@ def evaluate_on(
     both = predictor.algorithm.uses_domain and bool((sites != UNKNOWN).any())
     predicted = np.empty((1 + both, len(part)), np.int64)  # with the domain unknown, and known
     said = np.empty((*predicted.shape, len(number)), np.float16)
-    for batch, x, _ in Inputs(names, inputs, sites).batches(np.arange(len(part))):
+    for batch, x, _ in NamedInputs(names, inputs, sites).batches(np.arange(len(part))):
         z = predictor.features(x)
         for track, domain in enumerate((UNKNOWN, sites[batch])[: 1 + both]):
             log_p = predictor.scored(z, domain)

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from crosstail.data import DomainDataset
-from crosstail.data.contents import content_hashes
+from crosstail.data.content_hashes import content_hashes
 from crosstail.training.folder import RunFolder
 
 FILE = "known.pt"

@@ -25,8 +25,8 @@ from crosstail.training.result import Evaluation, RunResult
 AUDIT = "audit.json"
 
 
-class Audit(msgspec.Struct, frozen=True):
-    """audit.json."""
+class AuditFile(msgspec.Struct, frozen=True):
+    """Content of audit.json."""
 
     duplicates: list[str]
 
@@ -56,7 +56,7 @@ class ReportedRun:
         """Sentences on duplicate samples; the search is stored in the folder, for when the data are gone."""
         file = self.folder / AUDIT
         if file.exists():
-            return read_json(file, Audit).duplicates
+            return read_json(file, AuditFile).duplicates
         if self.dataset is None:
             return []
         dataset = self.dataset.plain()
@@ -70,7 +70,7 @@ class ReportedRun:
             "image" if dataset.is_image else "row",
         )
         sentences = [finding.text for finding in found]
-        write_json(file, Audit(sentences))
+        write_json(file, AuditFile(sentences))
         return sentences
 
 

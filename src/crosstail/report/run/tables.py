@@ -14,7 +14,7 @@ from crosstail.criterion import scale
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group, wilson
 from crosstail.metrics.views import View
-from crosstail.report.tables import label_table
+from crosstail.report.label_table import label_table
 from crosstail.report.wording import SAME_TRACKS, TRACKS_NOTE, tail_note, worst_pair
 from crosstail.training.result import Evaluation, RunResult, counted_steps, has_learnt, mean_counts, pooled
 
