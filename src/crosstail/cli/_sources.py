@@ -12,7 +12,7 @@ ALGORITHMS = "crosstail.algorithms"
 
 
 class AlgorithmSource(NamedTuple):
-    """The class of an algorithm as it stands in its file."""
+    """The class of an algorithm as its file defines it."""
 
     name: str
     docstring: str

@@ -39,11 +39,11 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     sites: dict[str, Sharpness]
     """1/T for samples of a known site."""
     uniform: Correction
-    """Fitted with every pair weighing the same."""
+    """Fitted with all pairs weighted equally."""
     prevalence: Correction
     """Fitted where the pairs are as frequent as in training, for probabilities at a site's own prevalence."""
     plausible: list[Correction]
-    """What `prevalence` may be as well, as far as the samples tell."""
+    """Draws of `prevalence` that reflect its uncertainty."""
     samples: int
     """Held-out samples that it was fitted on."""
 
@@ -57,7 +57,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def corrections(self) -> list[Correction]:
-        """All of them."""
+        """All corrections."""
         return [self.uniform, self.prevalence, *self.plausible]
 
     def sharpness_of(self, sites: Sequence[str]) -> NDArray[np.float32]:
@@ -102,7 +102,7 @@ def balanced_weights(y: NDArray[np.int64], site: NDArray[np.int64], num_classes:
 
 
 def training_shares(counts: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Shares (D, C) of the classes at every site, with one more sample of each: what it has not shown may occur there.
+    """Shares (D, C) of the classes at every site, with one more sample of each: an unseen class may still occur there.
 
     A class without any sample has none.
     """
@@ -238,8 +238,8 @@ def calibrate(
 ) -> Calibration:
     """From log probabilities (N, C) of held-out samples, without and with their site (N,) known.
 
-    Every pair weighs the same, so the probabilities are for pairs that are equally frequent; in `prevalence` it weighs
-    as much as its number of training samples, `counts` (D, C).
+    All pairs are weighted equally, so the probabilities are for equally frequent pairs; in `prevalence`, they are
+    weighted by their number of training samples, `counts` (D, C).
     """
     num_classes = unknown.shape[1]
     if not len(y):

@@ -16,7 +16,7 @@ class Ranks:
     p_value: float
     """Friedman's test of equal performance, in Iman and Davenport's form."""
     critical: float
-    """Mean ranks that are closer than this critical difference of Nemenyi's test do not differ."""
+    """Nemenyi's critical difference: mean ranks that are closer than this do not differ significantly."""
 
     @property
     def mean(self) -> NDArray[np.float64]:

@@ -217,7 +217,7 @@ def entrants(
 
 
 def _names(choice: SelectedTrial) -> dict[str, str]:
-    """What the runs of a method are called, by key."""
+    """Names of a method's runs, by key."""
     names = {key: f"trial {trial}" for trial, keys in enumerate(choice.keys) for key in keys}
     finals = {key: f"seed {seed}" for seed, keys in enumerate(choice.finals()) for key in keys}
     return finals | names
@@ -249,7 +249,7 @@ def _correct(store: Store, keys: Sequence[str], tested: SharedTest, known: bool 
 
 
 def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
-    """Rank by what is selected on, ties by cost; the test set only tells how certain the differences are."""
+    """Rank by the selection metric, ties by cost; the test set only shows how certain the differences are."""
     if not found:
         return []
     # Rounded, so that equal values in another order of seeds have equal means.

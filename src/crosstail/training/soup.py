@@ -126,8 +126,8 @@ def _require_same_data(runs: Sequence[Path], results: Sequence[RunResult]) -> No
         if algorithms.own_file(result.spec.algorithm):
             raise ValueError(f"{run} uses a custom algorithm file; soups support built-in algorithms only")
         if result.soup or result.spec.stop_at is not None:
-            kind = "a soup itself" if result.soup else "trained on every sample, so nothing is left to choose by"
-            raise ValueError(f"{run} is {kind}: leave it out")
+            kind = "a soup itself" if result.soup else "trained on every sample, so it has no validation samples"
+            raise ValueError(f"{run} is {kind}; exclude it")
 
 
 def _begin_alike(results: Sequence[RunResult], models: Sequence[Algorithm], dataset: DomainDataset) -> bool:

@@ -29,7 +29,7 @@ def with_groups(
     group = numbered(names)
     if to_split and len(dataset) > 1 and not group.any():
         found = f"all {len(dataset):,} samples are in the group {names.iloc[0]!r}"
-        raise ValueError(f"{dataset.name}: {found}, which cannot be split: name other groups, or a split of your own")
+        raise ValueError(f"{dataset.name}: {found}, which cannot be split: name other groups, or provide a split")
     return replace(dataset, group=group).with_notes(*_notes(dataset, names, group))
 
 

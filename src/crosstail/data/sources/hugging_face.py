@@ -108,7 +108,7 @@ def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOpt
 
 
 def _opened(source: AnyPath) -> tuple[Any, str]:
-    """What the library loads, and its name."""
+    """Load the data with the library, and name them."""
     try:
         datasets: Any = import_module("datasets")
     except ImportError:

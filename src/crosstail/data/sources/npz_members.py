@@ -17,7 +17,7 @@ UNREADABLE = (
     *(ValueError, OSError, EOFError, MemoryError, BadZipFile, zlib.error, NotImplementedError),
     *(SyntaxError, TokenError),  # a header is parsed as a Python literal
 )
-"""What NumPy and zipfile raise for a damaged file."""
+"""Exceptions that NumPy and zipfile raise for a damaged file."""
 
 
 def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:

@@ -65,7 +65,7 @@ def significance_table(chosen: pd.DataFrame, reference: str | None = None, metri
 
 
 def verdict(tests: pd.DataFrame, metric: Metric = ACCURACY) -> str:
-    """What the tests on one data set say, in one or two sentences."""
+    """Result of the tests on one data set, in one or two sentences."""
     against, known = tests["against"].iloc[0], tests[tests["adjusted"].notna()]
     if known.empty:
         return "There is no significance test: predictions are missing, or of different samples."

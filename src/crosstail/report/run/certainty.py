@@ -106,8 +106,8 @@ def _calibrated(result: RunResult, about: Tested) -> Iterator[Block]:
     if len(test.y) < tested:
         source += f" With so many classes, this section is about a random {len(test.y):,} of {tested:,} test samples."
     yield Text(
-        f"When the model says 80 %, is it right in 80 of 100 cases? On the test samples, with every pair weighing the "
-        f"same, confidence and accuracy differ by {number(error)} points on average (95 % interval "
+        f"When the model says 80 %, is it right in 80 of 100 cases? On the test samples, with all pairs weighted "
+        f"equally, confidence and accuracy differ by {number(error)} points on average (95 % interval "
         f"{interval(low, high)}); before calibration it was {number(before.error()[0])}. {source}"
     )
     rows = reliability_rows(test, given, table, result.domains)
@@ -159,7 +159,7 @@ def _classes(table: pd.DataFrame) -> Iterator[Block]:
         header=[*header, "calibration error, points", "95 % interval"],
         rows=rows,
         title=title,
-        note="Every sample weighs the same; F1 and AUROC are those of the class against all others. "
+        note="All samples are weighted equally; F1 and AUROC are those of the class against all others. "
         f"`{FILE}` has all metrics of every domain, class and pair.",
     )
 

@@ -42,7 +42,7 @@ def certainty_elsewhere(
     error, low, high = Confidence.of(said, given).error()
     against = "" if test is None else f", against {number(Confidence.of(test, given).error()[0])} on the run's test set"
     yield Text(
-        f"With the run's temperatures and every pair weighing the same, confidence and accuracy differ by "
+        f"With the run's temperatures and all pairs weighted equally, confidence and accuracy differ by "
         f"{number(error)} points on average on the {label} (95 % interval {interval(low, high)}){against}."
     )
     names = new.result.domains
