@@ -142,7 +142,7 @@ MISTAKES = {
     "fit photos --out run --backbone timm:resnet18 --weights none.pth": "none.pth: there is no such file",
     "fit photos --out run --head linear --finetune": "--head and --views are for frozen features: add --freeze",
     "fit v.npz --out run --resolution 32": "--resolution is for image files",
-    "fit v.npz --out run --weights w.pth": "backbone 'identity' starts from random weights: remove --weights",
+    "fit v.npz --out run --weights w.pth": "remove --weights",
 }
 
 
