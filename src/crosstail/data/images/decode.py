@@ -44,7 +44,7 @@ class BrokenImage(ValueError):
         self.path, self.problem = path, problem
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.problem} (--skip-broken goes on without it)"
+        return f"{self.path}: {self.problem} (--skip-broken leaves it out)"
 
 
 def read_image(source: Path | str | bytes, *, at_least: int | None = None, name: str | None = None) -> Pixels:
