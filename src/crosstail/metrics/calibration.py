@@ -11,7 +11,7 @@ from torch import Tensor
 
 MOST = 30_000  # samples that parameters are fitted on, drawn at random from more
 SCORES = 2**24  # most scores of these samples, which makes them fewer above 559 classes
-MOST_CLASSES = 1_000  # with more, hardly any has enough samples to tell its bias
+MOST_CLASSES = 1_000  # with more, hardly any has enough samples to estimate its bias
 LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
 PENALTY = 1.0  # of the squared biases, in samples
 DRAWS = 40

@@ -137,7 +137,7 @@ def _tested(predictor: Predictor) -> Probabilities:
 def _sets(predictor: Predictor, decision: Decision, sites: Sites, coverage: float, per: Per) -> PredictionSets:
     """Prediction sets from the test samples, for inputs from these sites."""
     kept = _tested(predictor)
-    if decision.shares is not None:  # classes that do not occur at a site are not promised anything there
+    if decision.shares is not None:  # classes that do not occur at a site have no guarantee there
         kept = kept.keep(decision.shares[kept.domain, kept.y] > 0)
     how: dict[str, Any] = {"num_sites": len(decision.domains), "num_classes": len(predictor.classes)}
     how |= {"coverage": coverage, "per": per}
@@ -158,8 +158,8 @@ def _fallbacks(predictor: Predictor, sets: PredictionSets, sites: Sites) -> tupl
     for d in sites:
         first = next(i for i, group in enumerate(used) if d != UNKNOWN or group not in ("pair", "site"))
         if first:
-            promised = "for each class" if used[first] == "class" else "over all inputs together"
-            notes.append(f"where the site is unknown, the coverage is promised {promised}, not for each {used[0]}")
+            holds = "for each class" if used[first] == "class" else "over all inputs together"
+            notes.append(f"where the site is unknown, the coverage holds {holds}, not for each {used[0]}")
         for c, level in enumerate(sets.source[d]):
             if level > first:
                 found.setdefault(int(level), []).append(f"{names[d]} / {predictor.classes[c]}")

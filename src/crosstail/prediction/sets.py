@@ -33,7 +33,7 @@ class PredictionSets:
     calibration samples of a group, a class is in the set if its probability is among the ⌈(n + 1) coverage⌉ highest
     of these samples for their own class. If new samples of the group are exchangeable with them, the
     set contains the true class with at least this probability, whatever the model. A group that is too small for
-    that uses the next larger one, whose promise is on average over the larger group only.
+    that uses the next larger one, whose coverage holds on average over the larger group only.
 
     The most probable class is always in the set.
     """

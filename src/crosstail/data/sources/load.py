@@ -81,7 +81,7 @@ def _finished(dataset: DomainDataset, labels: Sequence[str] | None, seed: int, s
     """The data set with its label profiles and notes about what its split lacks; a single class is refused."""
     if dataset.num_classes < 2:
         found = f"{source}: has one class ({', '.join(dataset.classes)})"
-        raise ValueError(f"{found}, expected two or more to tell apart")
+        raise ValueError(f"{found}, expected two or more")
     return with_gaps_noted(apply_labels(dataset, labels, seed))
 
 
