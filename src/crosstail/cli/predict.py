@@ -49,16 +49,15 @@ def predict(
         files: Images, folders of images, one .csv with a column `path`, or one .npy or .npz file of inputs.
         site: The site that the inputs are from: a domain of the run; `folder`, if the path of each file contains its
             site; or `column:NAME` of the .csv. Without it, the site is unknown.
-        prior: How frequent the classes are: `uniform`; as in `train`ing at the site; a .csv file with the columns
-            `class` and `share`; or `estimate`, from these inputs. Without it, the model's own answer: every pair
-            is taken to be equally frequent.
-        coverage: Add a set of classes for each input that contains the true one with this probability, such as 0.9,
-            and whether a person should look at it, because the set has not exactly one class.
-        per: Which groups of inputs the coverage is promised for, each on its own.
+        prior: How frequent the classes are: `uniform`; `train` (as frequent as in training at the site); a .csv file
+            with the columns `class` and `share`; or `estimate` (from these inputs). Default: the model's own answer,
+            for which all pairs are equally frequent.
+        coverage: For each input, add a set of classes that contains the true one with this probability, such as 0.9,
+            and mark the input for review unless the set contains exactly one class.
+        per: Groups for which the coverage holds separately.
         top: Write only this many of the most probable classes, with their probabilities; default: all classes, or 5 if
             there are more than 1,000.
-        out: A .csv or .json file; default: CSV on standard output. With a file, a command that was stopped goes on
-            where it was.
+        out: A .csv or .json file; default: CSV on standard output. With a file, an interrupted command resumes.
     """
     run = existing_run(run)
     for file in files:
@@ -76,7 +75,7 @@ def predict(
     from crosstail.data import ImageFiles
     from crosstail.prediction.answers import CSV, JSON, Answers, blocks_of, shown_classes
     from crosstail.prediction.decision import decide
-    from crosstail.prediction.inputs import BATCH, Inputs, Ray, predict_inputs
+    from crosstail.prediction.inputs import BATCH, NamedInputs, RayActors, predict_inputs
     from crosstail.prediction.kept_scores import mark_of
     from crosstail.prediction.predictor import Predictor, find_inputs
     from crosstail.prediction.sites import sites_of
@@ -87,7 +86,7 @@ def predict(
     where = sites_of(predictor, names, site, table)
     for note in where.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    inputs, classes = Inputs(names, x, where.domain, skip_broken), np.array(predictor.classes, object)
+    inputs, classes = NamedInputs(names, x, where.domain, skip_broken), np.array(predictor.classes, object)
     shown, blocks = shown_classes(len(classes), top), blocks_of(len(names), len(classes), BATCH)
     if prior == "estimate" and len(blocks) > 1:
         size = f"{len(names):,} inputs × {len(classes):,} classes are too many probabilities"
@@ -109,7 +108,7 @@ def predict(
                 table["review"] = members.sum(1) != 1
             yield some.start == 0 and not answers.written, table, probabilities
 
-    on_ray = Ray(workers, weights, trust) if launcher == "ray" else None
+    on_ray = RayActors(workers, weights, trust) if launcher == "ray" else None
     with progress_bar(console) as progress:
         for block in blocks:
             if block.start in answers.blocks:

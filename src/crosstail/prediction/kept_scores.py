@@ -1,4 +1,4 @@
-"""Scores of many inputs as they come, kept on disk until the output is written, so that a stopped command goes on."""
+"""Scores of many inputs, kept on disk until the output is written, so that an interrupted command can resume."""
 
 import hashlib
 import os
@@ -39,7 +39,7 @@ class KeptScores:
 
 
 def _make(folder: Path, shape: tuple[int, int]) -> None:
-    """A file of zeros that has its place on the disk: on a full one, writing to a map would kill the process."""
+    """Create a file of zeros and allocate its space: on a full disk, writing to a memory map would kill the process."""
     folder.mkdir(parents=True, exist_ok=True)
     with naming(folder / SCORES):
         open_memmap(folder / SCORES, "w+", np.float32, shape)
