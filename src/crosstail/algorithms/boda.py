@@ -44,7 +44,7 @@ class BoDA(Alignment):
     presets: ClassVar[dict[str, Preset]] = {**Alignment.presets, "reference": REFERENCE, "pooled": POOLED}
 
     class Hparams(Alignment.Hparams):
-        nu: float = hp(1.0, LogUniform(10**-0.5, 1.0), "ν, how strongly counts calibrate the distances")
+        nu: float = hp(1.0, LogUniform(10**-0.5, 1.0), "ν, how strongly counts calibrate the distances", at_least=0)
 
     def term(self) -> dict[str, Any]:
         return {"nu": self.hparams.nu}
