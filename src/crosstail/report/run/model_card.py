@@ -184,6 +184,7 @@ def _training(result: RunResult) -> Iterator[str]:
     how = f"frozen, with a trained head ({spec.head}) on its features" if spec.freeze else "trained"
     yield f"Backbone: {spec.backbone}, {how}; initial weights: {weights}."
     yield hyperparameters(result)
+    yield from (f"Note: {note}." for note in result.notes)
     kept = (
         f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {SELECTED_ON[spec.selected_on]} on "
         f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
