@@ -40,10 +40,12 @@ class Preset:
     """Other defaults of an algorithm under a name of their own, as in boda@reference.
 
     A value in `hparams` is a default, or a default and a search range; `also` names algorithms that belong to it.
+    Deviations of the algorithm are also those of the preset, except for those that it `undoes`.
     """
 
     what: str
     differs: tuple[str, ...]
+    undoes: tuple[str, ...] = ()
     hparams: dict[str, Any] = field(default_factory=dict)
     also: tuple[str, ...] = ()
 

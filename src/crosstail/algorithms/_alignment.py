@@ -1,23 +1,14 @@
 """The alignment term of DA, BoDA and BoDA-M, added to the loss of another algorithm."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Preset, first_step
+from crosstail.algorithms._algorithm import first_step
 from crosstail.algorithms._hparams import LogUniform, hp, when
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch
 from crosstail.losses import BoDALoss, PairStatistics
-
-RESCALED = Preset(
-    "Rescaled: distances over the batch's mean distance, counts outside the exponent (Yang, Wang and Katabi, 2022).",
-    differs=(
-        "not equation (3) but a relative of equation (2) whose gradients are bounded for any counts",
-        "with two domains ν acts only through the denominator",
-    ),
-    hparams={"rescaled": True},
-)
 
 
 class Alignment(ERM):
@@ -28,17 +19,16 @@ class Alignment(ERM):
 
     family = "ours"
     adds_term = True
-    differs = (
+    differs: tuple[str, ...] = (
         "the mean over the samples that have a positive, where the equation is a sum: the joint loss adds it to a mean",
         "centroids are moving averages over batches, where the paper makes a full pass after every epoch (`refresh`)",
         "the term is added after a warm-up",
     )
-    presets: ClassVar[dict[str, Preset]] = {"rescaled": RESCALED}
 
     class Hparams(ERM.Hparams):
         weight: float = hp(0.1, LogUniform(10**-2, 10**-0.5), "ω, weight of the alignment term", at_least=0)
         temperature: float = hp(1.0, None, "divisor of the distances", above=0)
-        rescaled: bool = hp(False, None, "distances relative to their mean, counts outside the exponent")
+        rescaled: bool = hp(False, None, "distances relative to their mean, counts (if any) outside the exponent")
         pooled: bool = hp(False, None, "pooled centroids: rare pairs are shrunk, and those without samples take part")
         negatives: int = hp(
             0, None, "pairs that are drawn in each step for the denominator; 0: all of them", at_least=0

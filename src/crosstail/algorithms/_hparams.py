@@ -181,7 +181,8 @@ def check_declared(name: str, hparams: type) -> None:
 
 def parse(hparams: type, words: dict[str, Any]) -> Any:
     """Hyperparameters from names and values, which may be strings from the command line."""
-    known = {address(f): f for f in fields(hparams)}
+    known, short = {address(f): f for f in fields(hparams)}, getattr(hparams, "_short", {})
+    words = {short.get(name, name): value for name, value in words.items()}
     unknown = sorted(set(words) - set(known))
     if unknown:
         near = discovery.nearest(unknown[0], list(known))
