@@ -79,7 +79,7 @@ def contrast(
 ) -> Contrast:
     """Check the arguments, and compute the distances of the batch to the pairs that take part."""
     if reduction not in get_args(Reduction):
-        raise ValueError(f"reduction {reduction!r} is none of {', '.join(get_args(Reduction))}")
+        raise ValueError(f"reduction {reduction!r} is not one of {', '.join(get_args(Reduction))}")
     require_number("negatives", negatives, _is_count, "the number of pairs to draw, or 0 for all of them")
     y, domain = _checked(z, y, domain, centroids, counts, precision, validate)
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
