@@ -31,12 +31,11 @@ lines = [
     "# Centroids from batches or from full passes",
     "",
     "`digits` with its default label profiles, batches of 3 × 24, default hyperparameters, three seeds. Mean ±",
-    "standard deviation of the test pair average at the evaluation that is best on validation. Seconds include",
-    "training and 10 evaluations on one CPU core; they depend on machine load. Written by",
+    "standard deviation of the test pair average at the evaluation that is best on validation. Written by",
     "`python examples/compare_statistics.py`.",
     "",
-    "| network | algorithm | statistics | pair average, % | seconds |",
-    "|---|---|---|---|---|",
+    "| network | algorithm | statistics | pair average, % |",
+    "|---|---|---|---|",
 ]
 for setting, fields in SETTINGS.items():
     for algorithm, ways in {"erm": {"–": {}}, "boda": WAYS, "boda@rescaled": WAYS}.items():
@@ -46,10 +45,9 @@ for setting, fields in SETTINGS.items():
                 spec = RunSpec(dataset="digits", algorithm=algorithm, hparams=hparams, seed=seed, **fields)
                 results.append(fit(spec, arguments.out / spec.key).result)
             accuracy = 100 * np.array([result.test.pair_average for result in results])
-            seconds = np.array([result.seconds for result in results])
             lines.append(
                 f"| {setting}, {fields['steps']} steps | {algorithm} | {way} | {accuracy.mean():.1f} ± "
-                f"{accuracy.std(ddof=1):.1f} | {seconds.mean():.1f} ± {seconds.std(ddof=1):.1f} |"
+                f"{accuracy.std(ddof=1):.1f} |"
             )
             print(lines[-1], flush=True)
 target = Path(__file__).parents[1] / "docs" / "results" / "statistics.md"

@@ -59,22 +59,21 @@ def summary(study: Study) -> list[str]:
     soft, softer, three = (measured(study, name) for name in ("bsoftmax", "bsoftmax+coral", "boda+bsoftmax+coral"))
     authors = measured(study, "boda@reference")
     cold, cold_both = (measured(study, name, changed=COLD) for name in ("boda", "boda+coral"))
-    term = {"to ERM": boda - erm, "to CRT": boda2 - crt, "to CORAL": both - coral}
-    term |= {"to CORAL with a second stage": both2 - coral2, "to balanced softmax + CORAL": three - softer}
-    align = {"to ERM": coral - erm, "to CRT": coral2 - crt, "to BoDA_r": both - boda, "to BoDA_{r,c}": both2 - boda2}
-    alone = {"to ERM": soft - erm, "over BoDA_r": soft - boda, "over BoDA_{r,c}": soft - boda2}
-    alone["with CORAL over BoDA_{r,c} + CORAL"] = softer - both2
+    term = {"ERM": boda - erm, "CRT": boda2 - crt, "CORAL": both - coral}
+    term |= {"CORAL with a second stage": both2 - coral2, "balanced softmax + CORAL": three - softer}
+    align = {"ERM": coral - erm, "CRT": coral2 - crt, "BoDA_r": both - boda, "BoDA_{r,c}": both2 - boda2}
+    alone = {"ERM": soft - erm, "BoDA_r": soft - boda, "BoDA_{r,c}": soft - boda2}
+    alone["BoDA_{r,c} + CORAL (both with CORAL)"] = softer - both2
     whole = {"BoDA_{r,c} over ERM (paper: +9.5)": boda2 - erm, "of which CRT": crt - erm, "the rest": boda2 - crt}
-    theirs = {"to ERM": authors - erm, "over CORAL": authors - coral, "over our `boda+coral`": authors - both}
-    wait = {"to BoDA_r": boda - cold, "to BoDA_r + CORAL": both - cold_both}
+    theirs = {"ERM": authors - erm, "CORAL": authors - coral, "our `boda+coral`": authors - both}
+    wait = {"BoDA_r": boda - cold, "BoDA_r + CORAL": both - cold_both}
     rest = "boda+coral bsoftmax bsoftmax+coral"
-    ahead = ("is ahead", "is behind", "differs in nothing")
     lines = [
         (f"BoDA's term {effect(term)}", term, "erm coral boda boda+coral bsoftmax+coral boda+bsoftmax+coral"),
         (f"CORAL, which the paper's text does not mention, {effect(align)}", align, "erm coral boda boda+coral"),
-        (f"Balanced softmax in one stage {effect(alone, *ahead)}", alone, f"erm boda {rest}"),
+        (f"Balanced softmax in one stage {effect(alone, RANK)}", alone, f"erm boda {rest}"),
         (explained(*whole.values()), whole, "erm boda"),
-        (f"The authors' code in one stage {effect(theirs, *ahead)}", theirs, "erm coral boda+coral boda@reference"),
+        (f"The authors' code in one stage {effect(theirs, RANK)}", theirs, "erm coral boda+coral boda@reference"),
         (f"The warm-up {effect(wait)}", wait, "boda boda+coral"),
     ]
     return [f"- **{head}**: {said(gains)}. `--only {only}`" for head, gains, only in lines] + [""]
@@ -87,21 +86,30 @@ def said(gains: dict[str, Measured]) -> str:
     return ", ".join(f"{what} {gain.gain()}" for what, gain in gains.items())
 
 
-def effect(gains: dict[str, Measured], more: str = "adds", less: str = "takes away", none: str = "adds nothing") -> str:
-    """What the intervals of some gains say together.
+EFFECT = {1: "improves {}", -1: "worsens {}", 0: "has no effect beyond the noise on {}"}
+RANK = {1: "is ahead of {}", -1: "is behind {}", 0: "is level with {} within the noise"}
+
+
+def effect(gains: dict[str, Measured], words: dict[int, str] = EFFECT) -> str:
+    """What the intervals of some gains say: where there is a gain, a loss, or nothing beyond the noise.
 
     >>> noise, gain = Measured({0: -1.0, 1: 1.0}), Measured({0: 1.0, 1: 1.1})
-    >>> effect({"a": gain, "b": noise}), effect({"a": noise})
-    ('adds in part', 'adds nothing beyond the noise')
+    >>> effect({"a": gain, "b": noise}), effect({"a": gain})
+    ('improves a, but has no effect beyond the noise on b', 'improves all of these')
     """
     if any(gain.lacking for gain in gains.values()):
         return "is not finished"
-    signs = [gain.sign for gain in gains.values()]
-    if not any(signs):
-        return f"{none} beyond the noise"
-    if min(signs) < 0 < max(signs):
-        return f"{more} in part and {less} in part"
-    return (more if max(signs) > 0 else less) + ("" if all(signs) else " in part")
+    found = {sign: [name for name, gain in gains.items() if gain.sign == sign] for sign in words}
+    found = {sign: names for sign, names in found.items() if names}
+    if len(found) == 1:
+        sign = next(iter(found))
+        return words[sign].format("all of these" if sign else "these")
+    return ", but ".join(words[sign].format(joined(names)) for sign, names in found.items())
+
+
+def joined(names: Sequence[str]) -> str:
+    """Several names in a sentence."""
+    return " and ".join([", ".join(names[:-1])] * (len(names) > 1) + [names[-1]])
 
 
 def explained(whole: Measured, stage: Measured, term: Measured) -> str:

@@ -116,7 +116,7 @@ def test_the_second_stage_explains_a_gain_that_the_term_does_not_add_to():
     assert ["not" in words for words in said] == [False, False, True, True]
     assert "not finished" in page.explained(gains(1.0, lacking="a"), up, up)
     assert "not finished" in page.effect({"a": up, "b": gains(1.0, lacking="a")})
-    assert page.effect({"a": up, "b": down}) == "adds in part and takes away in part"
+    assert page.effect({"a": up, "b": down, "c": level}).split(", but ")[1] == "worsens b"
 
 
 def test_every_method_of_the_design_is_in_the_tables():
