@@ -1,6 +1,6 @@
 """crosstail race: find out which method to use for your data."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from crosstail.sweep.plan import Plan
     from crosstail.training import RunSpec
 
-PASSED_ON = (
-    *("folds", "labels", "columns", "group_by", "skip_broken", "data_seed", "backbone", "weights", "resolution"),
-    *("freeze", "head", "views", "width", "batch_size", "precision", "average", "select_on"),
-)
-"""Fields of the race that hold for the run after it, which is trained for longer and evaluated more often."""
+NOT_INHERITED = {"algorithm", "augment", "steps", "evaluations"}
+"""Fields that the run after a race has of its own: the winning method, default augmentation and a full budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,5 +142,6 @@ def _next(shared: "RunSpec", method: str, out: Path) -> str:
 
     shared = replace(shared, freeze=shared.freeze or None)  # vectors are what they are
     refit = ["--refit"] if shared.folds else []
-    words = *options(shared, only=PASSED_ON), "--algorithm", method, "--hparams", out / "selected.json", *refit
+    inherited = {field.name for field in fields(shared)} - NOT_INHERITED
+    words = *options(shared, only=inherited), "--algorithm", method, "--hparams", out / "selected.json", *refit
     return pasted("fit", shared.dataset, *words, "--out", free("run"))
