@@ -60,7 +60,7 @@ def _read_plan(app: App, commands: tuple[str, ...], arguments: ArgumentCollectio
         if argument.tokens:
             continue
         for index, word in enumerate(_words(value, argument.hint, f"{file}: {key}")):
-            argument.append(Token(keyword=f"{file}: {key}", value=str(word), source=str(file), index=index))
+            argument.append(Token(keyword=f"{key} in {file}", value=str(word), index=index))
 
 
 def _words(value: Any, hint: Any, place: str) -> list[Any]:
