@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     lines = [
-        "# When BoDA's term sets in",
+        "# When BoDA's term takes effect",
         "",
         f"Best **validation** pair average in percent, mean ± standard deviation over {SEEDS} seeds, one stage; the",
         "test set was not used. Warm-ups are shares of the steps before the term is added; everything else has its",

@@ -96,7 +96,7 @@ number of classes in a set. Written by `python examples/coverage.py`.
 |---|---|---|---|---|---|---|
 {rows}
 
-Calibration error on all test samples with every pair weighing the same, in points: of the model as trained, and with
+Calibration error on all test samples with all pairs weighted equally, in points: of the model as trained, and with
 the temperatures of the run, with its 95 % interval. The default's parameters minimise cross-validated log loss
 already, so temperatures from few validation samples add nothing here.
 

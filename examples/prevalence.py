@@ -123,8 +123,8 @@ Written by `python examples/prevalence.py`. The default on fixed features; its h
 times, whole groups together, into a part for the calibration and one that is tested.
 
 **Probabilities with `--prior train`**, where classes are as frequent at every site as in training: log loss, and
-calibration error in points (mean over sites). *A fit with equal pairs* has temperature and biases fitted with every
-pair weighing the same; *a fit at the prevalence* has them fitted at the prevalence of training, and is what `predict`
+calibration error in points (mean over sites). *A fit with equal pairs* has temperature and biases fitted with all
+pairs weighted equally; *a fit at the prevalence* has them fitted at the prevalence of training, and is what `predict`
 uses.
 
 | set | probabilities | log loss | calibration error |

@@ -3,12 +3,12 @@
 from typing import Literal, TypeAlias
 
 Criterion: TypeAlias = Literal["pair_average", "average", "worst_domain", "worst_pair", "macro_f1", "log_loss"]
-"""What can be selected on: an accuracy over pairs or domains, or one of the last two, as `PairScores` has them."""
+"""Metrics to select on: an accuracy over pairs or domains, or one of the last two, as `PairScores` has them."""
 
 Metric: TypeAlias = Literal[
     "accuracy", "macro_f1", "balanced_accuracy", "auroc", "log_loss", "brier", "calibration_error"
 ]
-"""What methods can be compared by; all but accuracy need probabilities."""
+"""Metrics to compare methods by; all but accuracy need probabilities."""
 
 UNBOUNDED = ("log_loss", "brier")
 """Metrics that are not shares, and so not shown in %."""
@@ -23,7 +23,7 @@ def sign(metric: str) -> int:
 
 
 def score(value: float | None, pair_average: float | None, on: Criterion) -> float | None:
-    """What is selected on such that larger is better, as all code that selects needs it; None without samples.
+    """Score to select by, such that larger is better for every metric; None without samples.
 
     The worst domain or pair is often the same at many evaluations, such as 0 for a pair that is never recognised, so
     a small share of the pair average decides between them.
@@ -37,7 +37,7 @@ def score(value: float | None, pair_average: float | None, on: Criterion) -> flo
 
 
 def scale(metric: str) -> int:
-    """What a metric is multiplied by where it is shown: 100 if it is shown in %."""
+    """Factor by which a metric is multiplied for display: 100 if it is shown in %."""
     return 1 if metric in UNBOUNDED else 100
 
 

@@ -58,7 +58,7 @@ class Call(NamedTuple):
 
 
 class Died(NamedTuple):
-    """What comes instead of the answer of an actor that died; `overdue` if it was killed at its time limit."""
+    """Stands in for the answer of an actor that died; `overdue` if it was killed at its time limit."""
 
     why: str
     overdue: bool

@@ -278,7 +278,7 @@ def _numbered(domain: ArrayLike | None, rows: Any, level: int = 4) -> tuple[NDAr
     check_consistent_length(rows, labels)
     missing = np.flatnonzero(pd.isna(labels))
     if len(missing):
-        raise ValueError(f"domain of row {missing[0]} is missing: give every sample a domain, or leave domain out")
+        raise ValueError(f"domain of row {missing[0]} is missing: give every sample a domain, or pass no domain")
     return np.unique(labels, return_inverse=True)
 
 

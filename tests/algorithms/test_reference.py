@@ -125,7 +125,7 @@ def test_its_defaults_are_those_of_the_authors_registry():
 
 
 def test_a_warmup_that_ends_before_the_first_pass_does_not_train_against_zeros():
-    """There, theirs would: our first pass is made when the term sets in."""
+    """There, theirs would: our first pass is made when the term takes effect."""
     algorithm = build(warmup=1, refresh=3)
     assert [step for step in range(8) if algorithm.refresh_due(step)] == [1, 3, 6]
     x, y, domain = make_data()

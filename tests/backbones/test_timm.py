@@ -128,7 +128,7 @@ def test_another_resolution_for_convolutions_and_transformers(file, tmp_path):
         assert backbone(torch.rand(2, *SHAPE)).shape == (2, 192)
     assert backbone.layers.pos_embed.shape[1] == 1 + 4 * 4
     assert backbone.signature != loaded(tmp_path / "vit.pth", "timm:vit_tiny_patch16_224").signature
-    with pytest.raises(ValueError, match="mixer_s32_224 takes 224 pixels, not 64: leave --resolution out"):
+    with pytest.raises(ValueError, match=r"mixer_s32_224 .*224.*64.*--resolution"):
         backbones.build("timm:mixer_s32_224", SHAPE, weights="random", resolution=64)
 
 
@@ -219,12 +219,12 @@ def test_files_that_are_no_weights_are_named(tmp_path, file):
 
 
 def test_a_backbone_without_pretrained_weights_takes_no_file(file):
-    with pytest.raises(ValueError, match="backbone 'small_cnn' starts from random weights: leave --weights out"):
+    with pytest.raises(ValueError, match=r"'small_cnn'.*--weights"):
         backbones.build("small_cnn", SHAPE, weights=str(file))
 
 
 def test_a_pretrained_network_has_one_width_and_takes_images(file):
-    with pytest.raises(ValueError, match="timm:resnet18 has a fixed width: leave --width out"):
+    with pytest.raises(ValueError, match=r"timm:resnet18 .*--width"):
         backbones.build("timm:resnet18", SHAPE, 64, weights=str(file))
     with pytest.raises(ValueError, match=r"backbone 'timm:resnet18' takes images, but the data are vectors"):
         backbones.build("timm:resnet18", (9,), weights=str(file))

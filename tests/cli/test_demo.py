@@ -40,7 +40,7 @@ def test_the_demo_replaces_no_page_of_another_command(crosstail, tmp_path: Path)
     (tmp_path / "race").mkdir()
     (tmp_path / "race" / "report.html").write_text("a race", encoding="utf-8")
     done = crosstail("demo --out race")
-    assert done.code == 2 and "race/report.html" in done.err
+    assert done.code == 2 and "report.html" in done.err
     assert [file.name for file in (tmp_path / "race").iterdir()] == ["report.html"]
 
 

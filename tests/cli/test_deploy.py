@@ -142,7 +142,7 @@ def test_sets_cover_and_say_when_to_look(run, crosstail):
     small = crosstail("predict run new.npy --site lagos --coverage 0.9")
     assert "that of the class is used: lagos / c\n" in small.err
     nowhere = crosstail("predict run new.npy --coverage 0.9")
-    assert "promised for each class, not for each pair" in nowhere.err and "too few" not in nowhere.err
+    assert "for each class, not for each pair" in nowhere.err and "too few" not in nowhere.err
 
 
 def test_a_class_that_does_not_occur_is_in_no_set_and_one_that_was_not_seen_is_not_in_every_set(run, crosstail):

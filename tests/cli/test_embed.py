@@ -135,14 +135,14 @@ def test_the_learning_rate_follows_the_backbone(crosstail, photos, asked, words,
 
 MISTAKES = {
     "embed photos --out v.npy": "--out v.npy: expected a name that ends in .npz",
-    "embed v.npz --out w.npz": "v.npz holds vectors already",
+    "embed v.npz --out w.npz": "v.npz already contains vectors",
     "embed photos --out w.npz --backbone small_cnn": "backbone 'small_cnn' has no pretrained weights to freeze",
     "embed photos --out w.npz --backbone timm:resnet1": "timm has no model 'resnet1': did you mean",
     "embed photos --out w.npz --views -1": "views is -1, expected 0 or more",
     "fit photos --out run --backbone timm:resnet18 --weights none.pth": "none.pth: there is no such file",
     "fit photos --out run --head linear --finetune": "--head and --views are for frozen features: add --freeze",
-    "fit v.npz --out run --resolution 32": "--resolution is for image files and for pretrained backbones",
-    "fit v.npz --out run --weights w.pth": "backbone 'identity' starts from random weights: leave --weights out",
+    "fit v.npz --out run --resolution 32": "--resolution is for image files",
+    "fit v.npz --out run --weights w.pth": "remove --weights",
 }
 
 
@@ -157,4 +157,4 @@ def test_a_lack_of_memory_says_what_to_lower(crosstail, vectors):
     done = crosstail(f"fit {vectors} --algorithm erm --out run --width 1000000000000")
     assert done.code == 1
     said = " ".join(done.err.split())
-    assert said.startswith("error: there is not enough memory: lower --batch-size (now 24 per domain), --width")
+    assert said.startswith("error: out of memory; reduce --batch-size (now 24 per domain), --width")

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from crosstail.prediction import inputs
@@ -20,6 +21,14 @@ SHORT = "--width 8 --steps 40 --batch-size 8 --evaluations 2"
 def run(crosstail, vectors):
     assert crosstail(f"fit {vectors} --out run {SHORT}").code == 0
     return "run"
+
+
+@pytest.fixture
+def new(vectors):
+    """Vectors to be predicted."""
+    with np.load(vectors) as file:
+        np.save("x.npy", file["x"][:40])
+    return "x.npy"
 
 
 @pytest.fixture
@@ -134,6 +143,68 @@ def test_finetuning_own_photos_augments_them(crosstail, photos):
     assert done.code == 0, done.err
     spec = RunFolder(Path("fine")).spec()
     assert spec.augment and not spec.freeze and spec.backbone == "efficientnet_lite0"
+
+
+def in_blocks_of_seven(monkeypatch):
+    """As if three classes of seven inputs were all that fits into memory."""
+    monkeypatch.setattr("crosstail.prediction.answers.MOST", 3 * 7)
+
+
+@pytest.fixture
+def batches_of_seven(monkeypatch):
+    monkeypatch.setattr(inputs, "BATCH", 7)
+
+
+small_batches = pytest.mark.usefixtures("batches_of_seven")
+
+
+@small_batches
+@pytest.mark.parametrize("name", ["a.csv", "a.json"])
+@pytest.mark.parametrize("more", ["", "--top 2", "--coverage 0.9 --site 0"])
+def test_answers_in_blocks_are_those_of_one_block(crosstail, run, new, monkeypatch, name, more):
+    assert crosstail(f"predict {run} {new} --out whole-{name} {more}").code == 0
+    in_blocks_of_seven(monkeypatch)
+    assert crosstail(f"predict {run} {new} --out {name} {more}").code == 0
+    assert Path(name).read_text() == Path(f"whole-{name}").read_text() and not list(Path().glob(f".{name}*"))
+    printed = crosstail(f"predict {run} {new} {more} {'--json' if name == 'a.json' else ''}")
+    assert printed.out == Path(name).read_text()
+
+
+@small_batches
+def test_a_prevalence_cannot_be_estimated_from_blocks(crosstail, run, new, monkeypatch):
+    in_blocks_of_seven(monkeypatch)
+    done = crosstail(f"predict {run} {new} --prior estimate")
+    assert done.code == 2 and "--prior estimate" in done.err and "at most 7 inputs" in done.err
+
+
+@small_batches
+@pytest.mark.parametrize("again", ["", "--top 1"])
+def test_finished_blocks_are_not_predicted_again_with_the_same_options(crosstail, run, new, monkeypatch, again):
+    assert crosstail(f"predict {run} {new} --out whole.csv {again}").code == 0
+    in_blocks_of_seven(monkeypatch)
+    rows, scored, seen = len(np.load(new)), Predictor.scored, []
+
+    def stopping(predictor, z, *arguments):
+        seen.append(len(z))
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return scored(predictor, z, *arguments)
+
+    monkeypatch.setattr(Predictor, "scored", stopping)
+    assert crosstail(f"predict {run} {new} --out a.csv").code == 1
+    assert crosstail(f"predict {run} {new} --out a.csv {again}").code == 0
+    assert Path("a.csv").read_text() == Path("whole.csv").read_text()
+    assert sum(seen) == rows + (3 if again else 1) * 7
+
+
+def test_only_the_most_probable_classes_are_written_if_asked_for(crosstail, run, new):
+    whole = pd.read_csv(io.StringIO(crosstail(f"predict {run} {new}").out))
+    best = pd.read_csv(io.StringIO(crosstail(f"predict {run} {new} --top 2").out))
+    shares = whole[[name for name in whole if name.startswith("p(")]].to_numpy()
+    assert list(best) == ["input", "class", "class 1", "p 1", "class 2", "p 2"]
+    np.testing.assert_allclose(best[["p 1", "p 2"]], -np.sort(-shares, axis=1)[:, :2])
+    assert (best["class"] == best["class 1"]).all() and (best["class 1"] != best["class 2"]).all()
+    assert "--top is 0" in crosstail(f"predict {run} {new} --top 0").err
 
 
 def test_a_stopped_prediction_goes_on_unless_something_changed(crosstail, run, monkeypatch):

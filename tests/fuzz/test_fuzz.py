@@ -55,7 +55,7 @@ READERS = {
     "run-a/result.json": lambda place: RunFolder(place / "run-a").result(),
     "run-a/calibration.json": lambda place: RunFolder(place / "run-a").calibration(),
     "run-a/records.jsonl": lambda place: RunFolder(place / "run-a").records(),
-    "run-a/audit.json": lambda place: reported.read_json(place / "run-a/audit.json", reported.Audit),
+    "run-a/audit.json": lambda place: reported.read_json(place / "run-a/audit.json", reported.AuditFile),
     "sweep-a/plans/*.json": lambda place: Store(place / "sweep-a").plans(),
     "sweep-a/index.jsonl": lambda place: Store(place / "sweep-a").results(),
 }

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from crosstail.integrations import _evaluation
+from crosstail.integrations import _collector
 
 X, Y, DOMAIN = torch.randn(10, 4), torch.arange(10) % 2, torch.arange(10) // 5
 ABOUT = {"classes": ["cat", "dog"], "domain_names": ["web", "lab"], "train_counts": [[3, 3], [3, 3]]}
@@ -18,7 +18,7 @@ ABOUT = {"classes": ["cat", "dog"], "domain_names": ["web", "lab"], "train_count
 def pages(monkeypatch):
     """What the page would be made from."""
     found = []
-    monkeypatch.setattr(_evaluation, "write_report", lambda out, **given: found.append({"out": out, **given}))
+    monkeypatch.setattr(_collector, "write_report", lambda out, **given: found.append({"out": out, **given}))
     return found
 
 

@@ -630,7 +630,7 @@ class TestWrongInput:
             BoDALoss(3, 4, 5, make().counts, temperature=2, rescaled=True)
 
     def test_reduction_and_shape_of_the_counts(self) -> None:
-        with pytest.raises(ValueError, match="'total' is none of mean, positives, sum, none"):
+        with pytest.raises(ValueError, match=r"'total'.* mean, positives, sum, none"):
             make().loss(reduction="total")
         with pytest.raises(ValueError, match=r"counts .*\(4, 3\).*\(3, 4\)"):
             replace(make(), counts=make().counts.T).loss()

@@ -7,7 +7,6 @@ import pytest
 from PIL import Image
 
 from crosstail.data import load
-from crosstail.prediction.kept_scores import KeptScores
 from crosstail.prediction.predictor import find_inputs
 
 IMAGES, VECTORS = SimpleNamespace(input_shape=(3, 8, 8)), SimpleNamespace(input_shape=(4,))
@@ -62,10 +61,3 @@ def test_a_row_of_a_table_without_a_path_is_named(tmp_path):
     table.write_text("path,hospital\na.png,rome\na.png,\n")
     names, _, found = find_inputs([table], IMAGES)
     assert names == [str(tmp_path / "a.png")] * 2 and found["hospital"].isna().tolist() == [False, True]
-
-
-def test_too_many_probabilities_for_memory_are_refused(monkeypatch):
-    monkeypatch.setattr("crosstail.prediction.kept_scores.MOST", 10)
-    with pytest.raises(ValueError, match="at most 3 inputs") as refused:
-        KeptScores((4, 3))
-    assert "4 inputs × 3 classes" in str(refused.value)

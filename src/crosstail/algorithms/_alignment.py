@@ -42,7 +42,7 @@ class Alignment(ERM):
         pooled: bool = hp(False, None, "pooled centroids: rare pairs are shrunk, and those without samples take part")
         negatives: int = hp(0, None, "pairs that are drawn in each step for the denominator; 0: all of them")
         per_positive: bool = hp(False, None, "average over (sample, positive) combinations instead of samples")
-        warmup: float = hp(0.1, None, "when the term sets in: below 1 a share of the steps, else a step")
+        warmup: float = hp(0.1, None, "when the term starts: below 1 a share of the steps, else a step")
         window: int = hp(100, None, "samples that a pair's moving statistics span at most")
         refresh: int = hp(0, None, "steps between full passes for the statistics; 0: use the batches")
         momentum: float = hp(0.2, None, "weight of the old statistics at a full pass")
@@ -85,7 +85,7 @@ class Alignment(ERM):
         return super().losses(z, batch) | {"alignment": alignment}
 
     def refresh_due(self, step: int) -> bool:
-        """Every `refresh` steps, as in the paper, and at the latest when the term sets in."""
+        """Every `refresh` steps, as in the paper, and at the latest when the term takes effect."""
         every = self.hparams.refresh
         return every > 0 and (step % every == 0 < step or step == self.start < every)
 

@@ -27,7 +27,7 @@ REFERENCE = Preset(
     },
 )
 POOLED = Preset(
-    "Pooled centroids: each pair's mean leans on its class and its domain as far as samples are lacking "
+    "Pooled centroids: each pair's mean is shrunk towards its class and domain, more strongly the fewer samples it has "
     "(Yang, Wang and Katabi, 2022).",
     differs=(
         "centroids are posterior means, with fixed ratios of the variances between and within pairs",

@@ -22,15 +22,13 @@ class Fishr(Annealed):
     differs = (
         "the penalty is a mean over the classifier's weights, and the moving average is divided by 1 − ema, as in the "
         "paper's code and DomainBed",
-        "Adam is reset when the penalty sets in, as in DomainBed",
+        "Adam is reset when the penalty takes effect, as in DomainBed",
         SHARE,
     )
 
     class Hparams(Annealed.Hparams):
         penalty: float = hp(1000.0, LogUniform(1e1, 1e4), "λ, weight of the penalty after annealing")
-        anneal: float = hp(
-            0.3, Uniform(0.0, 1.0), "when the penalty sets in: below 1 a share of the steps, else a step"
-        )
+        anneal: float = hp(0.3, Uniform(0.0, 1.0), "when the penalty starts: below 1 a share of the steps, else a step")
         ema: float = hp(0.95, Uniform(0.9, 0.99), "weight of the old variances in the moving average", below=1)
 
     variances: Tensor  # (D, C, F + 1), times 1 − ema

@@ -13,7 +13,7 @@ class IBERM(Annealed):
     family = "regularisation"
     adds_term = True
     differs: tuple[str, ...] = (
-        "the penalty sets in after annealing, and Adam is reset then, as in DomainBed",
+        "the penalty takes effect after annealing, and Adam is reset then, as in DomainBed",
         SHARE,
     )
 

@@ -32,12 +32,12 @@ def build(
     network = pretrained(name)
     if network is None:
         if weights not in (None, RANDOM):
-            raise ValueError(f"backbone {name!r} starts from random weights: leave --weights out, or use timm:NAME")
+            raise ValueError(f"backbone {name!r} starts from random weights: remove --weights, or use timm:NAME")
         backbone: Backbone = discovery.find("crosstail.backbones", name, "backbone").build(input_shape, width)
         return backbone
     require("images", name, input_shape)
     if width is not None:
-        raise ValueError(f"{name} has a fixed width: leave --width out, or freeze it and set the head's width")
+        raise ValueError(f"{name} has a fixed width: remove --width, or freeze it and set the head's width")
     return network.build(input_shape, weights, resolution)
 
 

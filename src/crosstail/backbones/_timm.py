@@ -56,7 +56,7 @@ class Pretrained:
             try:
                 network.set_input_size(img_size=size)
             except Exception:  # the method is missing, or refuses the size
-                raise ValueError(f"{self.name} takes {self.size} pixels, not {size}: leave --resolution out") from None
+                raise ValueError(f"{self.name} takes {self.size} pixels, not {size}: remove --resolution") from None
         return TimmBackbone(self.name, network, size, config.mean, config.std, pretrained=weights != RANDOM)
 
     def _network(self, config: Any, weights: str | None) -> Any:

@@ -25,7 +25,7 @@ VERBS = (
     *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "compare", "graph", "export"),
     *("sweep", "race", "status", "select", "soup", "report", "list", "new"),
 )
-_PLACES = {"list": "list_:list_", "sweep": "sweep:app"}  # where the file's function is not called like its verb
+_PLACES = {"list": "list_:list_", "sweep": "sweep:app"}  # where the file's function is not named after its verb
 
 
 def _shown(default: object) -> object:

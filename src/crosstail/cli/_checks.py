@@ -10,13 +10,13 @@ TIMM = "timm:"
 
 
 def known_source(source: str) -> str:
-    """A source that is there, with a benchmark's name in our spelling."""
+    """A source that exists; a benchmark's name is normalised to our spelling."""
     require_source(source)
     return spelled(source)
 
 
 def check_spec(spec: RunSpec) -> None:
-    """Refuse names of a run that nothing has: its source, method and backbone."""
+    """Refuse unknown names in a spec: source, method and backbone."""
     require_source(spec.dataset)
     if spec.algorithm != AUTO:
         check_method(spec.algorithm)

@@ -23,7 +23,7 @@ def say_next(console: Console, verb: str, *words: Any) -> None:
 
 
 def free(name: str) -> Path:
-    """This name in the working folder, or with a number if it is taken, so that the command does not meet other work.
+    """This name in the working folder, with a number if it is taken, so that no other work is in the way.
 
     >>> free("no-such-run").name
     'no-such-run'

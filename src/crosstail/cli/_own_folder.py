@@ -1,4 +1,4 @@
-"""Folders that hold the work of another command."""
+"""Output folders that already contain the results of another command."""
 
 from pathlib import Path
 
@@ -7,4 +7,4 @@ def require_own(out: Path, own: bool) -> None:
     """Refuse a folder with a page or a run, unless they are the command's own: its page would replace them."""
     found = [file for name in ("report.html", "spec.json") if (file := out / name).exists()]
     if found and not own:
-        raise ValueError(f"{out} holds something else, which has written {found[0]}: choose another --out")
+        raise ValueError(f"{out} already contains {found[0].name} from another command; choose another --out")

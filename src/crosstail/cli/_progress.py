@@ -1,4 +1,4 @@
-"""Progress with the time left, of one task after the other and of a sweep: bars on a terminal, lines in a log."""
+"""Progress with the time left, for consecutive tasks and for sweeps: bars on a terminal, lines in a log."""
 
 import time
 from collections import Counter

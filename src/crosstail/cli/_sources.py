@@ -1,4 +1,4 @@
-"""What files say about themselves, read without importing them: torch takes seconds."""
+"""Facts about source files, read without importing them, because torch takes seconds."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ ALGORITHMS = "crosstail.algorithms"
 
 
 class AlgorithmSource(NamedTuple):
-    """The class of an algorithm as it stands in its file."""
+    """The class of an algorithm as its file defines it."""
 
     name: str
     docstring: str

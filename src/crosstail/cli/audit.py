@@ -37,8 +37,8 @@ def audit(
     Example: `crosstail audit photos/ --out audit.html`
 
     Args:
-        run: A finished run on these data: also list the samples whose label is probably wrong, of those that it was
-            not trained on. After `fit --folds 5 --refit`, that is every sample: --run OUT/refit.
+        run: A finished run on these data: also list probable label errors among its held-out samples. After
+            `fit --folds 5 --refit`, every sample was held out: --run OUT/refit.
         out: Also write an .html page that works offline.
     """
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
@@ -82,7 +82,7 @@ def audit(
 
 
 def _run_on(path: Path, source: str) -> "ReportedRun":
-    """A run on these data that has kept what it says of samples that it was not trained on."""
+    """A run on these data that has stored probabilities of its held-out samples."""
     from crosstail.report.run.reported import read_run
 
     run = read_run(path)

@@ -32,7 +32,7 @@ def evaluate(
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
-    """Test a run's model on new labelled data, also from domains that it has not seen.
+    """Test a run's model on new labelled data, including domains that it has not seen.
 
     Samples that the run was trained or selected on are found by content and left out, and so are samples of classes
     that the model does not know. Writes a page with the new domains beside those that the run was tested on.
@@ -40,7 +40,7 @@ def evaluate(
     Example: `crosstail evaluate run new_hospital/`
 
     Args:
-        split: Part of the data to test on; of the run's own data, its own split. By default all new samples.
+        split: Split to evaluate on; for the run's own data, the run's split. Default: all unseen samples.
         out: The page to write; default: in RUN/evaluated.
     """
     folder, source = existing_run(run), known_source(source)

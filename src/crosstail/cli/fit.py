@@ -86,7 +86,7 @@ def fit(
     chosen = _selected(selected, resolve(typed)) if selected else {}
     spec = resolve(replace(typed, hparams=chosen | options.hparams))
     if refit and spec.part:
-        raise ValueError("--refit follows all runs of a protocol: leave --unseen, --fold and --stop-at out")
+        raise ValueError("--refit follows all runs of a protocol: remove --unseen, --fold and --stop-at")
     if refit:
         replace(spec, stop_at=())  # which is refused where a model on every sample is impossible
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)

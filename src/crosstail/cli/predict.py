@@ -1,7 +1,5 @@
 """crosstail predict: classes for unlabelled files."""
 
-import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,17 +15,12 @@ from crosstail.prediction.sets import require_coverage
 from crosstail.training.existing import existing_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import numpy as np
-    import pandas as pd
     from numpy.typing import NDArray
 
+    from crosstail.prediction.answers import Parts
     from crosstail.prediction.decision import Decision
     from crosstail.prediction.predictor import Predictor
-
-    Parts = Iterator[tuple[bool, pd.DataFrame, NDArray[np.float32]]]
-    """Some inputs at a time: whether they are the first ones, the answers, and the probabilities of every class."""
+    from crosstail.progress import Progress
 
 
 def predict(
@@ -39,6 +32,7 @@ def predict(
     prior: str | None = None,
     coverage: float | None = None,
     per: Literal["all", "site", "class", "pair"] = "pair",
+    top: int | None = None,
     out: Path | None = None,
     weights: MovedWeights = None,
     skip_broken: SkipBroken = False,
@@ -55,14 +49,15 @@ def predict(
         files: Images, folders of images, one .csv with a column `path`, or one .npy or .npz file of inputs.
         site: The site that the inputs are from: a domain of the run; `folder`, if the path of each file contains its
             site; or `column:NAME` of the .csv. Without it, the site is unknown.
-        prior: How frequent the classes are: `uniform`; as in `train`ing at the site; a .csv file with the columns
-            `class` and `share`; or `estimate`, from these inputs. Without it, the model's own answer: every pair
-            is taken to be equally frequent.
-        coverage: Add a set of classes for each input that contains the true one with this probability, such as 0.9,
-            and whether a person should look at it, because the set has not exactly one class.
-        per: Which groups of inputs the coverage is promised for, each on its own.
-        out: A .csv or .json file; default: CSV on standard output. With a file, a command that was stopped goes on
-            where it was.
+        prior: How frequent the classes are: `uniform`; `train` (as frequent as in training at the site); a .csv file
+            with the columns `class` and `share`; or `estimate` (from these inputs). Default: the model's own answer,
+            for which all pairs are equally frequent.
+        coverage: For each input, add a set of classes that contains the true one with this probability, such as 0.9,
+            and mark the input for review unless the set contains exactly one class.
+        per: Groups for which the coverage holds separately.
+        top: Write only this many of the most probable classes, with their probabilities; default: all classes, or 5 if
+            there are more than 1,000.
+        out: A .csv or .json file; default: CSV on standard output. With a file, an interrupted command resumes.
     """
     run = existing_run(run)
     for file in files:
@@ -78,9 +73,10 @@ def predict(
     import pandas as pd
 
     from crosstail.data import ImageFiles
+    from crosstail.prediction.answers import CSV, JSON, Answers, blocks_of, shown_classes
     from crosstail.prediction.decision import decide
-    from crosstail.prediction.inputs import Inputs, Ray, predict_inputs
-    from crosstail.prediction.kept_scores import KeptScores, mark_of
+    from crosstail.prediction.inputs import BATCH, NamedInputs, RayActors, predict_inputs
+    from crosstail.prediction.kept_scores import mark_of
     from crosstail.prediction.predictor import Predictor, find_inputs
     from crosstail.prediction.sites import sites_of
 
@@ -90,46 +86,58 @@ def predict(
     where = sites_of(predictor, names, site, table)
     for note in where.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    inputs = Inputs(names, x, where.domain, skip_broken)
-    shape = len(names), len(predictor.classes)
-    if out is None:
-        kept = KeptScores(shape)
-    else:
-        sources = [Path(name) for name in names] if isinstance(x, ImageFiles) else files
-        mark = mark_of(predictor.folder.path / "result.json", sources, where.domain)
-        kept = KeptScores(shape, out.with_name(f".{out.name}.part"), mark)
-    with progress_bar(console) as progress:
-        on_ray = Ray(workers, weights, trust) if launcher == "ray" else None
-        scores = predict_inputs(predictor, inputs, kept, progress, on_ray)
-    rows, log_p = scores.rows, scores.log_p
-    for row, problem in scores.problems.items():
-        console.print(f"skipped: {names[row]}: {problem}", soft_wrap=True)
-    if not len(rows):
-        raise ValueError(f"{files[0]}: none of the {len(names):,} inputs can be read")
-    domain = where.domain[rows]
-    found = decide(predictor, log_p, domain, prior=prior, coverage=coverage, per=per)
-    for note in found.notes:
-        console.print(f"note: {note}", soft_wrap=True)
-    _show_prevalence(console, predictor, found)
+    inputs, classes = NamedInputs(names, x, where.domain, skip_broken), np.array(predictor.classes, object)
+    shown, blocks = shown_classes(len(classes), top), blocks_of(len(names), len(classes), BATCH)
+    if prior == "estimate" and len(blocks) > 1:
+        size = f"{len(names):,} inputs × {len(classes):,} classes are too many probabilities"
+        raise ValueError(f"--prior estimate: {size}. Give at most {blocks[0].stop:,} inputs at a time")
+    sources = [Path(name) for name in names] if isinstance(x, ImageFiles) else files
+    form = JSON if as_json or (out is not None and out.suffix == ".json") else CSV
+    mark = "" if out is None else mark_of(predictor.folder.path / "result.json", sources, where.domain)
+    answers = Answers(out, mark, how=repr((form.end, shown, prior, coverage, per, site)))
+    found: Decision | None = None
 
-    def parts() -> "Parts":
-        classes = np.array(predictor.classes, object)
-        for some, probabilities, members in found.chunks(log_p, domain):
+    def parts(rows: "NDArray[np.int64]", log_p: "NDArray[np.float32]") -> "Parts":
+        assert found is not None
+        for some, probabilities, members in found.chunks(log_p, where.domain[rows]):
             columns = {"input": [names[row] for row in rows[some]]}
             columns |= {} if site is None else {"site": [where.names[row] for row in rows[some]]}
             table = pd.DataFrame({**columns, "class": classes[probabilities.argmax(1)]})
             if members is not None:
                 table["set"] = [classes[row].tolist() for row in members]
                 table["review"] = members.sum(1) != 1
-            yield some.start == 0, table, probabilities
+            yield some.start == 0 and not answers.written, table, probabilities
 
-    write = _json if as_json or (out is not None and out.suffix == ".json") else _csv
-    with nullcontext(sys.stdout) if out is None else out.open("w", encoding="utf-8", newline="") as stream:
-        stream.writelines(write(parts(), predictor.classes))
-    kept.remove()
+    on_ray = RayActors(workers, weights, trust) if launcher == "ray" else None
+    with progress_bar(console) as progress:
+        for block in blocks:
+            if block.start in answers.blocks:
+                continue
+            kept, here = answers.scores(block, len(classes)), _counted(progress, block.start, len(names))
+            scores = predict_inputs(predictor, inputs.part(block), kept, here, on_ray)
+            rows = block.start + scores.rows
+            if found is None:  # the same for all blocks, or there is only one
+                sites = where.domain if len(blocks) > 1 else where.domain[rows]
+                found = decide(predictor, scores.log_p, sites, prior=prior, coverage=coverage, per=per)
+            skipped = [f"{names[block.start + row]}: {problem}" for row, problem in scores.problems.items()]
+            answers.add(block, len(rows), skipped, form.texts(parts(rows, scores.log_p), predictor.classes, shown))
+    for problem in answers.skipped:
+        console.print(f"skipped: {problem}", soft_wrap=True)
+    if not answers.written:
+        raise ValueError(f"{files[0]}: none of the {len(names):,} inputs can be read")
+    if found is not None:
+        for note in found.notes:
+            console.print(f"note: {note}", soft_wrap=True)
+        _show_prevalence(console, predictor, found)
+    answers.finish(form.end)
     if out is not None:
-        console.print(f"{len(rows)} predictions in {out}")
+        console.print(f"{answers.written} predictions in {out}")
         say_next(console, "export", run, "--format", "torch", "--out", free("model.pt2"))
+
+
+def _counted(progress: "Progress", start: int, total: int) -> "Progress":
+    """Progress in a block of the inputs as progress in all of them."""
+    return lambda what, done, _: progress(what, start + done, total)
 
 
 def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision") -> None:
@@ -145,26 +153,3 @@ def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision"
         ]
         title = f"Estimated prevalence, {names[site]}"
         terminal.show([Table(header=["class", "%", "95 % interval"], rows=rows, title=title)], console)
-
-
-def _csv(parts: "Parts", classes: "Sequence[str]") -> "Iterator[str]":
-    import pandas as pd
-
-    for first, table, probabilities in parts:
-        if "set" in table:
-            answers = {"set": table["set"].str.join(" | "), "review": table["review"].map({True: "yes", False: "no"})}
-            table = table.assign(**answers)
-        shares = pd.DataFrame(probabilities, columns=[f"p({name})" for name in classes])
-        whole = pd.concat([table, shares], axis=1)
-        yield whole.to_csv(index=False, header=first, float_format="%.6f", lineterminator="\n")
-
-
-def _json(parts: "Parts", classes: "Sequence[str]") -> "Iterator[str]":
-    import json
-
-    for first, table, probabilities in parts:
-        records = table.to_dict("records")
-        for record, said in zip(records, probabilities.tolist(), strict=True):
-            record["probabilities"] = dict(zip(classes, said, strict=True))
-        yield ("[" if first else ",") + json.dumps(records, indent=1, ensure_ascii=False)[1:-2]
-    yield "\n]\n"

@@ -59,8 +59,8 @@ def race(
 
     Args:
         out: Folder of the race and its report.html; the same command again resumes it.
-        finalists: Methods that get all trials and seeds, besides erm and the default. While there are more, the worse
-            half on validation stops after each trial.
+        finalists: Number of methods, besides erm and the default, that get all trials and seeds; before that, the worse
+            half on validation is dropped after each trial.
     """
     typed = options.spec(dataset=known_source(dataset))
     check_spec(typed)

@@ -30,8 +30,8 @@ def report(
     Args:
         folders: Runs, sweeps, or folders that contain them.
         out: Folder for index.html, tables/ and charts/.
-        baseline: Method that gains and tests are against; default: gains over erm, tests against the best method.
-        metric: What all tables are of; other metrics than accuracy need the probabilities that runs have kept.
+        baseline: Baseline for gains and tests; default: erm for gains, the best method for tests.
+        metric: Metric shown in all tables; all but accuracy require stored probabilities.
         graphs: A run whose graph and feature distances to draw; repeatable.
         charts: Also write each chart to a file.
     """

@@ -17,7 +17,8 @@ def select(
     Example: `crosstail select sweep --out best.json`
 
     Args:
-        select_on: What the best trial is best in; default: what the sweep selects on, as the step of each run was.
+        select_on: Validation metric for choosing the best trial; default: the sweep's. Steps stay as the sweep selected
+            them.
         out: JSON file to write; default: selected.json in the sweep's folder.
     """
     from crosstail.report.compare.sweep_tables import selection_notes, selection_table

@@ -22,18 +22,18 @@ def soup(
     uniform: bool = False,
     as_json: Json = False,
 ) -> None:
-    """Make one model of several finished runs on the same data, such as all runs of a sweep.
+    """Combine several finished runs on the same data into one model, such as all runs of a sweep.
 
-    Runs are added in the order of their validation metric, best first, and kept if the model is no worse with them on
-    validation. Weights are averaged if all runs have the same network and began with the same weights; otherwise
-    probabilities are.
+    Runs are tried in the order of their validation metric, best first, and kept if they make the model no worse on
+    validation. Weights are averaged if all runs have the same network and started from the same weights, otherwise
+    probabilities.
 
     Example: `crosstail soup sweep --algorithm boda --out soup`
 
     Args:
         runs: Folders of runs, or of a sweep.
         out: Folder of the new run, for predict, evaluate, export and report.
-        algorithm: Of a sweep, only the runs of these methods, such as boda or boda:retrain.
+        algorithm: Use only a sweep's runs of these methods, such as boda or boda:retrain.
         uniform: Keep all runs.
     """
     from crosstail.report.document import terminal

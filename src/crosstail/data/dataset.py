@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.data.contents import content_hashes
+from crosstail.data.content_hashes import content_hashes
 from crosstail.data.images.files import ImageFiles, Samples
 
 SPLITS = ("train", "val", "test")

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from crosstail.integrations._evaluation import Evaluation
+from crosstail.integrations._collector import PredictionCollector
 
 _LIGHTNING: Any = import_module("lightning.pytorch" if find_spec("lightning") else "pytorch_lightning")
 
@@ -31,7 +31,7 @@ class PairReport(_LIGHTNING.Callback):  # type: ignore[misc]
         train_counts: ArrayLike,
         features: Callable[[Any, Any], Tensor] | None = None,
     ) -> None:
-        self.found, self.features = Evaluation(out, classes, domain_names, train_counts), features
+        self.found, self.features = PredictionCollector(out, classes, domain_names, train_counts), features
 
     def on_validation_start(self, trainer: Any, module: Any) -> None:
         if trainer.world_size > 1:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from transformers import TrainerCallback
 
-from crosstail.integrations._evaluation import Evaluation
+from crosstail.integrations._collector import PredictionCollector
 
 
 class PairReport(TrainerCallback):
@@ -35,7 +35,7 @@ class PairReport(TrainerCallback):
     def on_evaluate(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         if args.world_size > 1:
             raise ValueError("PairReport needs all samples in one process: evaluate in one")
-        model, found, first = given["model"], Evaluation(self.out, *self.about), 0
+        model, found, first = given["model"], PredictionCollector(self.out, *self.about), 0
         training = model.training
         model.eval()
         with torch.no_grad():

@@ -78,7 +78,7 @@ def contrast(
 ) -> Contrast:
     """Check the arguments, and compute the distances of the batch to the pairs that take part."""
     if reduction not in get_args(Reduction):
-        raise ValueError(f"reduction {reduction!r} is none of {', '.join(get_args(Reduction))}")
+        raise ValueError(f"reduction {reduction!r} is not one of {', '.join(get_args(Reduction))}")
     if negatives < 0:
         raise ValueError(f"negatives is {negatives}, expected the number of pairs to draw, or 0 for all of them")
     y, domain = _checked(z, y, domain, centroids, counts, precision, validate)

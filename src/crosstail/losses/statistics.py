@@ -48,7 +48,7 @@ class PairStatistics(nn.Module):
     ) -> None:
         super().__init__()
         if covariance not in get_args(Covariance):
-            raise ValueError(f"covariance {covariance!r} is none of {', '.join(get_args(Covariance))}")
+            raise ValueError(f"covariance {covariance!r} is not one of {', '.join(get_args(Covariance))}")
         self.covariance = covariance
         self.rank = min(rank, num_features)
         shape = (num_domains, num_classes, num_features)

@@ -1,4 +1,4 @@
-"""Probabilities that mean what they say: temperatures, for each site as far as its samples tell it apart."""
+"""Temperature scaling, per site where its samples support it."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, NamedTuple
@@ -11,7 +11,7 @@ from torch import Tensor
 
 MOST = 30_000  # samples that parameters are fitted on, drawn at random from more
 SCORES = 2**24  # most scores of these samples, which makes them fewer above 559 classes
-MOST_CLASSES = 1_000  # with more, hardly any has enough samples to tell its bias
+MOST_CLASSES = 1_000  # with more, hardly any has enough samples to estimate its bias
 LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
 PENALTY = 1.0  # of the squared biases, in samples
 DRAWS = 40
@@ -39,11 +39,11 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     sites: dict[str, Sharpness]
     """1/T for samples of a known site."""
     uniform: Correction
-    """Fitted with every pair weighing the same."""
+    """Fitted with all pairs weighted equally."""
     prevalence: Correction
     """Fitted where the pairs are as frequent as in training, for probabilities at a site's own prevalence."""
     plausible: list[Correction]
-    """What `prevalence` may be as well, as far as the samples tell."""
+    """Draws of `prevalence` that reflect its uncertainty."""
     samples: int
     """Held-out samples that it was fitted on."""
 
@@ -57,7 +57,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def corrections(self) -> list[Correction]:
-        """All of them."""
+        """All corrections."""
         return [self.uniform, self.prevalence, *self.plausible]
 
     def sharpness_of(self, sites: Sequence[str]) -> NDArray[np.float32]:
@@ -102,7 +102,7 @@ def balanced_weights(y: NDArray[np.int64], site: NDArray[np.int64], num_classes:
 
 
 def training_shares(counts: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Shares (D, C) of the classes at every site, with one more sample of each: what it has not shown may occur there.
+    """Shares (D, C) of the classes at every site, with one more sample of each: an unseen class may still occur there.
 
     A class without any sample has none.
     """
@@ -141,7 +141,7 @@ def fit_sharpness(log_p: NDArray[np.floating], y: NDArray[np.int64], weights: ND
 
 
 def shrunk(sites: list[Fitted], common: float) -> list[float]:
-    """Log sharpness of each site, drawn towards the common one as far as its error demands.
+    """Log sharpness of each site, shrunk towards the common value in proportion to its error.
 
     The variance between sites is DerSimonian's and Laird's (1986): what the estimates differ by beyond their errors.
 
@@ -238,8 +238,8 @@ def calibrate(
 ) -> Calibration:
     """From log probabilities (N, C) of held-out samples, without and with their site (N,) known.
 
-    Every pair weighs the same, so the probabilities are for pairs that are equally frequent; in `prevalence` it weighs
-    as much as its number of training samples, `counts` (D, C).
+    All pairs are weighted equally, so the probabilities are for equally frequent pairs; in `prevalence`, they are
+    weighted by their number of training samples, `counts` (D, C).
     """
     num_classes = unknown.shape[1]
     if not len(y):

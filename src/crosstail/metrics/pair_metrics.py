@@ -1,7 +1,7 @@
 """Metrics of probabilities for every pair and domain, with first-order standard errors (the infinitesimal jackknife).
 
 The influence of a sample is by how much a metric changes per unit of its weight. A metric varies with the test samples
-as the sum of their influences does, so that one pass over the samples tells how certain it is, and, from the
+as the sum of their influences does, so that one pass over the samples shows how certain it is, and, from the
 differences between the influences of two models, how certain the difference between them is.
 """
 

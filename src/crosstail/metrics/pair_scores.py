@@ -1,4 +1,4 @@
-"""Sums over the samples of each pair that everything one can select on follows from."""
+"""Sums over the samples of each pair, from which all selection metrics are computed."""
 
 from dataclasses import dataclass
 from typing import Any, get_args

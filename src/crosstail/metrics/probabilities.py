@@ -1,4 +1,4 @@
-"""What probabilities are worth: metrics overall, per domain, per class and per pair."""
+"""Metrics of probabilities: overall, per domain, per class and per pair."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ def _table(
 
 @dataclass(frozen=True)
 class _Said:
-    """What is said of samples (N,), and counted by class (C,): those that have it, are found, and are taken for it."""
+    """Answers for samples (N,), and counts by class (C,): true samples, hits, and samples predicted as this class."""
 
     p: NDArray[np.floating]
     y: NDArray[np.int64]

@@ -14,9 +14,9 @@ class Ranks:
 
     ranks: NDArray[np.float64]
     p_value: float
-    """That all methods are equal: Friedman's test in the form of Iman and Davenport."""
+    """Friedman's test of equal performance, in Iman and Davenport's form."""
     critical: float
-    """Mean ranks that are closer than this critical difference of Nemenyi's test do not differ."""
+    """Nemenyi's critical difference: mean ranks that are closer than this do not differ significantly."""
 
     @property
     def mean(self) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""From scores to a decision at a site: calibrated probabilities, its prevalence, and sets that contain the truth."""
+"""From scores to a decision at a site: calibrated probabilities, prevalence, and prediction sets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,16 +23,16 @@ MOST, FEW = 20_000, 1000  # inputs that a prevalence is estimated from, and thos
 
 @dataclass(frozen=True)
 class Decision:
-    """What is said of inputs with log probabilities (N, C), from sites (N,) which may be UNKNOWN."""
+    """Turns log probabilities (N, C) of inputs from sites (N,), which may be UNKNOWN, into answers."""
 
     calibration: Calibration
     domains: list[str]
     shares: NDArray[np.float64] | None = None
-    """Of the classes at every site (D + 1, C), the last for unknown ones; None leaves them as they are."""
+    """Class shares at every site (D + 1, C), the last row for unknown sites; None applies no prior."""
     correction: Correction | None = None
-    """What the shares are multiplied with."""
+    """Turns scores into probabilities for equally frequent classes, to be multiplied by the shares."""
     estimates: dict[int, EstimatedPrior] = field(default_factory=dict)
-    """Of the shares, by site."""
+    """Estimated shares, by site."""
     sets: PredictionSets | None = None
     notes: tuple[str, ...] = ()
 
@@ -137,7 +137,7 @@ def _tested(predictor: Predictor) -> Probabilities:
 def _sets(predictor: Predictor, decision: Decision, sites: Sites, coverage: float, per: Per) -> PredictionSets:
     """Prediction sets from the test samples, for inputs from these sites."""
     kept = _tested(predictor)
-    if decision.shares is not None:  # classes that do not occur at a site are not promised anything there
+    if decision.shares is not None:  # classes that do not occur at a site have no guarantee there
         kept = kept.keep(decision.shares[kept.domain, kept.y] > 0)
     how: dict[str, Any] = {"num_sites": len(decision.domains), "num_classes": len(predictor.classes)}
     how |= {"coverage": coverage, "per": per}
@@ -158,8 +158,8 @@ def _fallbacks(predictor: Predictor, sets: PredictionSets, sites: Sites) -> tupl
     for d in sites:
         first = next(i for i, group in enumerate(used) if d != UNKNOWN or group not in ("pair", "site"))
         if first:
-            promised = "for each class" if used[first] == "class" else "over all inputs together"
-            notes.append(f"where the site is unknown, the coverage is promised {promised}, not for each {used[0]}")
+            holds = "for each class" if used[first] == "class" else "over all inputs together"
+            notes.append(f"where the site is unknown, the coverage holds {holds}, not for each {used[0]}")
         for c, level in enumerate(sets.source[d]):
             if level > first:
                 found.setdefault(int(level), []).append(f"{names[d]} / {predictor.classes[c]}")

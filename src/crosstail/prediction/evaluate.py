@@ -1,4 +1,4 @@
-"""What a finished run says of labelled data, without the samples that it was trained on."""
+"""Evaluate a finished run on labelled data, without the samples that it was trained on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,10 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.data import DomainDataset, ImageFiles
-from crosstail.data.contents import content_hashes
+from crosstail.data.content_hashes import content_hashes
 from crosstail.metrics import PairAccuracy
 from crosstail.prediction.decision import decide
-from crosstail.prediction.inputs import Inputs
+from crosstail.prediction.inputs import NamedInputs
 from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape
 from crosstail.prediction.sets import COVERAGE
 from crosstail.progress import Progress
@@ -24,7 +24,7 @@ from crosstail.training.probabilities import Probabilities
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Numbers of samples that do not count, by what the run did with them."""
+    """Numbers of samples that were left out, by reason."""
 
     trained: int  # trained or selected on
     held_out: int  # tested on, or unused
@@ -43,10 +43,10 @@ class Evaluated:
 
     accuracy: PairAccuracy
     known: PairAccuracy | None
-    """With the domains known that the model was trained on; None if it uses none of them."""
+    """Accuracy with the domain known where the model was trained on it; None if it uses no domain."""
     left_out: LeftOut
     samples: DomainDataset
-    """Those that count, all in the split test."""
+    """Samples that were evaluated, all in the split test."""
     probabilities: Probabilities
     """For these samples, with the model's numbers of the classes."""
     sets: pd.DataFrame | None = None
@@ -120,7 +120,7 @@ def evaluate_on(
     both = predictor.algorithm.uses_domain and bool((sites != UNKNOWN).any())
     predicted = np.empty((1 + both, len(part)), np.int64)  # with the domain unknown, and known
     said = np.empty((*predicted.shape, len(number)), np.float16)
-    for batch, x, _ in Inputs(names, inputs, sites).batches(np.arange(len(part))):
+    for batch, x, _ in NamedInputs(names, inputs, sites).batches(np.arange(len(part))):
         z = predictor.features(x)
         for track, domain in enumerate((UNKNOWN, sites[batch])[: 1 + both]):
             log_p = predictor.scored(z, domain)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Inputs:
+class NamedInputs:
     """Inputs with their names, and the domain of each, which may be UNKNOWN."""
 
     names: Sequence[str]
@@ -35,6 +35,11 @@ class Inputs:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def part(self, rows: slice) -> NamedInputs:
+        """Some of them."""
+        x = self.x.take(rows) if isinstance(self.x, ImageFiles) else self.x[rows]
+        return replace(self, names=self.names[rows], x=x, domain=self.domain[rows])
 
     def batches(self, rows: Rows) -> Iterator[tuple[Rows, NDArray[Any], dict[int, str]]]:
         """Batches of some rows: those that can be read, their inputs, and the problems of the others by row."""
@@ -64,7 +69,7 @@ class Scores:
 class Scorer:
     """Log probabilities of some of the inputs at a time."""
 
-    def __init__(self, predictor: Predictor, inputs: Inputs) -> None:
+    def __init__(self, predictor: Predictor, inputs: NamedInputs) -> None:
         self.predictor, self.inputs = predictor, inputs
         if predictor.embedder is not None:
             predictor.embedder.expect(len(inputs))
@@ -84,7 +89,7 @@ class Scorer:
 
 
 def predict_inputs(
-    predictor: Predictor, inputs: Inputs, kept: KeptScores, progress: Progress, on_ray: Ray | None = None
+    predictor: Predictor, inputs: NamedInputs, kept: KeptScores, progress: Progress, on_ray: RayActors | None = None
 ) -> Scores:
     """Scores of all inputs, computed in this process or on Ray; those that are kept already are not computed again."""
     problems: dict[int, str] = {}
@@ -107,14 +112,14 @@ def _here(scorer: Scorer, kept: KeptScores) -> Iterator[Scores]:
 
 
 @dataclass(frozen=True)
-class Ray:
+class RayActors:
     """Actors on a Ray cluster, all of which have the run and the files."""
 
     workers: int | None
     weights: Path | None
     trust: bool
 
-    def __call__(self, predictor: Predictor, inputs: Inputs, kept: KeptScores) -> Iterator[Scores]:
+    def __call__(self, predictor: Predictor, inputs: NamedInputs, kept: KeptScores) -> Iterator[Scores]:
         from crosstail.ray_actors import map_rows  # here, because Ray is an extra
 
         make = partial(_scorer, predictor.folder.path, self.weights, self.trust, inputs)
@@ -127,5 +132,5 @@ def _unfinished(done: NDArray[np.bool_], rows: range) -> bool:
     return not done[rows.start : rows.stop].all()
 
 
-def _scorer(run: Path, weights: Path | None, trust: bool, inputs: Inputs) -> Scorer:
+def _scorer(run: Path, weights: Path | None, trust: bool, inputs: NamedInputs) -> Scorer:
     return Scorer(Predictor(run, weights, trust), inputs)

@@ -1,8 +1,7 @@
-"""Scores of many inputs as they come, kept on disk until the output is written, so that a stopped command goes on."""
+"""Scores of many inputs, kept on disk until the output is written, so that an interrupted command can resume."""
 
 import hashlib
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,50 +11,36 @@ from numpy.typing import NDArray
 
 from crosstail.storage import naming
 
-MARK, SCORES = "inputs.sha256", "log_p.npy"
-BLOCK = 1 << 16  # rows checked at a time
-MOST = 2**29  # probabilities that may be in memory at once: 2 GiB
+SCORES = "log_p.npy"
+BLOCK = 1 << 24  # scores checked at a time
 
 
 class KeptScores:
-    """Log probabilities (N, C), and which rows are done.
+    """Log probabilities (N, C), and which rows are done; in memory, or in a folder that an earlier command has left."""
 
-    They are in memory, or in a folder that an earlier command may have left. `mark` says which inputs and model the
-    folder is for; what another command has left there is removed.
-    """
-
-    def __init__(self, shape: tuple[int, int], folder: Path | None = None, mark: str = "") -> None:
-        if shape[0] * shape[1] > MOST:
-            size = f"{shape[0]:,} inputs × {shape[1]:,} classes are too many probabilities for one call"
-            raise ValueError(f"{size}: give at most {max(1, MOST // shape[1]):,} inputs at a time")
-        self.folder = folder
+    def __init__(self, shape: tuple[int, int], folder: Path | None = None) -> None:
         self.done = np.zeros(shape[0], bool)
         self.log_p: NDArray[np.float32]
         if folder is None:
             self.log_p = np.empty(shape, np.float32)
             return
-        if not (folder / MARK).exists() or (folder / MARK).read_text(encoding="utf-8") != mark:
-            shutil.rmtree(folder, ignore_errors=True)
+        begun = (folder / SCORES).exists() and (folder / SCORES).stat().st_size > 4 * shape[0] * shape[1]
+        if not begun:
             _make(folder, shape)
-            (folder / MARK).write_text(mark, encoding="utf-8")
         self.log_p = open_memmap(folder / SCORES, "r+")
-        for start in range(0, shape[0], BLOCK):
-            self.done[start : start + BLOCK] = _complete(self.log_p[start : start + BLOCK])
+        step = max(1, BLOCK // shape[1])
+        for start in range(0, shape[0], step) if begun else ():
+            self.done[start : start + step] = _complete(self.log_p[start : start + step])
 
     def add(self, rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> None:
         """Take the scores of some rows."""
         self.log_p[rows] = log_p
         self.done[rows] = True
 
-    def remove(self) -> None:
-        """Remove the folder, once the output is written."""
-        if self.folder is not None:
-            shutil.rmtree(self.folder)
-
 
 def _make(folder: Path, shape: tuple[int, int]) -> None:
-    """A file of zeros that has its place on the disk: on a full one, writing to a map would kill the process."""
-    folder.mkdir(parents=True)
+    """Create a file of zeros and allocate its space: on a full disk, writing to a memory map would kill the process."""
+    folder.mkdir(parents=True, exist_ok=True)
     with naming(folder / SCORES):
         open_memmap(folder / SCORES, "w+", np.float32, shape)
         if hasattr(os, "posix_fallocate"):

@@ -1,4 +1,4 @@
-"""Samples whose label is probably wrong, by what a model that was not trained on them says."""
+"""Samples that are probably mislabelled, according to a model that was not trained on them."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 
 def label_errors(probabilities: NDArray[np.floating], y: NDArray[np.int64]) -> pd.DataFrame:
-    """Rows that are probably labelled wrongly, most likely first, with the class that they seem to have.
+    """Rows that are probably mislabelled, most likely first, with the class that they seem to have.
 
     Confident learning (Northcutt et al., 2021): the model is confident that a sample has class c if the probability
     reaches the mean probability of c among the samples labelled c. A sample is listed if there is such a class, and the

@@ -65,7 +65,7 @@ class Predictor:
         """The backbone that embedded the training data, verified by the checksum of its weights."""
         spec, checksum = self.result.spec, self.result.weights
         if weights and not spec.freeze:
-            raise ValueError("the run contains all weights of its model, which was trained whole: leave --weights out")
+            raise ValueError("the run contains all weights of its model, which was trained whole: remove --weights")
         try:
             backbone = frozen_backbone(spec, self.input_shape, weights)
         except FileNotFoundError:

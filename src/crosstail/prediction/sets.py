@@ -1,4 +1,4 @@
-"""Prediction sets: all classes that a sample may have, so that its own is among them as often as promised."""
+"""Prediction sets: classes that a sample may have, which contain the true one with the requested coverage."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +19,7 @@ COVERAGE = 0.9
 
 
 def require_coverage(coverage: float) -> None:
-    """Refuse what no set, or every set, would reach."""
+    """Refuse a coverage outside (0, 1)."""
     if not 0 < coverage < 1:
         raise ValueError(f"--coverage is {coverage:g}, expected a share between 0 and 1, such as 0.9")
 
@@ -33,7 +33,7 @@ class PredictionSets:
     calibration samples of a group, a class is in the set if its probability is among the ⌈(n + 1) coverage⌉ highest
     of these samples for their own class. If new samples of the group are exchangeable with them, the
     set contains the true class with at least this probability, whatever the model. A group that is too small for
-    that uses the next larger one, whose promise is on average over the larger group only.
+    that uses the next larger one, whose coverage holds on average over the larger group only.
 
     The most probable class is always in the set.
     """

@@ -19,7 +19,7 @@ def palette(names: Iterable[str]) -> dict[str, str]:
 
 
 def certain(low: ArrayLike, high: ArrayLike, neutral: float) -> NDArray[np.float64]:
-    """The value of each interval that is closest to `neutral`, to colour a cell by: what the samples leave no doubt of.
+    """The value of each interval that is closest to `neutral`, to colour a cell by: what the samples prove at least.
 
     A pair is as dark as the upper end of its accuracy (`neutral` 100), so that one photo does not make a dark cell; a
     gain (`neutral` 0) has a colour only if its interval excludes 0. NaN where there is no interval.

@@ -29,7 +29,7 @@ SELECTED_ON: dict[Criterion, str] = {
     "macro_f1": "macro F1",
     "log_loss": "log loss",
 }
-"""What reports call the metrics of `RunSpec.selected_on`."""
+"""Names of the metrics of `RunSpec.selected_on` in reports."""
 
 
 METRICS: dict[Metric, str] = {
@@ -41,7 +41,7 @@ METRICS: dict[Metric, str] = {
     "brier": "Brier score",
     "calibration_error": "calibration error",
 }
-"""What reports call the metrics that methods can be compared by."""
+"""Names of the metrics that methods can be compared by, in reports."""
 
 
 TRACKS = "domain unknown", "domain known"
@@ -55,7 +55,7 @@ KNOWN_PAIR_AVERAGE = f"{TRACKS[1].capitalize()}: the pair average if the model i
 
 
 def either(unknown: str, known: str) -> str:
-    """What is said of both tracks, once if it is the same.
+    """Words on both tracks, once if they are the same.
 
     >>> either("day / cup", "day / cup"), either("day / cup", "day / mug"), either("worst", "")
     ('day / cup', 'unknown: day / cup; known: day / mug', 'unknown: worst')
@@ -112,12 +112,12 @@ def digits(metric: str) -> int:
 
 
 def unit(metric: str) -> str:
-    """What follows the value of a metric, if it is a share."""
+    """Unit of a metric: % if it is a share."""
     return " %" if scale(metric) == 100 else ""
 
 
 def points(metric: str) -> str:
-    """What follows the difference between two values of a metric, if they are shares."""
+    """Unit of a difference between two values of a metric: points if they are shares."""
     return " points" if scale(metric) == 100 else ""
 
 
@@ -164,13 +164,13 @@ def worst_pair(accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence
 
 
 def tail_note(accuracy: PairAccuracy) -> str:
-    """How many pairs a percentile over pairs is of, and how many of them say little."""
+    """The number of pairs behind a percentile, and how many of them have few test samples."""
     pairs = int((accuracy.totals > 0).sum())
     return f"of {several(pairs, 'pair')}, {accuracy.barely_tested:,} with fewer than {FEW_TESTS} test samples"
 
 
 def estimate_note(result: RunResult) -> str:
-    """What the accuracy of a model that was trained on every sample is that of; empty for other models."""
+    """Which models the accuracy of a refit model was measured on; empty for others."""
     spec = result.spec
     if spec.stop_at is None:
         return ""

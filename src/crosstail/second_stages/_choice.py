@@ -1,4 +1,4 @@
-"""Numbers that a second stage chooses: on the validation samples, with every pair weighing the same."""
+"""Parameters that a second stage chooses: on the validation samples, with all pairs weighted equally."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -26,7 +26,7 @@ def first_best(values: Iterable[float], scores: Callable[[float], NDArray[Any]],
 
 
 def sharpness(scores: NDArray[Any], on: Features) -> float:
-    """The factor s ≥ 1 at which softmax(s · scores) has the smallest log loss, with every pair weighing the same."""
+    """The factor s ≥ 1 at which softmax(s · scores) has the smallest log loss, with all pairs weighted equally."""
     known = on.counts.sum(0)[on.y] > 0  # no head can know a class without training samples
     weights = known / np.bincount(on.pair)[on.pair]
     own = scores[np.arange(len(on.y)), on.y]

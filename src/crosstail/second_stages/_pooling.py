@@ -36,7 +36,7 @@ def rooted(z: Tensor) -> Tensor:
 
 
 class Parameters(NamedTuple):
-    """What is chosen by cross-validation; variances are in units of the variance within a pair."""
+    """Parameters chosen by cross-validation; variances are in units of the variance within a pair."""
 
     shrinkage: Tensor  # λ of the covariance's eigenvalues
     domain: Tensor  # σ_a²
@@ -87,7 +87,7 @@ class Holdout:
     rows: Tensor  # (N,)
     y: Tensor
     domain: Tensor
-    weights: Tensor  # every pair weighs the same
+    weights: Tensor  # all pairs are weighted equally
     statistics: Statistics
 
     def scores(self, given: Parameters, shape: tuple[int, int]) -> Tensor:
@@ -154,7 +154,7 @@ class Pooling:
             yield part, self.projected(self.prepared(torch.from_numpy(features.z[part])))
 
     def statistics(self, without: int | None = None) -> Statistics:
-        """Of all samples, or without those of a fold."""
+        """Statistics of all samples, or of all but one fold."""
         keep = [k for k in range(len(self.counts)) if k != without]
         n, sums = self.counts[keep].sum(0), self.sums[keep].sum(0)
         means = sums / n.clamp(min=1)[:, None]
@@ -214,7 +214,7 @@ class Pooling:
         return self._holdout(mask[self.domain * self.shape[1] + self.y], self.whole._replace(counts=counts), weight)
 
     def choose(self, holdouts: list[Holdout]) -> Parameters:
-        """The parameters with the smallest log loss on samples that are held out, every pair weighing the same."""
+        """The parameters with the smallest log loss on samples that are held out, all pairs weighted equally."""
         free = torch.zeros(6, dtype=torch.float64, requires_grad=True)
         total = sum(float(held.weights.sum()) for held in holdouts)
         if not total:

@@ -74,7 +74,7 @@ class BalancedSoftmax:
         self.weight, self.bias = of_weight * weight.detach(), of_bias * bias.detach()
 
     def log_probabilities(self, z: Tensor) -> Tensor:
-        """Of projected features (N, R), in float64."""
+        """Log probabilities (N, C) of projected features (N, R), in float64."""
         return F.linear((z / self.scale).float(), self.weight, self.bias).double().log_softmax(1)
 
 

@@ -13,7 +13,7 @@ MOST = 20_000  # training samples that the sharpness is chosen on, where there a
 
 
 def class_means(features: Features) -> NDArray[np.float64]:
-    """The mean feature of every class (C, F), each of its pairs weighing the same; 0 for a class without samples."""
+    """The mean feature of every class (C, F), all its pairs weighted equally; 0 for a class without samples."""
     num_features, _, num_classes = features.sizes
     present, number, size = np.unique(features.pair, return_inverse=True, return_counts=True)
     of_pairs, of_classes = np.zeros((len(present), num_features)), np.zeros((num_classes, num_features))
@@ -50,6 +50,6 @@ STAGE = FittedStage(
     head=LinearHead,
     differs=(
         "the mean of a class is that of its pairs' means, so that it is not the mean of the domain with most samples",
-        "cosines are multiplied by one number, chosen by log loss, so that their softmax are probabilities",
+        "cosines are multiplied by one number, chosen by log loss, so that the softmax is calibrated",
     ),
 )

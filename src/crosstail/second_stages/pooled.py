@@ -63,7 +63,7 @@ def _log_prior(elsewhere: Tensor, domain: Tensor, number: int) -> Tensor:
 
 
 def holdouts(pooling: Pooling, features: Features) -> tuple[list[Holdout], list[Holdout]]:
-    """What parameters are judged on: samples, or whole domains if the model is for a new one; and whole pairs.
+    """Held-out data for choosing parameters: samples, or whole domains if the model is for a new one; and whole pairs.
 
     With very many pairs, it is one fold instead of all.
     """

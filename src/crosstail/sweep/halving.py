@@ -1,4 +1,4 @@
-"""The rounds of a race: weak methods stop early, on validation."""
+"""The rounds of a race: methods that are weak on validation are dropped early."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -36,7 +36,7 @@ def _narrowed(plan: Plan, left: list[str], *, trials: int, seeds: int) -> Plan:
 
 
 def score(choice: SelectedTrial, results: Mapping[str, Summary]) -> float:
-    """What is selected on, the larger the better; a method without a finished trial comes last."""
+    """Validation score of a method, larger is better; a method without a finished trial comes last."""
     if choice.trial is None:
         return -inf
     judged = [results[key].judged(choice.selected_on) for key in choice.keys[choice.trial]]

@@ -19,18 +19,18 @@ CRITERIA = get_args(Criterion)
 
 
 Accuracies = dict[str, float | None]
-"""By metric."""
+"""Accuracies by metric."""
 
 
 class Judged(NamedTuple):
-    """What is selected on: the metric on validation, and its score, of which the largest is best."""
+    """The validation metric that is selected on, and its score, of which the largest is best."""
 
     value: float
     score: float
 
     @classmethod
     def mean(cls, each: Sequence["Judged"]) -> "Judged":
-        """Over folds or seeds."""
+        """Mean over folds or seeds."""
         return cls(fmean(one.value for one in each), fmean(one.score for one in each))
 
 
@@ -45,7 +45,7 @@ class Summary(msgspec.Struct, frozen=True):
     known_pairs: SplitAccuracy | None = None  # the same of a fold
 
     def judged(self, on: Criterion) -> "Judged | None":
-        """What it can be selected by; None without validation samples."""
+        """Metric and score to select by; None without validation samples."""
         if on not in self.validation:
             known = ", ".join(name for name in CRITERIA if name in self.validation)
             raise ValueError(

@@ -13,7 +13,8 @@ class Lease:
     """A folder that this process works in: a file in it changes every few seconds as long as the process lives.
 
     A process that takes over moves the folder, so a previous holder that was merely suspended finds it gone and can
-    do no harm. The file is named after the token of the folder: written before the move, it is valid from then on.
+    no longer write to it. The file is named after the token of the folder: written before the move, it is valid from
+    then on.
     """
 
     def __init__(self, folder: Path, beat: float) -> None:

@@ -44,7 +44,7 @@ class Plan:
 
     @property
     def searches(self) -> "tuple[Plan, ...]":
-        """What a trial is selected in: the whole plan, or with dg one search for each unseen domain and seed."""
+        """The searches, each with its best trial: the whole plan, or with dg one for each unseen domain and seed."""
         if self.shared.protocol == "mdlt":
             return (self,)
         found = []
@@ -132,7 +132,7 @@ def complete(method: str, drawn: Hparams, shared: RunSpec) -> Hparams:
 
 
 def search_name(method: str, spec: RunSpec) -> str:
-    """What a search is called: its method, and with dg the unseen domain and the seed.
+    """Name of a search: its method, and with dg the unseen domain and the seed.
 
     >>> search_name("erm", RunSpec(dataset="d")), search_name("erm", RunSpec(dataset="d", protocol="dg", unseen="a"))
     ('erm', 'erm, unseen a, seed 0')

@@ -217,7 +217,7 @@ def entrants(
 
 
 def _names(choice: SelectedTrial) -> dict[str, str]:
-    """What the runs of a method are called, by key."""
+    """Names of a method's runs, by key."""
     names = {key: f"trial {trial}" for trial, keys in enumerate(choice.keys) for key in keys}
     finals = {key: f"seed {seed}" for seed, keys in enumerate(choice.finals()) for key in keys}
     return finals | names
@@ -241,13 +241,15 @@ def _correct(store: Store, keys: Sequence[str], tested: SharedTest, known: bool 
         parts.append(part)
     y = np.concatenate([part.y for part in parts])
     if not np.array_equal(y, tested.y):
-        raise ValueError(f"{store.path}: the runs were tested on other samples: choose another --out")
+        raise ValueError(
+            f"{store.path}: the data or their split have changed since this race was started; choose another --out"
+        )
     told = [part.known if known and part.known is not None else part.predicted for part in parts]
     return np.asarray(np.concatenate(told) == y)
 
 
 def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
-    """Rank by what is selected on, ties by cost; the test set only tells how certain the differences are."""
+    """Rank by the selection metric, ties by cost; the test set only shows how certain the differences are."""
     if not found:
         return []
     # Rounded, so that equal values in another order of seeds have equal means.

@@ -15,7 +15,7 @@ Spread = tuple[float | None, float | None]
 """Mean and error over the seeds: the standard deviation, with dg the standard error; None if there are too few."""
 
 UNSEEN_METRICS = {"accuracy": "average", "class_mean": "pair_average"}
-"""What is reported with dg, and the metric that it is in a run, which tests one domain."""
+"""Metrics reported with dg, and their names in a run, which tests one domain."""
 
 
 @dataclass(frozen=True)

@@ -229,7 +229,7 @@ STAGE_CHECKS = [*BOTH, check_known_domain, check_stored]
 
 @dataclass(frozen=True)
 class _Plain:
-    """What several checks look at of one run on easy data."""
+    """One run on easy data, shared by several checks."""
 
     outcome: dict[str, Any]
     reports: list[tuple[str, int, int]]  # of its progress

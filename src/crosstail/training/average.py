@@ -74,7 +74,7 @@ class WeightAverage:
 
 
 class Swad(WeightAverage):
-    """SWAD: the mean of all weights in a window of steps that validation losses decide on (Cha et al., 2021).
+    """SWAD: the mean of all weights in a window of steps chosen by validation loss (Cha et al., 2021).
 
     The weights between two evaluations are averaged as they come, and these means are kept until it is known whether
     they belong to the window.

@@ -78,7 +78,7 @@ class OneDevice:
         return values
 
     def barrier(self) -> None:
-        """There is nobody to wait for."""
+        """No other process to wait for."""
 
 
 AnyFabric: TypeAlias = "Fabric | OneDevice"

@@ -1,4 +1,4 @@
-"""What a model gets right per pair, its features, and their transferability graph."""
+"""Accuracy per pair, features, and their transferability graph."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ def _map(
 
 
 class Answers(NamedTuple):
-    """What a model says of some samples."""
+    """Predicted classes and log probabilities of some samples."""
 
     predicted: NDArray[np.int64]  # (N,)
     own: NDArray[np.float16]  # (N,), log probability of the true class
@@ -59,7 +59,7 @@ def answers(
     known: bool = False,
     keep: NDArray[np.bool_] | None = None,
 ) -> Answers:
-    """What a model says of these rows, from the inputs alone or with their domain; all probabilities of some (N,)."""
+    """Predict these rows, from the inputs alone or with their domain; all log probabilities only where `keep` (N,)."""
     keep = np.zeros(len(rows), bool) if keep is None else keep
     predicted, own = np.empty(len(rows), np.int64), np.empty(len(rows), np.float16)
     log_p, filled = np.empty((int(keep.sum()), dataset.num_classes), np.float16), 0
@@ -77,7 +77,7 @@ def answers(
 def pair_scores(
     algorithm: Algorithm, dataset: DomainDataset, split: str, share: tuple[int, int] = (0, 1)
 ) -> PairScores:
-    """What a model gets right, and how sure it is of it, on a split, or on the share of process i of n."""
+    """Hits, totals and log loss per pair on a split, or on the share of process i of n."""
     rows = dataset.rows(split)[share[0] :: share[1]]
     said = answers(algorithm, dataset, rows)
     sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}

@@ -19,7 +19,7 @@ def existing_run(path: Path) -> Path:
 
 
 def no_run(path: Path) -> str:
-    """What is in the place of a finished run."""
+    """Explain what was found instead of a finished run."""
     if not path.is_dir():
         if path.exists():
             return f"{path} is a file: expected the folder of a run"

@@ -51,7 +51,7 @@ def fit(
     limits: Limits | None = None,
     keep: bool = True,
 ) -> Run:
-    """Train in a folder; a finished run returns at once, an unfinished one goes on where it stopped.
+    """Train in a folder; a finished run returns at once, an unfinished one resumes.
 
     `inputs` are those of `load_inputs`, where they are in memory already. With several devices, the other processes
     run the same program up to here and then join in. A run below one of the `limits` raises Pruned. Without `keep`, the

@@ -151,7 +151,7 @@ class RunFolder:
             raise self.damaged(name)
 
     def damaged(self, name: str) -> ValueError:
-        """Says which file it is, and the way out."""
+        """Error that names the damaged file and what to do."""
         return ValueError(f"{self.path / name} is damaged. Remove it and run the same command again")
 
     def records(self) -> list[Evaluation]:

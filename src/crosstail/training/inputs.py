@@ -35,7 +35,7 @@ class Inputs:
         return self._seen
 
     def facts(self) -> DataFacts:
-        """What a result says about its data."""
+        """Facts about the data that are stored with the run."""
         return DataFacts.of(self.raw, self.source)
 
 
@@ -94,7 +94,7 @@ def _sized(spec: RunSpec, dataset: DomainDataset) -> DomainDataset:
     network = backbones.pretrained(spec.backbone)
     if not isinstance(dataset.x, ImageFiles):
         if spec.resolution and network is None:
-            raise ValueError("--resolution is for image files and for pretrained backbones: leave it out")
+            raise ValueError("--resolution is for image files and pretrained backbones only: remove it")
         return dataset
     size = spec.resolution or (network.size if network else dataset.x.resolution)
     return dataset.with_x(dataset.x.at_resolution(size))
@@ -107,7 +107,7 @@ def frozen_backbone(spec: RunSpec, shape: tuple[int, ...], weights: str | None =
             raise ValueError("--head and --views are for frozen features: add --freeze (vectors: --backbone identity)")
         return None
     if len(shape) == 1:
-        raise ValueError(f"{spec.dataset} holds vectors already: leave --freeze out and use --backbone mlp")
+        raise ValueError(f"{spec.dataset} already contains vectors: remove --freeze and use --backbone mlp")
     assert spec.backbone is not None
     backbone = backbones.build(spec.backbone, shape, weights=weights or spec.weights, resolution=spec.resolution)
     if not backbone.weights:

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from crosstail.data import DomainDataset
-from crosstail.data.contents import content_hashes
+from crosstail.data.content_hashes import content_hashes
 from crosstail.training.folder import RunFolder
 
 FILE = "known.pt"
@@ -22,7 +22,7 @@ class KnownSamples:
 
     @classmethod
     def keep(cls, dataset: DomainDataset, folder: RunFolder) -> None:
-        """Store those of a run's data in its folder, once."""
+        """Store the hashes of a run's data in its folder, once."""
         if (folder.path / FILE).exists():
             return
         hashes, trained = content_hashes(dataset.x), np.isin(dataset.split, ("train", "val"))
@@ -31,7 +31,7 @@ class KnownSamples:
 
     @classmethod
     def load(cls, folder: RunFolder) -> "KnownSamples":
-        """Those of a run."""
+        """Load the hashes of a run's samples."""
         stored = folder.vectors(FILE, ("trained", "held_out"))
         if stored is None:
             missing = f"{folder.path} has no {FILE}, so it is unknown which samples it was trained on"

@@ -29,7 +29,7 @@ from crosstail.training.spec import RunSpec
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
 
 Tracer = Callable[[Algorithm, DomainDataset], Trace]
-"""What is recorded of the features at every evaluation."""
+"""Records the transferability graph at every evaluation."""
 
 Limits = Mapping[tuple[int, int], float]
 """The selection score on validation that a run must have reached to go on, by stage and step."""
@@ -207,7 +207,7 @@ class _Loop:
             self.sums[name] = total + value.detach(), number + 1
 
     def _check_first(self, losses: dict[str, Tensor]) -> None:
-        """A term that is not finite at the first step is no matter of the learning rate."""
+        """A term that is not finite at the first step is not caused by the learning rate."""
         for name, value in losses.items():
             if not bool(value.isfinite()):
                 found = f"the loss term {name!r} is {value.item()} at the first step, before the weights have changed"

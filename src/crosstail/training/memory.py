@@ -1,4 +1,4 @@
-"""Out-of-memory errors that say which setting to lower."""
+"""Out-of-memory errors that say which setting to reduce."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ def lower_if_short(settings: str) -> Iterator[None]:
     >>> with lower_if_short("--width (now 10)"):
     ...     raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
     Traceback (most recent call last):
-    MemoryError: there is not enough memory: lower --width (now 10)
+    MemoryError: out of memory; reduce --width (now 10)
     """
     try:
         yield
@@ -23,4 +23,4 @@ def lower_if_short(settings: str) -> Iterator[None]:
         known = isinstance(error, MemoryError | torch.OutOfMemoryError)
         if not known and not any(sign in str(error) for sign in SIGNS):
             raise
-        raise MemoryError(f"there is not enough memory: lower {settings}") from error
+        raise MemoryError(f"out of memory; reduce {settings}") from error

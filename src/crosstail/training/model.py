@@ -39,7 +39,7 @@ def _build_backbone(spec: RunSpec, shape: tuple[int, ...]) -> Backbone:
 def build_final_model(
     spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.int64], soup: Soup | None = None
 ) -> Algorithm:
-    """What a run ends with, before its weights are loaded: after a second stage, that stage's classifier."""
+    """The final model of a run before its weights are loaded; after a second stage, with that stage's classifier."""
     if soup and soup.ensemble:
         return Ensemble([build_final_model(one, shape, counts) for one in soup.specs])
     spec = replace(spec, weights=backbones.RANDOM)  # those that training began with need not be found

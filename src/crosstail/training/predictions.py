@@ -1,4 +1,4 @@
-"""What the final model predicts for every test sample."""
+"""Predictions of the final model for every test sample."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class Predictions:
 
     @classmethod
     def load(cls, folder: RunFolder) -> "Predictions | None":
-        """Those of a finished run, or None if it has none."""
+        """Load the predictions of a finished run, or None if it has none."""
         stored = folder.vectors(FILE, ("predicted", "y", "domain"), ("group", "known"))
         if stored is None:
             return None

@@ -1,4 +1,4 @@
-"""The probabilities that the final model gives to held-out samples: those of validation and test."""
+"""Probabilities of the final model for held-out samples: validation and test."""
 
 import io
 import math
@@ -47,7 +47,7 @@ class Probabilities:
 
     @classmethod
     def pooled(cls, runs: Sequence["Probabilities"]) -> Self:
-        """What runs say of samples that they were not trained on, for a model that was trained on all of them.
+        """Out-of-sample probabilities from runs on parts of the data, for a model that was trained on all of it.
 
         Of several runs, which were tested on different samples, the test samples of every other one count as
         validation samples, so that temperatures and prediction sets come from different ones.
@@ -60,7 +60,7 @@ class Probabilities:
         return cls(**every)
 
     def told(self) -> NDArray[np.float16]:
-        """Those with the domain known, which are the same if the model does not use it."""
+        """Log probabilities with the domain known; the same as `unknown` if the model does not use it."""
         return self.unknown if self.known is None else self.known
 
     def part(self, test: bool) -> Self:
@@ -77,12 +77,12 @@ class Probabilities:
         return Predictions(test.predicted, test.y, test.domain, test.group, test.known_predicted)
 
     def calibration(self, domains: Sequence[str], counts: Sequence[Sequence[int]]) -> Calibration:
-        """What makes the probabilities of the validation samples mean what they say; `counts` are those of training."""
+        """Calibration fitted on the validation samples; `counts` are the training counts."""
         part = self.part(test=False)
         return calibrate(part.unknown, part.told(), part.y, part.domain, domains, np.array(counts))
 
     def save(self, folder: RunFolder) -> None:
-        """Store them, compressed."""
+        """Store the arrays, compressed."""
         content = io.BytesIO()
         # Level 1: noise is no smaller at a higher one, and 10,000 classes take minutes.
         with ZipFile(content, "w", ZIP_DEFLATED, compresslevel=1) as archive:
@@ -94,7 +94,7 @@ class Probabilities:
 
     @classmethod
     def load(cls, folder: RunFolder) -> Self | None:
-        """Those of a finished run, or None if they were not kept."""
+        """Load the probabilities of a finished run, or None if they were not kept."""
         file = folder.path / PROBABILITIES
         if not file.exists():
             return None
@@ -129,7 +129,7 @@ def _arrays(content: bytes, names: Sequence[str]) -> dict[str, Any]:
 
 
 class HeldOut(NamedTuple):
-    """What a model says of the validation and test samples of a data set."""
+    """Probabilities, predictions and accuracies on the validation and test samples of a data set."""
 
     probabilities: Probabilities
     predictions: Predictions  # of all test samples
@@ -137,7 +137,7 @@ class HeldOut(NamedTuple):
 
 
 def held_out(algorithm: Algorithm, dataset: DomainDataset, known: bool) -> HeldOut:
-    """Of the validation and test samples of a data set, also with the domain `known` if so."""
+    """Score the validation and test samples; with `known`, also with their domain given."""
     row = np.flatnonzero(np.isin(dataset.split, ("val", "test")))
     keep = np.zeros(len(row), bool)
     keep[np.random.default_rng(0).permutation(len(row))[: max(LEAST, MOST // dataset.num_classes)]] = True

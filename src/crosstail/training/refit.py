@@ -26,7 +26,7 @@ def refit_spec(results: Sequence[RunResult]) -> RunSpec:
 def with_estimate(run: Run, after: Sequence[RunResult], held_out: Probabilities | None = None) -> Run:
     """The run on every sample with the pooled test accuracy of those before it, also in its folder.
 
-    `held_out` is what those say of samples that they were not trained on: it has no such samples of its own.
+    `held_out` are the probabilities of those runs for samples that they were not trained on; this run has none.
     """
     counts, known = np.array(run.result.counts), run.result.known
     if known:

@@ -1,4 +1,4 @@
-"""What a run leaves behind: one record per evaluation, and a result at the end."""
+"""The records of a run: one per evaluation, and a result at the end."""
 
 import platform
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_scores(cls, scores: PairScores) -> "SplitAccuracy":
-        """The same with what depends on probabilities and on wrong answers."""
+        """From scores, with the metrics that depend on probabilities and on wrong answers."""
         return msgspec.structs.replace(cls.of(scores.accuracy), macro_f1=scores.macro_f1, log_loss=scores.log_loss)
 
     def pairs(self) -> PairAccuracy:
@@ -134,7 +134,7 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RawWeights(msgspec.Struct, frozen=True, kw_only=True):
-    """With averaged weights: what the raw ones reach at their own best evaluation."""
+    """With averaged weights: the accuracies of the raw ones at their own best evaluation."""
 
     selected_step: int
     validation: SplitAccuracy
@@ -154,7 +154,7 @@ class Soup(msgspec.Struct, frozen=True, kw_only=True):
 
     ensemble: bool
     runs: Names
-    """Their folders, in the order in which they were added; the spec of the result is that of the first."""
+    """Folders of the runs, in the order in which they were added; the spec of the result is that of the first."""
     specs: list[RunSpec]
     offered: Number
 
@@ -166,7 +166,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     versions: dict[str, str]
     selected_step: Number
     selected_steps: Annotated[list[Number], msgspec.Meta(min_length=1, max_length=2)]
-    """By stage; the last is `selected_step`."""
+    """Selected step of each stage; the last is `selected_step`."""
     seconds: Seconds
     domains: Names
     classes: Names
@@ -175,7 +175,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     test: SplitAccuracy
     transferability: Transferability
     hparams: dict[str, Any]
-    """All of them: a later version may have other defaults."""
+    """All hyperparameters, because a later version may have other defaults."""
     input_shape: Annotated[list[Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]], msgspec.Meta(min_length=1)]
     weights: str | None
     """Checksum of the frozen backbone's weights."""
@@ -199,7 +199,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         for table in (self.counts, *(split.totals for split in splits)):
             if list(map(len, table)) != wanted:
                 expected = f"{len(self.domains)} domains by {len(self.classes)} classes"
-                raise ValueError(f"has a table of another shape than {expected}")
+                raise ValueError(f"contains a table that is not {expected}")
 
     def tested(self, known: bool = False) -> SplitAccuracy:
         """The test accuracy, or its estimate; with the domain `known`, the same as without if the model ignores it."""
@@ -289,7 +289,7 @@ def has_learnt(record: Evaluation, records: Sequence[Evaluation]) -> bool:
 
 
 def selection_score(of: SplitAccuracy, on: Criterion) -> float | None:
-    """What is selected on, such that larger is better; None without samples."""
+    """Score to select by, such that larger is better; None without samples."""
     value = getattr(of, on)
     if value is msgspec.UNSET:
         raise ValueError(f"this run was started by an older version, which did not record {on}: choose another --out")

@@ -27,7 +27,7 @@ from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.result import Evaluation, RunResult, Soup, SplitAccuracy, selection_score
 
 Score = Callable[[Sequence[int]], float]
-"""What the runs with these numbers score on validation as one model; larger is better."""
+"""Validation score of the soup of the runs with these numbers; larger is better."""
 
 
 def make_soup(runs: Sequence[Path], out: Path, *, uniform: bool = False, progress: Progress | None = None) -> Run:
@@ -86,7 +86,7 @@ def greedy(order: Sequence[int], score: Score, progress: Progress | None = None)
 
 
 def averaged(model: Algorithm, models: Sequence[Algorithm]) -> Algorithm:
-    """The model with the mean weights of several; those that are not floats are of the first."""
+    """The model with the mean weights of several; non-float buffers come from the first."""
     states = [one.state_dict() for one in models]
 
     def mean(name: str, value: Tensor) -> Tensor:
@@ -99,12 +99,12 @@ def averaged(model: Algorithm, models: Sequence[Algorithm]) -> Algorithm:
 def _validated(run: Path, result: RunResult) -> float:
     score = selection_score(result.validation, result.spec.selected_on)
     if score is None:
-        raise ValueError(f"{run} has no validation samples, by which runs are ordered and chosen")
+        raise ValueError(f"{run} has no validation samples, which a soup needs to rank and select runs")
     return score
 
 
 def _require_same_data(runs: Sequence[Path], results: Sequence[RunResult]) -> None:
-    """Refuse runs whose models cannot be one: other samples, another split, or other inputs."""
+    """Refuse runs that cannot be combined: other samples, another split, or other inputs."""
     if not runs:
         raise ValueError("there is no finished run to make a soup of")
 
@@ -120,16 +120,18 @@ def _require_same_data(runs: Sequence[Path], results: Sequence[RunResult]) -> No
     first = of(results[0])
     for run, result in zip(runs, results, strict=True):
         if differing := next((name for name, value in of(result).items() if value != first[name]), ""):
-            raise ValueError(f"{run} and {runs[0]} differ in their {differing}: a soup is of runs on the same data")
+            raise ValueError(
+                f"{run} and {runs[0]} differ in their {differing}; a soup needs runs on the same data and split"
+            )
         if algorithms.own_file(result.spec.algorithm):
-            raise ValueError(f"{run} has an algorithm of its own file, which no soup takes")
+            raise ValueError(f"{run} uses a custom algorithm file; soups support built-in algorithms only")
         if result.soup or result.spec.stop_at is not None:
-            kind = "a soup itself" if result.soup else "trained on every sample, so nothing is left to choose by"
-            raise ValueError(f"{run} is {kind}: leave it out")
+            kind = "a soup itself" if result.soup else "trained on every sample, so it has no validation samples"
+            raise ValueError(f"{run} is {kind}; exclude it")
 
 
 def _begin_alike(results: Sequence[RunResult], models: Sequence[Algorithm], dataset: DomainDataset) -> bool:
-    """Whether weights can be averaged: those of all backbones were the same before training, and all are alike."""
+    """Whether weights can be averaged: all networks are alike, and their backbones started from the same weights."""
     stages = [second_stages.find(r.spec.second_stage) for r in results if r.spec.second_stage]
     if any(isinstance(stage, FittedStage) for stage in stages) or 0 < len(stages) < len(results):
         return False
@@ -157,7 +159,7 @@ def _weights_score(made: Callable[[Sequence[int]], Algorithm], dataset: DomainDa
 
 
 def _ensemble_score(models: Sequence[Algorithm], dataset: DomainDataset, result: RunResult) -> Score:
-    """From the probabilities of each model, which are computed once."""
+    """Score ensembles from the probabilities of each model, which are computed once."""
     rows = dataset.rows("val")
     every = np.ones(len(rows), bool)
     each = [np.exp(answers(model, dataset, rows, keep=every).log_p.astype(np.float32)) for model in models]

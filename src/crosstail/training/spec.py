@@ -47,7 +47,7 @@ class RunSpec:
 
     algorithm: str = AUTO
     """A name from `crosstail list algorithms`, several combined as in boda+coral, or a file such as ./mine.py.
-    Default: frozen on features that are fixed, else bsoftmax+coral (bsoftmax if there is one domain), each with the
+    Default: `frozen` on frozen features, otherwise bsoftmax+coral (bsoftmax if there is one domain); both with the
     second stage blend."""
 
     second_stage: str | None = None
@@ -55,8 +55,8 @@ class RunSpec:
     pooled, blend, ncm, tau_norm, posthoc_prior or dfr; `crosstail list second-stages` describes them."""
 
     average: Average | None = None
-    """Keep averaged weights, and report the raw ones beside them: moving (about the last tenth of the steps so far),
-    uniform (all but the first tenth, as ERM++ does), or swad (a window of steps that validation losses decide on)."""
+    """Average the weights over steps, and report the raw ones too: moving (about the last tenth of the steps so far),
+    uniform (all but the first tenth, as ERM++ does), or swad (a window of steps chosen by validation loss)."""
 
     protocol: Literal["mdlt", "dg"] = "mdlt"
     """mdlt: train on all domains; dg: leave out each domain in turn and test on it, as DomainBed does."""
@@ -80,7 +80,7 @@ class RunSpec:
     """Column names of a manifest, such as domain=hospital."""
 
     group_by: str | None = None
-    """Keep image files together in the split whose paths agree in this regular expression, such as 'patient\\d+'."""
+    """Regular expression on file paths, such as 'patient\\d+'; images with the same match stay in one split."""
 
     skip_broken: bool = False
     """Leave out images that cannot be read."""
@@ -129,9 +129,9 @@ class RunSpec:
     """Number of evaluations, each with a checkpoint."""
 
     select_on: Criterion | None = None
-    """What is best on validation, for evaluations, trials, methods and second stages that choose a number: accuracy as
-    mean over pairs or domains (average), of the worst domain or pair, macro F1 of the classes, or log loss with every
-    pair weighing the same. Default: pair_average, with dg average."""
+    """Validation metric that selects evaluations, trials, methods and second-stage parameters: accuracy averaged over
+    pairs or domains (average), of the worst domain or pair, macro F1 of the classes, or log loss with all pairs
+    weighted equally. Default: pair_average, with dg average."""
 
     precision: Literal["32", "bf16"] = "32"
     """Floating-point precision: 32 bits, or bfloat16 mixed precision."""
@@ -164,13 +164,13 @@ class RunSpec:
         if self.folds is not None and self.folds > MOST_FOLDS:
             raise ValueError(f"folds is {self.folds:,}, expected at most {MOST_FOLDS:,}")
         if self.folds is not None and self.protocol == "dg":
-            raise ValueError("the protocol dg already leaves out each domain in turn: leave --folds out, or --protocol")
+            raise ValueError("the protocol dg already leaves out each domain in turn: remove --folds or --protocol")
         if self.fold is not None and self.folds is None:
             raise ValueError(f"fold is {self.fold}, but the number of folds is missing: add --folds")
         if self.fold is not None and self.folds is not None and not 1 <= self.fold <= self.folds:
             raise ValueError(f"fold is {self.fold}, expected 1 to {self.folds}, the number of folds")
         if self.stop_at is not None and (self.unseen is not None or self.fold is not None):
-            raise ValueError("--stop-at trains on every sample: leave --unseen and --fold out")
+            raise ValueError("--stop-at trains on every sample: remove --unseen and --fold")
         if self.stop_at is not None and self.average == "swad":
             raise ValueError(
                 "--refit and --stop-at leave no validation samples, which swad needs: use --average uniform"

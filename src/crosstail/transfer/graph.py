@@ -74,7 +74,7 @@ class TransferabilityGraph:
 
     @property
     def standard_errors(self) -> TransferStatistics | None:
-        """Those of α, β and γ, if they are estimated."""
+        """Standard errors of α, β and γ, if they are estimated."""
         return self.estimate.errors if self.estimate else None
 
     def calibrated_statistics(self, counts: NDArray[Any] | Tensor | None = None, nu: float = 1.0) -> TransferStatistics:
@@ -124,7 +124,7 @@ class GraphBuilder:
         most_pairs: int | None = None,
     ) -> None:
         if metric not in get_args(Metric):
-            raise ValueError(f"metric {metric!r} is none of {', '.join(get_args(Metric))}")
+            raise ValueError(f"metric {metric!r} is not one of {', '.join(get_args(Metric))}")
         self._metric, self._seen, self._most_pairs = metric, 0, most_pairs
         covariance: Covariance = "none" if metric == "euclidean" else "diagonal"
         self._statistics = PairStatistics(num_domains, num_classes, num_features, covariance)

@@ -134,7 +134,7 @@ def test_a_broken_image_arrives_in_the_consumer(files, augment):
     batches = DomainBatches(data_set(files), batch_size=2, augment=augment, workers=2)
     first = next(step for step in range(100) if 7 in batches.batch_rows(step))
     seen = 0
-    with pytest.raises(BrokenImage, match=rf"^{path}: is none of JPEG"):
+    with pytest.raises(BrokenImage, match=rf"^{path}: .*JPEG"):
         for _ in batches.stream(0, 100):
             seen += 1
     assert seen == first and not threads()

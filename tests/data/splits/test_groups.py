@@ -1,4 +1,4 @@
-"""Splits and folds of own data: whole groups, training data for every pair, test samples wherever possible."""
+"""Splits and folds of user data: whole groups, training data for every pair, test samples wherever possible."""
 
 import warnings
 

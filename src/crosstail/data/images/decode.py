@@ -44,7 +44,7 @@ class BrokenImage(ValueError):
         self.path, self.problem = path, problem
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.problem} (--skip-broken goes on without it)"
+        return f"{self.path}: {self.problem} (--skip-broken leaves it out)"
 
 
 def read_image(source: Path | str | bytes, *, at_least: int | None = None, name: str | None = None) -> Pixels:
@@ -113,7 +113,7 @@ def _errors_named(name: str) -> Iterator[None]:
         raise _too_large(name) from None
     except UnidentifiedImageError:
         remedy = f": {HEIC_REMEDY}" if name.lower().endswith(HEIC) and "HEIF" not in FORMATS else ""
-        raise BrokenImage(name, f"is none of {', '.join(FORMATS)}{remedy}") from None
+        raise BrokenImage(name, f"is not one of {', '.join(FORMATS)}{remedy}") from None
     except Exception as error:  # decoders raise all kinds of exceptions on damaged bytes
         if isinstance(error, OSError) and error.errno is not None:  # those of decoders have no number
             raise OSError(error.errno, error.strerror, name) from error

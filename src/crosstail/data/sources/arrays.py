@@ -21,7 +21,7 @@ _ROWS = 4096  # checked at a time, so that a memory map is never read as a whole
 
 
 def load_arrays(path: Path, **options: Unpack[SourceOptions]) -> DomainDataset:
-    """Load an .npz file; without a `split` in it, the samples get the split of own data (`own_split`)."""
+    """Load an .npz file; without a `split` in it, the samples get the split of user data (`own_split`)."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     arrays = read_arrays(path, ("x", "y", "domain"), ("split", "groups", "domains", "classes"))

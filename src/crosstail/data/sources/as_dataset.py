@@ -18,7 +18,7 @@ from crosstail.progress import Progress
 
 
 class SourceOptions(TypedDict, total=False):
-    """The options that all sources of own data share."""
+    """The options that all sources of user data share."""
 
     seed: int
     skip_broken: bool
@@ -39,7 +39,7 @@ def as_dataset(
     notes: Sequence[str] = (),
     **options: Unpack[SourceOptions],
 ) -> DomainDataset:
-    """Build a data set; without a `split` it gets the one for own data."""
+    """Build a data set; without a `split` it gets the one for user data."""
     train = np.full(len(x), "train", "<U5")
     dataset = DomainDataset(name, x, y, domain, train if split is None else split, classes, domains, tuple(notes))
     dataset = with_groups(dataset, group, options.get("group_by"), to_split=split is None)

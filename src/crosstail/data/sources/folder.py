@@ -24,7 +24,7 @@ EXPECTED = "expected ROOT/<domain>/<class>/<image>, or ROOT/<class>/<image>"
 def load_folder(path: AnyPath, **options: Unpack[SourceOptions]) -> DomainDataset:
     """Load the images below a folder; domains and classes are in natural order.
 
-    Without folders for domains there is one domain, without folders for splits the images get the split of own data
+    Without folders for domains there is one domain, without folders for splits the images get the split of user data
     (see `Layout`). Hidden files and files without an image suffix are ignored. The listing is cached until a folder or
     a file changes, so that the next start does not list half a million files again.
     """

@@ -42,7 +42,7 @@ def index_path(root: Path) -> Path:
 
 
 def _about(root: Path) -> dict[str, Any]:
-    """What must be the same for a cached index to be used; HEIC photos are images once pillow-heif is installed."""
+    """Key that must match for a cached index to be used; HEIC photos are images once pillow-heif is installed."""
     return {"version": VERSION, "root": str(root.resolve()), "heic": ".heic" in SUFFIXES}
 
 

@@ -22,14 +22,14 @@ def with_groups(
     """The data set with groups that its source names (null: none), or that a pattern finds in its paths."""
     if pattern is not None:
         if names is not None:
-            raise ValueError(f"{dataset.name}: names groups itself, so leave --group-by {quote(pattern)} out")
+            raise ValueError(f"{dataset.name}: already defines groups; remove --group-by {quote(pattern)}")
         names = names_in_paths(dataset.name, dataset.x, pattern)
     if names is None:
         return dataset
     group = numbered(names)
     if to_split and len(dataset) > 1 and not group.any():
         found = f"all {len(dataset):,} samples are in the group {names.iloc[0]!r}"
-        raise ValueError(f"{dataset.name}: {found}, which cannot be split: name other groups, or a split of your own")
+        raise ValueError(f"{dataset.name}: {found}, which cannot be split: name other groups, or provide a split")
     return replace(dataset, group=group).with_notes(*_notes(dataset, names, group))
 
 

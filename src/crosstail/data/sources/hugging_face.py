@@ -61,7 +61,7 @@ def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOpt
 
     The columns are image, label and domain; without the last, all images are in one domain. `columns` maps these names,
     and the optional `group`, to those of the data set, as in {"domain": "style"}. Splits train, validation and test are
-    kept; a data set in one part gets the split of own data.
+    kept; a data set in one part gets the split of user data.
     """
     found, name = (source, type(source).__name__) if is_hf(source) else _opened(source)
     source = name if is_hf(source) else source  # what errors name
@@ -108,7 +108,7 @@ def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOpt
 
 
 def _opened(source: AnyPath) -> tuple[Any, str]:
-    """What the library loads, and its name."""
+    """Load the data with the library, and name them."""
     try:
         datasets: Any = import_module("datasets")
     except ImportError:

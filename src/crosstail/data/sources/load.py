@@ -59,7 +59,7 @@ def load(
     sheet = sheet_of(name) if isinstance(source, str) else None
     if sheet is not None:
         if group_by is not None:
-            raise ValueError(f"{name}: a benchmark has a split of its own, so leave --group-by {quote(group_by)} out")
+            raise ValueError(f"{name}: a benchmark defines its own split; remove --group-by {quote(group_by)}")
         dataset = load_benchmark(name, seed=seed)
         labels = sheet.labels if labels is None else labels
         dataset = without_broken(dataset) if skip_broken else dataset
@@ -81,7 +81,7 @@ def _finished(dataset: DomainDataset, labels: Sequence[str] | None, seed: int, s
     """The data set with its label profiles and notes about what its split lacks; a single class is refused."""
     if dataset.num_classes < 2:
         found = f"{source}: has one class ({', '.join(dataset.classes)})"
-        raise ValueError(f"{found}, expected two or more to tell apart")
+        raise ValueError(f"{found}, expected two or more")
     return with_gaps_noted(apply_labels(dataset, labels, seed))
 
 

@@ -8,7 +8,15 @@ from crosstail import discovery
 
 BENCHMARKS = "crosstail.data.benchmarks"
 HUGGING_FACE = "hf:"
-COMMON = {"annotations", "data", "dataset", "index", "labels", "manifest", "metadata"}  # files called so say little
+COMMON = {
+    "annotations",
+    "data",
+    "dataset",
+    "index",
+    "labels",
+    "manifest",
+    "metadata",
+}  # names that say little about the data
 LOOKED_AT = 1000  # names beside a wrong one
 OTHERS = "Other sources: a folder, a .csv or .parquet manifest, an .npz file, hf:NAME."
 

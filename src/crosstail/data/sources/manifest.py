@@ -37,7 +37,7 @@ def load_manifest(
 
     `columns` maps these names to those in the file, as in {"domain": "site"}. Paths are relative to `root`, by default
     the folder of the manifest. `x` is a row number of the array in the .npy or .npz file of the same name. Without a
-    split column, the samples get the split of own data.
+    split column, the samples get the split of user data.
     """
     manifest = read_manifest(Path(path), columns)
     x: Samples

@@ -81,7 +81,7 @@ class Manifest:
                 row = same.index[differs[0]]
                 sample = f"the {self.key} {str(same.loc[row, self.key])!r} of {_at(self.file, first[row])}"
                 found = f"{_at(self.file, row)} has {sample} again, with another {name}"
-                raise ValueError(f"{self.file}: {found}; leave one of them out")
+                raise ValueError(f"{self.file}: {found}; remove one of them")
         row, count = int(again.to_numpy().argmax()), int(again.sum())
         where = f"first {self.at(row)}, {str(self.table[self.key].iloc[row])!r}"
         note = f"left out: {count} duplicate row{'s' if count > 1 else ''} ({where})"

@@ -17,7 +17,7 @@ UNREADABLE = (
     *(ValueError, OSError, EOFError, MemoryError, BadZipFile, zlib.error, NotImplementedError),
     *(SyntaxError, TokenError),  # a header is parsed as a Python literal
 )
-"""What NumPy and zipfile raise for a damaged file."""
+"""Exceptions that NumPy and zipfile raise for a damaged file."""
 
 
 def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
@@ -47,7 +47,7 @@ def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
 
 
 def _memory() -> int:
-    """Of this machine, in bytes."""
+    """Physical memory in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -66,7 +66,7 @@ def _array(name: str, row: int, x: Any) -> NDArray[Any]:
     if found.dtype != np.uint8:
         if not (found.min() >= 0 and found.max() <= 1):
             what = f"values from {found.min():g} to {found.max():g}, expected 0 to 1"
-            raise ValueError(f"{name}: x of sample {row} has {what}; leave normalisation out of its transform")
+            raise ValueError(f"{name}: x of sample {row} has {what}; remove normalisation from its transform")
         found = np.rint(255 * found).astype(np.uint8)
     return np.ascontiguousarray(found.transpose(1, 2, 0))
 

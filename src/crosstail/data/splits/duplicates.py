@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from crosstail.data.contents import NO_CONTENT, content_hashes, kept
+from crosstail.data.content_hashes import NO_CONTENT, content_hashes, kept
 from crosstail.data.images.files import Samples
 from crosstail.data.images.look_alike import LIMIT, alike, thumbnails
 from crosstail.data.splits.groups import Codes, joined

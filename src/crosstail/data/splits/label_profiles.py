@@ -40,7 +40,9 @@ class LabelProfile:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"label profile {self.kind!r} is none of {', '.join(KINDS)}; an example is 'forward:50'")
+            raise ValueError(
+                f"label profile {self.kind!r} is not one of {', '.join(KINDS)}; an example is 'forward:50'"
+            )
         profile = f"label profile {self.kind!r}"
         if not (isfinite(self.factor) and self.factor >= 1):
             example = f"as in '{self.kind}:50'"

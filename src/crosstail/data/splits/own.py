@@ -1,4 +1,4 @@
-"""The split of own data: most of every pair is for training, and groups stay whole."""
+"""The split of user data: most of every pair is for training, and groups stay whole."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -34,7 +34,7 @@ def split_by_protocol(
     elif protocol == "dg":
         dataset = leave_one_domain_out(dataset, unseen, (data_seed, seed))
     elif unseen is not None:
-        raise ValueError(f"the protocol mdlt trains on all domains: leave --unseen {unseen} out, or use --protocol dg")
+        raise ValueError(f"the protocol mdlt trains on all domains: remove --unseen {unseen}, or use --protocol dg")
     elif folds is not None:
         dataset = leave_one_fold_out(dataset, folds, fold, data_seed)
     return with_gaps_noted(apply_labels(dataset, labels, data_seed), unseen, folds=folds is not None)

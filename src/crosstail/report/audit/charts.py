@@ -6,7 +6,7 @@ import pandas as pd
 from crosstail.report.audit.result import Audit
 from crosstail.report.charts import INK, PALETTE, names, numbers, ramp, shades, tip
 from crosstail.report.document.model import Chart
-from crosstail.report.tables import label_table
+from crosstail.report.label_table import label_table
 from crosstail.report.vega_lite import draw, either, field, layer
 from crosstail.report.wording import has
 

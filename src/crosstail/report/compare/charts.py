@@ -14,9 +14,9 @@ from crosstail.report.charts import PALETTE, colours, names, palette, tip
 from crosstail.report.compare.method_runs import MethodRun
 from crosstail.report.compare.tables import RANKED, of_metric
 from crosstail.report.document.model import Chart
+from crosstail.report.label_table import label_table
 from crosstail.report.run.tables import STATISTICS
 from crosstail.report.run.trace import MEANING
-from crosstail.report.tables import label_table
 from crosstail.report.vega_lite import Options, draw, facet, field, layer
 from crosstail.report.wording import SELECTED_ON
 from crosstail.training.folder import RunFolder

@@ -72,7 +72,7 @@ def metrics_table(summary: pd.DataFrame, methods: Sequence[str]) -> Table:
 
 
 def verdict(summary: pd.DataFrame) -> str:
-    """What the default gains over ERM and over the best of the others, on all pairs and on rare ones."""
+    """Gain of the default over ERM and over the best of the others, on all pairs and on rare ones."""
 
     def of(metric: str, column: str = "mean") -> dict[str, float]:
         rows = of_metric(summary, [metric]).to_dict("records")

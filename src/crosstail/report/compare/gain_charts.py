@@ -1,4 +1,4 @@
-"""The gain of a method over another on every pair, coloured by what is certain of it."""
+"""The gain of a method over another on every pair, coloured by the part of it that exceeds the noise."""
 
 from collections.abc import Sequence
 

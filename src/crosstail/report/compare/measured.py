@@ -28,18 +28,18 @@ class Measured:
     group: NDArray[np.int64] | None
 
     def means(self) -> tuple[float | None, float | None]:
-        """The mean over pairs and that over domains."""
+        """Means over pairs and over domains."""
         pairs, domains = (of[~np.isnan(of)] for of in (self.of.pairs, self.of.domains))
         return (float(pairs.mean()), float(domains.mean())) if len(pairs) else (None, None)
 
     def errors(self) -> tuple[float, float]:
-        """Their standard errors."""
+        """Standard errors of the means."""
         pairs, domains = self.of.influence
         return standard_error(pairs, self.group), standard_error(domains, self.group)
 
 
 def lacking(folder: Path) -> bool:
-    """Whether a run has not kept its probabilities."""
+    """Whether a run has no stored probabilities."""
     return not (folder / PROBABILITIES).exists()
 
 

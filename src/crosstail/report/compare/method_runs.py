@@ -16,7 +16,7 @@ from crosstail.report.compare.read_runs import ComparedRun
 
 ACCURACY: Metric = "accuracy"
 TAIL = ("10th percentile", "90th percentile")
-"""Of the metric over pairs, if higher is better, and if lower is."""
+"""Tail percentile over pairs: 10th if higher is better, 90th if lower is."""
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def results(
 
 
 def _about(metric: Metric) -> str:
-    """What the numbers are."""
+    """Name and unit of the metric."""
     if metric == ACCURACY:
         return "Accuracies in %"
     lower = ", where lower is better" if metric in LOWER_IS_BETTER else ""

@@ -179,7 +179,9 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     yield replace(leaderboard(board), title="Finalists" if race.stopped else "All methods")
     if race.stopped:
         rows = [[one.method, str(one.trials), shown(one.validation, board[0].selected_on)] for one in race.stopped]
-        note = "While there are many, the worse half on validation stops after each trial, except erm and frozen:blend."
+        note = (
+            "The worse half on validation is dropped after each trial until few are left, except erm and frozen:blend."
+        )
         yield Table(title="Stopped early", header=["method", "trials", "best on validation"], rows=rows, note=note)
     if race.left_out:
         yield Heading("Left out")
@@ -193,7 +195,7 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     best = f" Its model in this race is {out / 'best'}." if race.folds is None else ""
     yield Text(f"Train {start_with(race.leaderboard).method} for longer, with the chosen hyperparameters:")
     yield Code(race.next)
-    yield Text(f"Another --algorithm of the leaderboard does the same for that one.{best}")
+    yield Text(f"To train another method, pass its name to --algorithm.{best}")
 
 
 def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:

@@ -110,7 +110,7 @@ def read_runs(places: Sequence[Path]) -> Runs:
     table, repeated = _table(found)
     if table.empty:
         reasons = "".join(f"; {path}: {why}" for path, why in skipped[:1])
-        raise ValueError(f"{', '.join(map(str, places))}: no finished run in there{reasons}")
+        raise ValueError(f"{', '.join(map(str, places))}: no finished run found{reasons}")
     answers = sorted({run.folder.parent.parent / "race.json" for run in found if run.folder.parent.name == "runs"})
     races = (read_json(file, Race) for file in answers if file.exists())
     return Runs(table, (*skipped, *repeated), tuple(race for race in races if race.recommendation))

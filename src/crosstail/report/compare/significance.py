@@ -65,7 +65,7 @@ def significance_table(chosen: pd.DataFrame, reference: str | None = None, metri
 
 
 def verdict(tests: pd.DataFrame, metric: Metric = ACCURACY) -> str:
-    """What the tests on one data set say, in one or two sentences."""
+    """Result of the tests on one data set, in one or two sentences."""
     against, known = tests["against"].iloc[0], tests[tests["adjusted"].notna()]
     if known.empty:
         return "There is no significance test: predictions are missing, or of different samples."
@@ -73,7 +73,7 @@ def verdict(tests: pd.DataFrame, metric: Metric = ACCURACY) -> str:
     gain = sign(metric) * sure["difference"]
     worse, better = int((gain < 0).sum()), int((gain > 0).sum())
     parts = [f"{worse} significantly worse", *[f"{better} significantly better"] * (better > 0)]
-    parts.append(f"{len(known) - len(sure)} not told apart from it")
+    parts.append(f"{len(known) - len(sure)} not significantly different")
     untested = f" {len(tests) - len(known)} could not be tested." if len(known) < len(tests) else ""
     return f"Against {against}: of {several(len(known), 'other method')}, {', '.join(parts)} ({how(metric)}).{untested}"
 

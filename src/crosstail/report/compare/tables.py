@@ -121,7 +121,7 @@ def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, ...], tuple[float,
 
 
 def _measured_intervals(own: Sequence[MethodRun]) -> Iterator[tuple[float, float]]:
-    """Of the mean over pairs and of that over domains."""
+    """95 % intervals of the pair and domain means."""
     metric = own[0].metric
     most = np.inf if metric == "log_loss" else 2.0 if metric == "brier" else 1.0
     centres = np.array([one.measured.means() for one in own], float).mean(0)
@@ -131,7 +131,7 @@ def _measured_intervals(own: Sequence[MethodRun]) -> Iterator[tuple[float, float
 
 
 def metric_of(summary: pd.DataFrame) -> Metric:
-    """What the rows are averages and extremes of."""
+    """The metric that a summary is of."""
     found: Metric = summary["of"].iloc[0] if len(summary) else ACCURACY
     return found
 

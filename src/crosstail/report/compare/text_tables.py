@@ -150,7 +150,7 @@ def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFram
 
 
 def _of(metric: Metric) -> str:
-    """What an average or extreme is of, unless it is accuracy."""
+    """Name the metric of an average or extreme, unless it is accuracy."""
     return "" if metric == ACCURACY else f" of the {METRIC_NAMES[metric]}"
 
 

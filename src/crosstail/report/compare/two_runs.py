@@ -15,7 +15,7 @@ from crosstail.metrics.comparisons import pair_differences
 from crosstail.report.compare.method_runs import MethodRun, method_runs
 from crosstail.report.compare.read_runs import read_runs
 from crosstail.report.compare.significance import LEVEL, answers, truth_of
-from crosstail.report.tables import label_table
+from crosstail.report.label_table import label_table
 from crosstail.report.wording import TRACKS
 
 OF_SPLIT = (

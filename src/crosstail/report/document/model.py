@@ -79,7 +79,7 @@ class Cards:
 
     @property
     def table(self) -> Table:
-        """What to show where there are no cards."""
+        """Fallback where cards cannot be shown."""
         rows = [[card.label, card.value, card.detail] for card in self.cards]
         return Table(header=["", "", ""], rows=rows, words_last=True)
 
@@ -159,7 +159,7 @@ class Gallery:
 
     @property
     def alternatives(self) -> Items:
-        """What to show where there are no images."""
+        """Fallback where images cannot be shown."""
         return bullets(f"{self.caption}: {picture.alternative}" for picture in self.pictures)
 
 

@@ -20,7 +20,7 @@ def render(document: Document, markup: Markup) -> str:
 
 
 def plain(block: Block) -> Block:
-    """The block, or what to show of it where there are neither images nor cards."""
+    """The block, or its fallback where neither images nor cards can be shown."""
     if isinstance(block, Cards):
         return block.table
     return block.alternatives if isinstance(block, Gallery) else block

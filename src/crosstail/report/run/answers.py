@@ -54,7 +54,7 @@ def _card(label: str, row: dict[Any, Any]) -> Card:
 
 
 def tone(row: Any) -> Literal["", "good", "warn", "bad"]:
-    """What the interval leaves no doubt of."""
+    """Colour of a card, where the whole interval supports it."""
     if row["high"] < BAD:
         return "bad"
     return "warn" if row["high"] < WEAK else "good" if row["low"] >= GOOD else ""

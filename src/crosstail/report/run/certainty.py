@@ -42,7 +42,7 @@ def certainty(run: ReportedRun) -> Iterator[Block]:
 
 @dataclass(frozen=True)
 class Confidence:
-    """How sure a model is of its answers (N,), with the domain unknown; every pair weighs the same."""
+    """Confidence of a model in its answers (N,), with the domain unknown; all pairs are weighted equally."""
 
     said: NDArray[np.float64]
     hit: NDArray[np.bool_]
@@ -51,7 +51,7 @@ class Confidence:
 
     @classmethod
     def of(cls, test: Probabilities, given: Calibration | None) -> "Confidence":
-        """On test samples, calibrated if so."""
+        """From test samples, with calibrated probabilities if requested."""
         p = np.exp(test.unknown.astype(np.float64)) if given is None else given.probabilities(test.unknown, -1, ())
         weights = balanced_weights(test.y, test.domain, p.shape[1])
         return cls(p.max(1).astype(np.float64), test.predicted == test.y, weights, test.domain)
@@ -106,8 +106,8 @@ def _calibrated(result: RunResult, about: Tested) -> Iterator[Block]:
     if len(test.y) < tested:
         source += f" With so many classes, this section is about a random {len(test.y):,} of {tested:,} test samples."
     yield Text(
-        f"When the model says 80 %, is it right in 80 of 100 cases? On the test samples, with every pair weighing the "
-        f"same, confidence and accuracy differ by {number(error)} points on average (95 % interval "
+        f"When the model says 80 %, is it right in 80 of 100 cases? On the test samples, with all pairs weighted "
+        f"equally, confidence and accuracy differ by {number(error)} points on average (95 % interval "
         f"{interval(low, high)}); before calibration it was {number(before.error()[0])}. {source}"
     )
     rows = reliability_rows(test, given, table, result.domains)
@@ -159,7 +159,7 @@ def _classes(table: pd.DataFrame) -> Iterator[Block]:
         header=[*header, "calibration error, points", "95 % interval"],
         rows=rows,
         title=title,
-        note="Every sample weighs the same; F1 and AUROC are those of the class against all others. "
+        note="All samples are weighted equally; F1 and AUROC are those of the class against all others. "
         f"`{FILE}` has all metrics of every domain, class and pair.",
     )
 
@@ -191,7 +191,7 @@ def certainty_card(run: ReportedRun) -> list[Block]:
         f"Confidence and accuracy differ by {number(error)} points on average over pairs (95 % interval "
         f"{interval(low, high)}), after calibration on {given.samples:,} samples.",
         f"Prediction sets are those of `--coverage {COVERAGE}` with thresholds for every pair. A person should look "
-        "where the set has not exactly one class.",
+        "unless the set contains exactly one class.",
         "Probabilities are for equally frequent pairs; `crosstail predict --prior` corrects them to a prevalence.",
     ]
     return [bullets(notes), Table(header=header, rows=rows)]

@@ -25,14 +25,14 @@ from crosstail.training.result import RunResult
 
 
 def suffix(label: str) -> str:
-    """What follows the name of a domain of these data, which the run may have tested, too."""
+    """Suffix for domains of the new data, because the run may have tested domains of the same name."""
     return f" ({label.removesuffix(' data')})"
 
 
 def certainty_elsewhere(
     new: ReportedRun, own: RunResult, found: Evaluated, kept: Probabilities | None, label: str
 ) -> Iterator[Block]:
-    """The section, with the temperatures and thresholds of the run; `kept` is what it said of its own samples."""
+    """The section, with the temperatures and thresholds of the run; `kept` are the probabilities of its own samples."""
     given, said = new.calibration, found.probabilities
     if given is None:
         return
@@ -42,7 +42,7 @@ def certainty_elsewhere(
     error, low, high = Confidence.of(said, given).error()
     against = "" if test is None else f", against {number(Confidence.of(test, given).error()[0])} on the run's test set"
     yield Text(
-        f"With the run's temperatures and every pair weighing the same, confidence and accuracy differ by "
+        f"With the run's temperatures and all pairs weighted equally, confidence and accuracy differ by "
         f"{number(error)} points on average on the {label} (95 % interval {interval(low, high)}){against}."
     )
     names = new.result.domains

@@ -1,4 +1,4 @@
-"""Prediction sets of test samples: how often they contain the truth, and how many classes they have."""
+"""Prediction sets of test samples: how often they contain the true class, and how many classes they have."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def covered(test: Probabilities, given: Calibration, domains: list[str], coverag
 
 
 def summary(own: pd.DataFrame) -> dict[str, float]:
-    """What some rows of `covered` have in common."""
+    """Coverage, mean set size and share to review over some rows of `covered`."""
     review = float((own["size"] != 1).mean())
     return {"covered": float(own["inside"].mean()), "classes_per_set": float(own["size"].mean()), "to_review": review}
 
@@ -88,7 +88,7 @@ def pair_sets(table: pd.DataFrame, domains: list[str], classes: list[str], count
 
 
 def _cells(own: pd.DataFrame) -> list[str]:
-    """Of rows of `covered`, what `SETS` names."""
+    """Cells of the columns `SETS` for some rows of `covered`."""
     found = summary(own)
     return [
         f"{len(own):,}",

@@ -31,7 +31,7 @@ OLD, HELD_OUT = "own test set", "held-out data"
 
 
 def label_of(found: Evaluated) -> str:
-    """What the samples are to the run."""
+    """Whether the run has tested none, some or all of the samples, in words."""
     if not found.held_out:
         return "new data"
     return HELD_OUT if found.held_out == len(found.samples) else "tested data"
@@ -75,7 +75,7 @@ def evaluation_document(
 ) -> Document:
     """Whether the model holds up on the new data, where it fails, how sure it is, what to do, and how it was tested.
 
-    `kept` is what the run said of its own test samples. If the samples are these, there is nothing to compare with.
+    `kept` are the probabilities of the run's own test samples. If the samples are these, no comparison is shown.
     """
     pairs, few, what = pair_table([new.result]), shot_thresholds(own.spec.dataset)[1], label_of(found)
     if what == HELD_OUT:

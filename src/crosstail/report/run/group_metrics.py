@@ -11,24 +11,24 @@ from crosstail.report.run.covered import covered
 from crosstail.training.probabilities import Probabilities
 
 FILE = "metrics.csv"
-"""Where a run has those of its test samples."""
+"""File in the run's folder with the metrics of its test samples."""
 GROUPS: list[list[str]] = [[], ["domain"], ["class"], ["domain", "class"]]
 
 
 @dataclass(frozen=True, eq=False)
 class Tested:
-    """What a run says of its test samples."""
+    """Probabilities, prediction sets and metrics of a run's test samples."""
 
     samples: Probabilities
     given: Calibration
     sets: pd.DataFrame | None
-    """That of `covered`; None for a single sample."""
+    """Result of `covered`; None for a single sample."""
     metrics: pd.DataFrame
-    """That of `group_metrics`."""
+    """Result of `group_metrics`."""
 
     @classmethod
     def of(cls, kept: Probabilities, given: Calibration, domains: list[str], classes: list[str]) -> "Tested":
-        """From the probabilities that it has kept, with the thresholds of sets from other test samples."""
+        """From stored probabilities; thresholds of sets come from other test samples."""
         test = kept.part(test=True)
         sets = covered(test, given, domains) if len(test.y) > 1 else None
         return cls(test, given, sets, group_metrics(test, given, sets, domains, classes))

@@ -25,7 +25,7 @@ def _souped(result: RunResult) -> str:
         return ""
     runs, kind = len(result.soup.runs), "probabilities" if result.soup.ensemble else "weights"
     chosen = f", chosen from {result.soup.offered} on validation" if result.soup.offered > runs else ""
-    return f"The mean {kind} of {several(runs, 'run')}{chosen}. What is said of training is that of the best of them."
+    return f"The mean {kind} of {several(runs, 'run')}{chosen}. Training details are those of the best run."
 
 
 def fitted(result: RunResult) -> str:

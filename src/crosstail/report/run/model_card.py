@@ -116,7 +116,7 @@ def versions(run: ReportedRun) -> Iterator[str]:
 
 
 def hyperparameters(result: RunResult) -> str:
-    """All of them, whether given or default."""
+    """All hyperparameters, whether given or default."""
     return f"Hyperparameters: {', '.join(f'{name} {value}' for name, value in result.hparams.items())}."
 
 

@@ -154,7 +154,7 @@ def _folds(results: Sequence[RunResult]) -> Iterator[Block]:
 
 
 def _of_run(row: Mapping[Any, Any]) -> list[str]:
-    """What folds and unseen domains have in common: validation and distances."""
+    """Cells that tables of folds and of unseen domains share: validation and distances."""
     return [number(row["validation"]), *(number(row[symbol], 2) for symbol in DISTANCES)]
 
 

@@ -1,4 +1,4 @@
-"""What a report shows of a finished run, all in memory."""
+"""A finished run with everything that its report shows, in memory."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,8 +25,8 @@ from crosstail.training.result import Evaluation, RunResult
 AUDIT = "audit.json"
 
 
-class Audit(msgspec.Struct, frozen=True):
-    """audit.json."""
+class AuditFile(msgspec.Struct, frozen=True):
+    """Content of audit.json."""
 
     duplicates: list[str]
 
@@ -46,7 +46,7 @@ class ReportedRun:
 
     @cached_property
     def tested(self) -> Tested | None:
-        """What it says of its test samples, if it has kept that of any."""
+        """Metrics of its test samples, if it has stored their probabilities."""
         kept, given = self.probabilities, self.calibration
         if kept is None or given is None or not kept.test.any():
             return None
@@ -56,7 +56,7 @@ class ReportedRun:
         """Sentences on duplicate samples; the search is stored in the folder, for when the data are gone."""
         file = self.folder / AUDIT
         if file.exists():
-            return read_json(file, Audit).duplicates
+            return read_json(file, AuditFile).duplicates
         if self.dataset is None:
             return []
         dataset = self.dataset.plain()
@@ -70,7 +70,7 @@ class ReportedRun:
             "image" if dataset.is_image else "row",
         )
         sentences = [finding.text for finding in found]
-        write_json(file, Audit(sentences))
+        write_json(file, AuditFile(sentences))
         return sentences
 
 

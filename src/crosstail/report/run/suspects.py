@@ -82,7 +82,7 @@ def suspects_by_pair(run: ReportedRun) -> Iterator[Block]:
 
 
 def label_error_note(run: ReportedRun) -> str:
-    """How many held-out samples are probably labelled wrongly; empty if none are."""
+    """How many held-out samples are probably mislabelled; empty if none are."""
     found = len(suspect_table(run))
     if not found:
         return ""

@@ -14,7 +14,7 @@ from crosstail.criterion import scale
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group, wilson
 from crosstail.metrics.views import View
-from crosstail.report.tables import label_table
+from crosstail.report.label_table import label_table
 from crosstail.report.wording import SAME_TRACKS, TRACKS_NOTE, tail_note, worst_pair
 from crosstail.training.result import Evaluation, RunResult, counted_steps, has_learnt, mean_counts, pooled
 
@@ -37,7 +37,7 @@ def has_known(results: Sequence[RunResult]) -> bool:
 
 
 def tracks_note(results: Sequence[RunResult]) -> str:
-    """What the two tracks are, or that they do not differ; empty if the model ignores the domain."""
+    """A note that explains the two tracks, or that they do not differ; empty if the model ignores the domain."""
     if has_known(results):
         return TRACKS_NOTE
     return SAME_TRACKS if any(result.known for result in results) else ""

@@ -7,9 +7,9 @@ import pandas as pd
 
 from crosstail.report.document.model import Chart
 from crosstail.report.graph_chart import READING, graph_chart
+from crosstail.report.label_table import label_table
 from crosstail.report.run.charts import transfer_chart
 from crosstail.report.run.tables import STATISTICS, transfer_curve
-from crosstail.report.tables import label_table
 from crosstail.report.wording import number
 from crosstail.training.result import Evaluation, RunResult
 from crosstail.transfer.layout import aligned

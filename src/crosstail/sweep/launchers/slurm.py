@@ -1,4 +1,4 @@
-"""Slurm job arrays: each task of an array works on what is left of the sweep; the store tells how far they are."""
+"""Slurm job arrays: each task of an array works on what is left of the sweep; the store shows their progress."""
 
 import shutil
 import signal

@@ -1,4 +1,4 @@
-"""What the tables of all reports have in common."""
+"""Label counts as a table, which charts and tables of all reports start from."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
 """The table from which the others are derived."""
 
-from crosstail.report.tables import label_table
+from crosstail.report.label_table import label_table
 
 
 def test_labels_are_listed_domain_by_domain() -> None:

@@ -1,4 +1,4 @@
-"""What a callback gathers during an evaluation, for the page."""
+"""Predictions that a callback collects during an evaluation, for the page."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from torch import Tensor
 from crosstail.report.external import write_report
 
 
-class Evaluation:
+class PredictionCollector:
     """Predicted classes, labels, domains and features, batch by batch."""
 
     def __init__(

@@ -1,0 +1,160 @@
+"""The answers of `predict` as text, a block of inputs at a time; what a stopped command has done is not lost."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from crosstail.prediction.kept_scores import KeptScores
+from crosstail.storage import naming, read_json, replacing, write_json
+
+MARK = "inputs.sha256"
+MOST = 2**29  # probabilities in a block: 2 GiB
+LISTED, BEST = 1000, 5  # with more classes than LISTED, only the BEST of an input are written
+
+Parts = Iterator[tuple[bool, pd.DataFrame, NDArray[np.float32]]]
+"""Some inputs at a time: whether they are the first ones, the answers, and the probabilities of every class."""
+
+
+def blocks_of(inputs: int, classes: int, batch: int) -> list[slice]:
+    """Inputs whose probabilities fit into memory at once, in whole batches, so that answers do not depend on it.
+
+    >>> blocks_of(5, 2**27, batch=2)
+    [slice(0, 4, None), slice(4, 5, None)]
+    """
+    size = max(1, MOST // classes // batch) * batch
+    return [slice(start, min(start + size, inputs)) for start in range(0, inputs, size)]
+
+
+class Block(msgspec.Struct, frozen=True):
+    """What is known of a block whose answers are written: with which options, and how many there are."""
+
+    how: str
+    answers: int
+    skipped: list[str]
+
+
+class Answers:
+    """Answers to be printed or, with `out`, to be kept in a folder beside that file until all are there.
+
+    `mark` says which inputs and model the folder is for; what another command has left there is removed. Answers that
+    were written with other options, `how`, do not count.
+    """
+
+    def __init__(self, out: Path | None, mark: str = "", how: str = "") -> None:
+        self.out, self.how, self.blocks = out, how, dict[int, Block]()
+        self.folder = None if out is None else out.with_name(f".{out.name}.part")
+        if self.folder is None:
+            return
+        if not (self.folder / MARK).exists() or (self.folder / MARK).read_text(encoding="utf-8") != mark:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            with naming(self.folder):
+                self.folder.mkdir(parents=True)
+                (self.folder / MARK).write_text(mark, encoding="utf-8")
+        found = {int(file.stem): read_json(file, Block) for file in self.folder.glob("*.json")}
+        self.blocks = {start: block for start, block in found.items() if block.how == how}
+
+    def scores(self, block: slice, classes: int) -> KeptScores:
+        """Where the scores of a block go as they are computed."""
+        shape = block.stop - block.start, classes
+        return KeptScores(shape, None if self.folder is None else self.folder / str(block.start))
+
+    def add(self, block: slice, number: int, skipped: list[str], texts: Iterable[str]) -> None:
+        """Take the answers of a block; its scores are no longer needed."""
+        done = Block(self.how, number, skipped)
+        if self.folder is None:
+            sys.stdout.writelines(texts)
+        else:
+            file = self.folder / f"{block.start}.txt"
+            with naming(file), file.open("w", encoding="utf-8", newline="") as stream:
+                stream.writelines(texts)
+            write_json(file.with_suffix(".json"), done)
+            shutil.rmtree(self.folder / str(block.start))
+        self.blocks[block.start] = done
+
+    @property
+    def written(self) -> int:
+        """The number of answers so far."""
+        return sum(block.answers for block in self.blocks.values())
+
+    @property
+    def skipped(self) -> list[str]:
+        """The inputs without an answer, and why."""
+        return [line for start in sorted(self.blocks) for line in self.blocks[start].skipped]
+
+    def finish(self, end: str) -> None:
+        """Put the answers together, followed by `end`."""
+        if self.folder is None or self.out is None:
+            sys.stdout.write(end)
+            return
+        with replacing(self.out) as partial, naming(self.out):
+            files = [self.folder / f"{start}.txt" for start in sorted(self.blocks)]
+            if len(files) == 1:
+                files[0].replace(partial)
+            with partial.open("ab") as whole:
+                for file in files if len(files) > 1 else ():
+                    with file.open("rb") as part:
+                        shutil.copyfileobj(part, whole, 1 << 20)
+                whole.write(end.encode())
+        shutil.rmtree(self.folder)
+
+
+class Format(NamedTuple):
+    """How answers are written."""
+
+    texts: Callable[[Parts, Sequence[str], int | None], Iterator[str]]
+    end: str = ""
+
+
+def shown_classes(classes: int, top: int | None) -> int | None:
+    """How many of the most probable classes are written for each input; None for all of them."""
+    if top is not None and top < 1:
+        raise ValueError(f"--top is {top}, expected 1 or more")
+    top = BEST if top is None and classes > LISTED else top
+    return None if top is None or top >= classes else top
+
+
+def _best(probabilities: NDArray[np.float32], top: int) -> NDArray[np.int64]:
+    """The `top` most probable classes of each input (n, top), the first of ties first."""
+    part = np.sort(np.argpartition(-probabilities, top - 1, axis=1)[:, :top], axis=1)
+    order = np.argsort(-np.take_along_axis(probabilities, part, 1), axis=1, kind="stable")
+    return np.take_along_axis(part, order, 1)
+
+
+def _csv(parts: Parts, classes: Sequence[str], top: int | None) -> Iterator[str]:
+    names = np.array(classes, object)
+    for first, table, probabilities in parts:
+        if "set" in table:
+            answers = {"set": table["set"].str.join(" | "), "review": table["review"].map({True: "yes", False: "no"})}
+            table = table.assign(**answers)
+        if top is None:
+            shares = pd.DataFrame(probabilities, columns=[f"p({name})" for name in classes])
+        else:
+            best = _best(probabilities, top)
+            values = np.take_along_axis(probabilities, best, 1)
+            columns: dict[str, Any] = {}
+            for i in range(top):
+                columns |= {f"class {i + 1}": names[best[:, i]], f"p {i + 1}": values[:, i]}
+            shares = pd.DataFrame(columns)
+        whole = pd.concat([table, shares], axis=1)
+        yield whole.to_csv(index=False, header=first, float_format="%.6f", lineterminator="\n")
+
+
+def _json(parts: Parts, classes: Sequence[str], top: int | None) -> Iterator[str]:
+    for first, table, probabilities in parts:
+        records = table.to_dict("records")
+        chosen = None if top is None else _best(probabilities, top)
+        for i, (record, said) in enumerate(zip(records, probabilities.tolist(), strict=True)):
+            own = range(len(classes)) if chosen is None else chosen[i].tolist()
+            record["probabilities"] = {classes[c]: said[c] for c in own}
+        yield ("[" if first else ",") + json.dumps(records, indent=1, ensure_ascii=False)[1:-2]
+
+
+CSV, JSON = Format(_csv), Format(_json, "\n]\n")
