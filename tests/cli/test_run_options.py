@@ -1,6 +1,7 @@
 """The options of a run are the fields of RunSpec: in the help, in a plan, and in the command that repeats a run."""
 
 import importlib
+import re
 import shlex
 import sys
 from dataclasses import dataclass, fields
@@ -138,6 +139,14 @@ def test_a_new_field_tells_settings_apart_in_a_report(wider, tmp_path, monkeypat
         (tmp_path / name / "spec.json").touch()
     runs = read_runs_module.read_runs([tmp_path])
     assert runs.table["data"].tolist() == ["d, flavour sour", "d, flavour sweet"] and runs.skipped == ()
+
+
+@pytest.mark.parametrize("verb", ["audit", "embed", "race"])
+def test_a_verb_without_protocol_does_not_mention_dg_or_the_seed_of_a_run(verb, capsys):
+    cli.main([verb, "--help"])
+    shown = capsys.readouterr().out
+    assert "--data-seed" in shown and "--protocol" not in shown
+    assert re.search(r"\bdg\b|--seed\b", shown) is None
 
 
 def test_a_plan_fills_in_what_was_not_typed(tmp_path):

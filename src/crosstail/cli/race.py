@@ -15,8 +15,8 @@ from crosstail.cli._next import free, pasted
 from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import HIDDEN, Data
-from crosstail.cli.sweep import Methods, Seeds, SweepOptions, Trials, Workers
+from crosstail.cli._run_options import HIDDEN, Data, DataSeed, SelectOn, without_dg
+from crosstail.cli.sweep import SEEDS, Methods, SweepOptions, Trials, Workers
 
 if TYPE_CHECKING:
     from crosstail.sweep.plan import Plan
@@ -36,6 +36,8 @@ class RaceOptions(SweepOptions):
     freeze: Annotated[bool | None, HIDDEN] = None
     augment: Annotated[bool | None, HIDDEN] = False
     evaluations: Annotated[int, HIDDEN] = 3
+    data_seed: DataSeed = 0
+    select_on: SelectOn = None
     steps: int | None = 300
     """Training steps of every run."""
 
@@ -47,7 +49,7 @@ def race(
     out: Path,
     algorithm: Methods = (),
     trials: Trials = 5,
-    seeds: Seeds = 3,
+    seeds: Annotated[int, Parameter(help=without_dg(SEEDS))] = 3,
     finalists: Annotated[int, Parameter(validator=Number(gte=1))] = 12,
     workers: Workers = None,
     options: Annotated[RaceOptions, Parameter(name="*")] = RaceOptions(),  # noqa: B008 - immutable

@@ -86,7 +86,7 @@ class RunSpec:
     """Leave out images that cannot be read."""
 
     data_seed: int = 0
-    """Random seed for the split and the label profiles; with dg the split also depends on --seed."""
+    """Random seed for the split and the label profiles; with dg the split also depends on the run's seed."""
 
     backbone: str | None = None
     """A name from `crosstail list backbones`; default: what suits the data."""
