@@ -174,11 +174,28 @@ def test_with_a_refresh_only_full_passes_change_the_statistics(name):
 
 
 @pytest.mark.parametrize("name", FAMILY)
-@pytest.mark.parametrize("hparams", [{"window": 0}, {"window": -5}, {"refresh": -1}, {"window": 0, "refresh": -1}])
-def test_hyperparameters_that_would_leave_the_term_without_statistics_are_refused(name, hparams):
-    with pytest.raises(ValueError, match="expected a window of 1 or more, or a refresh of 1 or more"):
-        build(name, **hparams)
-    assert build(name, window=0, refresh=1).criterion.window is None
+@pytest.mark.parametrize(
+    ("hparam", "value", "expected"),
+    [
+        ("weight", -0.1, "0 or more"),
+        ("temperature", 0.0, "a number above 0"),
+        ("negatives", -1, "0 or more"),
+        ("warmup", -3.0, "0 or more"),
+        ("window", 0, "1 or more"),
+        ("refresh", -1, "0 or more"),
+        ("momentum", 5.0, "0 to 1"),
+        ("momentum", float("nan"), "0 to 1"),
+    ],
+)
+def test_hyperparameters_that_make_no_sense_are_refused(name, hparam, value, expected):
+    with pytest.raises(ValueError, match=f"^{name}: hyperparameter {hparam} is {value}, expected {expected}$"):
+        build(name, **{hparam: value})
+
+
+def test_nu_is_not_negative():
+    with pytest.raises(ValueError, match=r"hyperparameter nu is -1\.0, expected 0 or more"):
+        build("boda", nu=-1.0)
+    build("boda", nu=0, weight=0, warmup=0, momentum=1, window=1)
 
 
 @pytest.mark.parametrize("name", FAMILY)

@@ -9,7 +9,10 @@ import torch
 from crosstail import algorithms, backbones, discovery
 from crosstail.algorithms import Task
 from crosstail.data import DomainBatch
+from crosstail.training.resolve import all_hparams, resolve
+from crosstail.training.spec import RunSpec
 
+PRESETS = ("boda@reference", "boda@rescaled", "boda_m", "boda_m@rescaled", "da@rescaled")
 COUNTS = torch.tensor([[40, 3, 9], [1, 25, 0]])
 
 
@@ -62,6 +65,23 @@ def test_a_hyperparameter_that_several_parts_have_is_addressed_by_its_part():
     assert set(algorithms.draw(declared, trial=1)) >= set(words)
     with pytest.raises(ValueError, match=r"'gamma'.*coral\.gamma"):
         build("coral+mmd", gamma=1.0)
+
+
+@pytest.mark.parametrize("name", ["boda+coral", "boda@reference"])
+def test_a_hyperparameter_of_one_part_may_be_addressed_by_it(name):
+    short, long = (
+        resolve(RunSpec(dataset="digits", algorithm=name, hparams=hparams))
+        for hparams in ({"gamma": "0.3", "nu": 0.5}, {"coral.gamma": "0.3", "boda.nu": 0.5})
+    )
+    assert long == short and long.key == short.key and long.hparams["gamma"] == 0.3
+    for wrong in ("boda.gamma", "coral.lr", "mmd.gamma"):
+        with pytest.raises(ValueError, match=f"unknown hyperparameter '{wrong}': there are lr, "):
+            algorithms.parse_for(name, {wrong: 1.0})
+
+
+def test_a_default_of_finetuning_gives_way_to_the_hyperparameter_of_the_part():
+    given = {"dann.discriminator_lr": 0.01}
+    assert all_hparams("coral+dann", given, finetune=True)["discriminator_lr"] == 0.01
 
 
 def test_hyperparameters_read_in_build_are_those_of_the_part(tmp_path):
@@ -191,6 +211,27 @@ def test_a_preset_is_its_algorithm_with_other_defaults(name):
     assert preset.differs != plain.differs and preset.__doc__ != plain.__doc__
     assert losses(build(f"bsoftmax+boda@{name}")) == losses(build("boda+bsoftmax", **{name: True}))
     assert algorithms.canonical(f"bsoftmax+boda@{name}") == f"boda@{name}+bsoftmax"
+
+
+@pytest.mark.parametrize("name", ["boda@rescaled", "boda@pooled", "boda_m@rescaled", "da@rescaled"])
+def test_a_preset_deviates_from_the_paper_as_its_algorithm_does_and_further(name):
+    own, of_preset = (algorithms.find(word).differs for word in (name.partition("@")[0], name))
+    assert of_preset[: len(own)] == own and len(of_preset) > len(own)
+
+
+def test_deviations_are_those_of_what_is_computed():
+    deviations = {name: "; ".join(algorithms.find(name).differs) for name in PRESETS}
+    assert "weighted by N̄ / N_i" in deviations["boda@rescaled"]
+    assert not any(word in deviations["da@rescaled"] for word in ("ν", "count", "N_i", "equation (2)"))
+    assert "moving averages" not in deviations["boda@reference"]
+    assert all(
+        "diagonal" in deviations[name] and "shrunk" in deviations[name] for name in ("boda_m", "boda_m@rescaled")
+    )
+
+
+def test_the_reference_searches_the_interval_of_full_passes_as_the_authors_do():
+    drawn = {algorithms.draw(algorithms.find("boda@reference").Hparams, trial)["refresh"] for trial in range(1, 400)}
+    assert min(drawn) == 100 and max(drawn) == 149
 
 
 def test_a_file_without_an_algorithm_says_what_to_derive_one_from(tmp_path):

@@ -11,7 +11,7 @@ import torch
 
 from crosstail import algorithms, backbones, discovery
 from crosstail.algorithms import Task, draw, parse, ranges
-from crosstail.algorithms._hparams import Choice, LogInteger, LogUniform, OneMinus, Uniform, hp
+from crosstail.algorithms._hparams import Choice, Integer, LogInteger, LogUniform, OneMinus, Uniform, hp
 from crosstail.data import DomainBatch
 
 
@@ -160,9 +160,10 @@ def test_an_unknown_name_lists_those_there_are():
     )
 
 
-def test_integers_are_the_draws_of_log_uniform_rounded_down():
+@pytest.mark.parametrize("kinds", [(LogInteger, LogUniform), (Integer, Uniform)])
+def test_integers_are_draws_rounded_down(kinds):
     for seed in range(50):
-        found, exact = (kind(1, 8).draw(np.random.default_rng(seed)) for kind in (LogInteger, LogUniform))
+        found, exact = (kind(1, 8).draw(np.random.default_rng(seed)) for kind in kinds)
         assert type(found) is int and found == math.floor(exact)
 
 
@@ -222,11 +223,15 @@ def test_learning_rate_and_weight_decay_depend_on_finetuning(name, finetune, rat
 
 
 def test_distributions_say_what_they_are():
-    found = [str(d) for d in (Uniform(0, 0.4), LogUniform(10**-4.5, 10**-2.5), LogInteger(1, 8), Choice(1, "two"))]
+    found = [
+        str(d)
+        for d in (Uniform(0, 0.4), LogUniform(10**-4.5, 10**-2.5), LogInteger(1, 8), Integer(1, 8), Choice(1, "two"))
+    ]
     expected = [
         "uniform 0 to 0.4",
         "log-uniform 3.2e-05 to 0.0032",
         "log-uniform 1 to 8, rounded down",
+        "uniform 1 to 8, rounded down",
         "one of 1, two",
     ]
     assert found == expected
@@ -282,3 +287,29 @@ def test_a_value_beyond_the_limits_is_named_with_them(name, word, expected):
     hparam, _, value = word.partition("=")
     with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
         algorithms.parse_for(name, {hparam: value})
+
+
+STARTS = {
+    "boda": "warmup",
+    "boda@reference": "warmup",
+    "erm_plus_plus": "head_first",
+    "irm": "anneal",
+    "jtt": "first",
+    "tally": "warmup",
+    "trm": "start",
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_phase_that_a_run_is_too_short_for_is_named_with_the_way_out(name):
+    hparam = STARTS[name]
+    late, share = (algorithms.parse_for(name, {hparam: value}) for value in (60, 0.1))
+    (note,) = algorithms.unreached(late, 60)
+    assert note.startswith(f"{hparam} is 60 and the run has 60 steps, ") and note.endswith(f"fit --hp {hparam}=0.1")
+    assert not algorithms.unreached(late, 61) and not algorithms.unreached(share, 60)
+
+
+def test_in_a_combination_the_phase_of_each_part_is_named():
+    hparams = algorithms.parse_for("boda@reference+tally", {"tally.warmup": 0.1})
+    (note,) = algorithms.unreached(hparams, 300)
+    assert note.startswith("boda.warmup is 500 and the run has 300 steps")

@@ -5,7 +5,8 @@ parameters after each of 5 updates are ours; with one of them they are not, and 
 options does what public code does. That is the code of the BoDA authors (YyzHarry/multi-domain-imbalance), DomainBed
 (facebookresearch/DomainBed) and the methods' own (kaidic/LDAM-DRW, richardaecn/class-balanced-loss, hyseob/SagNet,
 jiawei-ren/BalancedMetaSoftmax-Classification, google-research/logit_adjustment, YugeTen/fish,
-YyzHarry/imbalanced-semi-self). BoDA and its variants are in test_boda_algorithms.py.
+YyzHarry/imbalanced-semi-self). DA, BoDA and BoDA-M are compared with the paper's equations; test_reference.py compares
+`boda@reference` with the authors' code.
 """
 
 import math
@@ -13,7 +14,7 @@ from itertools import combinations, cycle
 
 import pytest
 import torch
-from tests.algorithms.oracles import generalisation, tails
+from tests.algorithms.oracles import alignment, generalisation, tails
 from tests.algorithms.oracles.hand import Hand, annealed, cosine, cross_entropy, invariance_penalty, mean, risks
 from torch import nn
 
@@ -46,6 +47,7 @@ HPARAMS = (
         "mtl": {"ema": 0.8},
         "sagnet": {"adversary": 0.7},
     }
+    | alignment.HPARAMS
     | generalisation.HPARAMS
     | tails.HPARAMS
 )
@@ -361,10 +363,13 @@ def ssp(m, batch, equally_often=False):
     return m.step({"self_supervision": mean(errors)})
 
 
-RULES = globals() | vars(generalisation) | vars(tails)
+RULES = globals() | vars(alignment) | vars(generalisation) | vars(tails)
 ORACLES = {name: RULES[name] for name in discovery.names("crosstail.algorithms") if name in RULES}
 CASES = (
-    {name: {} for name in ORACLES} | {"logit_adjustment global": {"prior": "global"}, "ssp images": {}} | tails.CASES
+    {name: {} for name in ORACLES}
+    | {"logit_adjustment global": {"prior": "global"}, "ssp images": {}}
+    | alignment.CASES
+    | tails.CASES
 )
 DIFFERENCES = [
     ("reweight", {"over_weights": True}, "sum of the batch's weights"),
@@ -389,6 +394,7 @@ DIFFERENCES = [
     ("dann", {"of_probabilities": True}, "probabilities"),
     ("cdann", {"classes": True}, "only classes"),
     ("ssp images", {"equally_often": True}, "equally frequent"),
+    *alignment.DIFFERENCES,
     *generalisation.DIFFERENCES,
     *tails.DIFFERENCES,
 ]
@@ -433,4 +439,4 @@ def test_where_public_code_does_otherwise_the_parameters_and_the_documentation_s
 
 def test_every_algorithm_is_compared():
     trains_nothing = {"frozen"}
-    assert {*ORACLES, "boda", "boda_m", "da", *trains_nothing} == set(discovery.names("crosstail.algorithms"))
+    assert {*ORACLES, *trains_nothing} == set(discovery.names("crosstail.algorithms"))

@@ -176,7 +176,7 @@ MISTAKES = {
     "fit v.npz --out run --backbone mlp --hp mu=1": "unknown hyperparameter 'mu': there are lr,",
     "fit v.npz --algorithm boda --out run --backbone mlp --hp nu=much": "hyperparameter nu is 'much', expected float",
     "fit v.npz --out run --algorithm erm --hp lr=-1": "Invalid learning rate: -1.0",
-    "fit v.npz --algorithm boda --out run --backbone mlp --hp window=0": "window is 0 and refresh 0",
+    "fit v.npz --algorithm boda --out run --backbone mlp --hp window=0": "window is 0, expected 1 or more",
     "fit v.npz --algorithm boda --out run --backbone mlp --hp temperature=-1": "temperature is -1.0, expected",
     "fit v.npz --out run --backbone mlp --steps 0": "steps is 0, expected 1 or more",
     "fit v.npz --out run --backbone mlp --batch-size 0": "batch_size is 0, expected 1 or more",
@@ -185,6 +185,16 @@ MISTAKES = {
     "fit v.npz --out run --backbone mlp --labels sideways:3": "sideways",
     "fit broken.npz --out run --backbone mlp": "broken.npz: cannot be read as an .npz file",
 }
+
+
+def test_a_phase_that_the_run_is_too_short_for_is_named(crosstail, vectors, full_page):
+    note = "warmup is 500 and the run has 6 steps, so the phase after it is never reached"
+    for folds in ("", "--folds 2"):
+        done = crosstail(f"fit {vectors} --out run{folds[-1:]} {SHORT.replace('boda', 'boda@reference')} {folds}")
+        page = Path(f"run{folds[-1:]}/report.html").read_text(encoding="utf-8")
+        assert done.code == 0 and done.out.count(f"note: {note}") == 1 and page.count(f"Note: {note}") == 1
+    assert f"Note: {note}" in Path("run/model_card.md").read_text(encoding="utf-8")
+    assert "note: " not in crosstail(f"fit {vectors} --out other {SHORT}").out
 
 
 @pytest.mark.parametrize(("words", "message"), MISTAKES.items(), ids=MISTAKES)

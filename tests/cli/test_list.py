@@ -44,6 +44,18 @@ def test_details_that_a_program_may_read(crosstail):
     assert digits["domains"] == ["handwritten", "textured", "signs"] and digits["classes"] == 10
 
 
+@pytest.mark.parametrize(
+    "name", ["boda+coral", "boda_m+coral", "da+ldam", "boda+bsoftmax+coral", "fish+boda", "bsoftmax+coral"]
+)
+def test_a_combination_is_described_by_all_of_its_parts(crosstail, name):
+    parts = [json.loads(crosstail(f"list algorithms {part} --json").out)[0] for part in name.split("+")]
+    (row,) = json.loads(crosstail(f"list algorithms {name} --json").out)
+    assert row["name"] == name and row["presets"] == []
+    shown = " ".join(crosstail(f"list algorithms {name}").out.split())
+    for part in parts:
+        assert part["what"] in shown and f"{part['paper']}, {part['year']}" in shown
+
+
 def test_second_stages_say_whether_they_are_trained_and_the_help_names_them(crosstail):
     rows = {row["name"]: row for row in json.loads(crosstail("list second-stages --json").out)}
     assert (rows["retrain"]["kind"], rows["ncm"]["kind"]) == ("trained", "fitted")

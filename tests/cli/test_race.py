@@ -126,6 +126,19 @@ def test_runs_that_fail_are_listed_and_the_others_race_on(crosstail, inline, vec
     assert "RuntimeError: &lt;b&gt;no&lt;/b&gt; [/red]" in page and "<b>no" not in page
 
 
+def test_a_phase_that_the_race_is_too_short_for_is_named(crosstail, inline, vectors, tmp_path):
+    ended = crosstail(
+        f"race {vectors} --algorithm erm --algorithm irm --algorithm boda@reference:retrain --trials 2 --seeds 1 "
+        f"--finalists 1 {SHORT}"
+    )
+    said = " ".join(ended.out.split())
+    page = (tmp_path / "race" / "report.html").read_text(encoding="utf-8")
+    assert ended.code == 0 and "Stopped early" in said and "note: erm" not in said
+    for method, hparam in (("irm", "anneal"), ("boda@reference:retrain", "warmup")):
+        note = rf"{method}: {hparam} is \d+ and the run has 4 steps, so the phase after it is never reached"
+        assert re.search(f"note: {note}", said) and re.search(note, page)
+
+
 def test_a_race_that_no_method_finishes_says_why(crosstail, inline, vectors, tmp_path):
     (tmp_path / "broken.py").write_text(BROKEN)
     ended = crosstail(f"race {vectors} --algorithm ./broken.py --trials 1 --seeds 1 {SHORT}")

@@ -24,6 +24,8 @@ WITHOUT_TORCH = [
     "fit --help",
     "list algorithms",
     "list backbones",
+    "list second-stages",
+    "list datasets --json",
     "status nowhere",
     "fit wrongfolder --out run",
     "fit wrong/folder.csv --out run",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -620,7 +621,20 @@ class TestWrongInput:
         with pytest.raises(ValueError, match=r"precision\[6, 3.* is NaN or infinite"):
             p.loss()
 
-    @pytest.mark.parametrize("temperature", [0, -1.0, math.nan, "Auto"])
+    @pytest.mark.parametrize("rescaled", [False, True])
+    @pytest.mark.parametrize("nu", [math.nan, math.inf, None, "1"])
+    def test_nu(self, nu: Any, rescaled: bool) -> None:
+        with pytest.raises(ValueError, match=f"^nu is {nu!r}, expected a finite number$"):
+            make().loss(nu=nu, rescaled=rescaled)
+        make().loss(nu=np.float32(0.5), rescaled=rescaled)
+
+    @pytest.mark.parametrize("rescaled", [False, True])
+    @pytest.mark.parametrize("negatives", [-1, 1.5, None, "1"])
+    def test_negatives(self, negatives: Any, rescaled: bool) -> None:
+        with pytest.raises(ValueError, match=f"^negatives is {negatives!r}, expected the number of pairs to draw, or"):
+            make().loss(negatives=negatives, rescaled=rescaled)
+
+    @pytest.mark.parametrize("temperature", [0, -1.0, math.nan, None, "Auto"])
     def test_temperature(self, temperature: Any) -> None:
         with pytest.raises(ValueError, match=r"temperature is .*, expected a number above 0"):
             make().loss(temperature=temperature)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from crosstail import discovery
-from crosstail.algorithms._algorithm import Algorithm, Task, WrongTerms, check_terms
+from crosstail.algorithms._algorithm import Algorithm, Task, WrongTerms, check_terms, unreached
 from crosstail.algorithms._catalogue import catalogue
-from crosstail.algorithms._combined import Parts, combine, find_preset, with_preset
+from crosstail.algorithms._combined import Parts, combine, docstrings, find_preset, with_preset
 from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, check_declared, draw, hp, parse, ranges, values
 from crosstail.backbones import Backbone
 
@@ -25,6 +25,7 @@ __all__ = [
     "canonical",
     "catalogue",
     "check_terms",
+    "docstrings",
     "draw",
     "find",
     "hp",
@@ -32,6 +33,7 @@ __all__ = [
     "parse",
     "parse_for",
     "ranges",
+    "unreached",
     "values",
 ]
 

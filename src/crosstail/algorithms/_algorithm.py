@@ -1,7 +1,7 @@
 """The base class: a backbone, a classifier, named loss terms, and what it needs from the training loop."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, ClassVar, dataclass_transform
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.checkpoint import checkpoint
 
-from crosstail.algorithms._hparams import FINETUNED_DECAY, FINETUNED_RATE, Choice, LogUniform, hp
+from crosstail.algorithms._hparams import FINETUNED_DECAY, FINETUNED_RATE, Choice, LogUniform, address, hp
 from crosstail.algorithms._processes import joined
 from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
@@ -40,10 +40,12 @@ class Preset:
     """Other defaults of an algorithm under a name of their own, as in boda@reference.
 
     A value in `hparams` is a default, or a default and a search range; `also` names algorithms that belong to it.
+    Deviations of the algorithm are also those of the preset, except for those that it `undoes`.
     """
 
     what: str
     differs: tuple[str, ...]
+    undoes: tuple[str, ...] = ()
     hparams: dict[str, Any] = field(default_factory=dict)
     also: tuple[str, ...] = ()
 
@@ -195,6 +197,17 @@ def first_step(when: float, steps: int) -> int:
     (5, 7)
     """
     return round(when * steps if when < 1 else when)
+
+
+def unreached(hparams: Any, steps: int) -> list[str]:
+    """One sentence for each phase that a run is too short for."""
+    starts = {address(f): getattr(hparams, f.name) for f in fields(hparams) if f.metadata.get("begins")}
+    return [
+        f"{name} is {value:g} and the run has {steps:,} steps, so the phase after it is never reached: train for more "
+        f"steps, or set a share of them, as in fit --hp {name}=0.1"
+        for name, value in starts.items()
+        if first_step(value, steps) >= steps
+    ]
 
 
 def total(terms: dict[str, Tensor]) -> Tensor:

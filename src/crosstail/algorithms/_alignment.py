@@ -1,23 +1,14 @@
 """The alignment term of DA, BoDA and BoDA-M, added to the loss of another algorithm."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import Preset, first_step
-from crosstail.algorithms._hparams import LogUniform, hp
+from crosstail.algorithms._algorithm import first_step
+from crosstail.algorithms._hparams import LogUniform, hp, when
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch
 from crosstail.losses import BoDALoss, PairStatistics
-
-RESCALED = Preset(
-    "Rescaled: distances over the batch's mean distance, counts outside the exponent (Yang, Wang and Katabi, 2022).",
-    differs=(
-        "not equation (3) but a relative of equation (2) whose gradients are bounded for any counts",
-        "with two domains ν acts only through the denominator",
-    ),
-    hparams={"rescaled": True},
-)
 
 
 class Alignment(ERM):
@@ -28,33 +19,29 @@ class Alignment(ERM):
 
     family = "ours"
     adds_term = True
-    differs = (
+    differs: tuple[str, ...] = (
         "the mean over the samples that have a positive, where the equation is a sum: the joint loss adds it to a mean",
         "centroids are moving averages over batches, where the paper makes a full pass after every epoch (`refresh`)",
         "the term is added after a warm-up",
     )
-    presets: ClassVar[dict[str, Preset]] = {"rescaled": RESCALED}
 
     class Hparams(ERM.Hparams):
-        weight: float = hp(0.1, LogUniform(10**-2, 10**-0.5), "ω, weight of the alignment term")
+        weight: float = hp(0.1, LogUniform(10**-2, 10**-0.5), "ω, weight of the alignment term", at_least=0)
         temperature: float = hp(1.0, None, "divisor of the distances", above=0)
-        rescaled: bool = hp(False, None, "distances relative to their mean, counts outside the exponent")
+        rescaled: bool = hp(False, None, "distances relative to their mean, counts (if any) outside the exponent")
         pooled: bool = hp(False, None, "pooled centroids: rare pairs are shrunk, and those without samples take part")
-        negatives: int = hp(0, None, "pairs that are drawn in each step for the denominator; 0: all of them")
+        negatives: int = hp(
+            0, None, "pairs that are drawn in each step for the denominator; 0: all of them", at_least=0
+        )
         per_positive: bool = hp(False, None, "average over (sample, positive) combinations instead of samples")
-        warmup: float = hp(0.1, None, "when the term starts: below 1 a share of the steps, else a step")
-        window: int = hp(100, None, "samples that a pair's moving statistics span at most")
-        refresh: int = hp(0, None, "steps between full passes for the statistics; 0: use the batches")
-        momentum: float = hp(0.2, None, "weight of the old statistics at a full pass")
+        warmup: float = when(0.1, None, "when the term starts: below 1 a share of the steps, else a step")
+        window: int = hp(100, None, "samples that a pair's moving statistics span at most", at_least=1)
+        refresh: int = hp(0, None, "steps between full passes for the statistics; 0: use the batches", at_least=0)
+        momentum: float = hp(0.2, None, "weight of the old statistics at a full pass", at_least=0, at_most=1)
 
     def build(self) -> None:
         super().build()
         task, h = self.task, self.hparams
-        if h.refresh < 0 or (h.refresh == 0 and h.window < 1):
-            raise ValueError(
-                f"window is {h.window} and refresh {h.refresh}, so the statistics of the alignment term "
-                "would never be updated: expected a window of 1 or more, or a refresh of 1 or more"
-            )
         self.criterion = BoDALoss(
             task.num_domains,
             task.num_classes,

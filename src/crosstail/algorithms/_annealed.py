@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from crosstail.algorithms._algorithm import Backward, first_step
-from crosstail.algorithms._hparams import Uniform, hp
+from crosstail.algorithms._hparams import Uniform, hp, when
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch
 
@@ -16,7 +16,7 @@ class Annealed(ERM):
     """The loss changes when annealing ends, and Adam is reset: its averages are of gradients of the old loss."""
 
     class Hparams(ERM.Hparams):
-        anneal: float = hp(0.1, Uniform(0.0, 0.5), "end of annealing: below 1 a share of the steps, else a step")
+        anneal: float = when(0.1, Uniform(0.0, 0.5), "end of annealing: below 1 a share of the steps, else a step")
 
     @property
     def annealed(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from crosstail import discovery
 from crosstail.algorithms._algorithm import Algorithm
+from crosstail.algorithms._combined import docstrings
 from crosstail.algorithms._hparams import address
 from crosstail.literature import FAMILIES, cited
 
@@ -18,7 +19,7 @@ class AlgorithmEntry:
     family: str
     what: str
     paper: str
-    year: int
+    year: int  # of the last paper, where there are several
     passes: float  # forward and backward passes over the batch per step
     min_domains: int
     hyperparameters: tuple[dict[str, Any], ...]  # name, default, search, meaning
@@ -30,8 +31,9 @@ class AlgorithmEntry:
 
 
 def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
-    """The entry of one class, with description and paper from its docstring."""
-    what, paper, year = cited(name, algorithm.__doc__)
+    """The entry of one class, with description and paper from its docstring, or those of its parts."""
+    parts = [cited(name, words) for words in docstrings(algorithm)]
+    *earlier, (_, paper, year) = parts
     hparams = tuple(
         {
             "name": address(f),
@@ -44,8 +46,8 @@ def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
     return AlgorithmEntry(
         name,
         algorithm.family,
-        what,
-        paper,
+        "; ".join(what for what, _, _ in parts),
+        "; ".join([*(f"{paper}, {year}" for _, paper, year in earlier), paper]),
         year,
         algorithm.passes,
         algorithm.min_domains,

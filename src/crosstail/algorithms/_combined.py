@@ -17,6 +17,7 @@ from crosstail.algorithms._alignment import Alignment
 from crosstail.algorithms.erm import ERM
 
 Parts = dict[str, type[Algorithm]]
+_BETWEEN = "\n\nCombined with "
 
 
 def combine(name: str, parts: Parts) -> type[Algorithm]:
@@ -28,15 +29,21 @@ def combine(name: str, parts: Parts) -> type[Algorithm]:
     members = {
         "Hparams": _merged(parts, order),
         "hparams": _OWN_HPARAMS,
-        "__doc__": "\n\nCombined with ".join(str(kind.__doc__) for kind in kinds),
+        "__doc__": _BETWEEN.join(kind.__doc__ for kind in kinds if kind.__doc__),
         "passes": math.prod(kind.passes for kind in kinds),
         "linear_head": all(kind.linear_head for kind in kinds),
         "min_domains": max(kind.min_domains for kind in kinds),
         "class_balanced": any(kind.class_balanced for kind in kinds),
         "unshared": next(filter(None, (kind.unshared for kind in kinds)), ""),
         "differs": tuple(dict.fromkeys(words for kind in kinds for words in kind.differs)),
+        "presets": {},
     }
     return type("+".join(kind.__name__ for kind in kinds), tuple(_scoped(p, parts[p]) for p in order), members)
+
+
+def docstrings(algorithm: type[Algorithm]) -> list[str]:
+    """The docstring of an algorithm, or those of its parts."""
+    return (algorithm.__doc__ or "").split(_BETWEEN)
 
 
 def find_preset(name: str, algorithm: type[Algorithm], chosen: str) -> Preset:
@@ -52,7 +59,10 @@ def with_preset(preset: Preset, parts: Parts) -> Parts:
     """The algorithm of a preset, which comes first, and those that belong to it, with its defaults."""
     changed: Parts = {}
     for part, kind in parts.items():
-        about = {} if changed else {"__doc__": preset.what, "differs": preset.differs}
+        about: dict[str, Any] = {"__doc__": ""}  # what the preset is says it for all of them
+        if not changed:
+            kept = (words for words in kind.differs if words not in preset.undoes)
+            about = {"__doc__": preset.what, "differs": (*kept, *preset.differs)}
         own = {f.name: f for f in fields(kind.Hparams)}
         defaults = {n: value for n, value in preset.hparams.items() if n in own}
         changed[part] = type(kind.__name__, (kind,), {"Hparams": _declared(own, defaults), **about})
@@ -96,15 +106,21 @@ def _merged(parts: Parts, order: list[str]) -> type:
     shared = {f.name for f in fields(Algorithm.Hparams)}
     names = [f.name for part in order for f in fields(parts[part].Hparams)]
     found: dict[str, Field[Any]] = {}
+    short: dict[str, str] = {}
     for part in order:
         for f in fields(parts[part].Hparams):
             several = names.count(f.name) > 1 and f.name not in shared
             found[f"{part}.{f.name}" if several else f.name] = f
-    return _declared(found, {})
+            if not several and f.name not in shared:
+                short[f"{part}.{f.name}"] = f.name
+    return _declared(found, {}, short)
 
 
-def _declared(declared: "dict[str, Field[Any]]", changed: dict[str, Any]) -> type:
-    """A class of hyperparameters with the declared fields, some of them with another default or search range."""
+def _declared(declared: "dict[str, Field[Any]]", changed: dict[str, Any], short: dict[str, str] | None = None) -> type:
+    """A class of hyperparameters with the declared fields, some of them with another default or search range.
+
+    `short` has the names of those that may be called PART.NAME as well.
+    """
     rows = []
     for name, old in declared.items():
         default, metadata = changed.get(name, old.default), dict(old.metadata)
@@ -112,7 +128,7 @@ def _declared(declared: "dict[str, Field[Any]]", changed: dict[str, Any]) -> typ
             default, search = default
             metadata["search"] = search
         rows.append((name.replace(".", "__"), old.type, field(default=default, metadata=metadata)))
-    return make_dataclass("Hparams", rows, frozen=True, kw_only=True)
+    return make_dataclass("Hparams", rows, frozen=True, kw_only=True, namespace={"_short": short or {}})
 
 
 class _View:

@@ -1,7 +1,7 @@
 """Hyperparameters: default, search range and meaning, declared once, in the algorithm's file."""
 
 import math
-from dataclasses import MISSING, Field, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Protocol
 
 import numpy as np
@@ -52,6 +52,16 @@ class LogInteger(LogUniform):
         return f"{super().__str__()}, rounded down"
 
 
+class Integer(Uniform):
+    """An integer: uniform, rounded down, as in the code of the BoDA authors."""
+
+    def draw(self, generator: np.random.Generator) -> int:
+        return int(super().draw(generator))
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, rounded down"
+
+
 class Choice:
     """One of several values, with equal probability."""
 
@@ -87,22 +97,51 @@ FINETUNED_RATE = 5e-5, LogUniform(1e-5, 10**-3.5)
 FINETUNED_DECAY = 0.0, LogUniform(1e-6, 1e-2)
 
 
+@dataclass(frozen=True)
+class Limits:
+    """Values that make sense.
+
+    >>> str(Limits(above=0)), str(Limits(above=0, below=1)), str(Limits(at_least=0)), str(Limits(at_least=0, at_most=1))
+    ('a number above 0', 'a number between 0 and 1', '0 or more', '0 to 1')
+    """
+
+    above: float = -math.inf
+    below: float = math.inf
+    at_least: float = -math.inf
+    at_most: float = math.inf
+
+    def admit(self, value: float) -> bool:
+        within = self.above < value < self.below and self.at_least <= value <= self.at_most
+        return within or self == Limits()
+
+    def __str__(self) -> str:
+        if self.at_least > -math.inf:
+            return f"{self.at_least:g} " + ("or more" if self.at_most == math.inf else f"to {self.at_most:g}")
+        if math.inf in (-self.above, self.below):
+            return f"a number above {self.above:g}" if self.below == math.inf else f"a number below {self.below:g}"
+        return f"a number between {self.above:g} and {self.below:g}"
+
+
 def hp(
     default: Any,
     search: Distribution | None,
     meaning: str,
     finetune: tuple[Any, Distribution] | None = None,
-    *,
-    above: float = -math.inf,
-    below: float = math.inf,
+    **limits: float,
 ) -> Any:
     """Declare a hyperparameter; without a search range it keeps its default in every trial.
 
-    `finetune` is another default and search range, used when a pretrained network is finetuned. Values that are not
-    `above` and `below` these numbers make no sense, and are refused.
+    `finetune` is another default and search range, used when a pretrained network is finetuned. Values outside the
+    `limits` (above, below, at_least, at_most) make no sense, and are refused.
     """
-    limits = {"above": above, "below": below}
-    return field(default=default, metadata={"search": search, "meaning": meaning, "finetune": finetune, **limits})
+    about = {"search": search, "meaning": meaning, "finetune": finetune, "limits": Limits(**limits)}
+    return field(default=default, metadata=about)
+
+
+def when(default: float, search: Distribution | None, meaning: str) -> Any:
+    """Declare when a phase of the training begins, for `first_step`: below 1 a share of the steps, else a step."""
+    declared = hp(default, search, meaning, at_least=0)
+    return field(default=default, metadata={**declared.metadata, "begins": True})
 
 
 def address(declared: "Field[Any]") -> str:
@@ -142,24 +181,14 @@ def check_declared(name: str, hparams: type) -> None:
 
 def parse(hparams: type, words: dict[str, Any]) -> Any:
     """Hyperparameters from names and values, which may be strings from the command line."""
-    known = {address(f): f for f in fields(hparams)}
+    known, short = {address(f): f for f in fields(hparams)}, getattr(hparams, "_short", {})
+    words = {short.get(name, name): value for name, value in words.items()}
     unknown = sorted(set(words) - set(known))
     if unknown:
         near = discovery.nearest(unknown[0], list(known))
         hint = f" (did you mean {near!r}?)" if near else ""
         raise ValueError(f"unknown hyperparameter {unknown[0]!r}: there are {', '.join(known)}{hint}")
     return hparams(**{known[name].name: _typed(known[name], value) for name, value in words.items()})
-
-
-def _between(above: float, below: float) -> str:
-    """Limits in words.
-
-    >>> _between(0, math.inf), _between(0, 1)
-    ('above 0', 'between 0 and 1')
-    """
-    if math.inf in (-above, below):
-        return f"above {above:g}" if below == math.inf else f"below {below:g}"
-    return f"between {above:g} and {below:g}"
 
 
 def _typed(declared: "Field[Any]", value: Any) -> Any:
@@ -170,15 +199,15 @@ def _typed(declared: "Field[Any]", value: Any) -> Any:
         if value not in search.values:
             raise ValueError(f"hyperparameter {address(declared)} is {value!r}, expected {search}")
         return value
-    kind, (above, below) = type(declared.default), (declared.metadata[end] for end in ("above", "below"))
+    kind, limits = type(declared.default), declared.metadata["limits"]
     expected = kind.__name__
     try:
         if isinstance(value, str):
             value = {"true": True, "false": False}[value.lower()] if kind is bool else kind(value)
         if type(value) is kind or (type(value) is int and kind is float):
-            if above < value < below or (above, below) == (-math.inf, math.inf):
+            if limits.admit(value):
                 return kind(value)
-            expected = f"a number {_between(above, below)}"
+            expected = limits
     except (ValueError, KeyError):
         pass
     raise ValueError(f"hyperparameter {address(declared)} is {value!r}, expected {expected}")

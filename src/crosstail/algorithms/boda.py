@@ -4,8 +4,17 @@ from typing import Any, ClassVar
 
 from crosstail.algorithms._algorithm import Preset
 from crosstail.algorithms._alignment import Alignment
-from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, hp
+from crosstail.algorithms._hparams import Choice, Integer, LogUniform, Uniform, hp
 
+RESCALED = Preset(
+    "Rescaled: distances over the batch's mean distance, counts outside the exponent (Yang, Wang and Katabi, 2022).",
+    differs=(
+        "not equation (3) but a relative of equation (2) whose gradients are bounded for any counts",
+        "with two domains ν acts only through the denominator",
+        "the mean over samples is weighted by N̄ / N_i",
+    ),
+    hparams={"rescaled": True},
+)
 REFERENCE = Preset(
     "What the authors' code runs: BoDA with a CORAL penalty (Yang, Wang and Katabi, 2022).",
     differs=(
@@ -15,13 +24,14 @@ REFERENCE = Preset(
         "averages over all (sample, positive) combinations, where the equation is a sum over samples",
         "unlike the authors' code, uses log-sum-exp, and makes a full pass if the warm-up ends before the first is due",
     ),
+    undoes=Alignment.differs,
     also=("coral",),
     hparams={
         "nu": 0.5,
         "temperature": (1.0, LogUniform(10**-1, 10**0.5)),
         "per_positive": True,
         "warmup": (500.0, Choice(300.0, 400.0, 500.0, 600.0)),
-        "refresh": 120,
+        "refresh": (120, Integer(100, 150)),
         "momentum": (0.2, Uniform(0.0, 0.4)),
         "gamma": 1.0,
     },
@@ -41,10 +51,10 @@ POOLED = Preset(
 class BoDA(Alignment):
     """BoDA: cross-entropy + ω · the calibrated BoDA loss on the features (Yang, Wang and Katabi, 2022, equation 3)."""
 
-    presets: ClassVar[dict[str, Preset]] = {**Alignment.presets, "reference": REFERENCE, "pooled": POOLED}
+    presets: ClassVar[dict[str, Preset]] = {"rescaled": RESCALED, "reference": REFERENCE, "pooled": POOLED}
 
     class Hparams(Alignment.Hparams):
-        nu: float = hp(1.0, LogUniform(10**-0.5, 1.0), "ν, how strongly counts calibrate the distances")
+        nu: float = hp(1.0, LogUniform(10**-0.5, 1.0), "ν, how strongly counts calibrate the distances", at_least=0)
 
     def term(self) -> dict[str, Any]:
         return {"nu": self.hparams.nu}

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Slowed
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp
+from crosstail.algorithms._hparams import LogUniform, Uniform, hp, when
 from crosstail.data import DomainBatch
 
 
@@ -24,7 +24,7 @@ class EQRM(Slowed):
 
     class Hparams(Slowed.Hparams):
         quantile: float = hp(0.75, Uniform(0.5, 0.99), "α, quantile of the risks", above=0, below=1)
-        anneal: float = hp(0.5, Uniform(0.06, 0.6), "end of burn-in: below 1 a share of the steps, else a step")
+        anneal: float = when(0.5, Uniform(0.06, 0.6), "end of burn-in: below 1 a share of the steps, else a step")
         late_lr: float = hp(0.02, LogUniform(2e-3, 2e-1), "learning rate after burn-in, relative to that before")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:

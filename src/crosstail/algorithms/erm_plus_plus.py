@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from crosstail.algorithms._algorithm import Backward, descend, first_step
-from crosstail.algorithms._hparams import Uniform, hp
+from crosstail.algorithms._hparams import Uniform, when
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch
 
@@ -25,7 +25,7 @@ class ERMPlusPlus(ERM):
     )
 
     class Hparams(ERM.Hparams):
-        head_first: float = hp(0.1, Uniform(0.0, 0.3), "when all weights are trained: below 1 a share of the steps")
+        head_first: float = when(0.1, Uniform(0.0, 0.3), "when all weights are trained: below 1 a share of the steps")
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         if self.step >= first_step(self.hparams.head_first, self.steps):

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import Annealed
-from crosstail.algorithms._hparams import LogInteger, LogUniform, hp
+from crosstail.algorithms._hparams import LogInteger, LogUniform, hp, when
 from crosstail.data import DomainBatch
 
 
@@ -23,7 +23,7 @@ class IRM(Annealed):
 
     class Hparams(Annealed.Hparams):
         penalty: float = hp(100.0, LogUniform(1e-1, 1e5), "λ, weight of the penalty after annealing")
-        anneal: float = hp(500, LogInteger(1, 1e4), "annealing steps; a shorter run never uses λ")
+        anneal: float = when(500.0, LogInteger(1, 1e4), "end of annealing: below 1 a share of the steps, else a step")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         scores = self.head(z)

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from crosstail.algorithms._algorithm import Backward, descend, first_step
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp
+from crosstail.algorithms._hparams import LogUniform, Uniform, hp, when
 from crosstail.algorithms._processes import joined
 from crosstail.algorithms._twin import Twin
 from crosstail.data import DomainBatch
@@ -23,7 +23,7 @@ class JTT(Twin):
     )
 
     class Hparams(Twin.Hparams):
-        first: float = hp(0.5, Uniform(0.2, 0.8), "share of the steps for the first network")
+        first: float = when(0.5, Uniform(0.2, 0.8), "share of the steps for the first network")
         upweight: float = hp(10.0, LogUniform(1.0, 10**2.5), "λ, weight of the samples that it gets wrong")
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Slowed
-from crosstail.algorithms._hparams import Uniform, hp
+from crosstail.algorithms._hparams import Uniform, hp, when
 from crosstail.algorithms.mmd import RATES, two_sample_discrepancy
 from crosstail.data import DomainBatch
 
@@ -27,7 +27,7 @@ class RDM(Slowed):
     class Hparams(Slowed.Hparams):
         penalty: float = hp(5.0, Uniform(0.1, 10.0), "λ, weight of the discrepancy after annealing")
         variance: float = hp(0.004, Uniform(0.001, 0.007), "weight of the variances after annealing")
-        anneal: float = hp(0.3, Uniform(0.16, 0.54), "when both set in: below 1 a share of the steps, else a step")
+        anneal: float = when(0.3, Uniform(0.16, 0.54), "when both set in: below 1 a share of the steps, else a step")
         late_lr: float = hp(0.3, Uniform(0.16, 0.4), "learning rate after annealing, relative to that before")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:

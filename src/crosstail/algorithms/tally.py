@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.distributions import Beta
 
 from crosstail.algorithms._algorithm import first_step
-from crosstail.algorithms._hparams import Choice, Uniform, hp
+from crosstail.algorithms._hparams import Choice, Uniform, hp, when
 from crosstail.algorithms.erm import ERM
 from crosstail.algorithms.sagnet import content_and_style
 from crosstail.data import DomainBatch
@@ -33,7 +33,7 @@ class TALLY(ERM):
     )
 
     class Hparams(ERM.Hparams):
-        warmup: float = hp(0.5, Uniform(0.2, 0.8), "end of ERM: below 1 a share of the steps, else a step")
+        warmup: float = when(0.5, Uniform(0.2, 0.8), "end of ERM: below 1 a share of the steps, else a step")
         alpha: float = hp(0.5, Choice(0.2, 0.5, 1.0), "α: small values hardly mix with prototypes", above=0)
         momentum: float = hp(0.8, None, "weight of the old prototypes in the moving average")
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from crosstail.algorithms._algorithm import first_step
 from crosstail.algorithms._annealed import SHARE
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp
+from crosstail.algorithms._hparams import LogUniform, Uniform, hp, when
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch
 
@@ -30,7 +30,7 @@ class TRM(ERM):
     class Hparams(ERM.Hparams):
         alignment: float = hp(1e-4, LogUniform(1e-5, 1.0), "λ, weight of the product of gradients")
         eta: float = hp(0.01, LogUniform(1e-3, 1e-1), "η, step size of α")
-        start: float = hp(0.04, Uniform(0.0, 0.5), "when the term starts: below 1 a share of the steps, else a step")
+        start: float = when(0.04, Uniform(0.0, 0.5), "when the term starts: below 1 a share of the steps, else a step")
 
     domain_weights: Tensor  # (D, C, F + 1)
     alpha: Tensor  # (D, D)

@@ -2,13 +2,15 @@
 
 import ast
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from crosstail import discovery
 
-ALGORITHMS = "crosstail.algorithms"
+ALGORITHMS, SECOND_STAGES = "crosstail.algorithms", "crosstail.second_stages"
+BENCHMARKS = "crosstail.data.benchmarks"
 
 
 class AlgorithmSource(NamedTuple):
@@ -65,7 +67,28 @@ def _class(module: str, name: str) -> tuple[str, ast.ClassDef] | None:
     return None
 
 
+def second_stage_kind(name: str) -> str:
+    """Whether a second stage is trained or fitted.
+
+    >>> second_stage_kind("retrain"), second_stage_kind("ncm")
+    ('trained', 'fitted')
+    """
+    assigned = (node for node in _parsed(SECOND_STAGES, name).body if isinstance(node, ast.Assign))
+    made = next(node.value for node in assigned if ast.unparse(node.targets[0]) == "STAGE")
+    assert isinstance(made, ast.Call)
+    return ast.unparse(made.func).removesuffix("Stage").lower()
+
+
+def data_sheet(name: str) -> dict[str, Any]:
+    """The data sheet of a benchmark."""
+    return tomllib.loads(_text(BENCHMARKS, f"{name}.toml"))
+
+
 @cache
 def _parsed(package: str, name: str) -> ast.Module:
-    files = (Path(folder, f"{name}.py") for folder in discovery.folders(package))
-    return ast.parse(next(file for file in files if file.exists()).read_text(encoding="utf-8"))
+    return ast.parse(_text(package, f"{name}.py"))
+
+
+def _text(package: str, file: str) -> str:
+    files = (Path(folder, file) for folder in discovery.folders(package))
+    return next(file for file in files if file.exists()).read_text(encoding="utf-8")

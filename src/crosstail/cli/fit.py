@@ -127,7 +127,7 @@ def fit(
         print(msgspec.json.encode(results[0] if len(results) == 1 and final is None else several).decode())
         return
     console = Console(markup=False, highlight=False)
-    for note in dict.fromkeys(note for result in results for note in result.data.notes):
+    for note in dict.fromkeys(note for result in results for note in (*result.data.notes, *result.notes)):
         console.print(f"note: {note}", soft_wrap=True)
     if spec.trace and not any(record.trace for record in RunFolder(places[0]).records()):
         console.print("note: this run was finished before without --trace; use another --out to train it with a trace")

@@ -8,7 +8,15 @@ from cyclopts import Parameter
 
 from crosstail import discovery
 from crosstail.cli._parameters import Json
-from crosstail.cli._sources import ALGORITHMS, algorithm_source, docstring
+from crosstail.cli._sources import (
+    ALGORITHMS,
+    BENCHMARKS,
+    SECOND_STAGES,
+    algorithm_source,
+    data_sheet,
+    docstring,
+    second_stage_kind,
+)
 from crosstail.literature import FAMILIES, cited
 
 if TYPE_CHECKING:
@@ -121,20 +129,22 @@ def _algorithms() -> list[dict[str, Any]]:
 
 
 def _second_stages() -> list[dict[str, Any]]:
-    from crosstail.second_stages import catalogue
-
-    return [
-        {"name": e.name, "what": f"{e.what}.", "paper": f"{e.paper}, {e.year}", "kind": e.kind} for e in catalogue()
-    ]
+    """Trained ones first, then by year."""
+    rows = []
+    for name in discovery.names(SECOND_STAGES):
+        what, paper, year = cited(name, docstring(SECOND_STAGES, name))
+        kind = second_stage_kind(name)
+        row = {"name": name, "what": f"{what}.", "paper": f"{paper}, {year}", "kind": kind}
+        rows.append(((kind != "trained", year, name), row))
+    return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
 
 
 def _datasets() -> list[dict[str, Any]]:
-    package = "crosstail.data.benchmarks"
-    sheets = [discovery.find(package, name, "data set").SHEET for name in discovery.names(package)]
-    return [
-        {"name": s.name, "what": s.summary, "domains": list(s.domains), "classes": len(s.classes), "licence": s.licence}
-        for s in sheets
-    ]
+    rows = []
+    for sheet in map(data_sheet, discovery.names(BENCHMARKS)):
+        about = {"domains": sheet["domains"], "classes": len(sheet["classes"]), "licence": sheet["licence"]}
+        rows.append({"name": sheet["name"], "what": sheet["summary"], **about})
+    return rows
 
 
 def _backbones() -> list[dict[str, Any]]:

@@ -125,6 +125,8 @@ def race(
         console.print(f"Stopped early, on validation: {', '.join(one.method for one in found.stopped)}.")
     for why in left_out.values():
         console.print(f"left out: {why}")
+    for note in found.notes:
+        console.print(f"note: {note}")
     for failed in found.failed:
         console.print(f"failed: {failed.method}, {failed.run}: {failed.error}")
     if board:

@@ -3,6 +3,7 @@
 Yang, Wang and Katabi, On Multi-Domain Long-Tailed Recognition, equations (1) to (3).
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from crosstail.losses.contrast import Reduction, contrast
 from crosstail.losses.distances import Precision
-from crosstail.losses.statistics import Covariance, PairStatistics
+from crosstail.losses.statistics import Covariance, PairStatistics, require_number
 
 
 def boda_loss(
@@ -68,8 +69,8 @@ def boda_loss(
     >>> boda_loss(z, y, domain, centroids, torch.ones(2, 2))  # log(e⁻¹ + 2e⁻³) + 1
     tensor(0.2395)
     """
-    if isinstance(temperature, str) or not temperature > 0:
-        raise ValueError(f"temperature is {temperature!r}, expected a number above 0")
+    require_number("nu", nu, math.isfinite, "a finite number")
+    require_number("temperature", temperature, lambda value: value > 0, "a number above 0")
     found = contrast(z, y, domain, centroids, counts, precision, reduction, pooled, negatives, validate)
     if balanced:
         n_pair, largest = found.n_pair, found.n_pair.max()
@@ -118,6 +119,7 @@ def rescaled_boda_loss(
     denominator. A sample's gradient is at most 2 / mean distance, before N̄ / N_i. "mean" is weighted by N̄ / N_i, so
     it never exceeds the largest sample's loss (experiments: docs/decisions/boda-scale.md). Arguments as in `boda_loss`.
     """
+    require_number("nu", nu, math.isfinite, "a finite number")
     found = contrast(z, y, domain, centroids, counts, precision, reduction, pooled, negatives, validate)
     n_pair = found.n_pair
     scale = -found.mean_distance().clamp_min(torch.finfo(n_pair.dtype).tiny)

@@ -1,7 +1,8 @@
 """Samples against the centroids of all pairs: what both forms of the BoDA loss are computed from."""
 
 import functools
-from typing import Literal, NamedTuple, get_args
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -17,7 +18,7 @@ from crosstail.losses.distances import (
 )
 from crosstail.losses.negatives import Block, sampled_blocks
 from crosstail.losses.pooling import pooled_means
-from crosstail.losses.statistics import checked_batch, require, require_tensors
+from crosstail.losses.statistics import checked_batch, require, require_number, require_tensors
 
 Reduction = Literal["mean", "positives", "sum", "none"]
 
@@ -79,8 +80,7 @@ def contrast(
     """Check the arguments, and compute the distances of the batch to the pairs that take part."""
     if reduction not in get_args(Reduction):
         raise ValueError(f"reduction {reduction!r} is not one of {', '.join(get_args(Reduction))}")
-    if negatives < 0:
-        raise ValueError(f"negatives is {negatives}, expected the number of pairs to draw, or 0 for all of them")
+    require_number("negatives", negatives, _is_count, "the number of pairs to draw, or 0 for all of them")
     y, domain = _checked(z, y, domain, centroids, counts, precision, validate)
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
     counts = counts.to(z.device)
@@ -104,6 +104,10 @@ def contrast(
         excluded |= has_positive & ~pairs.present
     block = Block(distance, excluded)
     return Contrast((block,), pairs.counts.to(wide), n_own, pairs.column[:, y].T, positive, pairs.present)
+
+
+def _is_count(number: Any) -> bool:
+    return isinstance(number, Integral) and int(number) >= 0
 
 
 def _pooled(centroids: Tensor, counts: Tensor, validate: bool) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,8 @@
 """Means and covariances of the features of every (domain, class) pair, from a stream of batches."""
 
-from typing import Literal, get_args
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -237,6 +239,12 @@ def require(name: str, found: Tensor, fits: bool, expected: str) -> None:
     """Raise an error that states the dtype and shape of an argument, unless it fits."""
     if not fits:
         raise ValueError(f"{name} is {found.dtype} of shape {tuple(found.shape)}, expected {expected}")
+
+
+def require_number(name: str, found: object, fits: Callable[[Any], bool], expected: str) -> None:
+    """Raise an error that states an argument, unless it is a number that fits."""
+    if not isinstance(found, Real) or not fits(found):
+        raise ValueError(f"{name} is {found!r}, expected {expected}")
 
 
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)

@@ -26,6 +26,7 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm
 from crosstail.training.predictions import Predictions
+from crosstail.training.resolve import unreached_phases
 from crosstail.training.spec import RunSpec, split_method
 
 LEVEL = 0.05
@@ -130,6 +131,7 @@ class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
     stopped: list[StoppedMethod] = []
     left_out: dict[str, str]  # the reason, by method
     failed: list[FailedRun]
+    notes: list[str] = []
     next: str = ""  # the command that trains the recommended method
 
 
@@ -167,6 +169,7 @@ def outcome(
             failed += _failed(choice, results, failures)
             stopped.append(choice)
     stopped.sort(key=lambda choice: (choice.plan.trials, score(choice, results)), reverse=True)
+    chosen = [(plan, row.method, row.hparams) for row in board] + [(c.plan, c.method, c.hparams) for c in stopped]
     shared = ("dataset", "backbone", "freeze", "steps", "batch_size", "folds")
     settings: dict[str, Any] = {name: getattr(plan.shared, name) for name in shared}
     return RaceResult(
@@ -180,6 +183,7 @@ def outcome(
         stopped=[StoppedMethod(c.method, c.plan.trials, c.validation) for c in stopped if c.validation is not None],
         left_out=left_out,
         failed=failed,
+        notes=[f"{method}: {note}" for of, method, h in chosen for note in unreached_phases(of.runs(method, h)[0])],
     )
 
 

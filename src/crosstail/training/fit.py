@@ -22,7 +22,7 @@ from crosstail.training.memory import lower_if_short
 from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.predictions import Predictions
 from crosstail.training.probabilities import Probabilities, held_out
-from crosstail.training.resolve import resolve, steps_of_stages
+from crosstail.training.resolve import resolve, steps_of_stages, unreached_phases
 from crosstail.training.result import RunResult, Soup, make_result
 from crosstail.training.second_stage import run_second_stage
 from crosstail.training.spec import RunSpec
@@ -159,6 +159,7 @@ def finish_run(
         input_shape=list(input_shape(inputs.raw)),
         weights=inputs.frozen.weights if inputs.frozen else None,
         data=inputs.facts(),
+        notes=unreached_phases(spec),
         soup=soup,
     )
     folder.finish(result)

@@ -65,6 +65,16 @@ def steps_of_stages(spec: RunSpec) -> tuple[int, ...]:
     return first if learns else 0, 0 if isinstance(stage, FittedStage) else second
 
 
+def unreached_phases(spec: RunSpec) -> list[str]:
+    """One sentence for each phase of the algorithm that a resolved spec has too few steps for.
+
+    >>> unreached_phases(resolve(RunSpec(dataset="digits", algorithm="boda@reference", steps=60)))[0][:68]
+    'warmup is 500 and the run has 60 steps, so the phase after it is nev'
+    """
+    assert spec.steps is not None
+    return algorithms.unreached(algorithms.parse_for(spec.algorithm, spec.hparams), spec.steps)
+
+
 def _check_stop(spec: RunSpec) -> None:
     assert spec.steps is not None
     if spec.stop_at is None:

@@ -180,6 +180,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     weights: str | None
     """Checksum of the frozen backbone's weights."""
     data: DataFacts
+    notes: list[str] = []
+    """About the training, such as a phase that was never reached; those about the data are in `data`."""
     raw: RawWeights | None = None
     estimate: SplitAccuracy | None = None
     """After --refit: the pooled test accuracy of the runs before it, because no sample is left to test the model on."""

@@ -186,6 +186,9 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     if race.left_out:
         yield Heading("Left out")
         yield bullets(race.left_out.values())
+    if race.notes:
+        yield Heading("Notes")
+        yield bullets(race.notes)
     if race.failed:
         rows = [[failed.method, failed.run, failed.error] for failed in race.failed]
         yield Table(title="Failed runs", header=["method", "run", "error"], rows=rows, words_last=True)

@@ -175,7 +175,8 @@ def _counts(result: RunResult) -> Table:
 def _training(result: RunResult) -> Iterator[str]:
     spec = result.spec
     own = algorithms.own_file(spec.algorithm)
-    about = "a user-defined file" if own else _first_sentence(algorithms.find(spec.algorithm).__doc__)
+    parts = algorithms.docstrings(algorithms.find(spec.algorithm)) if not own else []
+    about = "; ".join(map(_first_sentence, parts)) or "a user-defined file"
     yield f"Algorithm: {spec.algorithm} ({about})."
     if spec.second_stage:
         entry = second_stages.entry(spec.second_stage)
@@ -184,6 +185,7 @@ def _training(result: RunResult) -> Iterator[str]:
     how = f"frozen, with a trained head ({spec.head}) on its features" if spec.freeze else "trained"
     yield f"Backbone: {spec.backbone}, {how}; initial weights: {weights}."
     yield hyperparameters(result)
+    yield from (f"Note: {note}." for note in result.notes)
     kept = (
         f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {SELECTED_ON[spec.selected_on]} on "
         f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
@@ -251,8 +253,8 @@ def _pretrained(spec: RunSpec) -> bool:
     return spec.weights != backbones.RANDOM and backbones.pretrained(spec.backbone) is not None
 
 
-def _first_sentence(doc: str | None) -> str:
-    return re.sub(r"\s+", " ", (doc or "").strip().split("\n\n")[0]).rstrip(".")
+def _first_sentence(doc: str) -> str:
+    return re.sub(r"\s+", " ", doc.strip().split("\n\n")[0]).rstrip(".")
 
 
 def _pair_names(pairs: pd.DataFrame) -> str:

@@ -67,6 +67,7 @@ def run_document(run: ReportedRun) -> Document:
         Heading("What next?"),
         *next_steps([result], run.folder),
         Heading("How was it made?"),
+        *_notes([result]),
         *_metrics([result]),
         *_training(result, run.records),
         *_data([result]),
@@ -97,6 +98,7 @@ def folds_document(out: Path, runs: Sequence[ReportedRun]) -> Document:
         Heading("What next?"),
         *next_steps(results, out),
         Heading("How was it made?"),
+        *_notes(results),
         *_metrics(results),
         *_data(results),
         *_repeat(command(replace(spec, unseen=None, fold=None), out), results[0]),
@@ -110,6 +112,10 @@ def _tested_on(results: Sequence[RunResult]) -> tuple[pd.DataFrame, int, str]:
     spec = results[0].spec
     counted = "training samples" + (" of the class" if spec.unseen is not None else "")
     return pair_table(results), shot_thresholds(spec.dataset)[1], counted
+
+
+def _notes(results: Sequence[RunResult]) -> list[Block]:
+    return [Text(f"Note: {note}.") for note in dict.fromkeys(note for result in results for note in result.notes)]
 
 
 def _metrics(results: Sequence[RunResult]) -> Iterator[Block]:
