@@ -45,6 +45,24 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
+@contextmanager
+def only_process(folder: Path) -> Iterator[None]:
+    """Refuse a folder in which another process works; the lock is on the folder itself, and ends with the process."""
+    if not fcntl:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # not every file system has locks
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(f"another process works in {folder}: wait for it, or choose another --out") from None
+        yield
+    finally:
+        os.close(handle)
+
+
 def write_whole(path: Path, content: bytes | memoryview) -> None:
     """Write a file whole or not at all."""
     with replacing(path) as partial, naming(path), partial.open("wb") as file:

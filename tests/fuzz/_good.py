@@ -11,6 +11,9 @@ from tests.fuzz._case import HANDLED, Case, run
 
 from crosstail.report.run.command import options
 from crosstail.report.run.reported import reported
+from crosstail.storage import write_json
+from crosstail.sweep.select import as_file, choices
+from crosstail.sweep.store import Proposal, Store
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
@@ -50,6 +53,9 @@ def make(folder: Path) -> None:
     shutil.copytree(folder / "run-a", folder / "run-c")  # to compare a spoiled one with
     outcome = run(Case("good input", COMMANDS["sweep-a"], (), lambda _: None, limit=300), folder)
     assert outcome.kind == HANDLED, outcome
+    store = Store(folder / "sweep-a")
+    store.propose("erm", 0, [Proposal({"lr": 0.01}, {"lr": 0.5})])
+    write_json(store.path / "selected.json", as_file(choices(store, store.results())))
 
 
 def copy(good: Path, folder: Path) -> None:

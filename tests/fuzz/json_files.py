@@ -6,10 +6,11 @@ from random import Random
 from typing import Any
 
 from tests.fuzz._case import Case
-from tests.fuzz._good import COMMANDS
+from tests.fuzz._good import COMMANDS, SHORT
 
 OF_RUN = ("spec.json", "data.json", "result.json", "calibration.json", "records.jsonl", "audit.json")
 OF_SWEEP = ("plans/*.json", "data.json", "index.jsonl", "runs/*/result.json", "runs/*/spec.json")
+OF_SWEEP += ("proposals/*/trials.json", "selected.json")
 
 # Twice where the command is quick.
 ON_RUN = (
@@ -22,6 +23,7 @@ ON_RUN = (
 ON_SWEEP = (
     *2 * ("status sweep-a --json", "select sweep-a --json", "status sweep-a", "select sweep-a"),
     *("report sweep-a --page-only", COMMANDS["sweep-a"]),
+    f"fit vectors.npz --algorithm erm {SHORT} --hparams sweep-a/selected.json --out chosen",
 )
 
 SCALARS = (

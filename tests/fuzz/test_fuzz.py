@@ -21,11 +21,16 @@ from tests.fuzz.__main__ import FAMILIES, case_of, outcome_of
 from tests.fuzz._case import BAD, CLEAR, HANDLED, Case, run
 from tests.fuzz._good import COMMANDS, SHORT, copy, make
 
+from crosstail.cli.fit import _selected
 from crosstail.data import BrokenImage, read_image
 from crosstail.data.sources import npz_members
 from crosstail.report.run import reported
+from crosstail.storage import read_json
 from crosstail.sweep.store import Store
+from crosstail.training import RunSpec
 from crosstail.training.folder import RunFolder
+from crosstail.training.resolve import resolve
+from crosstail.training.result import DataFacts
 
 CASES = 6  # of each family; the time limit of CI does not allow more
 
@@ -49,6 +54,7 @@ def test_drawn_at_random(good, tmp_path, family):
 
 
 OTHERS = (None, True, -1, 2**63, 1e308, "x", "\x00", [], {}, [[None]], {"x": 1})
+ERM = RunSpec(dataset="vectors.npz", algorithm="erm", backbone="mlp")
 READERS = {
     "run-a/spec.json": lambda place: RunFolder(place / "run-a").spec(),
     "run-a/data.json": lambda place: RunFolder(place / "run-a").data(),
@@ -57,6 +63,9 @@ READERS = {
     "run-a/records.jsonl": lambda place: RunFolder(place / "run-a").records(),
     "run-a/audit.json": lambda place: reported.read_json(place / "run-a/audit.json", reported.AuditFile),
     "sweep-a/plans/*.json": lambda place: Store(place / "sweep-a").plans(),
+    "sweep-a/data.json": lambda place: read_json(place / "sweep-a/data.json", DataFacts),
+    "sweep-a/proposals/*/trials.json": lambda place: Store(place / "sweep-a").proposals("erm"),
+    "sweep-a/selected.json": lambda place: _selected(place / "sweep-a/selected.json", resolve(ERM)),
     "sweep-a/index.jsonl": lambda place: Store(place / "sweep-a").results(),
 }
 

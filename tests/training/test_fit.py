@@ -13,7 +13,7 @@ import torch
 from crosstail import algorithms, second_stages
 from crosstail.data import DomainBatches
 from crosstail.metrics import PairAccuracy
-from crosstail.storage import write_json
+from crosstail.storage import only_process, write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec, loop, second_stage
 from crosstail.training.devices import OneDevice
@@ -293,3 +293,22 @@ def test_resuming_in_stage_two_puts_the_whole_model_on_the_device(dataset, tmp_p
     assert list(placed) == ["backbone and head", "classifier", "averaged"]
     for name, module in placed.items():
         assert {str(tensor.device) for tensor in (*module.parameters(), *module.buffers())} == {"meta"}, name
+
+
+def test_a_folder_in_which_another_process_trains_is_refused_and_left_as_it_is(dataset, tmp_path):
+    folder = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        fit(make(dataset), folder, progress=stopping_at(6))
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    with only_process(folder), pytest.raises(ValueError, match=rf"another process works in {folder}.*--out"):
+        fit(make(dataset), folder)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert fit(make(dataset), folder).result.validation == fit(make(dataset), tmp_path / "alone").result.validation
+
+
+def stopping_at(step):
+    def progress(what, done, total):
+        if done == step:
+            raise KeyboardInterrupt
+
+    return progress

@@ -150,9 +150,14 @@ def _selected(file: Path, spec: "RunSpec") -> dict[str, Any]:
     """The hyperparameters in a file {method: {name: value}}; with dg, for the unseen domain and seed if it has them."""
     from crosstail.storage import read_json
     from crosstail.sweep.plan import search_name
+    from crosstail.training.resolve import resolve
 
     found, own = read_json(file, dict[str, dict[str, Any]]), search_name(spec.method, spec)
     for name in (own, spec.method):
         if name in found:
+            try:
+                resolve(replace(spec, hparams=found[name]))
+            except ValueError as error:
+                raise ValueError(f"{file}: {error}") from None
             return found[name]
     raise ValueError(f"{file} has no hyperparameters for {own}, only for {'; '.join(found)}")

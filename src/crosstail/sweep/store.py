@@ -19,7 +19,7 @@ from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -50,6 +50,10 @@ class Proposal(NamedTuple):
 
     hparams: Hparams
     unit: dict[str, float]
+
+
+Batch = Annotated[list[Proposal], msgspec.Meta(min_length=1)]
+"""Trials that are proposed together."""
 
 
 class Store:
@@ -116,7 +120,7 @@ class Store:
     def proposals(self, search: str) -> list[Proposal]:
         found: list[Proposal] = []
         while (file := self._proposed(search, len(found)) / "trials.json").exists():
-            found += read_json(file, list[Proposal])
+            found += read_json(file, Batch)
         return found
 
     def _proposed(self, search: str, number: int) -> Path:

@@ -1,7 +1,7 @@
 """From a spec to a result: data, stage one, second stage, test accuracy, transferability."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import torch
 from crosstail.algorithms import Algorithm
 from crosstail.data import Augment
 from crosstail.progress import Progress
+from crosstail.storage import only_process
 from crosstail.training import own_code
 from crosstail.training.devices import Devices, fabric_of
 from crosstail.training.evaluation import graph_of, traced, transferability
@@ -78,14 +79,15 @@ def fit(
                 if kept is not None and folder.calibration() is None:
                     folder.calibrate(kept.calibration(finished.domains, finished.counts))
                 return Run(folder, finished, inputs, Predictions.load(folder), kept)
-        with _threads(None if inputs.seen(progress).is_image else 1):
-            return _train_stages(spec, inputs, folder, progress, devices, limits, keep)
+        with _threads(None if inputs.seen(progress).is_image else 1), ExitStack() as held:
+            return _train_stages(spec, inputs, folder, held, progress, devices, limits, keep)
 
 
 def _train_stages(
     spec: RunSpec,
     inputs: Inputs,
     folder: RunFolder,
+    held: ExitStack,
     progress: Progress | None,
     devices: Devices,
     limits: Limits | None,
@@ -102,6 +104,7 @@ def _train_stages(
     fabric.to_device(algorithm)
     if fabric.is_global_zero:
         folder.open(spec, inputs.facts())  # only now: a mistake in the spec must not leave a folder behind
+        held.enter_context(only_process(folder.path))
         own_code.keep(spec, folder)
         KnownSamples.keep(inputs.raw, folder)
     fabric.barrier()
