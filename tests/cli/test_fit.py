@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from crosstail import __version__ as crosstail_version
+from crosstail import cli
 from crosstail.training import RunSpec
 from crosstail.training import fit as fitting
 from crosstail.training.folder import RunFolder
@@ -242,13 +243,23 @@ def test_other_faults_keep_their_traceback(crosstail, vectors, monkeypatch):
         crosstail(f"fit {vectors} --out run {SHORT}")
 
 
-def test_ctrl_c_says_how_to_go_on(crosstail, vectors, monkeypatch):
-    def stopped(spec, out, **options):
+@pytest.mark.parametrize(
+    ("words", "resumes"),
+    [
+        *[(f"{verb} data --out o", True) for verb in ("demo", "fit", "embed", "sweep", "race", "predict run")],
+        *[("predict run data --out=o", True), ("predict run data", False)],
+        *[("data pacs --download", True), ("data pacs --check", False)],
+        *[(f"{verb} data --out o", False) for verb in ("audit", "evaluate run", "graph", "export", "soup", "report")],
+    ],
+)
+def test_ctrl_c_says_how_to_go_on_where_that_is_possible(crosstail, monkeypatch, words, resumes):
+    def stopped(words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fitting, "fit", stopped)
-    done = crosstail(f"fit {vectors} --out run {SHORT}")
-    assert done.code == 1 and done.err.startswith("stopped: ") and "the same command" in done.err
+    monkeypatch.setattr(cli, "_run", stopped)
+    done = crosstail(words)
+    assert done.code == 1
+    assert done.err == ("stopped: run the same command again to resume\n" if resumes else "stopped\n")
 
 
 def command(*words, cwd):

@@ -1,10 +1,12 @@
 """The options of a run are the fields of RunSpec: in the help, in a plan, and in the command that repeats a run."""
 
 import importlib
+import re
 import shlex
 import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -14,7 +16,10 @@ from hypothesis import strategies as st
 import crosstail
 from crosstail import cli
 from crosstail.criterion import Criterion
+from crosstail.report.compare import read_runs as read_runs_module
+from crosstail.report.compare.read_runs import ComparedRun
 from crosstail.report.run.command import command
+from crosstail.sweep.plan import Plan
 from crosstail.training import spec as spec_module
 from crosstail.training.spec import RunSpec
 
@@ -107,7 +112,7 @@ def wider(monkeypatch):
 
 
 def test_a_new_field_is_one_line(wider, tmp_path, monkeypatch, capsys):
-    """It has an option with help, a key in a plan, a part in the identity and a place in the repeat command."""
+    """It has an option with help, a key in a plan, a part in the identity, and a place in commands and reports."""
     monkeypatch.setenv("COLUMNS", "80")
     for verb in ("fit", "sweep", "race"):
         cli.main([verb, "--help"])
@@ -117,8 +122,31 @@ def test_a_new_field_is_one_line(wider, tmp_path, monkeypatch, capsys):
     _, bound, _ = cli.app.parse_args(["sweep", "--plan", str(tmp_path / "plan.toml")], exit_on_error=False)
     assert bound.kwargs["options"].flavour == "sour"
     spec = wider(dataset="d", flavour="sweet")
+    assert [run.flavour for run in Plan(shared=spec, methods=("erm",)).runs("erm", {})] == ["sweet"]
     assert "--flavour sweet" in command(spec, Path("run")) and parsed(command(spec, Path("run"))) == spec
+    assert "--flavour sweet" in importlib.import_module("crosstail.cli.race")._next(spec, "erm", Path("race"))
     assert spec.key != wider(dataset="d").key
+
+
+def test_a_new_field_tells_settings_apart_in_a_report(wider, tmp_path, monkeypatch):
+    def read(folder: Path) -> ComparedRun:
+        spec = wider(dataset="d", algorithm="erm", flavour=folder.name)
+        return ComparedRun(folder, spec, *[None] * 10, data=SimpleNamespace(checksum="0", source=None))
+
+    monkeypatch.setattr(read_runs_module, "read_result", read)
+    for name in ("sour", "sweet"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "spec.json").touch()
+    runs = read_runs_module.read_runs([tmp_path])
+    assert runs.table["data"].tolist() == ["d, flavour sour", "d, flavour sweet"] and runs.skipped == ()
+
+
+@pytest.mark.parametrize("verb", ["audit", "embed", "race"])
+def test_a_verb_without_protocol_does_not_mention_dg_or_the_seed_of_a_run(verb, capsys):
+    cli.main([verb, "--help"])
+    shown = capsys.readouterr().out
+    assert "--data-seed" in shown and "--protocol" not in shown
+    assert re.search(r"\bdg\b|--seed\b", shown) is None
 
 
 def test_a_plan_fills_in_what_was_not_typed(tmp_path):

@@ -256,6 +256,7 @@ MISTAKES = {
     "sweep --plan none.toml --out s": "none.toml: ",
     "sweep --plan wrong.toml --out s": "wrong.toml: ",
     "sweep --plan step.toml --out s": "step.toml: unknown key 'step': did you mean 'steps'?",
+    "sweep --plan ten.toml --out s": 'error: invalid value for steps in ten.toml: unable to convert "ten" into int.',
     "status nowhere": "nowhere",
     "select nowhere": "nowhere",
     "select begun": "begun has no finished trial to select from",
@@ -271,6 +272,7 @@ MISTAKES = {
 def test_a_mistake_gets_two_lines_and_exit_code_2(refused, vectors, words, message):
     Path("wrong.toml").write_text("dataset = ")
     Path("step.toml").write_text("step = 3")
+    Path("ten.toml").write_text('dataset = "v.npz"\nalgorithm = "erm"\nsteps = "ten"')
     Path("list.json").write_text('{"erm": [1]}')
     Path("best.json").write_text('{"erm": {"mu": 1.0}}')
     Store(Path("begun")).add(make(RunSpec(dataset="v.npz"), ["erm"], trials=1))

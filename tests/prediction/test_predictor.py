@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from crosstail.data import load
 from crosstail.prediction.predictor import find_inputs
 
 IMAGES, VECTORS = SimpleNamespace(input_shape=(3, 8, 8)), SimpleNamespace(input_shape=(4,))
@@ -25,6 +26,18 @@ def test_hidden_files_and_folders_are_skipped(tmp_path):
     names, _, _ = find_inputs([root], IMAGES)
     assert names == [str(path) for path in shown]
     assert find_inputs([root / "._a.png"], IMAGES)[0] == [str(root / "._a.png")]  # it was asked for by name
+
+
+def test_a_folder_has_the_images_that_training_finds(tmp_path):
+    root = tmp_path / "photos"
+    for name in ("cat", "dog.png"):  # a folder, despite its suffix
+        save_image(tmp_path / "elsewhere" / name / "a.png")
+        (root / "rome").mkdir(parents=True, exist_ok=True)
+        (root / "rome" / name).symlink_to(tmp_path / "elsewhere" / name)
+    (root / "rome" / "up").symlink_to(root)
+    names, _, _ = find_inputs([root], IMAGES)
+    assert names == [str(root / path) for path in ("rome/cat/a.png", "rome/dog.png/a.png")]
+    assert names == [str(root / path) for path in load(str(root)).x.paths()]
 
 
 @pytest.mark.parametrize("name", ["x.npy", "X.NPY", "x.npz", "X.NPZ"])

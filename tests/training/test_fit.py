@@ -15,7 +15,7 @@ from crosstail.data import DomainBatches
 from crosstail.metrics import PairAccuracy
 from crosstail.storage import only_process, write_json
 from crosstail.testing import save_separable
-from crosstail.training import RunSpec, loop
+from crosstail.training import RunSpec, loop, second_stage
 from crosstail.training.devices import OneDevice
 from crosstail.training.evaluation import graph_of, pair_scores
 from crosstail.training.fit import fit
@@ -263,9 +263,10 @@ def test_a_run_with_other_defaults_is_not_continued(dataset, tmp_path):
     assert fit(older, tmp_path).result.hparams["weight_decay"] == 0.125
 
 
-def test_resuming_in_stage_two_moves_the_whole_model_to_the_device(dataset, tmp_path, monkeypatch):
+@pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter")
+def test_resuming_in_stage_two_puts_the_whole_model_on_the_device(dataset, tmp_path, monkeypatch):
     """The backbone embeds the samples for the classifier, so it must be on the device before stage two begins."""
-    spec = make(dataset, second_stage="retrain")
+    spec = make(dataset, second_stage="retrain", average="moving")
 
     def stop_in_stage_two(what, done, total):
         if what == "stage 2":
@@ -274,17 +275,24 @@ def test_resuming_in_stage_two_moves_the_whole_model_to_the_device(dataset, tmp_
     with pytest.raises(KeyboardInterrupt):
         fit(spec, tmp_path, progress=stop_in_stage_two)
     assert (tmp_path / "stage_one.pt").exists()
-    moved = []
-    to_device, build = OneDevice.to_device, fit_module.run_second_stage
-    monkeypatch.setattr(OneDevice, "to_device", lambda self, module: moved.append(module) or to_device(self, module))
+    placed = {}
 
-    def spied(spec, algorithm, dataset, **common):
-        assert any(module is algorithm for module in moved)
-        return build(spec, algorithm, dataset, **common)
+    def embed(algorithm, dataset):  # tensors on torch's device "meta" have no values to embed with
+        placed["backbone and head"] = algorithm
+        return dataset
 
-    monkeypatch.setattr(fit_module, "run_second_stage", spied)
-    fit(spec, tmp_path)
-    assert len(moved) >= 2  # the model, and the new classifier
+    def stop(loop):
+        placed.update(classifier=loop.algorithm, averaged=loop.averaged.module)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fit_module, "fabric_of", lambda devices, precision: OneDevice("meta", precision))
+    monkeypatch.setattr(second_stage, "embedded", embed)
+    monkeypatch.setattr(loop._Loop, "resume", stop)
+    with pytest.raises(KeyboardInterrupt):
+        fit(spec, tmp_path)
+    assert list(placed) == ["backbone and head", "classifier", "averaged"]
+    for name, module in placed.items():
+        assert {str(tensor.device) for tensor in (*module.parameters(), *module.buffers())} == {"meta"}, name
 
 
 def test_a_folder_in_which_another_process_trains_is_refused_and_left_as_it_is(dataset, tmp_path):

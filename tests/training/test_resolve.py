@@ -1,6 +1,7 @@
 """Defaults that depend on the data: the same from Python as from the command line, and stable once filled in."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crosstail import algorithms, discovery
+from crosstail.data import load
+from crosstail.report.run.command import command
 from crosstail.training import RunSpec
 from crosstail.training.resolve import resolve
 
@@ -35,13 +38,21 @@ def test_resolving_again_changes_nothing(spec):
 
 @settings(deadline=None)
 @given(SPECS)
-def test_everything_that_decides_the_run_is_named(spec):
+def test_every_default_that_depends_on_the_data_is_named(spec):
     found = resolve(spec)
     for name in ("backbone", "freeze", "augment", "steps", "batch_size"):
         assert getattr(found, name) is not None
         assert getattr(spec, name) in (None, getattr(found, name))
     declared = algorithms.find(found.algorithm).Hparams.__dataclass_fields__
     assert set(found.hparams) == set(declared) and spec.hparams.items() <= found.hparams.items()
+
+
+def test_no_label_profiles_at_all_are_the_same_run_as_uniform():
+    """Without a profile, the command line would take those of the benchmark."""
+    none, uniform = (resolve(RunSpec(dataset="digits", labels=labels)) for labels in ((), ("uniform",)))
+    assert none == uniform and "--labels uniform" in command(none, Path("run"))
+    first, second = (load("digits", labels=labels) for labels in ((), ("uniform",)))
+    assert np.array_equal(first.x, second.x) and np.array_equal(first.split, second.split)
 
 
 def test_finetuning_from_python_has_the_learning_rate_of_the_command_line():

@@ -26,6 +26,8 @@ VERBS = (
     *("sweep", "race", "status", "select", "soup", "report", "list", "new"),
 )
 _PLACES = {"list": "list_:list_", "sweep": "sweep:app"}  # where the file's function is not named after its verb
+_RESUMED = {"demo": "", "fit": "", "embed": "", "sweep": "", "race": "", "predict": "--out", "data": "--download"}
+"""The verbs that resume after a stop, with the option that some of them need for it."""
 
 
 def _shown(default: object) -> object:
@@ -67,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except OSError as error:
         _fail(1, f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), soft_wrap=True)
     except KeyboardInterrupt:
-        _fail(1, "the same command resumes from the last checkpoint", "stopped: ")
+        _fail(1, ": run the same command again to resume" if _resumes(words) else "", "stopped")
     except RuntimeError as error:
         from crosstail.training.loop import Diverged  # here, because importing torch takes seconds
 
@@ -88,6 +90,12 @@ def _run(words: Sequence[str]) -> None:
         if spelled in (None, typed):
             raise
         _run([f"{word.removesuffix(typed)}{spelled}" if f"={word}".endswith(f"={typed}") else word for word in words])
+
+
+def _resumes(words: Sequence[str]) -> bool:
+    """Whether a command that was stopped resumes if it is given again."""
+    option = _RESUMED.get(words[0]) if words else None
+    return option is not None and any(word.startswith(option) for word in words)
 
 
 def _message(error: CycloptsError, words: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """Options of a run: the fields of RunSpec with the names that they have on the command line."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
@@ -7,6 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter, Token
 from docstring_parser import parse_from_object
 
+from crosstail.criterion import Criterion
 from crosstail.training.spec import RunSpec
 
 
@@ -37,12 +39,22 @@ def option(field_name: str, **kwargs: Any) -> Parameter:
     return Parameter(help=HELP[field_name], **kwargs)
 
 
+def without_dg(help_text: str) -> str:
+    """A help text for a verb without --protocol.
+
+    >>> without_dg("Seed of the split; with dg, of the search too. Default: 0, with dg 1.")
+    'Seed of the split. Default: 0.'
+    """
+    return re.sub("[;,] with dg[^.]*", "", help_text)
+
+
 Data = Annotated[str, option("dataset", name="DATA")]
 Columns = Annotated[dict[str, str], NAMED_VALUES, option("columns", name="--column")]
 GroupBy = Annotated[str | None, option("group_by")]
 Labels = Annotated[tuple[str, ...] | None, option("labels")]
 SkipBroken = Annotated[bool, option("skip_broken")]
-DataSeed = Annotated[int, option("data_seed")]
+DataSeed = Annotated[int, Parameter(help=without_dg(HELP["data_seed"]))]
+SelectOn = Annotated[Criterion | None, Parameter(help=without_dg(HELP["select_on"]))]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """crosstail race: find out which method to use for your data."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,18 +15,15 @@ from crosstail.cli._next import free, pasted
 from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import HIDDEN, Data
-from crosstail.cli.sweep import Methods, Seeds, SweepOptions, Trials, Workers
+from crosstail.cli._run_options import HIDDEN, Data, DataSeed, SelectOn, without_dg
+from crosstail.cli.sweep import SEEDS, Methods, SweepOptions, Trials, Workers
 
 if TYPE_CHECKING:
     from crosstail.sweep.plan import Plan
     from crosstail.training import RunSpec
 
-PASSED_ON = (
-    *("folds", "labels", "columns", "group_by", "skip_broken", "data_seed", "backbone", "weights", "resolution"),
-    *("freeze", "head", "views", "width", "batch_size", "precision", "average", "select_on"),
-)
-"""Fields of the race that hold for the run after it, which is trained for longer and evaluated more often."""
+NOT_INHERITED = {"algorithm", "augment", "steps", "evaluations"}
+"""Fields that the run after a race has of its own: the winning method, default augmentation and a full budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +36,8 @@ class RaceOptions(SweepOptions):
     freeze: Annotated[bool | None, HIDDEN] = None
     augment: Annotated[bool | None, HIDDEN] = False
     evaluations: Annotated[int, HIDDEN] = 3
+    data_seed: DataSeed = 0
+    select_on: SelectOn = None
     steps: int | None = 300
     """Training steps of every run."""
 
@@ -50,7 +49,7 @@ def race(
     out: Path,
     algorithm: Methods = (),
     trials: Trials = 5,
-    seeds: Seeds = 3,
+    seeds: Annotated[int, Parameter(help=without_dg(SEEDS))] = 3,
     finalists: Annotated[int, Parameter(validator=Number(gte=1))] = 12,
     workers: Workers = None,
     options: Annotated[RaceOptions, Parameter(name="*")] = RaceOptions(),  # noqa: B008 - immutable
@@ -147,5 +146,6 @@ def _next(shared: "RunSpec", method: str, out: Path) -> str:
 
     shared = replace(shared, freeze=shared.freeze or None)  # vectors are what they are
     refit = ["--refit"] if shared.folds else []
-    words = *options(shared, only=PASSED_ON), "--algorithm", method, "--hparams", out / "selected.json", *refit
+    inherited = {field.name for field in fields(shared)} - NOT_INHERITED
+    words = *options(shared, only=inherited), "--algorithm", method, "--hparams", out / "selected.json", *refit
     return pasted("fit", shared.dataset, *words, "--out", free("run"))

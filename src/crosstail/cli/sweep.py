@@ -37,9 +37,7 @@ Methods = Annotated[
     tuple[str, ...], Parameter(name="--algorithm", help="A method such as boda or boda:retrain, or a file; repeatable.")
 ]
 Trials = Annotated[int, Parameter(help="Trials per method; the first has the default hyperparameters.")]
-Seeds = Annotated[
-    int, Parameter(help="Seeds of the trial that is best on validation; with dg, seeds of the whole search.")
-]
+SEEDS = "Seeds of the trial that is best on validation; with dg, seeds of the whole search."
 Workers = Annotated[int | None, Parameter(help="Runs at a time; default: one per GPU, or one per core.")]
 
 
@@ -60,7 +58,7 @@ def _read_plan(app: App, commands: tuple[str, ...], arguments: ArgumentCollectio
         if argument.tokens:
             continue
         for index, word in enumerate(_words(value, argument.hint, f"{file}: {key}")):
-            argument.append(Token(keyword=f"{file}: {key}", value=str(word), source=str(file), index=index))
+            argument.append(Token(keyword=f"{key} in {file}", value=str(word), index=index))
 
 
 def _words(value: Any, hint: Any, place: str) -> list[Any]:
@@ -88,7 +86,7 @@ def sweep(
     out: Path,
     plan: Path | None = None,
     trials: Trials = 20,
-    seeds: Seeds = 3,
+    seeds: Annotated[int, Parameter(help=SEEDS)] = 3,
     search: Literal["random", "tpe"] = "random",
     launcher: str = "local",
     workers: Workers = None,

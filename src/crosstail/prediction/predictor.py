@@ -19,6 +19,7 @@ from crosstail.data.images.decode import FORMATS, HEIC_REMEDY
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
 from crosstail.data.images.files import Samples
 from crosstail.data.sources.arrays import check_inputs, read_x
+from crosstail.data.sources.folder_walk import walk
 from crosstail.metrics.calibration import Calibration
 from crosstail.training import own_code
 from crosstail.training.existing import existing_run, naming_run
@@ -158,7 +159,7 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
     found: list[Path] = []
     for file in files:
         if file.is_dir():
-            found += sorted(path for path in file.rglob("*") if _is_image(path.relative_to(file)))
+            found += sorted(file.joinpath(*one.folder, image.name) for one in walk(file) for image in one.images)
         elif file.exists():
             found.append(file)
         else:
@@ -196,8 +197,3 @@ def _listed(file: Path, paths: "pd.Series[str]") -> list[Path]:
             why = getattr(error, "strerror", None) or str(error)
             raise ValueError(f"{file}: {str(path)[:NAMED_CHARACTERS]!r} cannot be read ({why})") from None
     return found
-
-
-def _is_image(path: Path) -> bool:
-    """Whether a path is an image by its suffix and not hidden, the same rule as for training data."""
-    return path.suffix.lower() in IMAGE_SUFFIXES and not any(part.startswith(".") for part in path.parts)

@@ -13,9 +13,10 @@ ON_FEATURES, ON_PIXELS, ON_ONE_DOMAIN, SECOND_STAGE = "frozen", "bsoftmax+coral"
 
 
 def resolve(spec: RunSpec) -> RunSpec:
-    """Fill in what depends on the data and the algorithm, so that the spec names everything that decides the run.
+    """Fill in the defaults that depend on the data and the algorithm; resolving again changes nothing.
 
-    It is stored like that: a later version with other defaults cannot change a run. Resolving again changes nothing.
+    The spec is stored like that, so a later version with other defaults here cannot change a run. Those of a backbone
+    (width, resolution, weights) and of a benchmark (labels) stay None, so they must not change from version to version.
 
     >>> spec = resolve(RunSpec(dataset="digits", algorithm="crt"))
     >>> spec.method, spec.backbone, spec.freeze, spec.steps, spec.hparams
@@ -24,6 +25,8 @@ def resolve(spec: RunSpec) -> RunSpec:
     spec = _without_alias(_with_algorithm(_with_data_defaults(spec)))
     if spec.select_on == replace(spec, select_on=None).selected_on:  # the default has one spelling
         spec = replace(spec, select_on=None)
+    if spec.labels == ():  # which has no spelling on the command line
+        spec = replace(spec, labels=("uniform",))
     _check_stop(spec)
     return replace(spec, hparams=all_hparams(spec.algorithm, spec.hparams, finetune=finetunes(spec)))
 

@@ -37,7 +37,9 @@ class Identity:
 class RunSpec:
     """One training run. Two runs with equal identity are the same run.
 
-    A field that is None takes the value that suits the data: `resolve` fills it in.
+    `resolve` fills in the defaults that depend on the data: algorithm, backbone, freeze, augment, steps, batch_size and
+    hparams. `width`, `resolution`, `weights` and `labels` may stay None, which stands for the default of the backbone
+    or the benchmark.
     """
 
     dataset: str
@@ -84,7 +86,7 @@ class RunSpec:
     """Leave out images that cannot be read."""
 
     data_seed: int = 0
-    """Random seed for the split and the label profiles; with dg the split also depends on --seed."""
+    """Random seed for the split and the label profiles; with dg the split also depends on the run's seed."""
 
     backbone: str | None = None
     """A name from `crosstail list backbones`; default: what suits the data."""

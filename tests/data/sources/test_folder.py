@@ -12,6 +12,7 @@ from crosstail.data import ImageFiles, load
 from crosstail.data.dataset import SPLIT_NAMES
 from crosstail.data.images import decode
 from crosstail.data.sources import folder as folder_module
+from crosstail.data.sources import folder_walk
 from crosstail.data.sources.folder import load_folder, scan
 from crosstail.data.sources.folder_index import CHECKED, index_path, read_index
 
@@ -74,6 +75,13 @@ def test_hidden_files_are_passed_over_and_others_are_named(tmp_path):
         "2 domains (q, r) without images, left out",
         "1 class (z) without images in any domain, left out",
     )
+
+
+def test_a_folder_whose_images_are_ignored_is_not_called_empty(tmp_path):
+    touch(tmp_path, *files("train/cat", "train/dog", "val/cat", "test/dog"), "extra/cat/e.png", "extra/dog/readme")
+    notes = load_folder(tmp_path).notes
+    assert any("files (extra/cat/e.png, extra/dog/readme) ignored" in note for note in notes)
+    assert [note for note in notes if "without images" in note] == ["1 folder (extra/dog) without images"]
 
 
 def test_links_are_followed(tmp_path, photos):
@@ -169,7 +177,7 @@ def test_a_link_to_a_folder_above_ends(tmp_path):
 
 
 def test_heic_photos_are_ignored_with_the_remedy(tmp_path, monkeypatch):
-    for module in (decode, folder_module):
+    for module in (decode, folder_walk):
         monkeypatch.setattr(module, "SUFFIXES", decode.SUFFIXES - {*decode.HEIC})
     notes = load_folder(touch(tmp_path, "p/x/a.jpg", "p/y/b.jpg", "p/y/c.heic", "p/y/d.HEIF", "p/y/e.txt")).notes
     assert any("2 HEIC photos (p/y/c.heic, p/y/d.HEIF)" in note and "pillow-heif" in note for note in notes)

@@ -1,10 +1,8 @@
 """The source "folder": ROOT/<domain>/<class>/<image>, and what is like it."""
 
-import errno
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from stat import S_ISREG
 from typing import NamedTuple, Unpack
 
 import numpy as np
@@ -12,12 +10,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.images.decode import HEIC, HEIC_REMEDY, SUFFIXES
+from crosstail.data.images.decode import HEIC, HEIC_REMEDY
 from crosstail.data.images.files import AnyPath, ImageFiles
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources.folder_index import FolderIndex, read_index, write_index
 from crosstail.data.sources.folder_layout import Layout, Parts, layout_of
-from crosstail.data.sources.natural_order import natural_key, natural_order
+from crosstail.data.sources.folder_walk import Listing, walk
+from crosstail.data.sources.natural_order import natural_order
 
 EXPECTED = "expected ROOT/<domain>/<class>/<image>, or ROOT/<class>/<image>"
 
@@ -60,7 +59,8 @@ def scan(root: Path) -> FolderIndex:
     if not root.is_dir():
         raise ValueError(f"{root}: is not a folder" if root.exists() else f"{root}: there is no such file or folder")
     found = _Scan(root)
-    found.walk((), frozenset())
+    for listing in walk(root):
+        found.add(listing)
     return found.index()
 
 
@@ -78,52 +78,14 @@ class _Scan:
         self.images: dict[Parts, _Images] = {}
         self.others: list[str] = []
 
-    def walk(self, folder: Parts, above: frozenset[tuple[int, int]]) -> None:
-        """List a folder and those in it, with one `stat` per image; `above` are the inodes on the way to it."""
-        relative = "/".join(folder)
-        path = f"{self.root}/{relative}"
-        state = os.stat(path)  # noqa: PTH116
-        inode = state.st_dev, state.st_ino
-        if inode in above:  # a link to a folder that it is in
-            return
-        self.directories[relative] = state.st_mtime_ns
-        folders, images = self._list(path, relative)
-        if images:
-            prefix = f"{relative}/" if relative else ""
-            paths = pa.array([prefix + image[0] for image in images], pa.string())
-            self.images[folder] = _Images(paths, np.array([image[1:] for image in images], np.int64))
-        for name in folders:
-            self.walk((*folder, name), above | {inode})
-
-    def _list(self, path: str, relative: str) -> tuple[list[str], list[tuple[str, int, int]]]:
-        """Folders, and images with size and time, sorted by name; hidden entries are left out, others are noted."""
-        folders: list[str] = []
-        images: list[tuple[str, int, int]] = []
-        others: list[str] = []
-        with os.scandir(path) as entries:
-            for entry in entries:
-                name = entry.name
-                if name.startswith("."):
-                    continue
-                if os.path.splitext(name)[1].lower() not in SUFFIXES:  # noqa: PTH122 - called half a million times
-                    (folders if entry.is_dir() else others).append(name)
-                    continue
-                try:
-                    found = entry.stat()
-                except OSError as error:
-                    if error.errno not in (errno.ENOENT, errno.ELOOP):
-                        raise
-                    others.append(name)  # a link that leads nowhere
-                    continue
-                if S_ISREG(found.st_mode):
-                    images.append((name, found.st_size, found.st_mtime_ns))
-                else:
-                    folders.append(name)
-        for name in (*folders, *(image[0] for image in images)):
-            if name.encode(errors="ignore").decode() != name:  # undecodable bytes are kept as surrogates
-                raise ValueError(f"{path}: the name {os.fsencode(name)!r} is not UTF-8; rename it")
-        self.others += [f"{relative}/{name}" if relative else name for name in sorted(others)]
-        return sorted(folders, key=natural_key), sorted(images)
+    def add(self, found: Listing) -> None:
+        relative = "/".join(found.folder)
+        prefix = f"{relative}/" if relative else ""
+        self.directories[relative] = found.changed
+        self.others += [prefix + name for name in found.others]
+        if found.images:
+            paths = pa.array([prefix + image.name for image in found.images], pa.string())
+            self.images[found.folder] = _Images(paths, np.array([image[1:] for image in found.images], np.int64))
 
     def index(self) -> FolderIndex:
         layout = layout_of({folder: len(images.paths) for folder, images in self.images.items()})
@@ -154,7 +116,7 @@ class _Scan:
         heic, others = self._ignored()
         loose = [str(path) for folder, images in self.images.items() if folder not in placed for path in images.paths]
         deeper = ["/".join(folder) for folder in placed if len(folder) > layout.depth]
-        full = {folder[:depth] for folder in placed for depth in range(len(folder) + 1)}
+        full = {folder[:depth] for folder in self.images for depth in range(len(folder) + 1)}
         empty = [folder for name in self.directories if (folder := tuple(name.split("/"))) not in full and name]
         lacking = {"/".join(folder): layout.place(folder) for folder in empty if len(folder) == layout.depth}
         bare = [layout.place((*folder, "")) for folder in empty if len(folder) == layout.depth - 1]

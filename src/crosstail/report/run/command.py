@@ -59,7 +59,7 @@ def options(spec: RunSpec, only: Container[str] | None = None) -> list[str]:
     >>> options(RunSpec(dataset="a", columns={"domain": "site"}, seed=3), only=("columns", "freeze"))
     ['--column', 'domain=site']
     """
-    plain = RunSpec(dataset=spec.dataset)
+    plain = type(spec)(dataset=spec.dataset)
     changed = [f.name for f in fields(spec) if getattr(spec, f.name) != getattr(plain, f.name)]
     return words(**{name: getattr(spec, name) for name in changed if only is None or name in only})
 
