@@ -198,3 +198,13 @@ def test_sizes_that_no_memory_holds_are_an_error_of_the_run(tmp_path):
         raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
     with pytest.raises(RuntimeError, match="another"), naming_run(tmp_path):
         raise RuntimeError("another")
+
+
+@pytest.mark.parametrize(("name", "read"), [("result.json", RunFolder.result), ("records.jsonl", RunFolder.records)])
+def test_a_file_of_the_wrong_shape_is_named_with_a_way_out_for_every_command(tmp_path, name, read):
+    """`predict` reads them too, and repeating that would not make them anew."""
+    (tmp_path / name).write_text("{}\n")
+    with pytest.raises(
+        ValueError, match=rf"{name}.*missing required field.*Remove.*`crosstail fit` command of this run"
+    ):
+        read(RunFolder(tmp_path))

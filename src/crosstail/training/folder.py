@@ -21,6 +21,7 @@ from crosstail.training.result import DataFacts, Evaluation, RunResult
 from crosstail.training.spec import RunSpec
 
 MODEL = "model.pt"
+AGAIN = "run the `crosstail fit` command of this run again"  # whichever command has found the damage
 INTEGERS = (torch.uint8, torch.int32, torch.int64)
 
 
@@ -100,7 +101,7 @@ class RunFolder:
         except FileNotFoundError:
             raise ValueError(no_run(self.path)) from None
         except ValueError as error:
-            raise ValueError(f"{error}. Remove the file and run the same command again") from None
+            raise ValueError(f"{error}. Remove the file and {AGAIN}") from None
 
     def save(self, name: str, state: dict[str, Any]) -> None:
         """Write tensors and plain values whole or not at all."""
@@ -167,7 +168,10 @@ class RunFolder:
                 msgspec.json.decode(line)
             except (msgspec.DecodeError, RecursionError):
                 break  # cut short by a kill; what follows is repeated
-            found.append(decode(line, Evaluation, f"{file}, line {len(found) + 1}"))
+            try:
+                found.append(decode(line, Evaluation, f"{file}, line {len(found) + 1}"))
+            except ValueError as error:
+                raise ValueError(f"{error}. Remove the folder and {AGAIN}") from None
         return found
 
     def recorded(self) -> int:
