@@ -4,10 +4,12 @@ A ratio compares twice the size with the size: about 2 is linear, 4 quadratic; b
 command. Features are read from a mapped file, which does not count as memory.
 """
 
+import json
 import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
@@ -20,11 +22,19 @@ USUAL = {"samples": 20_000, "classes": 500, "features": 64}
 COMMANDS = {
     "audit": "audit {data} --out {run}.html",
     "fit erm": "fit {data} --algorithm erm --steps 50 --evaluations 1 --out {run}",
-    "fit boda": "fit {data} --algorithm boda --steps 50 --evaluations 1 --hp negatives=1024 --out {run}",
-    "fit": "fit {data} --out {run}",
     "predict": "predict {run} {data} --out {run}.csv",
     "report": "report {run} --out {run}-report",
+    "fit boda": "fit {data} --algorithm boda --steps 50 --evaluations 1 --hp negatives=1024 --out {run}",
+    "fit": "fit {data} --out {run}",
 }
+"""The model of `predict` and `report` is that of `fit erm`; `fit` is the default."""
+GROWTH = {
+    "samples": (100_000, 200_000, 400_000, 800_000),
+    "classes": (500, 1_000, 2_000, 4_000),
+    "features": (32, 64, 128),
+}
+FIXED = {"samples": 200_000, "classes": 1_000, "features": 64}
+LARGEST = {"samples": 2_000_000, "classes": 10_000, "features": 128}
 
 
 def write_embeddings(path: Path, samples: int, classes: int, features: int) -> None:
@@ -61,6 +71,19 @@ def measured(folder: Path, **sizes: int) -> dict[str, Usage]:
         found[name] = usage_of("bench.scale", "command", line.format(data=data, run=run))
     shutil.rmtree(folder / "run-report", ignore_errors=True)
     return found
+
+
+def growth(known: list[dict[str, Any]], file: Path) -> None:
+    """Measure all commands at the sizes of GROWTH and at the LARGEST; those that are known are not measured again."""
+    points = [FIXED | {axis: size} for axis, sizes in GROWTH.items() for size in sizes] + [LARGEST]
+    for sizes in {tuple(point.items()): point for point in points}.values():
+        at = {name: sizes[name] for name in sizes} | {"pairs": DOMAINS * sizes["classes"]}
+        if any(row.items() >= at.items() for row in known):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            for name, usage in measured(Path(folder), **sizes).items():
+                known.append(at | {"command": name, "seconds": usage.cpu_seconds, "MiB": usage.anonymous})
+        file.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 
 def run() -> list[Row]:

@@ -1,22 +1,29 @@
 """Write docs/results/speed.md and its charts from the records of the benchmarks.
 
 python -m bench --json docs/results/speed.json
-python examples/speed_page.py [--growth]     # --growth first measures memory again, which takes some minutes
+python -m examples.speed_page [--growth] [--scale]
+
+--growth first measures memory again, which takes some minutes, and --scale whole commands on up to 100,000 pairs, which
+takes an hour and can be stopped and continued.
 """
 
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+from bench.scale import FIXED, LARGEST
+from bench.scale import GROWTH as GROWN
+from bench.scale import growth as measure_scale
 from PIL import Image
 
-from crosstail.report.charts import PALETTE, names
+from crosstail.report.charts import PALETTE, colours, names, palette
 from crosstail.report.document.files import save_drawing
 from crosstail.report.vega_lite import Drawing, concat, draw, either, field, layer
 
 DOCS = Path(__file__).parents[1] / "docs"
-RECORD, GROWTH = DOCS / "results" / "speed.json", DOCS / "results" / "memory.json"
+RECORD, GROWTH, SCALE = (DOCS / "results" / f"{name}.json" for name in ("speed", "memory", "scale"))
 AXES = {"samples": "N", "pairs": "P", "features": "F"}
 
 
@@ -72,6 +79,28 @@ def growth_chart(growth: list[dict[str, float]]) -> Drawing:
     return concat(*panels, columns=len(panels))
 
 
+def scale_chart(rows: list[dict[str, Any]]) -> Drawing:
+    """Processor time and peak memory of each command against each size, with the other two fixed."""
+    table = pd.DataFrame(rows)
+    colour = colours("command", palette(dict.fromkeys(table["command"])), "", orient="top")
+    panels = []
+    for value, unit in (("seconds", "processor time, s"), ("MiB", "peak without the file, MiB")):
+        for name in GROWN:
+            others = [other for other in GROWN if other != name]
+            shown = table[(table[[*others]] == [FIXED[other] for other in others]).all(axis=1)]
+            x = field(f"{name}:Q", title=name, axis={"format": "~s", "tickCount": 4})
+            line = draw(shown).mark("line", point=True).encode(x=x, y=field(f"{value}:Q", title=unit), color=colour)
+            panels.append(line.having(width=190, height=170))
+    return concat(*panels, columns=len(GROWN))
+
+
+def scale_table(rows: list[dict[str, Any]]) -> list[str]:
+    """What each command takes at the largest size."""
+    largest = [found for found in rows if found.items() >= LARGEST.items()]
+    cells = [f"| `{found['command']}` | {found['seconds']:,.0f} s | {found['MiB']:,.0f} MiB |" for found in largest]
+    return ["| command | processor time | peak, file excluded |", "|---|---:|---:|", *cells]
+
+
 def amount(value: float, unit: str) -> str:
     """A value with its unit."""
     if unit == "MiB":
@@ -92,13 +121,19 @@ def main() -> None:
     """Draw the charts and write the page; with --growth, measure memory first."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--growth", action="store_true", help="measure again how memory grows")
-    if parser.parse_args().growth:
+    parser.add_argument("--scale", action="store_true", help="measure what is missing of whole commands on many pairs")
+    given = parser.parse_args()
+    scale = json.loads(SCALE.read_text(encoding="utf-8")) if SCALE.exists() else []
+    if given.scale:
+        measure_scale(scale, SCALE)
+    if given.growth:
         from bench.memory import growth
 
         GROWTH.write_text(json.dumps(growth(), indent=1) + "\n", encoding="utf-8")
     record = json.loads(RECORD.read_text(encoding="utf-8"))
     table = limits_table(record)
     charts = {"speed": limits_chart(table), "memory": growth_chart(json.loads(GROWTH.read_text(encoding="utf-8")))}
+    charts["scale"] = scale_chart(scale)
     for name, chart in charts.items():
         file = DOCS / "images" / f"{name}.png"
         save_drawing(chart, file)
@@ -106,9 +141,6 @@ def main() -> None:
     missed = table[table["used"] > 1]["label"].tolist()
     summary = f"Over their limits: {'; '.join(missed)}." if missed else "All measurements are within their limits."
     loads = table["load"]
-    text = (DOCS / "results" / "speed.md").read_text(encoding="utf-8")
-    before, _, rest = text.partition("<!-- table -->\n")
-    _, _, after = rest.partition("<!-- end of table -->\n")
     lines = [
         f"{summary} The load of the machine was {loads.min():.1f} to {loads.max():.1f} on two cores.",
         "",
@@ -116,9 +148,16 @@ def main() -> None:
         "|---|---|---|---|---|---|",
         *map(row, record),
     ]
-    new = "\n".join(lines) + "\n"
-    page = f"{before}<!-- table -->\n{new}<!-- end of table -->\n{after}"
-    (DOCS / "results" / "speed.md").write_text(page, encoding="utf-8")
+    page = DOCS / "results" / "speed.md"
+    text = replaced(page.read_text(encoding="utf-8"), "table", lines)
+    page.write_text(replaced(text, "scale", scale_table(scale)), encoding="utf-8")
+
+
+def replaced(text: str, name: str, lines: list[str]) -> str:
+    """A page with other lines between the two comments of this name; the rest was written by hand."""
+    before, start, rest = text.partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition(f"<!-- end of {name} -->\n")
+    return before + start + "\n".join([*lines, ""]) + end + after
 
 
 if __name__ == "__main__":
