@@ -1,16 +1,22 @@
 """Files that appear whole or not at all, and JSON that is checked where it is read."""
 
+import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from glob import escape
 from pathlib import Path
-from typing import Any, TypeVar
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from crosstail.discovery import suggestion
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 try:
     import fcntl
@@ -61,6 +67,25 @@ def only_process(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+@contextmanager
+def scratch_array(beside: Path, shape: tuple[int, ...]) -> "Iterator[NDArray[np.float32]]":
+    """An array of float32 on the disk of a file that is to be written, without a name, so that it never stays.
+
+    Its space is allocated first: on a full disk, writing to a memory map would kill the process.
+    """
+    import numpy as np
+
+    with ExitStack() as stack:
+        with naming(beside):
+            beside.parent.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context(TemporaryFile(dir=beside.parent))
+            size = max(1, 4 * math.prod(shape))
+            file.truncate(size)
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+        yield np.memmap(file, np.float32, "r+", shape=shape)
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:

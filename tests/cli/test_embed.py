@@ -10,7 +10,7 @@ import timm
 import torch
 
 from crosstail import data
-from crosstail.training import inputs
+from crosstail.training import embedding, inputs
 from crosstail.training.folder import RunFolder
 
 SHORT = "--width 8 --steps 30 --batch-size 8 --evaluations 2"
@@ -158,3 +158,13 @@ def test_a_lack_of_memory_says_what_to_lower(crosstail, vectors):
     assert done.code == 1
     said = " ".join(done.err.split())
     assert said.startswith("error: out of memory; reduce --batch-size (now 24 per domain), --width")
+
+
+def test_features_are_collected_on_disk_and_nothing_but_the_file_stays(crosstail, photos, monkeypatch):
+    seen, embed = [], embedding.embed
+    monkeypatch.setattr(embedding, "embed", lambda *a, into, **more: seen.append(into) or embed(*a, into=into, **more))
+    assert crosstail(f"embed {photos} --out new/e.npz").code == 0
+    (into,) = seen
+    assert isinstance(into, np.memmap) and [path.name for path in Path("new").iterdir()] == ["e.npz"]
+    with np.load("new/e.npz") as file:
+        np.testing.assert_array_equal(file["x"], into[:, 0])

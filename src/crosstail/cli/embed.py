@@ -48,6 +48,7 @@ def embed(
     import_torch()
 
     from crosstail import data
+    from crosstail.storage import scratch_array
     from crosstail.training import RunSpec, embedding
     from crosstail.training.inputs import load_inputs, load_source
     from crosstail.training.memory import lower_if_short
@@ -63,13 +64,14 @@ def embed(
     images, frozen = inputs.raw, inputs.frozen
     assert frozen is not None
     lower = f"--batch-size (now {batch_size}), --resolution (now {images.x.shape[1]})"
-    with progress_bar(console) as progress, lower_if_short(lower):
-        report = partial(progress, "embedding")
-        if launcher == "ray":
-            x = embedding.embed_on_ray(images, frozen, views, batch_size, workers, report)
-        else:
-            x = embedding.embed(images, frozen, views=views, batch_size=batch_size, progress=report)
-    data.save_arrays(images.with_x(x), out)
+    with scratch_array(out, (len(images), 1 + views, frozen.num_features)) as into:
+        with progress_bar(console) as progress, lower_if_short(lower):
+            report = partial(progress, "embedding")
+            if launcher == "ray":
+                x = embedding.embed_on_ray(images, frozen, views, batch_size, workers, report, into)
+            else:
+                x = embedding.embed(images, frozen, views=views, batch_size=batch_size, progress=report, into=into)
+        data.save_arrays(images.with_x(x), out)
     for note in images.notes:
         console.print(f"note: {note}", soft_wrap=True)
     console.print(f"{' × '.join(f'{n:,}' for n in x.shape)} numbers in {out}.", soft_wrap=True)

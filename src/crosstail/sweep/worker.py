@@ -64,7 +64,8 @@ def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False)
             raise Stopped
 
     try:
-        fit(job.spec, lease.folder, progress=watch, inputs=inputs(job.spec), limits=job.limits, keep=job.keep)
+        how: dict[str, Any] = {"limits": job.limits, "keep": job.keep, "leased": True}
+        fit(job.spec, lease.folder, progress=watch, inputs=inputs(job.spec), **how)
         store.publish(lease, key)
         return Outcome(key, "done")
     except Stopped:

@@ -45,9 +45,15 @@ class Embedder:
         self.network = FrozenNetwork(backbone)
         self.network.expect(len(x))
 
-    def __call__(self, rows: NDArray[np.int64], progress: Callable[[int, int], None] | None = None) -> Features:
-        """Features (n, 1 + views, F) of some rows."""
-        features = np.empty((len(rows), 1 + self.views, self.store.num_features), np.float32)
+    def __call__(
+        self,
+        rows: NDArray[np.int64],
+        progress: Callable[[int, int], None] | None = None,
+        into: Features | None = None,
+    ) -> Features:
+        """Features (n, 1 + views, F) of some rows, in an array of this shape if there is one."""
+        shape = len(rows), 1 + self.views, self.store.num_features
+        features = np.empty(shape, np.float32) if into is None else into
         waiting: list[dict[int, _View]] = [{} for _ in range(1 + self.views)]  # per view, those not embedded yet
 
         def embed_waiting(v: int, done: int) -> None:
@@ -80,11 +86,15 @@ def embed(
     views: int = 0,
     batch_size: int = 32,
     progress: Callable[[int, int], None] | None = None,
+    into: Features | None = None,
 ) -> Features:
-    """Features (N, F) of all images by a pretrained backbone; with augmented `views`, (N, 1 + views, F)."""
+    """Features (N, F) of all images by a pretrained backbone; with augmented `views`, (N, 1 + views, F).
+
+    `into` is an array (N, 1 + views, F) to write them to, such as a memory map.
+    """
     embedder = Embedder(dataset.x, backbone, views=views, batch_size=batch_size)
     with closing(embedder.store):
-        features = embedder(np.arange(len(dataset)), progress)
+        features = embedder(np.arange(len(dataset)), progress, into)
     return features if views else features[:, 0]
 
 
@@ -95,18 +105,18 @@ def embed_on_ray(
     batch_size: int,
     workers: int | None,
     progress: Callable[[int, int], None],
+    into: Features,
 ) -> Features:
     """The same features as those of `embed`, computed by actors that all have the image files and the cache."""
     from crosstail.ray_actors import map_rows  # here, because Ray is an extra
 
-    features = np.empty((len(dataset), 1 + views, backbone.num_features), np.float32)
     done = 0
     make = partial(Embedder, dataset.x, backbone, views=views, batch_size=batch_size)
     for rows, made in map_rows(make, len(dataset), batch=batch_size, workers=workers):
-        features[rows] = made
+        into[rows] = made
         done += len(made)
         progress(done, len(dataset))
-    return features if views else features[:, 0]
+    return into if views else into[:, 0]
 
 
 def _look(x: NDArray[Any] | ImageFiles, i: int, views: int, store: FeatureStore) -> list[_View]:

@@ -51,12 +51,14 @@ def fit(
     devices: Devices = ONE,
     limits: Limits | None = None,
     keep: bool = True,
+    leased: bool = False,
 ) -> Run:
     """Train in a folder; a finished run returns at once, an unfinished one resumes.
 
     `inputs` are those of `load_inputs`, where they are in memory already. With several devices, the other processes
     run the same program up to here and then join in. A run below one of the `limits` raises Pruned. Without `keep`, the
-    probabilities of held-out samples, by far the largest file, are not stored; fitting again with it adds them.
+    probabilities of held-out samples, by far the largest file, are not stored; fitting again with it adds them. A
+    folder in which another process trains is refused, unless the caller has a lease on it, as in a sweep.
     """
     spec, folder = resolve(spec), RunFolder(out)
     started = folder.holds(spec)
@@ -80,14 +82,14 @@ def fit(
                     folder.calibrate(kept.calibration(finished.domains, finished.counts))
                 return Run(folder, finished, inputs, Predictions.load(folder), kept)
         with _threads(None if inputs.seen(progress).is_image else 1), ExitStack() as held:
-            return _train_stages(spec, inputs, folder, held, progress, devices, limits, keep)
+            return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, limits, keep)
 
 
 def _train_stages(
     spec: RunSpec,
     inputs: Inputs,
     folder: RunFolder,
-    held: ExitStack,
+    held: ExitStack | None,
     progress: Progress | None,
     devices: Devices,
     limits: Limits | None,
@@ -104,7 +106,8 @@ def _train_stages(
     fabric.to_device(algorithm)
     if fabric.is_global_zero:
         folder.open(spec, inputs.facts())  # only now: a mistake in the spec must not leave a folder behind
-        held.enter_context(only_process(folder.path))
+        if held is not None:
+            held.enter_context(only_process(folder.path))
         own_code.keep(spec, folder)
         KnownSamples.keep(inputs.raw, folder)
     fabric.barrier()
