@@ -21,8 +21,9 @@ from crosstail.report.run.trace import moving_chart
 from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.fit import fit
-from crosstail.training.result import DataFacts, Evaluation, RunResult, SplitAccuracy, Trace, Transferability
+from crosstail.training.result import Evaluation, RunResult, SplitAccuracy, Trace, Transferability
 from crosstail.transfer.layout import planar_layout
 
 DOMAINS, CLASSES, QUICK_CLASSES, FEATURES = 6, 345, 50, 64

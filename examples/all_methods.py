@@ -23,7 +23,7 @@ from crosstail.report.document.files import save_chart
 from crosstail.report.document.model import Chart, Text
 from crosstail.report.wording import several
 from crosstail.storage import read_json
-from crosstail.sweep.race import RaceResult, Standing
+from crosstail.sweep.race_result import RaceResult, Standing
 from crosstail.training.resolve import canonical_method
 from crosstail.training.spec import split_method
 

@@ -11,7 +11,7 @@ from crosstail.report.compare.race_page import behind_chart, board_table, leader
 from crosstail.report.document.files import save_drawing
 from crosstail.report.wording import several
 from crosstail.storage import read_json
-from crosstail.sweep.race import RaceResult
+from crosstail.sweep.race_result import RaceResult
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -12,7 +12,8 @@ from crosstail.storage import write_json
 from crosstail.sweep.drive import sweep
 from crosstail.sweep.halving import rounds
 from crosstail.sweep.launchers.inline import Inline
-from crosstail.sweep.race import FailedRun, SharedTest, enter, outcome
+from crosstail.sweep.race import SharedTest, enter, outcome
+from crosstail.sweep.race_result import FailedRun
 from crosstail.sweep.store import Store
 from crosstail.testing import save_separable
 from crosstail.training.inputs import load_inputs

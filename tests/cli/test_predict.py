@@ -124,6 +124,14 @@ def test_a_broken_photo_is_named_or_left_out(crosstail, photo_run, photos):
     assert len(done.out.splitlines()) == 2
 
 
+def test_nothing_stays_where_no_input_can_be_read(crosstail, photo_run):
+    Path("new").mkdir()
+    Path("new/a.jpg").write_bytes(b"no image")
+    done = crosstail(f"predict {photo_run} new --skip-broken --prior estimate --out a.csv")
+    assert done.code == 2 and "a.jpg" in done.err and "new" in done.err
+    assert not Path("a.csv").exists() and not list(Path().glob(".a.csv*"))
+
+
 def test_missing_files_and_folders_without_images_are_named(crosstail, photo_run):
     Path("empty").mkdir()
     assert "nowhere.jpg: " in crosstail(f"predict {photo_run} nowhere.jpg").err
@@ -143,6 +151,20 @@ def test_finetuning_own_photos_augments_them(crosstail, photos):
     assert done.code == 0, done.err
     spec = RunFolder(Path("fine")).spec()
     assert spec.augment and not spec.freeze and spec.backbone == "efficientnet_lite0"
+
+
+def stopped_at_the_third_batch(monkeypatch):
+    """Ctrl-C once; the returned list has the sizes of all batches."""
+    scored, seen = Predictor.scored, []
+
+    def stopping(predictor, z, *arguments):
+        seen.append(len(z))
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return scored(predictor, z, *arguments)
+
+    monkeypatch.setattr(Predictor, "scored", stopping)
+    return seen
 
 
 def in_blocks_of_seven(monkeypatch):
@@ -182,15 +204,7 @@ def test_a_prevalence_cannot_be_estimated_from_blocks(crosstail, run, new, monke
 def test_finished_blocks_are_not_predicted_again_with_the_same_options(crosstail, run, new, monkeypatch, again):
     assert crosstail(f"predict {run} {new} --out whole.csv {again}").code == 0
     in_blocks_of_seven(monkeypatch)
-    rows, scored, seen = len(np.load(new)), Predictor.scored, []
-
-    def stopping(predictor, z, *arguments):
-        seen.append(len(z))
-        if len(seen) == 3:
-            raise KeyboardInterrupt
-        return scored(predictor, z, *arguments)
-
-    monkeypatch.setattr(Predictor, "scored", stopping)
+    rows, seen = len(np.load(new)), stopped_at_the_third_batch(monkeypatch)
     assert crosstail(f"predict {run} {new} --out a.csv").code == 1
     assert crosstail(f"predict {run} {new} --out a.csv {again}").code == 0
     assert Path("a.csv").read_text() == Path("whole.csv").read_text()
@@ -211,15 +225,7 @@ def test_a_stopped_prediction_goes_on_unless_something_changed(crosstail, run, m
     np.save("x.npy", np.random.default_rng(1).normal(size=(40, 6)).astype(np.float32))
     monkeypatch.setattr(inputs, "BATCH", 8)
     assert crosstail(f"predict {run} x.npy --out whole.csv").code == 0
-    scored, seen = Predictor.scored, []
-
-    def stopping(predictor, z, *arguments):
-        seen.append(len(z))
-        if len(seen) == 3:
-            raise KeyboardInterrupt
-        return scored(predictor, z, *arguments)
-
-    monkeypatch.setattr(Predictor, "scored", stopping)
+    seen = stopped_at_the_third_batch(monkeypatch)
     assert crosstail(f"predict {run} x.npy --out a.csv").code == 1 and not Path("a.csv").exists()
     assert crosstail(f"predict {run} x.npy --out a.csv").code == 0
     assert seen == [8] * (3 + 3) and Path("a.csv").read_text() == Path("whole.csv").read_text()

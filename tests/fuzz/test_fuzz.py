@@ -28,9 +28,9 @@ from crosstail.report.run import reported
 from crosstail.storage import read_json
 from crosstail.sweep.store import Store
 from crosstail.training import RunSpec
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.folder import RunFolder
 from crosstail.training.resolve import resolve
-from crosstail.training.result import DataFacts
 
 CASES = 6  # of each family; the time limit of CI does not allow more
 

@@ -18,8 +18,9 @@ from crosstail.report.run.reported import ReportedRun
 from crosstail.report.vega_lite import Drawing
 from crosstail.storage import write_json
 from crosstail.training import RunSpec
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.predictions import Predictions
-from crosstail.training.result import DataFacts, Evaluation, KnownDomain, RunResult, SplitAccuracy, Transferability
+from crosstail.training.result import Evaluation, KnownDomain, RunResult, SplitAccuracy, Transferability
 
 COUNTS = [[150, 40], [7, 0]]
 TOTALS = [[10, 10], [10, 10]]

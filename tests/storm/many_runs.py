@@ -14,8 +14,9 @@ from crosstail.sweep import plan
 from crosstail.sweep.status import status
 from crosstail.sweep.store import Store
 from crosstail.training import RunSpec
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.resolve import resolve
-from crosstail.training.result import DataFacts, RunResult, SplitAccuracy, Transferability
+from crosstail.training.result import RunResult, SplitAccuracy, Transferability
 
 METHODS = ("erm", "boda", "bsoftmax", "ldam", "coral")
 

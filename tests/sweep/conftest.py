@@ -13,9 +13,10 @@ from crosstail.sweep.launchers._launcher import Resources, launcher
 from crosstail.sweep.store import Store
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.folder import RunFolder
 from crosstail.training.resolve import resolve
-from crosstail.training.result import DataFacts, RunResult, SplitAccuracy, Transferability
+from crosstail.training.result import RunResult, SplitAccuracy, Transferability
 
 
 @pytest.fixture(scope="session")

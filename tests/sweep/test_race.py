@@ -16,16 +16,8 @@ from crosstail.sweep.drive import sweep
 from crosstail.sweep.halving import rounds
 from crosstail.sweep.index import Judged
 from crosstail.sweep.launchers.inline import Inline
-from crosstail.sweep.race import (
-    Entrant,
-    RaceResult,
-    SharedTest,
-    Standing,
-    enter,
-    entrants,
-    leaderboard,
-    outcome,
-)
+from crosstail.sweep.race import SharedTest, enter, entrants, leaderboard, outcome
+from crosstail.sweep.race_result import Entrant, RaceResult, Standing
 from crosstail.sweep.recommendation import recommendation
 from crosstail.sweep.store import Store
 from crosstail.testing import save_separable

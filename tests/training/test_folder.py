@@ -11,8 +11,9 @@ import torch
 
 from crosstail.metrics import PairAccuracy
 from crosstail.training import RunSpec
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.folder import RunFolder
-from crosstail.training.result import DataFacts, Evaluation, SplitAccuracy
+from crosstail.training.result import Evaluation, SplitAccuracy
 
 SPEC = RunSpec(dataset="digits", algorithm="boda", hparams={"lr": 0.1})
 FACTS = DataFacts(checksum="a" * 64, samples=100, notes=[])

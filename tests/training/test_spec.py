@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from crosstail.storage import decode
 from crosstail.training import RunSpec
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.folder import RunFolder
-from crosstail.training.result import DataFacts
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 specs = st.builds(

@@ -116,14 +116,16 @@ def predict(
             kept, here = answers.scores(block, len(classes)), _counted(progress, block.start, len(names))
             scores = predict_inputs(predictor, inputs.part(block), kept, here, on_ray)
             rows = block.start + scores.rows
-            if found is None:  # the same for all blocks, or there is only one
+            if found is None and len(rows):  # the same for all blocks, or there is only one
                 sites = where.domain if len(blocks) > 1 else where.domain[rows]
                 found = decide(predictor, scores.log_p, sites, prior=prior, coverage=coverage, per=per)
             skipped = [f"{names[block.start + row]}: {problem}" for row, problem in scores.problems.items()]
-            answers.add(block, len(rows), skipped, form.texts(parts(rows, scores.log_p), predictor.classes, shown))
+            texts = form.texts(parts(rows, scores.log_p), predictor.classes, shown) if len(rows) else ()
+            answers.add(block, len(rows), skipped, texts)
     for problem in answers.skipped:
         console.print(f"skipped: {problem}", soft_wrap=True)
     if not answers.written:
+        answers.remove()
         raise ValueError(f"{files[0]}: none of the {len(names):,} inputs can be read")
     if found is not None:
         for note in found.notes:

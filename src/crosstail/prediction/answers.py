@@ -103,7 +103,12 @@ class Answers:
                     with file.open("rb") as part:
                         shutil.copyfileobj(part, whole, 1 << 20)
                 whole.write(end.encode())
-        shutil.rmtree(self.folder)
+        self.remove()
+
+    def remove(self) -> None:
+        """Remove what was kept."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder)
 
 
 class Format(NamedTuple):

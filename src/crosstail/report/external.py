@@ -21,9 +21,10 @@ from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import DISTANCES, ESTIMATED, STATISTICS, pair_table
 from crosstail.report.wording import number, several, shown_statistics
 from crosstail.training import RunSpec
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.evaluation import MOST_PAIRS
 from crosstail.training.predictions import Predictions
-from crosstail.training.result import DataFacts, RunResult, SplitAccuracy, Transferability
+from crosstail.training.result import RunResult, SplitAccuracy, Transferability
 from crosstail.transfer import TransferabilityGraph
 
 

@@ -13,9 +13,9 @@ from crosstail.sweep.plan import Plan, search_name
 from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
 from crosstail.sweep.worker import Job, Outcome, data_key
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.inputs import input_shape, load_inputs, load_source
 from crosstail.training.model import build_algorithm
-from crosstail.training.result import DataFacts
 
 POLL = 0.5  # seconds between two checks of runs that other processes work on
 

@@ -1,17 +1,14 @@
 """Which method to use after a race, in words."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from crosstail.criterion import shown
-
-if TYPE_CHECKING:
-    from crosstail.sweep.race import Standing
+from crosstail.sweep.race_result import Standing
 
 BASELINE = "erm"
 
 
-def recommendation(board: "Sequence[Standing]", samples: int) -> str:
+def recommendation(board: Sequence[Standing], samples: int) -> str:
     """Two sentences: which method is best on validation, how certain that is, and the cheapest that may equal it."""
     first, *others = board
     equal = sum(row.validation == first.validation for row in others)
@@ -36,7 +33,7 @@ def recommendation(board: "Sequence[Standing]", samples: int) -> str:
     return f"{best}; on the test set it is {' and '.join(leads)}. {advice}"
 
 
-def start_with(board: "Sequence[Standing]") -> "Standing":
+def start_with(board: Sequence[Standing]) -> "Standing":
     """The cheapest of the methods that the first is not ahead of by more than the noise."""
     return min([row for row in board if row.level], key=lambda row: row.cost)
 

@@ -29,7 +29,8 @@ from crosstail.sweep.files import move, names
 from crosstail.sweep.index import Index, Summary
 from crosstail.sweep.lease import Lease, is_dead, sign, sign_of
 from crosstail.sweep.plan import Hparams, Plan, search_name
-from crosstail.training.result import PROBABILITIES, DataFacts
+from crosstail.training.data_facts import DataFacts
+from crosstail.training.result import PROBABILITIES
 from crosstail.training.spec import RunSpec
 
 FAILURE = "failure.json"

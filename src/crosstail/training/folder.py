@@ -16,8 +16,9 @@ from torch import Tensor
 
 from crosstail.metrics.calibration import Calibration
 from crosstail.storage import decode, naming, read_json, write_json, write_whole
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.existing import no_run
-from crosstail.training.result import DataFacts, Evaluation, RunResult
+from crosstail.training.result import Evaluation, RunResult
 from crosstail.training.spec import RunSpec
 
 MODEL = "model.pt"

@@ -7,8 +7,8 @@ from crosstail.backbones import Backbone
 from crosstail.data import DomainDataset, ImageFiles
 from crosstail.data.splits.protocols import split_by_protocol
 from crosstail.progress import Progress
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.embedding import embed
-from crosstail.training.result import DataFacts
 from crosstail.training.spec import RunSpec
 
 

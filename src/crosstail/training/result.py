@@ -3,7 +3,6 @@
 import platform
 from collections.abc import Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -14,6 +13,7 @@ from crosstail import __version__
 from crosstail.criterion import Criterion, score
 from crosstail.metrics import PairAccuracy, group_squares
 from crosstail.metrics.pair_scores import PairScores
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.spec import RunSpec
 
 if TYPE_CHECKING:  # importing torch takes seconds, and reading results needs none of it
@@ -106,31 +106,6 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     test: SplitAccuracy
     averaged: Averaged | None = None
     trace: Trace | None = None
-
-
-class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Which data a run was trained on."""
-
-    checksum: str
-    samples: Number
-    notes: list[str]
-    source: str | None = None
-    """Checksum of what all folds or unseen domains have in common: the data before they were split for one."""
-
-    @classmethod
-    def of(cls, dataset: "DomainDataset", source: "DomainDataset | None" = None) -> "DataFacts":
-        """From data sets in memory."""
-        common = source.checksum if source else None
-        return cls(checksum=dataset.checksum, samples=len(dataset), notes=list(dataset.notes), source=common)
-
-    def check_unchanged(self, now: "DataFacts", dataset: str, folder: Path) -> None:
-        """Raise an error if the data are no longer those that the work in a folder was started on."""
-        if now.checksum != self.checksum:
-            raise ValueError(
-                f"{dataset} has changed since {folder} was started: {self.samples:,} samples with checksum "
-                f"{self.checksum[:8]} then, {now.samples:,} with {now.checksum[:8]} now. Choose another --out, or "
-                f"remove the folder"
-            )
 
 
 class RawWeights(msgspec.Struct, frozen=True, kw_only=True):

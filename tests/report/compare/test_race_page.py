@@ -21,7 +21,7 @@ from crosstail.report.compare.race_page import (
 )
 from crosstail.report.document import html
 from crosstail.sweep.cost import MethodCost
-from crosstail.sweep.race import FailedRun, RaceResult, Standing
+from crosstail.sweep.race_result import FailedRun, RaceResult, Standing
 from crosstail.sweep.recommendation import recommendation
 
 EVIL = "<script>alert(1)</script>"

@@ -27,7 +27,7 @@ from crosstail.report.document.model import (
 )
 from crosstail.report.vega_lite import Drawing, draw, field, layer
 from crosstail.report.wording import SELECTED_ON, TRACKS, interval, number
-from crosstail.sweep.race import RaceResult, Standing
+from crosstail.sweep.race_result import RaceResult, Standing
 from crosstail.sweep.recommendation import start_with
 
 # Colour-blind readers can tell these colours apart; small families share two of them.

@@ -19,8 +19,9 @@ from crosstail.storage import read_json
 from crosstail.sweep.index import Accuracies, Summary
 from crosstail.sweep.select import choices
 from crosstail.sweep.store import Store
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.folder import RunFolder
-from crosstail.training.result import DataFacts, Transferability
+from crosstail.training.result import Transferability
 from crosstail.training.spec import RunSpec, key_of
 
 OF_METHOD = ("algorithm", "second_stage", "average", "hparams", "seed", "unseen", "fold")

@@ -24,8 +24,9 @@ from crosstail.report.run.model_card import accuracy_table, intervals_note
 from crosstail.report.run.reported import ReportedRun
 from crosstail.report.run.tables import pair_table, tracks_note
 from crosstail.report.wording import interval, listing, number, percent, sentence, several, worst_pair
+from crosstail.training.data_facts import DataFacts
 from crosstail.training.probabilities import Probabilities
-from crosstail.training.result import DataFacts, KnownDomain, RunResult, SplitAccuracy, pooled
+from crosstail.training.result import KnownDomain, RunResult, SplitAccuracy, pooled
 
 OLD, HELD_OUT = "own test set", "held-out data"
 

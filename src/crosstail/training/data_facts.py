@@ -1,0 +1,34 @@
+"""Which data a run was trained on, so that a change is noticed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+if TYPE_CHECKING:  # importing torch takes seconds, and reading results needs none of it
+    from crosstail.data import DomainDataset
+
+
+class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Which data a run was trained on."""
+
+    checksum: str
+    samples: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+    notes: list[str]
+    source: str | None = None
+    """Checksum of what all folds or unseen domains have in common: the data before they were split for one."""
+
+    @classmethod
+    def of(cls, dataset: "DomainDataset", source: "DomainDataset | None" = None) -> "DataFacts":
+        """From data sets in memory."""
+        common = source.checksum if source else None
+        return cls(checksum=dataset.checksum, samples=len(dataset), notes=list(dataset.notes), source=common)
+
+    def check_unchanged(self, now: "DataFacts", dataset: str, folder: Path) -> None:
+        """Raise an error if the data are no longer those that the work in a folder was started on."""
+        if now.checksum != self.checksum:
+            raise ValueError(
+                f"{dataset} has changed since {folder} was started: {self.samples:,} samples with checksum "
+                f"{self.checksum[:8]} then, {now.samples:,} with {now.checksum[:8]} now. Choose another --out, or "
+                f"remove the folder"
+            )
