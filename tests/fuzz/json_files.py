@@ -54,7 +54,7 @@ def mutated(content: bytes, random: Random) -> tuple[bytes, str]:
     """A JSON file, or one with a line of JSON each, with one mutation; and what it is."""
     if random.random() < 0.12:
         return _damaged(content, random)
-    lines = [content] if content.startswith(b"{\n") else content.splitlines(keepends=True)
+    lines = [content] if content.startswith((b"{\n", b"[\n")) else content.splitlines(keepends=True)
     number = random.randrange(len(lines))
     value = json.loads(lines[number])
     value, how = _changed(value, random)
@@ -73,7 +73,9 @@ def _damaged(content: bytes, random: Random) -> tuple[bytes, str]:
         "followed by rubbish": content + b"]]",
         "nested 100,000 deep": b"[" * 100_000,
         "null": b"null",
-        "a list": b"[" + content.strip().replace(b"\n", b"") + b"]" if content.startswith(b"{\n") else b"[[]]\n",
+        "a list": b"[" + content.strip().replace(b"\n", b"") + b"]"
+        if content.startswith((b"{\n", b"[\n"))
+        else b"[[]]\n",
         "a word": b'"x"\n',
         "zeros": bytes(len(content)),
     }
