@@ -29,11 +29,11 @@ COMMANDS = {
 }
 """The model of `predict` and `report` is that of `fit erm`; `fit` is the default."""
 GROWTH = {
-    "samples": (100_000, 200_000, 400_000, 800_000),
-    "classes": (500, 1_000, 2_000, 4_000),
+    "samples": (25_000, 50_000, 100_000, 200_000),
+    "classes": (250, 500, 1_000, 2_000),
     "features": (32, 64, 128),
 }
-FIXED = {"samples": 200_000, "classes": 1_000, "features": 64}
+FIXED = {"samples": 50_000, "classes": 500, "features": 64}
 LARGEST = {"samples": 2_000_000, "classes": 10_000, "features": 128}
 
 
