@@ -16,7 +16,8 @@ from crosstail import discovery
 from crosstail.metrics import PairAccuracy
 from crosstail.report.compare.page import write_report
 from crosstail.report.compare.read_runs import read_runs
-from crosstail.report.document.files import save_chart
+from crosstail.report.document import html
+from crosstail.report.document.model import Document
 from crosstail.report.run.trace import moving_chart
 from crosstail.storage import write_json
 from crosstail.testing import save_separable
@@ -82,7 +83,8 @@ def _drawing(folder: Path, classes: int) -> list[Row]:
         weights=None,
         data=DataFacts(checksum="", samples=counts.sum(), notes=[]),
     )
-    save_chart(moving_chart(result, records), folder / "pairs.html")
+    chart = moving_chart(result, records)
+    html.save(Document("pairs", [chart]), folder / "pairs.html")
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER or ""
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
