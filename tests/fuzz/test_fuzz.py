@@ -225,6 +225,9 @@ REFUSED = {
         "sweep --plan plan.toml",
     ),
     "an empty plan": text("plan.toml", "", "sweep --plan plan.toml"),
+    "a wrong number in the hyperparameters of a file": text(
+        "h.json", '{"erm": {"dropout": -1e30}}', "fit vectors.npz --algorithm erm --hparams h.json --out chosen"
+    ),
     "a device that is not there": Case(
         "", f"{COMMANDS['run-b']}2 --accelerator mps", ("--accelerator mps",), lambda _: None
     ),

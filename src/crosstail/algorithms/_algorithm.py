@@ -64,7 +64,9 @@ class Algorithm(nn.Module):
     class Hparams:
         lr: float = hp(1e-3, LogUniform(10**-4.5, 10**-2.5), "learning rate of Adam", FINETUNED_RATE)
         weight_decay: float = hp(0.0, None, "weight decay of Adam", FINETUNED_DECAY)
-        dropout: float = hp(0.0, None, "dropout on the features in training", (0.0, Choice(0.0, 0.1, 0.5)))
+        dropout: float = hp(
+            0.0, None, "dropout on the features in training", (0.0, Choice(0.0, 0.1, 0.5)), at_least=0, below=1
+        )
 
     family = "own"
     passes = 1.0  # forward and backward passes over the batch per step, by definition; a forward pass alone is 1/3
@@ -93,8 +95,6 @@ class Algorithm(nn.Module):
 
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__()
-        if not 0 <= hparams.dropout < 1:
-            raise ValueError(f"dropout is {hparams.dropout}, expected 0 or more and below 1")
         self.task = task
         self.hparams = hparams
         self.backbone = backbone

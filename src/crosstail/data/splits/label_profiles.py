@@ -40,10 +40,8 @@ class LabelProfile:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(
-                f"label profile {self.kind!r} is not one of {', '.join(KINDS)}; an example is 'forward:50'"
-            )
-        profile = f"label profile {self.kind!r}"
+            raise ValueError(f"--labels: {self.kind!r} is not one of {', '.join(KINDS)}; an example is 'forward:50'")
+        profile = f"--labels: {self.kind!r}"
         if not (isfinite(self.factor) and self.factor >= 1):
             example = f"as in '{self.kind}:50'"
             raise ValueError(f"{profile} has the factor {self.factor:g}, expected a number from 1 up, {example}")
@@ -60,12 +58,12 @@ class LabelProfile:
         kind, colon, number = shape.strip().partition(":")
         excluded = tuple(name.strip() for name in names.split(",")) if mark else ()
         if kind in KINDS and kind != "uniform" and not colon:
-            raise ValueError(f"label profile {text!r} has no factor, expected for example '{kind}:50'")
+            raise ValueError(f"--labels: {text!r} has no factor, expected for example '{kind}:50'")
         try:
             factor = float(number) if colon else 1.0
         except ValueError:
             expected = f"a number from 1 up, as in '{kind}:50'"
-            raise ValueError(f"label profile {text!r} has the factor {number!r}, expected {expected}") from None
+            raise ValueError(f"--labels: {text!r} has the factor {number!r}, expected {expected}") from None
         return cls(kind, factor, excluded)
 
     def __str__(self) -> str:
