@@ -83,15 +83,18 @@ def scale_chart(rows: list[dict[str, Any]]) -> Drawing:
     """Processor time and peak memory of each command against each size, with the other two fixed."""
     table = pd.DataFrame(rows)
     colour = colours("command", palette(dict.fromkeys(table["command"])), "", orient="top")
+    along = {}
+    for name in GROWN:
+        others = [other for other in GROWN if other != name]
+        shown = table[(table[[*others]] == [FIXED[other] for other in others]).all(axis=1)]
+        along |= {name: shown} if shown[name].nunique() > 1 else {}
     panels = []
     for value, unit in (("seconds", "processor time, s"), ("MiB", "peak without the file, MiB")):
-        for name in GROWN:
-            others = [other for other in GROWN if other != name]
-            shown = table[(table[[*others]] == [FIXED[other] for other in others]).all(axis=1)]
+        for name, shown in along.items():
             x = field(f"{name}:Q", title=name, axis={"format": "~s", "tickCount": 4})
             line = draw(shown).mark("line", point=True).encode(x=x, y=field(f"{value}:Q", title=unit), color=colour)
             panels.append(line.having(width=190, height=170))
-    return concat(*panels, columns=len(GROWN))
+    return concat(*panels, columns=len(along))
 
 
 def scale_table(rows: list[dict[str, Any]]) -> list[str]:
