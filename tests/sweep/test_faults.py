@@ -306,7 +306,7 @@ def test_a_driver_that_is_killed(small, store, started, run, undisturbed, outcom
     record_property("kills", len(moments))
     for finished in moments:
         process = started(finished)
-        time.sleep(random.Random(finished).uniform(0, 0.3))
+        time.sleep(random.Random(finished).uniform(0, 0.1))
         process.kill()
         process.communicate()
         assert gone(process.pid), "its workers go on without it"
