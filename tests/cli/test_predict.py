@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from crosstail.prediction import inputs
+from crosstail.prediction.answers import Answers
 from crosstail.prediction.predictor import Predictor
 from crosstail.training.folder import RunFolder
 
@@ -209,6 +210,19 @@ def test_finished_blocks_are_not_predicted_again_with_the_same_options(crosstail
     assert crosstail(f"predict {run} {new} --out a.csv {again}").code == 0
     assert Path("a.csv").read_text() == Path("whole.csv").read_text()
     assert sum(seen) == rows + (3 if again else 1) * 7
+
+
+def test_a_stop_after_the_answers_were_put_together_loses_none(crosstail, run, new, monkeypatch):
+    assert crosstail(f"predict {run} {new} --out whole.csv").code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(Answers, "remove", stop)
+        assert crosstail(f"predict {run} {new} --out a.csv").code == 1
+    assert crosstail(f"predict {run} {new} --out a.csv").code == 0
+    assert Path("a.csv").read_text() == Path("whole.csv").read_text() and not list(Path().glob(".a.csv*"))
+
+
+def stop(*_):
+    raise KeyboardInterrupt
 
 
 def test_only_the_most_probable_classes_are_written_if_asked_for(crosstail, run, new):

@@ -94,15 +94,11 @@ class Answers:
         if self.folder is None or self.out is None:
             sys.stdout.write(end)
             return
-        with replacing(self.out) as partial, naming(self.out):
-            files = [self.folder / f"{start}.txt" for start in sorted(self.blocks)]
-            if len(files) == 1:
-                files[0].replace(partial)
-            with partial.open("ab") as whole:
-                for file in files if len(files) > 1 else ():
-                    with file.open("rb") as part:
-                        shutil.copyfileobj(part, whole, 1 << 20)
-                whole.write(end.encode())
+        with replacing(self.out) as partial, naming(self.out), partial.open("wb") as whole:
+            for start in sorted(self.blocks):  # copied, not moved: a kill must leave every block complete
+                with (self.folder / f"{start}.txt").open("rb") as part:
+                    shutil.copyfileobj(part, whole, 1 << 20)
+            whole.write(end.encode())
         self.remove()
 
     def remove(self) -> None:
