@@ -75,8 +75,10 @@ def flat(features):
     return replace(features, z=np.abs(features.z))
 
 
+@pytest.mark.parametrize("at_once", [1, 9, 4_096], ids="{} pairs at once".format)
 @pytest.mark.parametrize("prepare", [lambda f: f, flat], ids=["signed", "rooted"])
-def test_scores_are_densities_of_all_pairs_summed_over_domains(features, scores, prepare):
+def test_scores_are_densities_of_all_pairs_summed_over_domains(features, scores, prepare, at_once, monkeypatch):
+    monkeypatch.setattr(pooled, "AT_ONCE", at_once)
     features = prepare(features)
     head = pooled.PooledHead(*features.sizes)
     pooling, given, _ = pooled.fit_pooled(features, head)

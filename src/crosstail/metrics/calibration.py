@@ -178,6 +178,9 @@ def fit_correction(
     present = (torch.bincount(classes, minlength=scores.shape[1]) > 0) & (scores.shape[1] <= MOST_CLASSES)
     free = torch.zeros(1 + scores.shape[1], dtype=torch.float64)
     own = torch.arange(len(classes)), classes
+    # Reused in every step: the optimizer's small tensors settle in the space of freed ones, and new ones go elsewhere,
+    # which once took a gigabyte.
+    shifted, slope = torch.empty_like(scores), torch.empty_like(scores)
 
     def parameters() -> tuple[Tensor, Tensor]:
         return (LARGEST * (free[0] / LARGEST).tanh()).exp(), free[1:] * present
@@ -185,12 +188,15 @@ def fit_correction(
     def loss() -> float:
         """The loss, with its gradient written out: autograd takes several times as long on so few numbers."""
         s, b = parameters()
-        log_p = (s * scores + b + offset).log_softmax(1)
-        slope = log_p.exp() * share[:, None]  # of the scores, (N, C)
+        torch.mul(scores, s, out=shifted).add_(b).add_(offset)
+        shifted.sub_(shifted.amax(1, keepdim=True))
+        sums = torch.exp(shifted, out=slope).sum(1)
+        slope.mul_((share / sums)[:, None])  # of the scores, (N, C)
         slope[own] -= share
         squashed = s * (1 - (free[0] / LARGEST).tanh() ** 2)  # derivative of s
-        free.grad = torch.cat([(slope * scores).sum()[None] * squashed, (slope.sum(0) + penalty * b) * present])
-        return float(0.5 * penalty * b @ b - share @ log_p[own])
+        of_s = slope.flatten() @ scores.flatten() * squashed
+        free.grad = torch.cat([of_s[None], (slope.sum(0) + penalty * b) * present])
+        return float(0.5 * penalty * b @ b - share @ (shifted[own] - sums.log()))
 
     how: dict[str, Any] = {"max_iter": 200, "tolerance_grad": 1e-6, "tolerance_change": 1e-9}
     optimizer: Any = torch.optim.LBFGS([free], line_search_fn="strong_wolfe", **how)

@@ -98,11 +98,17 @@ def blend_shares(pooled: Tensor, softmax: Tensor, y: Tensor, weights: Tensor) ->
     return found
 
 
-def fit(features: Features) -> BlendHead:
+def empty_head(num_features: int, num_domains: int, num_classes: int) -> PooledHead:
+    """The head that `fit` fills in."""
+    kind = PooledHead if num_classes > MOST_CLASSES else BlendHead
+    return kind(num_features, num_domains, num_classes)
+
+
+def fit(features: Features) -> PooledHead:
     """Fit both, and blend them by their predictions for held-out samples; pooled means alone with very many classes."""
-    head = BlendHead(*features.sizes)
+    head = empty_head(*features.sizes)
     pooling, given, judged = fit_pooled(features, head)
-    if features.sizes[2] > MOST_CLASSES:
+    if not isinstance(head, BlendHead):
         return head
     final = BalancedSoftmax(pooling)
     penalty = PENALTIES[0]
@@ -126,4 +132,4 @@ def fit(features: Features) -> BlendHead:
     return head
 
 
-STAGE = FittedStage(fit=fit, head=BlendHead)
+STAGE = FittedStage(fit=fit, head=empty_head)

@@ -6,12 +6,14 @@ docs/method.md derives it.
 from itertools import islice
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.second_stages._pooling import Holdout, Parameters, Pooling, log_loss, rank_of, rooted
 from crosstail.second_stages._stage import Features, FittedStage, Head
 
 ELSEWHERE = (0.01, 0.03, 0.1, 0.3, 1.0)
+AT_ONCE = 4_096  # pairs; their scores for a batch stay in the processor's cache
 
 
 class PooledHead(Head):
@@ -47,10 +49,13 @@ class PooledHead(Head):
 
     def pooled(self, z: Tensor, domain: Tensor | None) -> Tensor:
         """Log probabilities (B, C) of projected features."""
-        scores = (z @ self.weight.flatten(0, 1).T + self.bias.flatten()).view(-1, *self.bias.shape)
-        if domain is not None:
-            scores = scores + _log_prior(self.elsewhere, domain, len(self.bias))[..., None]
-        return scores.logsumexp(1).log_softmax(1)
+        prior = None if domain is None else _log_prior(self.elsewhere, domain, len(self.bias))[..., None]
+        classes = max(1, AT_ONCE // len(self.bias))
+        parts = []
+        for weight, bias in zip(torch.split(self.weight, classes, 1), torch.split(self.bias, classes, 1), strict=True):
+            scores = F.linear(z, weight.flatten(0, 1), bias.flatten()).view(-1, *bias.shape)
+            parts.append((scores if prior is None else scores + prior).logsumexp(1))
+        return torch.cat(parts, 1).log_softmax(1)
 
     def forward(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
         return self.pooled(self.projected(z), domain)
@@ -58,7 +63,7 @@ class PooledHead(Head):
 
 def _log_prior(elsewhere: Tensor, domain: Tensor, number: int) -> Tensor:
     """Log π (B, D) of samples from known domains."""
-    own = torch.nn.functional.one_hot(domain, number).to(elsewhere.dtype)
+    own = F.one_hot(domain, number).to(elsewhere.dtype)
     return ((1 - elsewhere) * own + elsewhere / number).log()
 
 

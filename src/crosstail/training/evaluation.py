@@ -66,7 +66,7 @@ def answers(
     for i, scores in enumerate(_map(algorithm, dataset, rows, algorithm, known)):
         part = slice(i * BATCH, i * BATCH + len(scores))
         predicted[part] = scores.argmax(1).cpu().numpy()
-        found = scores.float().log_softmax(1).clamp(min=LEAST).cpu().numpy().astype(np.float16)
+        found = scores.float().log_softmax(1).clamp(min=LEAST).cpu().numpy()
         own[part] = found[np.arange(len(found)), dataset.y[rows[part]]]
         kept = found[keep[part]]
         log_p[filled : filled + len(kept)] = kept
