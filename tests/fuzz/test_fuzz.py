@@ -16,6 +16,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from PIL import Image
 from tests.fuzz.__main__ import FAMILIES, case_of, outcome_of
 from tests.fuzz._case import BAD, CLEAR, HANDLED, Case, run
@@ -100,6 +102,66 @@ def test_every_value_of_a_json_file_replaced_is_read_or_the_file_is_named(good, 
             assert str(file) in str(error)
             refused += 1
     assert refused or name == "sweep-a/index.jsonl", (read, refused)  # the index is rebuilt
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(st.text(), inside, max_size=3),
+    max_leaves=4,
+)
+WITH = {
+    "predict": "predict {run} vectors.npz --json",
+    "evaluate": "evaluate {run} vectors.npz --split test --json",
+    "graph": "graph {run} --json --out g.csv",
+    "report": "report {run} run-c --page-only",
+    "export": "export {run} --out m.pt2 --format torch",
+    "fit again": COMMANDS["run-a"],
+    "status": "status sweep-a --json",
+    "select": "select sweep-a --json",
+    "report of a sweep": "report sweep-a --page-only",
+    "sweep again": COMMANDS["sweep-a"],
+}
+
+
+@st.composite
+def spoiled(draw, value):
+    """The value with one of its parts, at any depth, missing or replaced by any other JSON."""
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    if not keys or not draw(st.integers(0, 5)):
+        return draw(ANY_JSON)
+    key = draw(st.sampled_from(keys))
+    changed = value.copy()
+    if draw(st.integers(0, 9)):
+        changed[key] = draw(spoiled(value[key]))
+    else:
+        del changed[key]
+    return changed
+
+
+@pytest.mark.parametrize("what", WITH)
+@settings(
+    max_examples=int(os.environ.get("CROSSTAIL_FUZZ", "40")),
+    derandomize=True,
+    deadline=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+)
+@given(data=st.data())
+def test_commands_on_any_json(good, tmp_path_factory, what, data):
+    """They are right, or they say in one sentence which file is wrong."""
+    place = tmp_path_factory.mktemp("any") / "case"
+    copy(good, place)
+    top = "sweep-a" if "sweep-a" in WITH[what] else "run-a"
+    files = sorted(file.relative_to(place) for file in (place / top).rglob("*.json*"))
+    file = data.draw(st.sampled_from(files))
+    content = (place / file).read_text()
+    lines = [content] if file.suffix == ".json" else content.splitlines()
+    at = data.draw(st.integers(0, len(lines) - 1))
+    lines[at] = json.dumps(data.draw(spoiled(json.loads(lines[at]))))
+    (place / file).write_text("\n".join(lines) + "\n")
+    outcome = run(Case("", WITH[what].format(run="run-a"), (top, file.name), lambda _: None), place)
+    shutil.rmtree(place.parent)
+    assert outcome.kind not in BAD, outcome
 
 
 def npz(command="audit new.npz --json", compressed=False, large=npz_members.LARGE, **changes):

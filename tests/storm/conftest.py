@@ -28,6 +28,7 @@ COMMANDS = {
     "fit image files with trace": f"{IMAGES} --algorithm erm --trace {COMMON} --out run",
     "embed": "embed images --backbone efficientnet_lite0 --resolution 32 --batch-size 4 --out embedded.npz",
     "race": "race vectors.npz --algorithm erm --algorithm boda --trials 2 --seeds 2 --steps 24 --workers 2 --out race",
+    "predict": "predict runs/0 vectors.npz --out answers.csv",
     "report": "report runs --out report --page-only",
     "export torch": "export runs/0 --format torch --out model.pt2",
     "export onnx": "export runs/0 --out model.onnx",

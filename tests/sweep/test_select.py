@@ -160,10 +160,10 @@ def test_of_trials_with_equal_worst_pairs_the_one_with_the_best_pair_average_is_
     assert (erm.trial, erm.validation) == (1, 0.0)
 
 
-def test_runs_of_an_older_version_lack_a_metric_to_select_on(plan, store, finish):
+def test_results_may_lack_a_metric_to_select_on(plan, store, finish):
     finish(store, trial(plan, "erm", 0), 0.5)
     assert choices(store, store.results(), select_on="worst_pair")[0].trial == 0
-    with pytest.raises(ValueError, match=r"older version.*macro_f1.*worst_pair"):
+    with pytest.raises(ValueError, match=r"result.json.*macro_f1.*worst_pair"):
         choices(store, store.results(), select_on="macro_f1")
 
 

@@ -97,10 +97,10 @@ def test_an_unknown_metric_is_named_with_the_one_that_was_meant():
         RunSpec(dataset="a", select_on="worst_pairs")
 
 
-def test_records_of_an_older_version_cannot_be_selected_by_what_they_lack():
+def test_evaluations_cannot_be_selected_by_what_they_lack():
     old = SplitAccuracy(average=0.5, worst_domain=0.5, pair_average=0.5, worst_pair=0.5, hits=[[1]], totals=[[2]])
     assert selection_score(old, "pair_average") == 0.5
-    with pytest.raises(ValueError, match=r"older version.*macro_f1"):
+    with pytest.raises(ValueError, match=r"records.jsonl.*macro_f1"):
         selection_score(old, "macro_f1")
 
 

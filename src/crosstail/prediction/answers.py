@@ -55,10 +55,14 @@ class Answers:
             return
         if not (self.folder / MARK).exists() or (self.folder / MARK).read_text(encoding="utf-8") != mark:
             shutil.rmtree(self.folder, ignore_errors=True)
-            with naming(self.folder):
-                self.folder.mkdir(parents=True)
-                (self.folder / MARK).write_text(mark, encoding="utf-8")
-        found = {int(file.stem): read_json(file, Block) for file in self.folder.glob("*.json")}
+            try:
+                with naming(self.folder):
+                    self.folder.mkdir(parents=True)
+                    (self.folder / MARK).write_text(mark, encoding="utf-8")
+            except OSError:
+                shutil.rmtree(self.folder, ignore_errors=True)
+                raise
+        found = {int(file.stem): read_json(file, Block) for file in self.folder.glob("[!.]*.json")}
         self.blocks = {start: block for start, block in found.items() if block.how == how}
 
     def scores(self, block: slice, classes: int) -> KeptScores:
@@ -102,8 +106,9 @@ class Answers:
         self.remove()
 
     def remove(self) -> None:
-        """Remove what was kept."""
+        """Remove what was kept, the mark first: what a kill leaves of it then counts as nothing."""
         if self.folder is not None:
+            (self.folder / MARK).unlink()
             shutil.rmtree(self.folder)
 
 

@@ -57,9 +57,6 @@ class Predictor:
         load_weights(self.algorithm, folder)
         self.algorithm.eval()
         self.calibration = folder.calibration() or Calibration.none(result.domains, len(self.classes))
-        if wrong := {len(one.bias) for one in self.calibration.corrections} - {len(self.classes)}:
-            found = f"calibration.json has {wrong.pop()} biases for {len(self.classes)} classes"
-            raise ValueError(f"{folder.path}: its {found}. Remove the file and probabilities.npz, and fit again")
 
     def _frozen(self, weights: str | None) -> Backbone | None:
         """The backbone that embedded the training data, verified by the checksum of its weights."""

@@ -49,8 +49,8 @@ class Summary(msgspec.Struct, frozen=True):
         if on not in self.validation:
             known = ", ".join(name for name in CRITERIA if name in self.validation)
             raise ValueError(
-                f"the sweep has runs of an older version, which did not record {on}: select on one of {known}, or "
-                "repeat the sweep with another --out"
+                f"some result.json of the sweep lacks {on}: select on one of {known}, or repeat the sweep with another "
+                "--out"
             )
         value, found = self.validation[on], score(self.validation[on], self.validation["pair_average"], on)
         return None if value is None or found is None else Judged(value, found)
@@ -74,6 +74,12 @@ class IndexLine(msgspec.Struct, frozen=True, array_like=True):
     key: str
     stamp: tuple[int, int]
     summary: Summary
+
+    def __post_init__(self) -> None:
+        known = self.summary
+        for found in (known.validation, known.test, known.known):
+            if found is not None and not found.keys() >= set(METRICS):
+                raise ValueError(f"lacks one of {', '.join(METRICS)}")
 
 
 class Index:

@@ -38,6 +38,9 @@ class Plan:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 1 or more")
             if getattr(self, name) > MOST:
                 raise ValueError(f"{name} is {getattr(self, name):,}, expected at most {MOST:,}")
+        for name in ("methods", "unseen"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} is empty, expected one or more")
         for method in self.methods if self.drawn else ():
             if not all(method in drawn for drawn in (self.drawn, *self.redrawn)):
                 raise ValueError(f"the method {method!r} has no trials in `drawn`")

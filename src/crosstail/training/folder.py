@@ -65,7 +65,10 @@ class RunFolder:
 
     def spec(self) -> RunSpec:
         """The run that this folder holds."""
-        return self._read("spec.json", RunSpec)
+        spec: RunSpec = self._read("spec.json", RunSpec)
+        if not spec.resolved:
+            raise self.damaged("spec.json")
+        return spec
 
     def data(self) -> DataFacts | None:
         """The data that the run was started on, or None before it was."""
@@ -94,7 +97,13 @@ class RunFolder:
 
     def calibration(self) -> Calibration | None:
         """How scores become probabilities; None for a run that was not calibrated."""
-        return self._read("calibration.json", Calibration) if (self.path / "calibration.json").exists() else None
+        if not (self.path / "calibration.json").exists():
+            return None
+        found: Calibration = self._read("calibration.json", Calibration)
+        classes = len(self.finished_result().classes)
+        if any(len(one.bias) != classes for one in found.corrections):
+            raise self.damaged("calibration.json")
+        return found
 
     def _read(self, name: str, kind: type[Any]) -> Any:
         try:

@@ -41,14 +41,14 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     pair_average: Share | None
     worst_pair: Share | None
     tenth_percentile: Share | None = None
-    """Over the pairs with test samples; older results lack it."""
+    """Over the pairs with test samples."""
     shots: dict[str, Share | None] = {}
     hits: Table
     totals: Table
     squares: Squares | msgspec.UnsetType = msgspec.UNSET
     """Σ n_g² over the groups of a pair, where samples come in groups: intervals count n² / Σ n_g² samples."""
     macro_f1: float | msgspec.UnsetType | None = msgspec.UNSET
-    """This and the next are as in `PairScores`; results of older versions lack them."""
+    """This and the next are as in `PairScores`; where only hits and totals are known, they are missing."""
     log_loss: float | msgspec.UnsetType | None = msgspec.UNSET
 
     def __post_init__(self) -> None:
@@ -166,6 +166,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         """Refuse tables that are not of these domains and classes."""
+        if not self.spec.resolved:
+            raise ValueError("its spec lacks a backbone, steps or another default")
         for names in (self.domains, self.classes):
             if len(set(names)) < len(names):
                 raise ValueError(f"the name {max(names, key=names.count)!r} occurs twice, expected one of each")
@@ -269,7 +271,7 @@ def selection_score(of: SplitAccuracy, on: Criterion) -> float | None:
     """Score to select by, such that larger is better; None without samples."""
     value = getattr(of, on)
     if value is msgspec.UNSET:
-        raise ValueError(f"this run was started by an older version, which did not record {on}: choose another --out")
+        raise ValueError(f"an evaluation in records.jsonl lacks {on}: choose another --out")
     return score(value, of.pair_average, on)
 
 
