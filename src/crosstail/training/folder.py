@@ -65,10 +65,7 @@ class RunFolder:
 
     def spec(self) -> RunSpec:
         """The run that this folder holds."""
-        spec: RunSpec = self._read("spec.json", RunSpec)
-        if not spec.resolved:
-            raise self.damaged("spec.json")
-        return spec
+        return self._read("spec.json", RunSpec)
 
     def data(self) -> DataFacts | None:
         """The data that the run was started on, or None before it was."""

@@ -166,8 +166,6 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         """Refuse tables that are not of these domains and classes."""
-        if not self.spec.resolved:
-            raise ValueError("its spec lacks a backbone, steps or another default")
         for names in (self.domains, self.classes):
             if len(set(names)) < len(names):
                 raise ValueError(f"the name {max(names, key=names.count)!r} occurs twice, expected one of each")

@@ -139,17 +139,6 @@ class RunSpec:
     trace: Annotated[bool, Identity(False)] = False
     """Record the transferability graph at every evaluation, for the report."""
 
-    @property
-    def resolved(self) -> bool:
-        """Whether the defaults that depend on the data are filled in."""
-        return self.algorithm != AUTO and None not in (
-            self.backbone,
-            self.freeze,
-            self.augment,
-            self.steps,
-            self.batch_size,
-        )
-
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "evaluations", "resolution", "width"):
             value = getattr(self, name)
