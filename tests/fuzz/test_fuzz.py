@@ -213,8 +213,36 @@ def without_zeros(folder):
     (folder / "new.csv").write_text("x,domain,label\n0,a,b\n1,c,d\n")
 
 
+def edited(pattern, **changes):
+    """A JSON file with other values."""
+
+    def spoil(folder):
+        (file,) = folder.glob(pattern)
+        file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+    return spoil
+
+
+def without_accuracies(folder):
+    """An index whose lines have the right types, but no accuracy."""
+    file = folder / "sweep-a/index.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps([*about, summary | {"validation": {}}]) + "\n" for *about, summary in lines))
+
+
 HEADER = "path,domain,label\n"
 REFUSED = {
+    "a spec without a backbone": Case(
+        "", "graph run-a --out g.csv", ("run-a",), edited("run-a/spec.json", backbone=None)
+    ),
+    "biases of another number of classes": Case(
+        "",
+        COMMANDS["run-a"],
+        ("calibration.json",),
+        edited("run-a/calibration.json", uniform={"sharpness": 1.0, "bias": []}),
+    ),
+    "a plan without methods": Case("", "report sweep-a", ("plans",), edited("sweep-a/plans/*.json", methods=[])),
+    "a plan without domains": Case("", "select sweep-a", ("plans",), edited("sweep-a/plans/*.json", unseen=[])),
     "an array without columns": npz(x=np.zeros((152, 0), np.float32)),
     "an array without columns, mapped": npz(x=np.zeros((152, 0), np.float32), large=0),
     "an array without rows": npz(x=np.zeros((0, 6), np.float32)),
@@ -311,6 +339,7 @@ def huge_bias(folder):
 
 
 HANDLED_TOO = {
+    "an index without accuracies": Case("", COMMANDS["sweep-a"], (), without_accuracies),
     "weights that are huge": Case("", "evaluate run-b vectors.npz --split test", (), huge_bias),
     "records that are too deep": Case("", "audit vectors.npz --run run-b", (), deep("run-b/records.jsonl")),
     "an index that is too deep": Case("", "status sweep-a", (), deep("sweep-a/index.jsonl")),
