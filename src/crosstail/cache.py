@@ -10,8 +10,8 @@ from crosstail.storage import replacing
 
 def cache_folder() -> Path:
     """$CROSSTAIL_CACHE, or crosstail/ in the user's cache folder."""
-    if "CROSSTAIL_CACHE" in os.environ:
-        return Path(os.environ["CROSSTAIL_CACHE"])
+    if own := os.environ.get("CROSSTAIL_CACHE"):
+        return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "crosstail"
 
 

@@ -32,6 +32,8 @@ def replacing(path: Path) -> Iterator[Path]:
 
     What killed processes have left there is removed; a lock shows which files are still being written.
     """
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is a folder or a device, expected a file")
     for abandoned in path.parent.glob(f".*.part.{escape(path.name)}") if fcntl else ():
         with suppress(OSError), abandoned.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -89,8 +89,8 @@ time, an error that does not name the file, and a wrong result are failures. Wri
 {families}
 
 The JSON files of a run and a sweep are also attacked by hypothesis, which replaces any part of one by any other JSON
-and reduces what fails to the smallest example: `CROSSTAIL_FUZZ=1500 python -m pytest tests/fuzz -k any_json` tries 1,500 of
-them with each of ten commands, and CI 40.
+and reduces what fails to the smallest example: `CROSSTAIL_FUZZ=1500 python -m pytest tests/fuzz -k any_json` tries
+1,500 of them with each of ten commands, and CI 40.
 
 A result counts as wrong if it contains NaN, if an error is longer than a screen, or if a damaged
 image passes as intact. Damage that leaves a valid file cannot be noticed: a BMP or a PPM whose last rows are black, a

@@ -241,6 +241,28 @@ REFUSED = {
         ("calibration.json",),
         edited("run-a/calibration.json", uniform={"sharpness": 1.0, "bias": []}),
     ),
+    "answers in the place of the data": Case(
+        "", "predict run-b vectors.npz --out vectors.npz", ("vectors.npz",), lambda _: None
+    ),
+    "answers in the place of a manifest": text("new.csv", HEADER + rows(""), "predict run-p new.csv --out new.csv"),
+    "answers in the place of a result": Case(
+        "", "predict run-b vectors.npz --out run-b/result.json", ("run-b/result.json",), lambda _: None
+    ),
+    "a folder for the answers": Case(
+        "", "predict run-b vectors.npz --out d.csv", ("d.csv is a folder",), lambda folder: (folder / "d.csv").mkdir()
+    ),
+    "a choice in the place of the data": Case("", "select sweep-a --out vectors.npz", ("vectors.npz",), lambda _: None),
+    "a choice in the place of a sweep's file": Case(
+        "", "select sweep-a --out sweep-a/data.json", ("sweep-a/data.json",), lambda _: None
+    ),
+    "a page in the place of the data": Case(
+        "", "evaluate run-b vectors.npz --split test --out vectors.npz", ("vectors.npz",), lambda _: None
+    ),
+    "several machines without a launcher": Case("", f"{COMMANDS['run-b']}2 --nodes 2", ("--nodes 2",), lambda _: None),
+    "an algorithm without a name": Case(
+        "", f"fit vectors.npz --algorithm '' {SHORT} --out run-d", ("name of the algorithm",), lambda _: None
+    ),
+    "a hyperparameter after a dot": Case("", f"{COMMANDS['run-b']}2 --hp.lr 0.1", ("name=value",), lambda _: None),
     "a plan without methods": Case("", "report sweep-a", ("plans",), edited("sweep-a/plans/*.json", methods=[])),
     "a plan without domains": Case("", "select sweep-a", ("plans",), edited("sweep-a/plans/*.json", unseen=[])),
     "an array without columns": npz(x=np.zeros((152, 0), np.float32)),
@@ -338,7 +360,29 @@ def huge_bias(folder):
     torch.save(state, folder / "run-b/model.pt")
 
 
+def one_domain(folder):
+    """Data without a second domain, in which nothing can transfer."""
+    y = np.arange(60) % 3
+    x = np.random.default_rng(0).normal(size=(60, 6)) + y[:, None]
+    np.savez(folder / "one.npz", x=x.astype(np.float32), y=y, domain=np.zeros(60, int))
+
+
+def equal_features(folder):
+    """Features without any distance between them."""
+    y = np.arange(60)
+    np.savez(folder / "equal.npz", x=np.ones((60, 6), np.float32), y=y % 3, domain=y // 3 % 2)
+
+
 HANDLED_TOO = {
+    "a graph of one domain": Case("", "graph one.npz", (), one_domain),
+    "a graph of equal features": Case("", "graph equal.npz", (), equal_features),
+    "the prevalence of one input": Case("", "predict run-p photos/lab/cat/0.jpg --prior estimate", (), lambda _: None),
+    "more evaluations than steps": Case(
+        "",
+        "fit vectors.npz --algorithm erm --width 8 --steps 4 --evaluations 1000000000 --out run-d",
+        (),
+        lambda _: None,
+    ),
     "an index without accuracies": Case("", COMMANDS["sweep-a"], (), without_accuracies),
     "weights that are huge": Case("", "evaluate run-b vectors.npz --split test", (), huge_bias),
     "records that are too deep": Case("", "audit vectors.npz --run run-b", (), deep("run-b/records.jsonl")),

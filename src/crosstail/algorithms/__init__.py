@@ -111,6 +111,8 @@ def parse_for(name: str, hparams: dict[str, Any]) -> Any:
 def _words(name: str) -> list[str]:
     """The names in a combination, as their files spell them."""
     words = discovery.combined(name)
+    if not words:
+        raise ValueError("the name of the algorithm is empty")
     return [word if word.endswith(".py") else _spelled(word) for word in words]
 
 

@@ -1,5 +1,6 @@
 """Wrong names and paths, found before torch is imported."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from crosstail import discovery
@@ -13,6 +14,16 @@ def known_source(source: str) -> str:
     """A source that exists; a benchmark's name is normalised to our spelling."""
     require_source(source)
     return spelled(source)
+
+
+def require_output(out: Path, inputs: Iterable[Path], *suffixes: str) -> None:
+    """Refuse to write to a file with another suffix, to one of the inputs, or among the files of a run or a sweep."""
+    if out.suffix.lower() not in suffixes:
+        raise ValueError(f"--out {out}: expected a file that ends in {' or '.join(suffixes)}")
+    if out.exists() and any(file.exists() and out.samefile(file) for file in inputs):
+        raise ValueError(f"--out {out} is an input: choose another file")
+    if out.suffix.lower() == ".json" and any((out.parent / name).exists() for name in ("spec.json", "plans")):
+        raise ValueError(f"--out {out} is in the folder of a run or a sweep: choose another one")
 
 
 def check_spec(spec: RunSpec) -> None:

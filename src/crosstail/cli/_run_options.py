@@ -16,6 +16,8 @@ def _named_values(_: Any, tokens: Sequence[Token]) -> dict[str, str]:
     """Convert repeated name=value tokens into a dictionary."""
     values = {}
     for token in tokens:
+        if isinstance(token, str):  # a dictionary, as after --hp.lr
+            raise ValueError(f"expected name=value after a space, such as {token}=1")
         name, _, value = token.value.partition("=")
         if not name or not value:
             raise ValueError(f"expected name=value, got {token.value!r}")

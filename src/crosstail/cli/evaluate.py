@@ -9,7 +9,7 @@ from typing import Literal
 
 from rich.console import Console
 
-from crosstail.cli._checks import known_source
+from crosstail.cli._checks import known_source, require_output
 from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, inputs_of, say_next
 from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
@@ -60,6 +60,8 @@ def evaluate(
             predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken, progress=progress
         )
         found = evaluate_on(predictor, dataset, split, progress)
+    if out is not None:
+        require_output(out, (), ".html", ".htm")
     page = out or folder / "evaluated" / page_name(source, split)
     options = words(split=split, columns=columns, group_by=group_by, skip_broken=skip_broken)
     command = shlex.join(["crosstail", "evaluate", str(run), source, *options])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._checks import require_output
 from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, say_next
 from crosstail.cli._parameters import Json, MovedWeights, RowLauncher, RowWorkers, Run, Trust
@@ -63,6 +64,8 @@ def predict(
     for file in files:
         if not file.exists():
             raise FileNotFoundError(f"{file}: there is no such file or folder")
+    if out is not None:
+        require_output(out, files, ".csv", ".json")
     if prior not in (None, "uniform", "train", "estimate") and not Path(prior).is_file():
         raise FileNotFoundError(f"--prior {prior}: there is no such file; or use uniform, train or estimate")
     if coverage is not None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
+from crosstail.cli._checks import require_output
 from crosstail.cli._parameters import Json, Sweep
 from crosstail.criterion import Criterion
 
@@ -27,6 +28,8 @@ def select(
     from crosstail.sweep.select import as_file, choices, table
     from crosstail.sweep.store import Store
 
+    if out is not None and out != folder / "selected.json":
+        require_output(out, (), ".json")
     store = Store.existing(folder)
     results = store.results()
     chosen = choices(store, results, select_on=select_on)

@@ -93,7 +93,7 @@ def _intervals(p: NDArray[np.floating], share: NDArray[np.float64]) -> tuple[NDA
     mixed = (p @ share.astype(p.dtype)).clip(np.finfo(p.dtype).tiny)
     weighted = p[:, inside] / mixed[:, None]
     information = (weighted.T @ weighted).astype(np.float64)
-    centred = np.eye(len(inside)) - 1 / len(inside)  # shares move within their sum
+    centred = np.eye(len(inside)) - 1 / max(1, len(inside))  # shares move within their sum
     covariance = np.linalg.pinv(centred @ information @ centred, hermitian=True)
     middle = share[inside].clip(1e-9, 1 - 1e-9)
     half = SIGMAS * np.sqrt(covariance.diagonal().clip(0)) / (middle * (1 - middle))

@@ -1,5 +1,6 @@
 """The transferability graph as a page that explains it: what is close, what is not, and what the numbers mean."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -80,7 +81,8 @@ def _part(graph: TransferabilityGraph) -> str:
 
 
 def _ratio(model: NamedGraph) -> float:
-    return model.graph.statistics.alpha / model.graph.statistics.gamma
+    found = model.graph.statistics
+    return found.alpha / found.gamma if found.gamma else math.nan  # 0 if all features are equal
 
 
 def _finding(model: NamedGraph, table: pd.DataFrame, named: bool) -> str:

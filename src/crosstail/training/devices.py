@@ -91,6 +91,8 @@ def fabric_of(devices: Devices, precision: str) -> AnyFabric:
         raise ValueError(f"precision is {precision!r}, expected {' or '.join(PRECISIONS)}")
     if not devices.several:
         return OneDevice(devices.kind, precision)
+    if devices.nodes > 1 and not {"MASTER_ADDR", "SLURM_PROCID"} & os.environ.keys():
+        raise ValueError(f"--nodes {devices.nodes}: start the command on each machine with torchrun, or srun of Slurm")
     from lightning_fabric import Fabric
 
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)

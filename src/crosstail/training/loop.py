@@ -84,7 +84,8 @@ def train(
     loop = _Loop(algorithm, dataset, spec, folder, fabric, stage, learns=last > 0)
     start = loop.resume()
     # Evaluated before the first step and after the last one, and evenly in between.
-    due = {round(spec.steps * k / spec.evaluations) for k in range(spec.evaluations + 1)} | {last}
+    number = min(spec.evaluations, spec.steps)
+    due = {round(spec.steps * k / number) for k in range(number + 1)} | {last}
     algorithm.train()
     stream = batches.stream(start, last)
     for step in range(start, last + 1):

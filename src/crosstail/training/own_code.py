@@ -27,7 +27,7 @@ def keep(spec: RunSpec, folder: RunFolder) -> None:
 def from_copy(spec: RunSpec, folder: RunFolder, trust: bool) -> RunSpec:
     """The spec with the run's own copy in place of the file, wherever that is now."""
     path = algorithms.own_file(spec.algorithm)
-    if not path or spec.second_stage:  # the classifier of a second stage is a plain one
+    if not path:
         return spec
     kept = folder.path / FILE
     if not trust:
