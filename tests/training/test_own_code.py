@@ -42,21 +42,15 @@ def spec(tmp_path):
     )
 
 
-@pytest.mark.parametrize("term", ["", "boda+"])
-def test_a_run_predicts_elsewhere_when_its_code_is_trusted(spec, tmp_path, term):
-    fit(replace(spec, algorithm=term + spec.algorithm), tmp_path / "run")
+@pytest.mark.parametrize(("term", "stage"), [("", None), ("boda+", None), ("", "retrain"), ("", "blend")])
+def test_a_run_predicts_elsewhere_when_its_code_is_trusted(spec, tmp_path, term, stage):
+    fit(replace(spec, algorithm=term + spec.algorithm, second_stage=stage), tmp_path / "run")
     shutil.move(tmp_path / "run", tmp_path / "moved")
     (tmp_path / "mine.py").unlink()
     with pytest.raises(ValueError, match=r"moved/algorithm\.py.*--trust"):
         Predictor(tmp_path / "moved")
     found = Predictor(tmp_path / "moved", trust=True).probabilities(np.zeros((2, 6), np.float32))
     np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
-
-
-def test_after_a_second_stage_no_code_is_needed(spec, tmp_path):
-    fit(replace(spec, second_stage="retrain"), tmp_path / "run")
-    (tmp_path / "run/algorithm.py").write_text("raise SystemExit")
-    assert Predictor(tmp_path / "run").probabilities(np.zeros((2, 6), np.float32)).shape == (2, 3)
 
 
 def test_a_file_that_changed_is_refused(spec, tmp_path):
