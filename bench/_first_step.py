@@ -2,8 +2,8 @@
 
 import time
 
-from crosstail.sweep.store import Store
-from crosstail.sweep.worker import Job, execute
+from crosstail.sweeps.store import Store
+from crosstail.sweeps.worker import Job, execute
 from crosstail.training import RunSpec
 
 

@@ -19,7 +19,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from bench._first_step import seconds_to_first_step
 from bench._rows import Row
 from bench._timing import interleave
-from crosstail.sweep.store import Store
+from crosstail.sweeps.store import Store
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.resolve import resolve

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from bench._rows import Row
 from crosstail import discovery
 from crosstail.metrics import PairAccuracy
-from crosstail.report.compare.page import write_report
-from crosstail.report.compare.read_runs import read_runs
-from crosstail.report.document import html
-from crosstail.report.document.model import Document
-from crosstail.report.run.trace import moving_chart
+from crosstail.reports.compare.page import write_report
+from crosstail.reports.compare.read_runs import read_runs
+from crosstail.reports.document import html
+from crosstail.reports.document.model import Document
+from crosstail.reports.run.trace import moving_chart
 from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec

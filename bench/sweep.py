@@ -17,11 +17,11 @@ import msgspec
 from bench._first_step import seconds_to_first_step
 from bench._rows import Row
 from crosstail.storage import write_json
-from crosstail.sweep.drive import complete
-from crosstail.sweep.launchers._launcher import Resources, launcher
-from crosstail.sweep.plan import make
-from crosstail.sweep.store import Store
-from crosstail.sweep.worker import Job
+from crosstail.sweeps.drive import complete
+from crosstail.sweeps.launchers._launcher import Resources, launcher
+from crosstail.sweeps.plan import make
+from crosstail.sweeps.store import Store
+from crosstail.sweeps.worker import Job
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit

@@ -16,14 +16,14 @@ import pandas as pd
 from PIL import Image
 
 from crosstail import algorithms, cli, discovery
-from crosstail.report.compare.ranks import ranks
-from crosstail.report.compare.read_runs import read_runs
-from crosstail.report.compare.tables import of_metric, summary_table
-from crosstail.report.document.files import save_chart
-from crosstail.report.document.model import Chart, Text
-from crosstail.report.wording import several
+from crosstail.reports.compare.ranks import ranks
+from crosstail.reports.compare.read_runs import read_runs
+from crosstail.reports.compare.tables import of_metric, summary_table
+from crosstail.reports.document.files import save_chart
+from crosstail.reports.document.model import Chart, Text
+from crosstail.reports.wording import several
 from crosstail.storage import read_json
-from crosstail.sweep.race_result import RaceResult, Standing
+from crosstail.sweeps.race_result import RaceResult, Standing
 from crosstail.training.resolve import canonical_method
 from crosstail.training.spec import split_method
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from crosstail import cli
 from crosstail.cli._run_options import HELP
-from crosstail.report.run.command import NEGATIVE, SPELLED
+from crosstail.reports.run.command import NEGATIVE, SPELLED
 from crosstail.training.spec import RunSpec, identifying_fields
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -21,7 +21,7 @@ from result_options import result_options
 
 from crosstail import algorithms
 from crosstail.metrics import mean_interval, paired_difference
-from crosstail.sweep.worker import inputs
+from crosstail.sweeps.worker import inputs
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder

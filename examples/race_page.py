@@ -7,11 +7,11 @@ python examples/race_page.py race/race.json office-caltech10 --took "6 minutes o
 import argparse
 from pathlib import Path
 
-from crosstail.report.compare.race_page import behind_chart, board_table, leaderboard
-from crosstail.report.document.files import save_drawing
-from crosstail.report.wording import several
+from crosstail.reports.compare.race_page import behind_chart, board_table, leaderboard
+from crosstail.reports.document.files import save_drawing
+from crosstail.reports.wording import several
 from crosstail.storage import read_json
-from crosstail.sweep.race_result import RaceResult
+from crosstail.sweeps.race_result import RaceResult
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -4,9 +4,9 @@ import sys
 from pathlib import Path
 
 from crosstail.cli import demo
-from crosstail.report.document.files import save_drawing
-from crosstail.report.graph_chart import graph_chart
-from crosstail.report.vega_lite import concat
+from crosstail.reports.document.files import save_drawing
+from crosstail.reports.graph_chart import graph_chart
+from crosstail.reports.vega_lite import concat
 from crosstail.training.evaluation import graph_of
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import load_inputs

@@ -19,8 +19,8 @@ from result_options import result_options
 
 from crosstail.criterion import UNBOUNDED, Criterion, sign
 from crosstail.metrics import mean_interval
-from crosstail.sweep.plan import draw
-from crosstail.sweep.worker import inputs
+from crosstail.sweeps.plan import draw
+from crosstail.sweeps.worker import inputs
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder

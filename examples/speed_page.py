@@ -18,9 +18,9 @@ from bench.scale import GROWTH as GROWN
 from bench.scale import growth as measure_scale
 from PIL import Image
 
-from crosstail.report.charts import PALETTE, colours, names, palette
-from crosstail.report.document.files import save_drawing
-from crosstail.report.vega_lite import Drawing, concat, draw, either, field, layer
+from crosstail.reports.charts import PALETTE, colours, names, palette
+from crosstail.reports.document.files import save_drawing
+from crosstail.reports.vega_lite import Drawing, concat, draw, either, field, layer
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORD, GROWTH, SCALE = (DOCS / "results" / f"{name}.json" for name in ("speed", "memory", "scale"))

@@ -9,12 +9,12 @@ import pytest
 from PIL import Image
 
 from crosstail.storage import write_json
-from crosstail.sweep.drive import sweep
-from crosstail.sweep.halving import rounds
-from crosstail.sweep.launchers.inline import Inline
-from crosstail.sweep.race import SharedTest, enter, outcome
-from crosstail.sweep.race_result import FailedRun
-from crosstail.sweep.store import Store
+from crosstail.sweeps.drive import sweep
+from crosstail.sweeps.halving import rounds
+from crosstail.sweeps.launchers.inline import Inline
+from crosstail.sweeps.race import SharedTest, enter, outcome
+from crosstail.sweeps.race_result import FailedRun
+from crosstail.sweeps.store import Store
 from crosstail.testing import save_separable
 from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve

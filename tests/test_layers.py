@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import crosstail
-import crosstail.report.run.page
+import crosstail.reports.run.page
 import crosstail.training.fit  # before the profile starts: it slows imports down
 from crosstail import cli
 
@@ -24,8 +24,9 @@ ROOT = Path(crosstail.__file__).parent
 LAYERS = [
     {"testing"},  # may import anything
     {"cli", "sklearn", "integrations"},
-    {"report"},
-    {"sweep"},
+    {"workflows"},
+    {"reports"},
+    {"sweeps"},
     {"prediction"},
     {"training"},
     {"second_stages"},

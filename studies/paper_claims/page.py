@@ -28,9 +28,9 @@ from studies.paper_claims.design import (
 )
 from studies.paper_claims.measured import Measured, measured
 
-from crosstail.report.charts import PALETTE
-from crosstail.report.document.files import save_drawing
-from crosstail.report.vega_lite import Drawing, draw, facet, field
+from crosstail.reports.charts import PALETTE
+from crosstail.reports.document.files import save_drawing
+from crosstail.reports.vega_lite import Drawing, draw, facet, field
 
 Studies = dict[str, Study]
 TEMPLATE = Path(__file__).parent / "template.txt"

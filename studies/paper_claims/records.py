@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from crosstail.report.compare.feature_charts import bound_table, discrepancy_table, model_features
+from crosstail.reports.compare.feature_charts import bound_table, discrepancy_table, model_features
 from crosstail.storage import write_whole
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import Evaluation

@@ -10,7 +10,7 @@ import numpy as np
 from studies.paper_claims.design import Run, Setting, Study
 from studies.paper_claims.records import Record, distil
 
-from crosstail.sweep.worker import inputs
+from crosstail.sweeps.worker import inputs
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Diverged

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from crosstail import cli
-from crosstail.report.document.model import Document
+from crosstail.reports.document.model import Document
 from crosstail.testing import save_separable
 from crosstail.training import fit as fitting
 
@@ -77,7 +77,7 @@ def full_page():
 def short_page(request, monkeypatch):
     """Without `full_page`, the page of a run is only a title: its charts take longer than the run itself."""
     if "full_page" not in request.fixturenames:
-        monkeypatch.setattr("crosstail.report.run.page.run_document", lambda run: Document(run.result.spec.key, []))
+        monkeypatch.setattr("crosstail.reports.run.page.run_document", lambda run: Document(run.result.spec.key, []))
 
 
 @pytest.fixture

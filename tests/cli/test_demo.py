@@ -10,8 +10,8 @@ import pytest
 
 from crosstail.cli import demo
 from crosstail.data.benchmarks import digits
-from crosstail.report.compare.demo_page import metrics_table, verdict
-from crosstail.report.compare.tables import METRICS
+from crosstail.reports.compare.demo_page import metrics_table, verdict
+from crosstail.reports.compare.tables import METRICS
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from crosstail.metrics.calibration import calibrate
 from crosstail.prediction.predictor import UNKNOWN, Predictor
-from crosstail.report.run.covered import covered, pair_sets
+from crosstail.reports.run.covered import covered, pair_sets
 from crosstail.training.folder import RunFolder
 from crosstail.training.probabilities import Probabilities
 

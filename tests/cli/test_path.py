@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from crosstail.sweep import worker
-from crosstail.sweep.launchers import _launcher
-from crosstail.sweep.launchers.inline import Inline
+from crosstail.sweeps import worker
+from crosstail.sweeps.launchers import _launcher
+from crosstail.sweeps.launchers.inline import Inline
 from crosstail.testing import save_separable
 from crosstail.training.existing import existing_run, no_run, point_to
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from crosstail.algorithms import canonical
-from crosstail.sweep import worker
-from crosstail.sweep.launchers import _launcher
-from crosstail.sweep.launchers.inline import Inline
+from crosstail.sweeps import worker
+from crosstail.sweeps.launchers import _launcher
+from crosstail.sweeps.launchers.inline import Inline
 from crosstail.testing import save_separable
 
 LAUNCHER = _launcher.launcher

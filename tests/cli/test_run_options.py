@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 import crosstail
 from crosstail import cli
 from crosstail.criterion import Criterion
-from crosstail.report.compare import read_runs as read_runs_module
-from crosstail.report.compare.read_runs import ComparedRun
-from crosstail.report.run.command import command
-from crosstail.sweep.plan import Plan
+from crosstail.reports.compare import read_runs as read_runs_module
+from crosstail.reports.compare.read_runs import ComparedRun
+from crosstail.reports.run.command import command
+from crosstail.sweeps.plan import Plan
 from crosstail.training import spec as spec_module
 from crosstail.training.spec import RunSpec
 

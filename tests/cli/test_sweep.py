@@ -15,10 +15,10 @@ from rich.text import Text
 
 from crosstail.cli._progress import sweep_progress
 from crosstail.cli.status import status as status_command
-from crosstail.sweep import drive
-from crosstail.sweep.plan import make
-from crosstail.sweep.store import Store
-from crosstail.sweep.worker import Job, Outcome
+from crosstail.sweeps import drive
+from crosstail.sweeps.plan import make
+from crosstail.sweeps.store import Store
+from crosstail.sweeps.worker import Job, Outcome
 from crosstail.training.resolve import resolve
 from crosstail.training.spec import RunSpec, split_method
 

@@ -9,11 +9,11 @@ import numpy as np
 from PIL import Image
 from tests.fuzz._case import HANDLED, Case, run
 
-from crosstail.report.run.command import options
-from crosstail.report.run.reported import reported
+from crosstail.reports.run.command import options
+from crosstail.reports.run.reported import reported
 from crosstail.storage import write_json
-from crosstail.sweep.select import as_file, choices
-from crosstail.sweep.store import Proposal, Store
+from crosstail.sweeps.select import as_file, choices
+from crosstail.sweeps.store import Proposal, Store
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit

@@ -36,7 +36,7 @@ FOLDERS = {
     "transfer": "tests/transfer",
     "algorithms": "tests/algorithms",
     "data/splits": "tests/data/splits",
-    "sweep/select.py": "tests/sweep/test_select.py",
+    "sweeps/select.py": "tests/sweeps/test_select.py",
 }
 """Sources, and the tests that should notice."""
 LIBRARIES = (

@@ -26,9 +26,9 @@ from tests.fuzz._good import COMMANDS, SHORT, copy, make
 from crosstail.cli.fit import _selected
 from crosstail.data import BrokenImage, read_image
 from crosstail.data.sources import npz_members
-from crosstail.report.run import reported
+from crosstail.reports.run import reported
 from crosstail.storage import read_json
-from crosstail.sweep.store import Store
+from crosstail.sweeps.store import Store
 from crosstail.training import RunSpec
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.folder import RunFolder

@@ -13,8 +13,8 @@ import time
 import vl_convert  # noqa: F401
 
 import crosstail.prediction.export
-import crosstail.report.compare.page
-import crosstail.report.run.page
+import crosstail.reports.compare.page
+import crosstail.reports.run.page
 import crosstail.training.embedding
 import crosstail.training.fit
 import crosstail.training.logs.csv  # noqa: F401

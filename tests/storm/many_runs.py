@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from crosstail.report.compare.page import write_report
-from crosstail.report.compare.read_runs import read_runs
-from crosstail.sweep import plan
-from crosstail.sweep.status import status
-from crosstail.sweep.store import Store
+from crosstail.reports.compare.page import write_report
+from crosstail.reports.compare.read_runs import read_runs
+from crosstail.sweeps import plan
+from crosstail.sweeps.status import status
+from crosstail.sweeps.store import Store
 from crosstail.training import RunSpec
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.resolve import resolve

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crosstail import algorithms, discovery
 from crosstail.data import load
-from crosstail.report.run.command import command
+from crosstail.reports.run.command import command
 from crosstail.training import RunSpec
 from crosstail.training.resolve import resolve
 

@@ -9,7 +9,7 @@ import torch
 from crosstail import cli, testing
 from crosstail.prediction.export import export
 from crosstail.prediction.predictor import Predictor
-from crosstail.report.compare.read_runs import read_runs
+from crosstail.reports.compare.read_runs import read_runs
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder

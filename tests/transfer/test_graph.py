@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosstail.report.graph_chart import graph_chart
+from crosstail.reports.graph_chart import graph_chart
 from crosstail.transfer import TransferabilityGraph, TransferStatistics
 
 FULL = [[3, 1, 5], [2, 4, 6], [7, 2, 1]]

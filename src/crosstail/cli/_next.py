@@ -36,7 +36,7 @@ def free(name: str) -> Path:
 def inputs_of(source: str, dataset: "DomainDataset", columns: Mapping[str, str]) -> list[str]:
     """Labelled data as `predict` reads them, or one of their images; empty if there is none."""
     from crosstail.data import ImageFiles
-    from crosstail.report.run.command import inputs_in
+    from crosstail.reports.run.command import inputs_in
 
     images = isinstance(dataset.x, ImageFiles)
     if (found := inputs_in(source, columns)) and (images or found[0].lower().endswith(".npz")):

@@ -14,8 +14,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColum
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
     from crosstail.progress import Progress as Report
-    from crosstail.sweep.plan import Plan
-    from crosstail.sweep.worker import Job, Outcome
+    from crosstail.sweeps.plan import Plan
+    from crosstail.sweeps.worker import Job, Outcome
 
 
 INTERVAL = 10.0  # seconds between two lines where there is no terminal

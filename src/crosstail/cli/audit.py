@@ -15,7 +15,7 @@ from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels
 from crosstail.training.existing import existing_run
 
 if TYPE_CHECKING:
-    from crosstail.report.run.reported import ReportedRun
+    from crosstail.reports.run.reported import ReportedRun
 
 ALL = "`--out` shows more of each pair, and `--json` lists all of them."
 
@@ -48,13 +48,13 @@ def audit(
     import_torch()
 
     from crosstail import data
-    from crosstail.report.audit import audit as examine
-    from crosstail.report.audit import recommend
-    from crosstail.report.audit.document import page, summary
-    from crosstail.report.audit.inputs import ImageInputs
-    from crosstail.report.document import html, terminal
-    from crosstail.report.run.command import options
-    from crosstail.report.run.suspects import suspect_table, suspects, suspects_by_pair
+    from crosstail.reports.audit import audit as examine
+    from crosstail.reports.audit import recommend
+    from crosstail.reports.audit.document import page, summary
+    from crosstail.reports.audit.inputs import ImageInputs
+    from crosstail.reports.document import html, terminal
+    from crosstail.reports.run.command import options
+    from crosstail.reports.run.suspects import suspect_table, suspects, suspects_by_pair
     from crosstail.training import RunSpec
 
     many, few = data.shot_thresholds(source)
@@ -83,7 +83,7 @@ def audit(
 
 def _run_on(path: Path, source: str) -> "ReportedRun":
     """A run on these data that has stored probabilities of its held-out samples."""
-    from crosstail.report.run.reported import read_run
+    from crosstail.reports.run.reported import read_run
 
     run = read_run(path)
     trained = run.result.spec.dataset

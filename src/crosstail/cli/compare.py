@@ -36,9 +36,9 @@ def compare(
             raise FileNotFoundError(f"{folder}: there is no such folder")
     import_torch()
 
-    from crosstail.report.compare.two_runs import compare as compare_runs
-    from crosstail.report.compare.two_runs_page import page, summary
-    from crosstail.report.document import html, terminal
+    from crosstail.reports.compare.two_runs import compare as compare_runs
+    from crosstail.reports.compare.two_runs_page import page, summary
+    from crosstail.reports.document import html, terminal
 
     found = compare_runs(first, second)
     if out is not None:

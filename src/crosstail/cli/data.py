@@ -42,9 +42,9 @@ def data(
         quick: With --check: compare names and counts only, without reading the images.
         download: Download and unpack what is missing; an interrupted download resumes.
     """
-    from crosstail.report.data_sheet import catalogue, sheet_document
-    from crosstail.report.document import terminal
-    from crosstail.report.document.model import Heading
+    from crosstail.reports.data_sheet import catalogue, sheet_document
+    from crosstail.reports.document import terminal
+    from crosstail.reports.document.model import Heading
 
     if name is None:
         if root or check or quick or download:
@@ -91,8 +91,8 @@ def _download(module: ModuleType, folder: Path) -> None:
 def _check(module: ModuleType, folder: Path, quick: bool, as_json: bool) -> None:
     from crosstail.data.benchmarks._check_folder import check_folder
     from crosstail.data.benchmarks._image_folders import existing_root
-    from crosstail.report.data_sheet import check_blocks
-    from crosstail.report.document import terminal
+    from crosstail.reports.data_sheet import check_blocks
+    from crosstail.reports.document import terminal
 
     existing_root(module.SHEET, folder)
     with progress_bar(Console(stderr=True)) as progress:

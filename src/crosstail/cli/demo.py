@@ -32,10 +32,10 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
     """
     import_torch()
 
-    from crosstail.report.compare.demo_page import metrics_table, verdict, write_page
-    from crosstail.report.compare.read_runs import read_runs
-    from crosstail.report.compare.tables import summary_table
-    from crosstail.report.document import terminal
+    from crosstail.reports.compare.demo_page import metrics_table, verdict, write_page
+    from crosstail.reports.compare.read_runs import read_runs
+    from crosstail.reports.compare.tables import summary_table
+    from crosstail.reports.document import terminal
     from crosstail.training.fit import fit
 
     specs = {(method, seed): spec(method, seed) for method in METHODS for seed in range(seeds)}

@@ -48,11 +48,11 @@ def evaluate(
 
     from crosstail.prediction.evaluate import evaluate_on, load_for
     from crosstail.prediction.predictor import Predictor
-    from crosstail.report.document import terminal
-    from crosstail.report.run.certainty_elsewhere import certainty_json
-    from crosstail.report.run.command import words
-    from crosstail.report.run.evaluated import write_evaluation
-    from crosstail.report.run.summary import accuracy_summary
+    from crosstail.reports.document import terminal
+    from crosstail.reports.run.certainty_elsewhere import certainty_json
+    from crosstail.reports.run.command import words
+    from crosstail.reports.run.evaluated import write_evaluation
+    from crosstail.reports.run.summary import accuracy_summary
 
     predictor = Predictor(folder, weights, trust)
     with progress_bar(Console(stderr=True)) as progress:

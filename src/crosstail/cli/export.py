@@ -36,9 +36,9 @@ def export(
 
     from crosstail.prediction.export import Differs
     from crosstail.prediction.export import export as write
-    from crosstail.report.document import markdown
-    from crosstail.report.run.model_card import model_card
-    from crosstail.report.run.reported import read_run
+    from crosstail.reports.document import markdown
+    from crosstail.reports.run.model_card import model_card
+    from crosstail.reports.run.reported import read_run
     from crosstail.storage import write_whole
 
     console = Console(stderr=True, markup=False)

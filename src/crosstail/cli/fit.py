@@ -63,13 +63,13 @@ def fit(
         raise FileNotFoundError(f"{selected}: there is no such file")
     import_torch()
 
-    from crosstail.report.document import terminal
-    from crosstail.report.run.command import options as options_of
-    from crosstail.report.run.how_trained import stopped
-    from crosstail.report.run.page import write_folds_page, write_page
-    from crosstail.report.run.reported import ReportedRun, reported
-    from crosstail.report.run.summary import folds_summary, result_summary
-    from crosstail.report.wording import estimate_note
+    from crosstail.reports.document import terminal
+    from crosstail.reports.run.command import options as options_of
+    from crosstail.reports.run.how_trained import stopped
+    from crosstail.reports.run.page import write_folds_page, write_page
+    from crosstail.reports.run.reported import ReportedRun, reported
+    from crosstail.reports.run.summary import folds_summary, result_summary
+    from crosstail.reports.wording import estimate_note
     from crosstail.training.devices import Devices, is_main_process, spare_compiler
     from crosstail.training.fit import fit as fit_run
     from crosstail.training.folder import RunFolder
@@ -149,7 +149,7 @@ def fit(
 def _selected(file: Path, spec: "RunSpec") -> dict[str, Any]:
     """The hyperparameters in a file {method: {name: value}}; with dg, for the unseen domain and seed if it has them."""
     from crosstail.storage import read_json
-    from crosstail.sweep.plan import search_name
+    from crosstail.sweeps.plan import search_name
     from crosstail.training.resolve import resolve
 
     found, own = read_json(file, dict[str, dict[str, Any]]), search_name(spec.method, spec)

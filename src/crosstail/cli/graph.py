@@ -16,7 +16,7 @@ from crosstail.cli._progress import progress_bar
 from crosstail.training.existing import existing_run, naming_run, require_data
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
-    from crosstail.report.graph_chart import NamedGraph
+    from crosstail.reports.graph_chart import NamedGraph
 
 MEANINGS = {
     "α": "same class, other domain (small is good)",
@@ -63,8 +63,8 @@ def graph(
         plain = [msgspec.to_builtins(transferability(one.graph)) for one in found]
         print(json.dumps(plain if len(plain) > 1 else plain[0]))
         return
-    from crosstail.report.run.tables import ESTIMATED
-    from crosstail.report.wording import shown_statistics
+    from crosstail.reports.run.tables import ESTIMATED
+    from crosstail.reports.wording import shown_statistics
 
     console = Console(highlight=False, markup=False)
     if len(runs) == 2:
@@ -84,12 +84,12 @@ def _numbers(values: Iterable[float]) -> str:
 
 def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Path) -> None:
     """Draw one graph (with a slider if the run has a trace), write its table, or draw two graphs side by side."""
-    from crosstail.report.document import html
-    from crosstail.report.document.files import save_chart
-    from crosstail.report.document.model import Chart
-    from crosstail.report.graph_chart import READING, graph_chart, side_by_side
-    from crosstail.report.graph_page import graph_document
-    from crosstail.report.run.trace import moving_charts, traced
+    from crosstail.reports.document import html
+    from crosstail.reports.document.files import save_chart
+    from crosstail.reports.document.model import Chart
+    from crosstail.reports.graph_chart import READING, graph_chart, side_by_side
+    from crosstail.reports.graph_page import graph_document
+    from crosstail.reports.run.trace import moving_charts, traced
     from crosstail.training.folder import RunFolder
 
     title, graph, domains, classes = found[0]
@@ -121,7 +121,7 @@ def _draw(found: "list[NamedGraph]", runs: Sequence[Path], metric: str, path: Pa
 def _of_run(run: Path, metric: Any, trust: bool) -> "NamedGraph":
     """The graph of a run's training samples."""
     from crosstail.data import data_name
-    from crosstail.report.graph_chart import NamedGraph
+    from crosstail.reports.graph_chart import NamedGraph
     from crosstail.training.evaluation import graph_of
     from crosstail.training.folder import RunFolder
     from crosstail.training.inputs import load_inputs
@@ -141,7 +141,7 @@ def _of_features(file: Path, metric: Any) -> "NamedGraph":
     import numpy as np
 
     from crosstail import data
-    from crosstail.report.graph_chart import NamedGraph
+    from crosstail.reports.graph_chart import NamedGraph
     from crosstail.training.evaluation import MOST_PAIRS
     from crosstail.transfer import TransferabilityGraph
 

@@ -20,7 +20,7 @@ from crosstail.cli._sources import (
 from crosstail.literature import FAMILIES, cited
 
 if TYPE_CHECKING:
-    from crosstail.report.document.model import Block
+    from crosstail.reports.document.model import Block
 
 
 def list_(
@@ -42,7 +42,7 @@ def list_(
         raise ValueError(f"details are shown for algorithms only: crosstail list {kind}")
     lists = {"algorithms": _algorithms, "second-stages": _second_stages, "datasets": _datasets, "backbones": _backbones}
     if kind == "algorithms" and not name and not as_json:
-        from crosstail.report.document import terminal
+        from crosstail.reports.document import terminal
 
         terminal.show(_algorithm_table())
         return
@@ -51,7 +51,7 @@ def list_(
     if as_json:
         print(json.dumps(rows or details))
         return
-    from crosstail.report.document import terminal
+    from crosstail.reports.document import terminal
 
     if details:
         terminal.show(block for row in details for block in _description(row))
@@ -73,7 +73,7 @@ def _described(name: str) -> list[dict[str, Any]]:
 
 
 def _description(row: dict[str, Any]) -> "list[Block]":
-    from crosstail.report.document.model import Code, Heading, Item, Items, Table, Text
+    from crosstail.reports.document.model import Code, Heading, Item, Items, Table, Text
 
     hparams = row["hyperparameters"]
     meanings = [f"{h['meaning']} ({h['search']})" if h["search"] else h["meaning"] for h in hparams]
@@ -87,7 +87,7 @@ def _description(row: dict[str, Any]) -> "list[Block]":
 
 def _table(rows: list[dict[str, Any]]) -> "Block":
     """Name and description, with any other fields below it."""
-    from crosstail.report.document.model import Table
+    from crosstail.reports.document.model import Table
 
     cells = []
     for row in rows:
@@ -99,7 +99,7 @@ def _table(rows: list[dict[str, Any]]) -> "Block":
 
 def _algorithm_table() -> "list[Block]":
     """Names, costs and papers by family, from the files."""
-    from crosstail.report.document.model import Table, Text
+    from crosstail.reports.document.model import Table, Text
 
     sources = [algorithm_source(name) for name in discovery.names(ALGORITHMS)]
     papers = {source.name: cited(source.name, source.docstring) for source in sources}

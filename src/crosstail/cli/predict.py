@@ -147,8 +147,8 @@ def _counted(progress: "Progress", start: int, total: int) -> "Progress":
 
 def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision") -> None:
     """Print the estimated shares of the classes, with their intervals."""
-    from crosstail.report.document import terminal
-    from crosstail.report.document.model import Table
+    from crosstail.reports.document import terminal
+    from crosstail.reports.document.model import Table
 
     names = [*predictor.result.domains, "unknown site"]
     for site, one in found.estimates.items():

@@ -19,7 +19,7 @@ from crosstail.cli._run_options import HIDDEN, Data, DataSeed, SelectOn, without
 from crosstail.cli.sweep import SEEDS, Methods, SweepOptions, Trials, Workers
 
 if TYPE_CHECKING:
-    from crosstail.sweep.plan import Plan
+    from crosstail.sweeps.plan import Plan
     from crosstail.training import RunSpec
 
 NOT_INHERITED = {"algorithm", "augment", "steps", "evaluations"}
@@ -71,15 +71,15 @@ def race(
     import_torch()
 
     from crosstail import algorithms, data
-    from crosstail.report.compare.race_page import leaderboard, write_page
-    from crosstail.report.document import terminal
+    from crosstail.reports.compare.race_page import leaderboard, write_page
+    from crosstail.reports.document import terminal
     from crosstail.storage import write_json
-    from crosstail.sweep.drive import sweep
-    from crosstail.sweep.halving import rounds
-    from crosstail.sweep.launchers._launcher import Resources, launcher
-    from crosstail.sweep.race import SharedTest, enter, outcome
-    from crosstail.sweep.recommendation import start_with
-    from crosstail.sweep.store import Failure, Store
+    from crosstail.sweeps.drive import sweep
+    from crosstail.sweeps.halving import rounds
+    from crosstail.sweeps.launchers._launcher import Resources, launcher
+    from crosstail.sweeps.race import SharedTest, enter, outcome
+    from crosstail.sweeps.recommendation import start_with
+    from crosstail.sweeps.store import Failure, Store
     from crosstail.training.existing import point_to
     from crosstail.training.inputs import folds, load_inputs, load_source, split_source
     from crosstail.training.resolve import resolve
@@ -142,7 +142,7 @@ def race(
 
 def _next(shared: "RunSpec", method: str, out: Path) -> str:
     """The command that trains a method with the hyperparameters that the race chose."""
-    from crosstail.report.run.command import options
+    from crosstail.reports.run.command import options
 
     shared = replace(shared, freeze=shared.freeze or None)  # vectors are what they are
     refit = ["--refit"] if shared.folds else []

@@ -37,14 +37,14 @@ def report(
     """
     import_torch()
 
-    from crosstail.report.compare.method_runs import method_runs
-    from crosstail.report.compare.page import BASELINE, write_report
-    from crosstail.report.compare.read_runs import read_runs
+    from crosstail.reports.compare.method_runs import method_runs
+    from crosstail.reports.compare.page import BASELINE, write_report
+    from crosstail.reports.compare.read_runs import read_runs
 
     runs = read_runs(folders)
     models = []
     if graphs:
-        from crosstail.report.compare.feature_charts import model_features
+        from crosstail.reports.compare.feature_charts import model_features
 
         with progress_bar(Console(stderr=True)) as progress:
             models = [model_features(run, trust, progress) for run in graphs]

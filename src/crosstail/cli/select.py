@@ -22,11 +22,11 @@ def select(
             them.
         out: JSON file to write; default: selected.json in the sweep's folder.
     """
-    from crosstail.report.compare.sweep_tables import selection_notes, selection_table
-    from crosstail.report.document import terminal
+    from crosstail.reports.compare.sweep_tables import selection_notes, selection_table
+    from crosstail.reports.document import terminal
     from crosstail.storage import write_json
-    from crosstail.sweep.select import as_file, choices, table
-    from crosstail.sweep.store import Store
+    from crosstail.sweeps.select import as_file, choices, table
+    from crosstail.sweeps.store import Store
 
     if out is not None and out != folder / "selected.json":
         require_output(out, (), ".json")

@@ -36,10 +36,10 @@ def soup(
         algorithm: Use only a sweep's runs of these methods, such as boda or boda:retrain.
         uniform: Keep all runs.
     """
-    from crosstail.report.document import terminal
-    from crosstail.report.run.page import write_page
-    from crosstail.report.run.reported import reported
-    from crosstail.report.run.summary import result_summary
+    from crosstail.reports.document import terminal
+    from crosstail.reports.run.page import write_page
+    from crosstail.reports.run.reported import reported
+    from crosstail.reports.run.summary import result_summary
     from crosstail.training.soup import make_soup
 
     require_own(out, own=False)
@@ -60,7 +60,7 @@ def soup(
 
 def _runs(given: list[Path], methods: tuple[str, ...]) -> list[Path]:
     """The folders of runs, where one may be that of a sweep or race."""
-    from crosstail.sweep.store import Store
+    from crosstail.sweeps.store import Store
     from crosstail.training.folder import RunFolder
     from crosstail.training.resolve import canonical_method
 

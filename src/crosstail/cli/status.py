@@ -20,10 +20,10 @@ def status(folder: Sweep, /, *, watch: bool = False, as_json: Json = False) -> N
     Args:
         watch: Refresh every two seconds until the sweep is complete.
     """
-    from crosstail.report.compare.sweep_tables import status_table
-    from crosstail.report.document import terminal
-    from crosstail.sweep.status import status
-    from crosstail.sweep.store import Store
+    from crosstail.reports.compare.sweep_tables import status_table
+    from crosstail.reports.document import terminal
+    from crosstail.sweeps.status import status
+    from crosstail.sweeps.store import Store
 
     store = Store.existing(folder)
     if as_json:

@@ -18,8 +18,8 @@ from crosstail.cli._progress import progress_bar, sweep_progress
 from crosstail.cli._run_options import HIDDEN, Data, RunOptions
 
 if TYPE_CHECKING:
-    from crosstail.sweep.plan import Plan
-    from crosstail.sweep.store import Store
+    from crosstail.sweeps.plan import Plan
+    from crosstail.sweeps.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,14 +114,14 @@ def sweep(
     check_spec(shared)
     for method in algorithm:
         check_method(method)
-    launcher = discovery.known("crosstail.sweep.launchers", launcher, "launcher")
+    launcher = discovery.known("crosstail.sweeps.launchers", launcher, "launcher")
     import_torch()
 
-    from crosstail.sweep import plan as planning
-    from crosstail.sweep.drive import sweep as drive
-    from crosstail.sweep.launchers._launcher import Resources
-    from crosstail.sweep.launchers._launcher import launcher as find
-    from crosstail.sweep.store import Store
+    from crosstail.sweeps import plan as planning
+    from crosstail.sweeps.drive import sweep as drive
+    from crosstail.sweeps.launchers._launcher import Resources
+    from crosstail.sweeps.launchers._launcher import launcher as find
+    from crosstail.sweeps.store import Store
 
     planned = planning.make(shared, algorithm, trials=trials, seeds=seeds, search=search)
     store = Store(out)
@@ -139,8 +139,8 @@ def sweep(
 
 
 def _show_cost(console: Console, planned: "Plan", workers: int, as_json: bool) -> None:
-    from crosstail.report.wording import duration, file_size, several
-    from crosstail.sweep.estimate import estimate
+    from crosstail.reports.wording import duration, file_size, several
+    from crosstail.sweeps.estimate import estimate
 
     with progress_bar(console) as progress:
         costs = estimate(planned, progress)
@@ -160,10 +160,10 @@ def _show_cost(console: Console, planned: "Plan", workers: int, as_json: bool) -
 
 def _show(store: "Store", planned: "Plan", as_json: bool) -> None:
     """Show the accuracies of this plan's methods; the job has failed if a method's runs are incomplete."""
-    from crosstail.report.compare.sweep_tables import selection_notes, selection_table
-    from crosstail.report.document import terminal
+    from crosstail.reports.compare.sweep_tables import selection_notes, selection_table
+    from crosstail.reports.document import terminal
     from crosstail.storage import write_json
-    from crosstail.sweep.select import as_file, choices, table
+    from crosstail.sweeps.select import as_file, choices, table
 
     results = store.results()
     write_json(store.path / "selected.json", as_file(choices(store, results)))

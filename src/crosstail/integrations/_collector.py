@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from crosstail.report.external import write_report
+from crosstail.reports.external import write_report
 
 
 class PredictionCollector:

@@ -1,0 +1,56 @@
+"""Examine a data set before training."""
+
+from dataclasses import replace
+
+from crosstail.data.dataset import SPLITS, DomainDataset
+from crosstail.data.images.look_alike import LIMIT, alike
+from crosstail.data.images.same_content import equal
+from crosstail.progress import Progress
+from crosstail.reports.audit.advice import advice
+from crosstail.reports.audit.divergence import label_divergence
+from crosstail.reports.audit.duplicates import describe, equal_inputs
+from crosstail.reports.audit.groups import group_facts
+from crosstail.reports.audit.inputs import EmbeddingInputs, ImageInputs, own_files, read_embeddings, read_images
+from crosstail.reports.audit.result import Audit
+
+
+def audit(
+    dataset: DomainDataset, *, many: int = 100, few: int = 20, look_alike: bool = True, progress: Progress | None = None
+) -> Audit:
+    """Count the pairs, measure the label distributions, check the inputs and search for duplicates.
+
+    With `look_alike`, near-duplicate images are searched for too, in data sets of up to 40,000 images.
+    """
+    report = progress or (lambda what, done, total: None)
+    inputs: ImageInputs | EmbeddingInputs
+    thumbnails = None
+    look_alike = look_alike and dataset.is_image and len(dataset) <= LIMIT
+    if dataset.is_image:
+        inputs, thumbnails, hashes = read_images(dataset, thumbnails=look_alike, progress=report)
+        broken = (name for name, _ in inputs.broken)  # two empty files are not the same image
+        exact = equal_inputs(dataset, report, omit=broken) if own_files(dataset) else equal(hashes.items())
+    else:
+        inputs, exact = read_embeddings(dataset.x), equal_inputs(dataset, report)
+    near = [] if thumbnails is None else _not_all_equal(equal(enumerate(alike(thumbnails, report).tolist())), exact)
+    counts = {split: dataset.counts(split) for split in SPLITS}
+    found = Audit(
+        name=dataset.name,
+        domains=dataset.domains,
+        classes=dataset.classes,
+        counts=counts,
+        divergence=label_divergence(counts["train"]),
+        inputs=inputs,
+        duplicates=(*describe(exact, dataset, exact=True), *describe(near, dataset, exact=False)),
+        alike_searched=look_alike,
+        groups=group_facts(dataset),
+        many=many,
+        few=few,
+        notes=dataset.source_notes,
+    )
+    return replace(found, advice=tuple(advice(found)))
+
+
+def _not_all_equal(groups: list[list[int]], exact: list[list[int]]) -> list[list[int]]:
+    """The groups that are not made up of exact duplicates only."""
+    content = {row: group[0] for group in exact for row in group}
+    return [group for group in groups if len({content.get(row, row) for row in group}) > 1]

@@ -1,0 +1,234 @@
+"""Charts from the features of a trained model: its graph, and the distance between training and test features."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from crosstail.data import shot_thresholds
+from crosstail.losses import boda_loss
+from crosstail.metrics import shot_group
+from crosstail.progress import Progress
+from crosstail.reports.charts import INK, PALETTE, colours, names, tip
+from crosstail.reports.compare.charts import LABELLED, angle, correlation
+from crosstail.reports.document.model import Chart
+from crosstail.reports.graph_chart import READING, NamedGraph, graph_chart, side_by_side
+from crosstail.reports.vega_lite import Drawing, concat, draw, facet, field, layer
+from crosstail.training.evaluation import features, graph_of
+from crosstail.training.existing import naming_run
+from crosstail.training.folder import RunFolder
+from crosstail.training.inputs import load_inputs
+from crosstail.training.model import load_model
+from crosstail.transfer import PairStatistics, TransferabilityGraph, boda_lower_bound
+
+MATRIX = 150  # up to this many pairs, every edge has a cell
+
+
+@dataclass(frozen=True)
+class ModelFeatures:
+    """Features `z`, class `y` and domain of a run's samples by split, and the graph of the training samples."""
+
+    name: str
+    z: dict[str, NDArray[np.float32]]
+    y: dict[str, NDArray[np.int64]]
+    domain: dict[str, NDArray[np.int64]]
+    domains: tuple[str, ...]
+    classes: tuple[str, ...]
+    shots: tuple[int, int]
+    graph: TransferabilityGraph
+
+    def by_pair(self, split: str) -> dict[tuple[int, int], NDArray[np.float64]]:
+        """The features (n, F) of each pair that has samples."""
+        pair = self.domain[split] * len(self.classes) + self.y[split]
+        order = np.argsort(pair, kind="stable")
+        present, starts = np.unique(pair[order], return_index=True)
+        groups = np.split(self.z[split][order].astype(np.float64), starts[1:])
+        return {divmod(int(p), len(self.classes)): z for p, z in zip(present, groups, strict=True)}
+
+
+def model_features(run: Path, trust: bool = False, progress: Progress | None = None) -> ModelFeatures:
+    """Load the data and the model of a run and embed both splits."""
+    folder = RunFolder(run)
+    spec = folder.spec()
+    with naming_run(run):
+        dataset = load_inputs(spec).seen(progress)
+        model = load_model(folder, dataset, trust)
+    rows = {split: dataset.rows(split) for split in ("train", "test")}
+    return ModelFeatures(
+        spec.method,
+        {split: features(model, dataset, own) for split, own in rows.items()},
+        {split: dataset.y[own] for split, own in rows.items()},
+        {split: dataset.domain[own] for split, own in rows.items()},
+        dataset.domains,
+        dataset.classes,
+        shot_thresholds(spec.dataset),
+        graph_of(model, dataset),
+    )
+
+
+def discrepancy_table(model: ModelFeatures) -> pd.DataFrame:
+    """One row per pair with training and test samples: the distance of its test features from training features.
+
+    `mean` and `covariance` are distances (Euclidean, Frobenius) to the training samples of the same pair; `other_mean`
+    and `other_covariance` are mean distances to the same class in other domains. A covariance needs two samples.
+    """
+    train, test = model.by_pair("train"), model.by_pair("test")
+    spread = {pair: np.cov(z, rowvar=False) for pair, z in train.items() if len(z) > 1}
+    rows = []
+    for (d, c), z in test.items():
+        if (d, c) not in train:
+            continue
+        same_class = [e for e in range(len(model.domains)) if (e, c) in train]
+        first = {e: float(np.linalg.norm(z.mean(axis=0) - train[e, c].mean(axis=0))) for e in same_class}
+        second = {}
+        if len(z) > 1:
+            own = np.cov(z, rowvar=False)
+            second = {e: float(np.linalg.norm(own - spread[e, c])) for e in same_class if (e, c) in spread}
+        row = [model.domains[d], model.classes[c], len(train[d, c])]
+        for found in (first, second):
+            others = [value for e, value in found.items() if e != d]
+            row += [found.get(d, np.nan), float(np.mean(others)) if others else np.nan]
+        rows.append(row)
+    names = ["domain", "class", "count", "mean", "other_mean", "covariance", "other_covariance"]
+    table = pd.DataFrame(rows, columns=names)
+    table["shot"] = shot_group(table["count"], *model.shots)
+    return table
+
+
+def ratio_table(model: ModelFeatures) -> pd.DataFrame:
+    """One row per class and ordered pair of domains (d, d′): a ratio of counts and a ratio of distances.
+
+    `counts` is N[d′, c] / N[d, c]; `distances` is the distance of the test mean of (d, c) from the training mean of
+    (d, c), divided by its distance from the training mean of (d′, c).
+    """
+    train, test = model.by_pair("train"), model.by_pair("test")
+    rows = []
+    for (d, c), z in test.items():
+        for e in range(len(model.domains)):
+            if e != d and (d, c) in train and (e, c) in train:
+                near, far = (np.linalg.norm(z.mean(axis=0) - train[f, c].mean(axis=0)) for f in (d, e))
+                ratio = len(train[e, c]) / len(train[d, c])
+                rows.append((model.classes[c], model.domains[d], model.domains[e], ratio, float(near / far)))
+    return pd.DataFrame(rows, columns=["class", "domain", "other", "counts", "distances"])
+
+
+def bound_table(models: Sequence[ModelFeatures], nus: Sequence[float] = (0.0, 1.0)) -> pd.DataFrame:
+    """One row per model and ν: the BoDA loss of the training set per sample, and its theoretical lower bound."""
+    rows = []
+    for model in models:
+        graph, counts = model.graph, model.graph.counts
+        if (counts == 0).any() or min(counts.shape) < 2:
+            continue
+        z, y, domain = (torch.from_numpy(part["train"]) for part in (model.z, model.y, model.domain))
+        statistics = PairStatistics(counts.shape[0], counts.shape[1], z.shape[1])
+        statistics.update(z, y, domain)
+        for nu in nus:
+            loss = boda_loss(z, y, domain, statistics.mean, torch.from_numpy(counts), nu=nu, reduction="sum")
+            least = boda_lower_bound(graph.calibrated_statistics(nu=nu), counts)
+            rows.append((model.name, nu, float(loss) / counts.sum(), least / counts.sum()))
+    return pd.DataFrame(rows, columns=["method", "ν", "empirical", "theoretical"])
+
+
+def feature_charts(models: Sequence[ModelFeatures]) -> list[Chart]:
+    """All graphs side by side; for each model its matrix, discrepancies and ratios."""
+    kinds = {"matrix": _matrix, "discrepancy": _discrepancy, "ratio": _ratio}
+    own = [draw(f"{kind}-{i}", model) for i, model in enumerate(models) for kind, draw in kinds.items()]
+    return [_graphs(models), *own]
+
+
+def _graphs(models: Sequence[ModelFeatures]) -> Chart:
+    graphs = [NamedGraph(model.name, model.graph, model.domains, model.classes) for model in models]
+    if len(graphs) == 2:
+        return side_by_side(*graphs)
+    ratios = [f"{g.graph.statistics.alpha / g.graph.statistics.gamma:.2f} ({g.name})" for g in graphs]
+    charts = [graph_chart(g.graph.nodes(g.domains, g.classes), g.name) for g in graphs]
+    drawing = charts[0]
+    if len(charts) > 1:
+        drawing = concat(*charts, columns=2).having(resolve={"scale": {"size": "independent"}})
+    title = f"Distance between the same class in two domains, relative to different classes: α / γ {', '.join(ratios)}"
+    return Chart("graphs", title, drawing, "Scatter plots: the pairs of each model in two dimensions", READING)
+
+
+def matrix_table(model: ModelFeatures) -> pd.DataFrame:
+    """One row per edge; with too many pairs, means per two domains for the same class and for other classes."""
+    frame = model.graph.to_frame(model.domains, model.classes)
+    if len(model.graph.pairs) <= MATRIX:
+        names = [frame[f"{end}_domain"] + " / " + frame[f"{end}_class"] for end in ("from", "to")]
+        return pd.DataFrame({"from": names[0], "to": names[1], "distance": frame["transferability"]})
+    same = (frame["from_class"] == frame["to_class"]).map({True: ", same class", False: ", other class"})
+    ends = {"from": frame["from_domain"], "to": frame["to_domain"] + same, "distance": frame["transferability"]}
+    return pd.DataFrame(ends).groupby(["from", "to"], sort=False)["distance"].mean().reset_index()
+
+
+def _matrix(name: str, model: ModelFeatures) -> Chart:
+    table = matrix_table(model)
+    near, far = model.graph.statistics.alpha, model.graph.statistics.gamma
+    size = int(np.clip(12 * table["from"].nunique(), 160, 640))
+    base = draw(table.assign(distance=table["distance"].round(3)), width=size, height=size)
+    drawing = base.mark("rect").encode(
+        x=names("to", "to pair", labelLimit=110, labelFontSize=8),
+        y=names("from", "from pair", labelLimit=110, labelFontSize=8),
+        color=field("distance:Q", title="distance", scale={"scheme": "viridis", "reverse": True}),
+        tooltip=["from:N", "to:N", tip("distance", ".2f")],
+    )
+    title = f"{model.name}: the same class in two domains is {near:.2f} apart, different classes {far:.2f}"
+    return Chart(name, title, drawing, "Heat map: distance between every two pairs")
+
+
+def _discrepancy(name: str, model: ModelFeatures) -> Chart:
+    table = discrepancy_table(model)
+    long = table.melt(["domain", "class", "count", "shot"], var_name="distance", value_name="value")
+    long["order"] = long["distance"].str.removeprefix("other_")
+    sides = ["same pair", "other domains"]
+    long["training"] = np.where(long["order"] == long["distance"], *sides)
+    source, dashes = "training samples of", {"domain": sides, "range": [[1, 0], [5, 4]]}
+    shots = {"domain": ["many", "medium", "few"], "range": [PALETTE[0], INK, PALETTE[5]]}
+    legend = {"orient": "bottom", "symbolOpacity": 0.4}
+    background = field("shot:N", title="shots (background)", scale=shots, legend=legend)
+    rows = []
+    for order in ("mean", "covariance"):
+        part = long[long["order"] == order]
+        classes = list(dict.fromkeys(part["class"]))
+        axis = {"labels": len(classes) <= LABELLED, "labelAngle": angle(classes)}
+        base = draw().encode(x=field("class:N", title="class", sort=list(model.classes), axis=axis))
+        shade = base.mark("rect", opacity=0.12).encode(fill=background)
+        line = base.mark("line", point=True).encode(
+            y=field("value:Q", title=f"distance of {order}s"),
+            color=colours("training", dict(zip(sides, PALETTE[1:4:2], strict=True)), source, orient="bottom"),
+            strokeDash=field("training:N", title=source, scale=dashes, legend={"orient": "bottom"}),
+            tooltip=["domain:N", "class:N", "count:Q", "training:N", tip("value", ".2f")],
+        )
+        panel = layer(shade, line, width=max(150, min(14 * len(classes), 300)), height=130)
+        by = {"column": field("domain:N", title=None, sort=list(model.domains))}
+        rows.append(facet(panel, part, by))
+    few = table["shot"] == "few"
+    title = f"{model.name}: distance of test features from training features, by class and domain"
+    if few.any() and not few.all():
+        ratio = table[few]["mean"].mean() / table[~few]["mean"].mean()
+        title = f"{model.name}: few-shot pairs have test features {ratio:.1f} times as far from training as others"
+    alternative = "Lines: distance between training and test features per class and domain, of means and covariances"
+    return Chart(name, title, Drawing({"vconcat": rows}), alternative)
+
+
+def _ratio(name: str, model: ModelFeatures) -> Chart:
+    table = ratio_table(model)
+    found = correlation(np.log(table["counts"]), np.log(table["distances"]))
+    log = {"scale": {"type": "log", "nice": False, "padding": 10}, "axis": {"grid": False}}
+    points = draw(table, width="container", height=300).mark("point", filled=True, opacity=0.6, color=PALETTE[0])
+    drawing = points.encode(
+        x=field("counts:Q", title="training samples, other domain / own", **log),
+        y=field("distances:Q", title="distance to training, own / other domain", **log),
+        tooltip=["class:N", "domain:N", "other:N", "counts:Q", tip("distances", ".2f")],
+    ).zoom()
+    finding = "too few ratios of counts that differ to compare them with distances"
+    if found:
+        r, low, high = found
+        verb = "are" if low > 0 else "are not clearly"
+        finding = f"test features {verb} closer to domains with more samples of the class (log-log r = {r:+.2f}, "
+        finding += f"{low:+.2f} to {high:+.2f})"
+    alternative = "Points: ratio of distances against ratio of counts, per class and two domains"
+    return Chart(name, f"{model.name}: {finding}", drawing, alternative)

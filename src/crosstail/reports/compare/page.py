@@ -1,0 +1,227 @@
+"""The page of many runs, with its tables and charts as files."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from crosstail.criterion import LOWER_IS_BETTER, Metric
+from crosstail.reports.compare import charts
+from crosstail.reports.compare.feature_charts import ModelFeatures, bound_table, feature_charts
+from crosstail.reports.compare.gain_charts import gain_chart, gain_table
+from crosstail.reports.compare.method_runs import ACCURACY, MethodRun, method_runs
+from crosstail.reports.compare.paper_table import paper_table
+from crosstail.reports.compare.ranks import ranks
+from crosstail.reports.compare.read_runs import Runs
+from crosstail.reports.compare.significance import LEVEL, significance_table, verdict
+from crosstail.reports.compare.tables import RANKED, metric_of, of_metric, summary_table, transfer_table
+from crosstail.reports.compare.text_tables import (
+    domain_table,
+    known_table,
+    other_tables,
+    overall,
+    plain_table,
+    result_table,
+)
+from crosstail.reports.document import html
+from crosstail.reports.document.files import FORMATS, save_chart, save_floating, save_table
+from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text, bullets
+from crosstail.reports.wording import METRICS, digits, interval, listing, number, several, unit
+
+MEASURED = (
+    "From the probabilities that the runs have kept, calibrated as predict gives them. Macro F1, balanced accuracy and "
+    "AUROC of a pair are those of its class among all test samples of the domain; those of a domain are means over its "
+    "classes. Intervals are from the influence of each test sample, so a pair with a single one adds no width."
+)
+BASELINE = "erm"
+NAMED = 20  # skipped folders that are listed
+
+
+def write_report(
+    out: Path,
+    runs: Runs,
+    baseline: str | None = None,
+    models: Sequence[ModelFeatures] = (),
+    *,
+    files: bool = True,
+    metric: Metric = ACCURACY,
+) -> Path:
+    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/.
+
+    Gains and tests are against the `baseline`, or else gains against erm and tests against the best method. A `metric`
+    other than accuracy needs the probabilities that runs have kept.
+    """
+    chosen = runs.chosen
+    names, tests = _file_names(list(dict.fromkeys(chosen["data"]))), significance_table(chosen, baseline, metric)
+    blocks = list(results(runs, tests, baseline or BASELINE, models, metric))
+    title = "Results" if metric == ACCURACY else METRICS[metric][:1].upper() + METRICS[metric][1:]
+    html.save(Document(f"{title} on {listing(list(names), 3)}", blocks), out / "index.html")
+    for block in blocks:
+        if isinstance(block, Table) and block.name:
+            save_table(block, out / "tables")
+        elif isinstance(block, Chart) and files:
+            (out / "charts").mkdir(exist_ok=True)
+            for suffix in FORMATS:
+                save_chart(block, out / "charts" / f"{block.name}.{suffix}")
+    summary = summary_table(chosen, metric)
+    for data, name in names.items():
+        if table := paper_table(summary, tests, data, name):
+            save_floating(table, out / "tables")
+    return out / "index.html"
+
+
+def results(
+    runs: Runs,
+    tests: pd.DataFrame,
+    baseline: str = BASELINE,
+    models: Sequence[ModelFeatures] = (),
+    metric: Metric = ACCURACY,
+) -> Iterator[Block]:
+    """What the runs and their `significance_table` show; `models` are those whose features to draw."""
+    chosen = runs.chosen
+    found, missing = method_runs(chosen, metric)
+    if not found:
+        raise ValueError(f"no method has all its runs: {missing[0]}")
+    summary = summary_table(chosen, metric)
+    names = _file_names(list(dict.fromkeys(summary["data"])))
+    if len(names) == 1:
+        yield from _answer(summary, tests, next(iter(names)))
+    yield Text(
+        f"{several(len(chosen), 'finished run')} of {several(chosen['method'].nunique(), 'method')} on "
+        f"{several(len(names), 'data set')}. {_about(metric)}, mean ± standard deviation over the seeds; the best is "
+        "bold, and a dot marks BoDA." + _unseen(metric) * any(run.dg for run in found)
+    )
+    if metric != ACCURACY:
+        yield Text(MEASURED)
+    for race in runs.races:
+        yield Text(
+            f"Race on {race.dataset}: {race.recommendation} A race ranks by validation; the tables are of the test set."
+        )
+    if len(names) > 1:
+        yield Heading("All data sets")
+        yield overall(summary)
+        yield from ranks(summary)
+    for data, name in names.items():
+        yield Heading(data)
+        if len(names) > 1:
+            yield from _answer(summary, tests, data)
+        yield Heading("Methods", 3)
+        yield result_table(summary, data, f"results-{name}")
+        if len(own := tests[tests["data"] == data]):
+            yield Text(verdict(own, metric))
+        if known := known_table(summary, data, f"known-{name}"):
+            yield known
+        by_domain = domain_table(summary, data, f"domains-{name}")
+        if len(by_domain.header) > 3:
+            yield by_domain
+        yield from _charts(name, data, runs.table, [run for run in found if run.data == data], summary, baseline)
+    yield Heading("More tables")
+    yield from other_tables(chosen, summary, tests)
+    if models:
+        yield Heading("Features")
+        yield from feature_charts(models)
+        yield from _bound(models)
+    yield from _skipped(runs, missing)
+
+
+def _about(metric: Metric) -> str:
+    """Name and unit of the metric."""
+    if metric == ACCURACY:
+        return "Accuracies in %"
+    lower = ", where lower is better" if metric in LOWER_IS_BETTER else ""
+    name = METRICS[metric]
+    return f"{name[:1].upper()}{name[1:]}{' in %' if unit(metric) else ''}{lower}"
+
+
+def _unseen(metric: Metric) -> str:
+    if metric == ACCURACY:
+        return " With dg, accuracy and class mean are those on the unseen domains, mean ± standard error."
+    return " With dg, all are those on the unseen domains, mean ± standard error."
+
+
+def _answer(summary: pd.DataFrame, tests: pd.DataFrame, data: str) -> Iterator[Block]:
+    """The best method on a data set, and how many others are worse."""
+    ranked, own = of_metric(summary, RANKED, data), tests[tests["data"] == data]
+    if ranked.empty:
+        return
+    best, metric = ranked.iloc[0], metric_of(summary)
+    ends = f"95 % interval {interval(best['low'], best['high'], digits=digits(metric))}"
+    value = f"{number(best['mean'], digits(metric))}{unit(metric)}"
+    what = best["metric"] if metric == ACCURACY else f"{best['metric']} of the {METRICS[metric]}"
+    text = f"{best['method']} has the best {what} on {data}: {value} ({ends})."
+    cards = [Card("best", str(best["method"]), f"{value}, {ends}", "good")]
+    tested = own[own["adjusted"].notna() & (own["against"] == best["method"])]
+    if len(tested):
+        sure = int((tested["adjusted"] < LEVEL).sum())
+        text += (
+            f" {several(sure, 'other method')} of {len(tested)} {'is' if sure == 1 else 'are'} significantly worse."
+            if sure
+            else " The test set is too small to show that any other method is worse."
+        )
+        cards.append(Card("tied with it", str(len(tested) - sure), "the test set is too small to tell"))
+        cards.append(Card("worse", str(sure), f"p < {LEVEL}, corrected for the number of methods"))
+    yield Text(text, lead=True)
+    yield Cards(cards)
+
+
+def _file_names(data: Sequence[str]) -> dict[str, str]:
+    """A unique file name for each data set."""
+    found: dict[str, str] = {}
+    for name in data:
+        plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "data"
+        taken = sum(other == plain or other.startswith(f"{plain}-") for other in found.values())
+        found[name] = f"{plain}-{taken + 1}" if plain in found.values() else plain
+    return found
+
+
+def _charts(
+    name: str, data: str, table: pd.DataFrame, found: Sequence[MethodRun], summary: pd.DataFrame, baseline: str
+) -> Iterator[Block]:
+    if found:
+        yield Heading("Pairs", 3)
+        yield charts.counts_chart(f"labels-{name}", found[0])
+    listed = charts.shortlist(summary, data, baseline)
+    if found and baseline in listed and len(listed) > 1:
+        best = next(method for method in of_metric(summary, RANKED, data)["method"] if method != baseline)
+        yield gain_chart(f"gain-{name}", data, gain_table(found, baseline), baseline, best, metric_of(summary))
+    curves, traces = charts.curve_tables(found, listed)
+    if len(curves):
+        yield Heading("Training", 3)
+        yield charts.curve_chart(f"curves-{name}", data, curves, listed, found[0].folds[0].spec.selected_on)
+    if len(traces):
+        yield charts.trace_chart(f"trace-{name}", data, traces, listed)
+    of_data = table[table["data"] == data]
+    models = transfer_table(of_data)
+    if len(models):
+        yield Heading("Transferability", 3)
+    if len(models) > 2:
+        yield charts.separation_chart(f"separation-{name}", data, models, listed)
+    if len(models):
+        yield charts.transfer_chart(f"transferability-{name}", data, transfer_table(of_data[of_data["chosen"]]))
+
+
+def _bound(models: Sequence[ModelFeatures]) -> Iterator[Table]:
+    bounds = bound_table(models)
+    if len(bounds):
+        gap = float((bounds["empirical"] / bounds["theoretical"] - 1).max())
+        title = f"The BoDA loss is at most {100 * gap:.2f} % above its theoretical lower bound"
+        formats: dict[str, Any] = dict.fromkeys(("empirical", "theoretical"), lambda value: number(value, 5))
+        yield plain_table("bound", title, bounds, **formats)
+
+
+def _skipped(runs: Runs, missing: Sequence[str]) -> Iterator[Block]:
+    yield Heading("Runs and skipped folders")
+    trials = len(runs.table) - len(runs.chosen)
+    yield Text(
+        f"{several(len(runs.table), 'finished run')}, {trials:,} of them trials that were not chosen; "
+        f"{several(len(runs.skipped), 'folder')} skipped."
+    )
+    if missing:
+        yield bullets(f"Left out: {sentence}." for sentence in missing[:NAMED])
+    if runs.skipped:
+        rest = len(runs.skipped) - NAMED
+        rows = [[str(path), why] for path, why in runs.skipped[:NAMED]]
+        note = f"and {rest:,} more" if rest > 0 else ""
+        yield Table(header=["folder", "reason"], rows=rows, note=note, words_last=True)

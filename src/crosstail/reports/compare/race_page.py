@@ -1,0 +1,232 @@
+"""The page of a race: which methods are tied and which are worse, and the leaderboard."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from crosstail.criterion import scale, shown
+from crosstail.data import data_name
+from crosstail.reports.charts import INK, PALETTE, colours, names, tip
+from crosstail.reports.document import html
+from crosstail.reports.document.model import (
+    Block,
+    Card,
+    Cards,
+    Chart,
+    Code,
+    Document,
+    Heading,
+    Item,
+    Items,
+    Table,
+    Text,
+    bullets,
+)
+from crosstail.reports.vega_lite import Drawing, draw, field, layer
+from crosstail.reports.wording import SELECTED_ON, TRACKS, interval, number
+from crosstail.sweeps.race_result import RaceResult, Standing
+from crosstail.sweeps.recommendation import start_with
+
+# Colour-blind readers can tell these colours apart; small families share two of them.
+MARKS = {
+    "vanilla": (PALETTE[5], "circle"),
+    "imbalance": (PALETTE[0], "circle"),
+    "invariance": (PALETTE[1], "circle"),
+    "ours": (PALETTE[2], "circle"),
+    "augmentation": (PALETTE[3], "square"),
+    "meta-learning": (PALETTE[3], "triangle-up"),
+    "multi-task": (PALETTE[3], "diamond"),
+    "robust optimisation": (PALETTE[4], "square"),
+    "transfer": (PALETTE[4], "triangle-up"),
+    "regularisation": (PALETTE[4], "circle"),
+    "own": (PALETTE[4], "diamond"),
+}
+NAMES = TRACKS[1], "known"  # of the column with the domain known, and where there is little room
+TIED = (
+    "Worse: behind the first on the test set at p < 0.05, corrected for the number of methods. Tied: the test set is "
+    "too small to show a difference."
+)
+TOLD = (
+    "Known: test accuracy where the method is told the domain, the same as without if it ignores it; all else is with "
+    "the domain unknown."
+)
+
+
+def board_table(board: Sequence[Standing]) -> pd.DataFrame:
+    """One row per method in the order of the leaderboard: accuracies in %, the lead of the first in points."""
+    rows = []
+    for place, row in enumerate(board, 1):
+        lead = [row.lead.estimate, row.lead.low, row.lead.high] if row.lead else [0.0] * 3
+        values = {name: getattr(row, name) for name in ("validation", "test", "low", "high", "worst_domain")}
+        values["known"] = row.test if row.known is None else row.known
+        values |= dict(zip(("lead", "lead_low", "lead_high"), lead, strict=True))
+        values["deviation"] = float("nan") if row.deviation is None else row.deviation
+        values["validation"] *= scale(row.selected_on) / 100
+        facts = {"place": place, "method": row.method, "family": row.family if row.family in MARKS else "own"}
+        facts |= {"level": row.level, "seconds": row.seconds}
+        rows.append(facts | {name: 100 * value for name, value in values.items()})
+    return pd.DataFrame(rows)
+
+
+def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
+    """The leaderboard as text; `narrow` fits 80 columns. Methods behind by more than the noise are faint."""
+    known, on = any(row.known not in (None, row.test) for row in board), board[0].selected_on
+    header = ["method", "val", "test", "95 % interval", "±", *[NAMES[narrow]] * known, "lead of the first", "s"]
+    header += ["worst domain"] * (not narrow)
+    rows = []
+    for row in board_table(board).to_dict("records"):
+        lead = f"{row['lead']:+z.1f} ({interval(row['lead_low'], row['lead_high'], '+z')})" if row["place"] > 1 else ""
+        deviation = "" if row["deviation"] != row["deviation"] else number(row["deviation"])
+        validation = shown(row["validation"] / scale(on), on, unit="")
+        cells = [row["method"], validation, number(row["test"]), interval(row["low"], row["high"])]
+        cells += [deviation, *[number(row["known"])] * known, lead, number(row["seconds"]), number(row["worst_domain"])]
+        rows.append(cells[: len(header)])
+    return Table(
+        header=header,
+        rows=rows,
+        faint={i for i, row in enumerate(board) if not row.level},
+        note=f"Best {SELECTED_ON[on]} on validation first; accuracies in %, ± over the seeds. Lead: by how many points "
+        "the first is ahead on the test set. Seconds: mean of one run, which depends on machine load."
+        + (" " + TOLD)
+        * known,
+    )
+
+
+def groups(board: Sequence[Standing]) -> Items:
+    """The methods that are tied with the first and those that are worse, with the range of each metric."""
+    table, items = board_table(board), []
+    for level in (True, False):
+        own = table[table["level"] == level]
+        behind = own[own["place"] > 1]["lead"]
+        if len(own):
+            name = "First" if level and len(own) == 1 else f"{len(own)} {'tied' if level else 'worse'}"
+            on = board[0].selected_on
+            ends = dict.fromkeys(shown(end / scale(on), on, unit="") for end in own["validation"].agg(["min", "max"]))
+            parts = [f"validation {' to '.join(ends)}{' %' * (scale(on) == 100)}", f"test {_range(own['test'])} %"]
+            parts += [f"{_range(behind, '+z')} points behind the first"] * (len(behind) > 0)
+            items.append(Item(f"{name}: {', '.join(own['method'])}", "; ".join(parts)))
+    return Items(items)
+
+
+def _range(values: pd.Series, sign: str = "") -> str:
+    low, high = (number(value, 1, sign) for value in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
+
+
+def behind_table(table: pd.DataFrame) -> pd.DataFrame:
+    """One row for all methods that are tied with the first, and one for each that is worse: points behind the first."""
+    tied, worse = table[table["level"]], table[~table["level"]]
+    shown = worse[["method", "family", "lead", "lead_low", "lead_high"]].assign(first=worse["lead"], last=worse["lead"])
+    if len(tied) == 1:
+        return shown.reset_index(drop=True)
+    row: dict[str, Any] = {"method": f"{len(tied)} tied", "family": "tied"}
+    row |= {"lead": 0.0, "lead_low": tied["lead_low"].min(), "lead_high": tied["lead_high"].max()}
+    row |= {"first": tied["lead"].min(), "last": tied["lead"].max()}
+    return pd.concat([pd.DataFrame([row]), shown], ignore_index=True)
+
+
+def behind_chart(table: pd.DataFrame) -> Drawing:
+    """Points behind the first on the same test samples, with 95 % intervals; tied methods share one bar."""
+    shown = behind_table(table)
+    marked = {"tied": (INK, "circle")} | MARKS
+    families = {name: mark for name, mark in marked.items() if name in set(shown["family"])}
+    tips = {"lead": "points behind the first", "lead_low": "95 % interval from", "lead_high": "to"}
+    base = draw(shown).encode(
+        y=names("method", labelLimit=160, labelOverlap=False),
+        color=colours("family", {name: colour for name, (colour, _) in families.items()}, orient="bottom", columns=2),
+        tooltip=["method:N", "family:N", *(tip(name, ".1f", words) for name, words in tips.items())],
+    )
+    x = field("lead_low:Q", title=f"points behind {table['method'][0]} on the test set", scale={"nice": False})
+    shapes = {"domain": list(families), "range": [shape for _, shape in families.values()]}
+    marks = base.where("datum.family != 'tied'").mark("point", size=70, filled=True, opacity=1)
+    equal = draw(pd.DataFrame({"equal": [0]})).mark("rule", strokeDash=[4, 4], color=INK)
+    return layer(
+        equal.encode(x="equal:Q"),
+        base.mark("rule", strokeWidth=2).encode(x=x, x2="lead_high"),
+        base.where("datum.family == 'tied'").mark("bar", height=10).encode(x="first:Q", x2="last"),
+        marks.encode(x="lead:Q", shape=field("family:N", title=None, scale=shapes, legend=None)),
+        width="container",
+        height={"step": 26},
+    )
+
+
+def write_page(race: RaceResult, out: Path) -> None:
+    """Write OUT/report.html."""
+    title = f"Which method for {data_name(race.dataset)}?"
+    html.save(Document(title, list(_blocks(race, out))), out / "report.html")
+
+
+def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
+    board = race.leaderboard
+    table = board_table(board)
+    tied, worse = int(table["level"].sum()), int((~table["level"]).sum())
+    yield Text(race.recommendation, lead=True)
+    if len(board) > 1:
+        yield Cards(list(_cards(race, tied, worse)))
+        yield Heading(f"{tied} tied, {worse} worse" if tied > 1 else f"{board[0].method} first, {worse} worse")
+        yield groups(board)
+        yield Text(TIED, dim=True)
+    if worse:
+        note = (
+            f"{board[0].method} against the others on the same {race.samples:,} test samples: samples that are hard "
+            "for both cancel out. Lines are 95 % intervals" + ("; the bar spans all tied methods." if tied > 1 else ".")
+        )
+        alternative = "Dots with intervals: points by which each method is behind the first"
+        yield Chart("behind", "How far the others are behind", behind_chart(table), alternative, note)
+    yield replace(leaderboard(board), title="Finalists" if race.stopped else "All methods")
+    if race.stopped:
+        rows = [[one.method, str(one.trials), shown(one.validation, board[0].selected_on)] for one in race.stopped]
+        note = (
+            "The worse half on validation is dropped after each trial until few are left, except erm and frozen:blend."
+        )
+        yield Table(title="Stopped early", header=["method", "trials", "best on validation"], rows=rows, note=note)
+    if race.left_out:
+        yield Heading("Left out")
+        yield bullets(race.left_out.values())
+    if race.notes:
+        yield Heading("Notes")
+        yield bullets(race.notes)
+    if race.failed:
+        rows = [[failed.method, failed.run, failed.error] for failed in race.failed]
+        yield Table(title="Failed runs", header=["method", "run", "error"], rows=rows, words_last=True)
+    yield Heading("Method")
+    yield from _method(race)
+    yield Heading("Next steps")
+    best = f" Its model in this race is {out / 'best'}." if race.folds is None else ""
+    yield Text(f"Train {start_with(race.leaderboard).method} for longer, with the chosen hyperparameters:")
+    yield Code(race.next)
+    yield Text(f"To train another method, pass its name to --algorithm.{best}")
+
+
+def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:
+    first, cheapest = race.leaderboard[0], start_with(race.leaderboard)
+    test = f"{number(100 * cheapest.test)} % on test, {interval(100 * cheapest.low, 100 * cheapest.high)}"
+    yield Card("start with", cheapest.method, test, "good")
+    yield Card("best on validation", first.method, shown(first.validation, first.selected_on))
+    yield Card("tied with it", str(tied - 1), "within the noise of the test samples")
+    yield Card("worse", str(worse), "p < 0.05, corrected for the number of methods")
+
+
+def _method(race: RaceResult) -> Iterator[Text]:
+    embedded = f"Each image was embedded once by {race.backbone}. " if race.freeze else ""
+    folds = f" on each of {race.folds} folds, which together test every sample once" if race.folds else ""
+    seeds = f" and run with {race.seeds} seeds, whose accuracies are averaged" if race.seeds > 1 else ""
+    yield Text(
+        f"{embedded}Each method trained the same two-layer network on the vectors (frozen: fitted a classifier), "
+        f"{'up to ' * bool(race.stopped)}{race.trials} times for "
+        f"{race.steps:,} steps with {race.batch_size} samples per domain{folds}: once with its default "
+        f"hyperparameters, then with random ones. The trial that is best on validation was chosen{seeds}. Methods are "
+        f"ranked by {SELECTED_ON[race.leaderboard[0].selected_on]} on validation; ties go to the cheapest: fewest "
+        "passes over a batch per step, then fewest stages that are trained, then fewest hyperparameters to search. The "
+        "test set has no influence on the ranking."
+    )
+    yield Text(
+        "Intervals reflect the sampling of test samples"
+        + (" and cover those of all seeds. " if race.seeds > 1 else ". ")
+        + "Whether a method is worse than the first is decided by a paired permutation test on the test samples, with "
+        "p-values corrected for the number of methods by Holm's method. Tied does not mean equal: the test set is too "
+        "small to show a difference."
+    )

@@ -1,0 +1,72 @@
+"""A sweep as tables for the terminal: its progress, and the trials that were selected."""
+
+from collections.abc import Iterator, Sequence
+
+from crosstail.criterion import shown
+from crosstail.reports.document.model import Table
+from crosstail.reports.wording import KNOWN_PAIR_AVERAGE, SELECTED_ON, TRACKS, duration, percent, several
+from crosstail.sweeps.select import SeedSummary, SelectedTrial, Spread
+from crosstail.sweeps.status import MethodStatus
+
+METRICS = {"pair_average": "pair average", "average": "average", "worst_domain": "worst domain"}
+
+
+def selection_table(summaries: Sequence[SeedSummary]) -> Table:
+    """Per method the selected trial and its test accuracy, mean ± standard deviation over the seeds.
+
+    With dg, accuracy and class mean on the unseen domains and accuracy on each of them, mean ± standard error.
+    """
+    unseen, on = list(summaries[0].unseen), summaries[0].selected_on
+    metrics = {"accuracy": "accuracy", "class_mean": "class mean"} if unseen else METRICS
+    known = any(summary.known for summary in summaries)
+    names = list(metrics.values())
+    if known:
+        names.insert(1, TRACKS[1])
+    rows = []
+    for summary in summaries:
+        cells = [_cell(summary.accuracy[metric]) for metric in metrics]
+        cells += [_cell(summary.unseen[domain]) for domain in unseen]
+        if known:  # the same as without for a method that ignores the domain
+            cells.insert(1, _cell(summary.known or summary.accuracy["pair_average"]))
+        seeds = str(summary.seeds) if summary.seeds == summary.planned else f"{summary.seeds} of {summary.planned}"
+        trial = [] if unseen else ["–" if summary.trial is None else str(summary.trial)]
+        rows.append([summary.method, *trial, shown(summary.validation, on, unit=""), *cells, seeds])
+    header = ["method", *["trial"] * (not unseen), "val", *names, *unseen, "seeds"]
+    title = "accuracy on the unseen domain" if unseen else "test accuracy"
+    notes = [KNOWN_PAIR_AVERAGE] * known
+    if on not in ("pair_average", "average"):
+        notes.append(f"Val: the {SELECTED_ON[on]} on validation, which was selected on.")
+    return Table(title=f"{title} of the best trial on validation, %", header=header, rows=rows, note=" ".join(notes))
+
+
+def _cell(spread: Spread) -> str:
+    mean, error = spread
+    return percent(mean) + (f" ± {percent(error)}" if error is not None else "")
+
+
+def selection_notes(chosen: Sequence[SelectedTrial]) -> Iterator[str]:
+    """Trials that could not be selected from: missing or failed, with the reasons."""
+    for choice in chosen:
+        planned = choice.plan.trials
+        if choice.missing:
+            yield f"{choice.name}: {choice.missing} of {planned} trials are missing"
+        if choice.failed:
+            yield f"{choice.name}: {len(choice.failed)} of {planned} trials failed"
+        for trial, failure in list(choice.failed.items())[:3]:
+            yield f"  trial {trial}: {failure.kind}, {several(failure.attempts, 'attempt')}"
+            yield from (f"    {line}" for line in failure.error[-3:])
+
+
+def status_table(methods: Sequence[MethodStatus]) -> Table:
+    """Runs per method, and in total."""
+    names = "planned", "done", "running", "failed", "pruned"
+    sums = {name: sum(getattr(row, name) for row in methods) for name in names}
+    known = [row.remaining for row in methods if row.remaining is not None]
+    total = MethodStatus(method="all", **sums, remaining=sum(known) if len(known) == len(methods) else None)
+    rows = []
+    for row in (*methods, total):
+        counts = map(str, (row.running, row.failed, row.pruned))
+        remaining = "–" if row.remaining is None else duration(row.remaining)
+        rows.append([row.method, f"{row.done}/{row.planned}", *counts, remaining])
+    header = ["method", "done", "running", "failed", "pruned", "remaining"]
+    return Table(header=header, rows=rows, emphasised={(len(methods), j) for j in range(len(header))})

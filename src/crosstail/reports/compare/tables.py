@@ -1,0 +1,232 @@
+"""The data behind a report over many runs, as tables."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from crosstail.criterion import Metric, scale, sign
+from crosstail.metrics import SHOTS, average_interval
+from crosstail.metrics.views import pair_weights
+from crosstail.reports.compare.measured import Z
+from crosstail.reports.compare.method_runs import ACCURACY, TAIL, MethodRun, method_runs
+from crosstail.reports.wording import TRACKS
+from crosstail.sweeps.select import standard_error
+from crosstail.training.spec import split_method
+
+KNOWN = f"pair average, {TRACKS[1]}"
+PAIR_METRICS = ("pair average", KNOWN, *TAIL, "worst pair")
+METRICS = ("accuracy", "class mean", "average", "worst domain", *SHOTS, *PAIR_METRICS)
+RANKED = ("pair average", "accuracy")
+"""What methods are ranked by: the pair average, with dg the accuracy on unseen domains; a run has one of them."""
+
+BODA = {"boda", "boda_m"}
+
+
+def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
+    """One row per data set, method, seed and metric, with its value, in % if it is a share.
+
+    `kind` is "metric", "domain" or "known".
+
+    Those of a run with the domain known are of the kind "known", and its pair average is also a metric.
+    """
+    rows = []
+    for one in found:
+        metrics, domains = one.metrics, dict(zip(one.folds[0].domains, one.by_domain, strict=True))
+        factor = scale(one.metric)
+        kinds = {"metric": {name: metrics[name] for name in METRICS if name in metrics}, "domain": domains}
+        if one.known:
+            kinds = {"known": kinds["metric"], "metric": {KNOWN: metrics["pair average"]}}
+        for kind, values in kinds.items():
+            rows += [(one.data, one.method, one.seed, kind, n, factor * v) for n, v in values.items() if v is not None]
+    return pd.DataFrame(rows, columns=["data", "method", "seed", "kind", "metric", "value"])
+
+
+def summary_table(chosen: pd.DataFrame, metric: Metric = ACCURACY) -> pd.DataFrame:
+    """One row per data set, method and metric: mean, standard deviation, number of seeds, interval, whether it is best.
+
+    `of` is what these are averages and extremes of: accuracy, or a `metric` that needs probabilities.
+
+    `error` is the standard deviation, with dg the standard error of the mean, as DomainBed reports it. The interval, of
+    the two averages only, reflects the sampling of test samples; `boda` marks BoDA's rows. The worst pair has
+    `tests`, its test samples (the fewest over the seeds), and `barely_tested`, the number of pairs with few of them.
+    On data where a method uses the domain, all methods have rows of the kind "known".
+    """
+    found, _ = method_runs(chosen, metric)
+    told = {one.data for one in found if one.uses_domain}
+    found += [replace(one, known=True) for one in found if one.data in told]
+    groups = metric_table(found).groupby(["data", "method", "kind", "metric"], sort=False)["value"]
+    table = groups.agg(mean="mean", std="std", n="count", error=standard_error).reset_index()
+    dg = table["data"].isin([one.data for one in found if one.dg]) & (table["n"] > 1)
+    table["error"] = table["error"].where(dg, table["std"])
+    intervals = _intervals(found)
+    keys = zip(table["kind"], table["data"], table["method"], table["metric"], strict=True)
+    ends = [intervals.get(key, (np.nan, np.nan)) for key in keys]
+    table[["low", "high"]] = np.array(ends, float).reshape(-1, 2)
+    by_metric = table.groupby(["data", "kind", "metric"])["mean"]
+    best = by_metric.transform("max") if sign(metric) > 0 else by_metric.transform("min")
+    table["best"] = sign(metric) * (table["mean"] - best) >= -1e-9
+    table["best"] &= by_metric.transform("nunique") > 1
+    table = table.merge(_worst_pair_tests(found), how="left")
+    algorithm = dict(zip(chosen["method"], chosen["algorithm"], strict=True))
+    table["boda"] = [bool(BODA & set(algorithm[method].split("+"))) for method in table["method"]]
+    return table.assign(of=metric)
+
+
+def _worst_pair_tests(found: Sequence[MethodRun]) -> pd.DataFrame:
+    keys = ["kind", "metric", "data", "method"]
+    rows = [
+        (_kind(one), "worst pair", one.data, one.method, one.worst_pair_tests, one.accuracy.barely_tested)
+        for one in found
+    ]
+    table = pd.DataFrame(rows, columns=[*keys, "tests", "barely_tested"])
+    return table.groupby(keys, as_index=False).agg({"tests": "min", "barely_tested": "max"})
+
+
+def _kind(one: MethodRun) -> str:
+    return "known" if one.known else "metric"
+
+
+def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, ...], tuple[float, float]]:
+    """The 95 % interval in %, by kind, data set, method and average.
+
+    Of several runs, it is that of their mean hits, as if one run had them: this is conservative, as runs err on
+    different samples. For a metric that needs probabilities, it is 1.96 times their mean standard error to both sides.
+    """
+    parts: dict[tuple[str, ...], list[MethodRun]] = {}
+    for one in found:
+        parts.setdefault((_kind(one), one.data, one.method), []).append(one)
+    intervals: dict[tuple[str, ...], tuple[float, float]] = {}
+    for key, own in parts.items():
+        if own[0].metric != ACCURACY:
+            names = "pair average", "average"
+            intervals |= {(*key, name): ends for name, ends in zip(names, _measured_intervals(own), strict=False)}
+            if own[0].known:
+                intervals["metric", *key[1:], KNOWN] = intervals[*key, names[0]]
+            continue
+        totals = np.mean([one.accuracy.totals for one in own], axis=0)
+        hits, tests = np.mean([one.accuracy.independent for one in own], axis=0)
+        if not totals.any():
+            continue
+        by_sample = pair_weights(totals, "average")
+        dg = {"accuracy": by_sample, "class mean": pair_weights(np.sign(totals), "average")}
+        mdlt = {"average": by_sample, "pair average": pair_weights(totals, "pair_average")}
+        for name, weights in (dg if own[0].dg else mdlt).items():
+            low, high = average_interval(hits.ravel(), tests.ravel(), weights.ravel())
+            intervals[*key, name] = 100 * float(low), 100 * float(high)
+            if own[0].known and name == "pair average":
+                intervals["metric", *key[1:], KNOWN] = intervals[*key, name]
+    return intervals
+
+
+def _measured_intervals(own: Sequence[MethodRun]) -> Iterator[tuple[float, float]]:
+    """95 % intervals of the pair and domain means."""
+    metric = own[0].metric
+    most = np.inf if metric == "log_loss" else 2.0 if metric == "brier" else 1.0
+    centres = np.array([one.measured.means() for one in own], float).mean(0)
+    for centre, error in zip(centres, np.mean([one.measured.errors() for one in own], axis=0), strict=True):
+        low, high = np.clip([centre - Z * error, centre + Z * error], 0, most)
+        yield scale(metric) * float(low), scale(metric) * float(high)
+
+
+def metric_of(summary: pd.DataFrame) -> Metric:
+    """The metric that a summary is of."""
+    found: Metric = summary["of"].iloc[0] if len(summary) else ACCURACY
+    return found
+
+
+def of_metric(
+    summary: pd.DataFrame, metrics: Sequence[str], data: str | None = None, kind: str = "metric"
+) -> pd.DataFrame:
+    """The rows of one of these metrics, on one data set or on all, the best first."""
+    rows = summary[(summary["kind"] == kind) & summary["metric"].isin(metrics)]
+    if data is None:
+        return rows
+    return rows[rows["data"] == data].sort_values("mean", ascending=sign(metric_of(summary)) < 0, kind="stable")
+
+
+def overall_table(summary: pd.DataFrame) -> pd.DataFrame:
+    """One row per method: its average on each data set, and the mean of these if it was run on all of them."""
+    rows = of_metric(summary, ["average", "accuracy"])
+    order, methods = list(dict.fromkeys(rows["data"])), list(dict.fromkeys(rows["method"]))
+    table = rows.pivot(index="method", columns="data", values="mean").reindex(methods)[order]
+    table["mean"] = table[order].mean(axis=1, skipna=False)
+    return table
+
+
+def second_stage_table(summary: pd.DataFrame) -> pd.DataFrame:
+    """One row per data set and method that was run with and without its second stage: `RANKED` of both."""
+
+    def without(method: str) -> str:
+        name, comma, rest = method.partition(",")
+        return split_method(name)[0] + comma + rest
+
+    table = _variants(summary, without)[["data", "variant", "of_base", "of_variant"]]
+    table.columns = pd.Index(["data", "method", "without", "with"])
+    return table.assign(gain=sign(metric_of(summary)) * (table["with"] - table["without"]))
+
+
+def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
+    """One row per data set and method that was run with DA and with BoDA: the gain from balancing the distance."""
+
+    def balanced(method: str) -> str:
+        name, comma, rest = method.partition(",")
+        algorithm, colon, stage = name.partition(":")
+        parts = ["boda" if part == "da" else part for part in algorithm.split("+")]
+        return "+".join(parts) + colon + stage + comma + rest
+
+    table = _variants(summary, balanced)[["data", "base", "of_base", "of_variant"]]
+    table.columns = pd.Index(["data", "method", "BoDA", "DA"])
+    return table.assign(gain=sign(metric_of(summary)) * (table["BoDA"] - table["DA"]))
+
+
+def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFrame:
+    """One row per method that has a base method on the same data: names and accuracies of both."""
+    rows = of_metric(summary, RANKED)
+    means = dict(zip(zip(rows["data"], rows["method"], strict=True), rows["mean"], strict=True))
+    found = [
+        (data, base, method, means[data, base], mean)
+        for (data, method), mean in means.items()
+        if (base := base_of(method)) != method and (data, base) in means
+    ]
+    return pd.DataFrame(found, columns=["data", "base", "variant", "of_base", "of_variant"])
+
+
+def nu_table(chosen: pd.DataFrame, metric: Metric = ACCURACY) -> pd.DataFrame:
+    """One row per data set, method and ν: mean and deviation over the seeds, for methods run with several ν."""
+    chosen = chosen[~chosen["run"].map(lambda run: run.searched).astype(bool)]
+    specs = chosen["run"].map(lambda run: run.spec)
+    nu = specs.map(lambda spec: spec.hparams.get("nu"))
+    with_nu = chosen.assign(nu=nu, base=specs.map(lambda spec: spec.method))[nu.notna()]
+    if with_nu.empty:
+        return pd.DataFrame(columns=["data", "method", "nu", "mean", "std", "n"])
+    found, _ = method_runs(with_nu, metric)
+    of_run = with_nu[["data", "method", "seed", "nu", "base"]].drop_duplicates().astype({"nu": float})
+    table = of_metric(metric_table(found), RANKED).merge(of_run, on=["data", "method", "seed"])
+    grouped = table.groupby(["data", "base", "nu"])["value"].agg(mean="mean", std="std", n="count").reset_index()
+    several = grouped.groupby(["data", "base"])["nu"].transform("nunique") > 1
+    return grouped[several].rename(columns={"base": "method"}).reset_index(drop=True)
+
+
+def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:
+    """One row per data set, method and choice: runs, hyperparameters, number of trials, and what was selected on.
+
+    Its value on validation is in % if it is a share.
+    """
+    validation = chosen["run"].map(lambda run: run.validation).astype(float)
+    runs = chosen["run"].map(lambda run: f"{run.spec.part} seed {run.spec.seed}".strip())
+    table = chosen.assign(validation=validation, runs=runs)
+    grouped = table.groupby(["data", "method", "hparams"], sort=False)
+    found = grouped.agg({"runs": ", ".join, "trials": "max", "validation": "mean"}).reset_index()
+    return found[[*(name for name in found if name != "hparams"), "hparams"]]
+
+
+def transfer_table(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per run for which all are defined: α, β, γ, (β + γ) − α and the test pair average in %."""
+    rows = []
+    for data, method, seed, run in runs[["data", "method", "seed", "run"]].itertuples(index=False):
+        alpha, beta, gamma = (getattr(run.transferability, name) for name in ("alpha", "beta", "gamma"))
+        if None not in (alpha, beta, gamma, run.test):
+            rows.append((data, method, seed, alpha, beta, gamma, beta + gamma - alpha, 100 * run.test))
+    return pd.DataFrame(rows, columns=["data", "method", "seed", "α", "β", "γ", "separation", "accuracy"])

@@ -1,0 +1,173 @@
+"""The tables of a report as text: rounded, with the best values emphasised and the unrounded numbers attached."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from crosstail.criterion import LOWER_IS_BETTER, Metric, sign
+from crosstail.metrics import FEW_TESTS
+from crosstail.reports.compare import tables
+from crosstail.reports.compare.method_runs import ACCURACY
+from crosstail.reports.compare.significance import LEVEL, how
+from crosstail.reports.compare.tables import METRICS, RANKED, metric_of, of_metric
+from crosstail.reports.document.model import Table
+from crosstail.reports.wording import METRICS as METRIC_NAMES
+from crosstail.reports.wording import SELECTED_ON, TRACKS, digits, has, number, points, probability, several, unit
+
+
+def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
+    """The results on one data set, the best by `RANKED` first: mean ± error over the seeds; a dot marks BoDA.
+
+    A worst pair with few test samples has their number beside it.
+    """
+    return _with_best(_of_kind("metric", summary, data, name, data))
+
+
+def known_table(summary: pd.DataFrame, data: str, name: str) -> Table | None:
+    """The same with the domain known, if it makes a difference to any method."""
+    means = (of_metric(summary, RANKED, data, kind).set_index("method")["mean"] for kind in ("metric", "known"))
+    unknown, known = means
+    if known.empty or known.sub(unknown).abs().max() < 1e-9:
+        return None
+    table = _with_best(_of_kind("known", summary, data, name, f"{data}, {TRACKS[1]}"))
+    same = f"Methods that ignore the domain have the same {METRIC_NAMES[metric_of(summary)]} as above."
+    return replace(table, note=f"{same} {table.note}".rstrip())
+
+
+def _with_best(table: Table) -> Table:
+    """The table with the best method in its title, and a note on pairs with few test samples."""
+    assert table.numbers is not None
+    ranked = table.numbers[table.numbers["metric"].isin(RANKED)]
+    title, note = f"{table.title}: there are no test samples", ""
+    if len(ranked):
+        best = ranked.iloc[0]  # rows are sorted by it
+        metric = metric_of(ranked)
+        value = f"{number(best['mean'], digits(metric))}{unit(metric)}"
+        title = f"{table.title}: {best['method']} has the best {best['metric']}{_of(metric)} on the test set, {value}"
+    few = table.numbers["barely_tested"].max()
+    if few > 0:
+        pairs = f"{several(int(few), 'pair')} {has(int(few))} n < {FEW_TESTS} test samples"
+        note = f"{pairs}; as the worst pair, such a pair is mostly chance."
+    return replace(table, title=title, note=note)
+
+
+def domain_table(summary: pd.DataFrame, data: str, name: str) -> Table:
+    """The metric on each domain, like `result_table`."""
+    return _of_kind("domain", summary, data, name, f"{data}: {METRIC_NAMES[metric_of(summary)]} on each domain")
+
+
+def _of_kind(kind: str, summary: pd.DataFrame, data: str, name: str, title: str) -> Table:
+    of_data = summary[(summary["data"] == data) & (summary["kind"] == kind)]
+    rank = of_metric(summary, RANKED, data, "known" if kind == "known" else "metric").set_index("method")["mean"]
+    metric = metric_of(summary)
+    of_data = of_data.sort_values("method", key=lambda names: -sign(metric) * names.map(rank), kind="stable")
+    cells = {(row["method"], row["metric"]): row for row in of_data.to_dict("records")}
+    present = dict.fromkeys(of_data["metric"])
+    columns = list(present)
+    if kind != "domain":  # what they are ranked by comes first
+        columns = sorted((name for name in METRICS if name in present), key=lambda name: name not in RANKED)
+    rows, best = [], set()
+    for i, (method, own) in enumerate(of_data.groupby("method", sort=False)):
+        rows.append(["• " * bool(own["boda"].any()) + str(method), str(own["n"].max())])
+        for j, column in enumerate(columns):
+            cell = cells.get((method, column), {"mean": None, "error": np.nan, "best": False, "tests": np.nan})
+            spread = "" if np.isnan(cell["error"]) else f" ± {number(cell['error'], digits(metric))}"
+            chance = f" (n = {cell['tests']:.0f})" if cell["tests"] < FEW_TESTS else ""
+            rows[i].append(number(cell["mean"], digits(metric)) + spread + chance)
+            if cell["best"]:
+                best.add((i, j + 2))
+    header = ["method", "seeds", *columns]
+    return Table(name=name, title=title, header=header, rows=rows, numbers=of_data, emphasised=best)
+
+
+def overall(summary: pd.DataFrame) -> Table:
+    """The average of each method on all data sets side by side."""
+    table = tables.overall_table(summary)
+    boda = set(summary[summary["boda"]]["method"])
+    metric = metric_of(summary)
+    lower, name = metric in LOWER_IS_BETTER, METRIC_NAMES[metric]
+    leading = table.eq(table.min() if lower else table.max()) & (table.nunique() > 1)
+    best = {(int(i), int(j) + 1) for i, j in np.argwhere(leading.to_numpy())}
+    title = f"Average {name} on all data sets"
+    if table["mean"].notna().any():
+        first, word = (table["mean"].idxmin(), "lowest") if lower else (table["mean"].idxmax(), "highest")
+        title = f"{first} has the {word} average {name} over all data sets"
+    flat = table.reset_index()
+    return Table(
+        name="overall",
+        title=title,
+        header=list(flat.columns),
+        rows=[
+            ["• " * (row[0] in boda) + row[0], *(number(value, digits(metric)) for value in row[1:])]
+            for row in flat.to_numpy()
+        ],
+        numbers=flat,
+        emphasised=best,
+        note="Mean over the domains of each data set; the last column is for methods that were run on all of them.",
+    )
+
+
+def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFrame) -> list[Table]:
+    """Second stage, DA against BoDA, ν, significance and hyperparameters, as far as there are runs for them."""
+    found, metric = [], metric_of(summary)
+    decimals = digits(metric)
+    ranked = " or ".join(dict.fromkeys(of_metric(summary, RANKED)["metric"])) + _of(metric)
+    for name, what, table in (
+        ("second-stage", "The second stage", tables.second_stage_table(summary)),
+        ("da-boda", "Balancing the distance (BoDA against DA)", tables.alignment_table(summary)),
+    ):
+        if len(table):
+            change = number(sign(metric) * table["gain"].mean(), decimals, "+")
+            title = f"{what} changes the {ranked} by {change}{points(metric)} on average"
+            found.append(plain_table(name, title, table, decimals, gain=lambda v: number(v, decimals, "+")))
+    nu = tables.nu_table(chosen, metric)
+    if len(nu):
+        best = nu.iloc[int((sign(metric) * nu["mean"]).argmax())]
+        mean = f"{number(best['mean'], decimals)}{unit(metric)}"
+        title = f"The best calibration exponent is ν = {best['nu']:g}, with a mean {ranked} of {mean}"
+        found.append(plain_table("nu", title, nu.rename(columns={"nu": "ν"}), decimals, **{"ν": "{:g}".format}))
+    if tests["adjusted"].notna().any():
+        sure = int((tests["adjusted"] < LEVEL).sum())
+        title = f"Differences between methods: {sure} of {len(tests)} significant"
+        formats: dict[str, Callable[[Any], str]] = dict.fromkeys(("p", "adjusted"), probability)
+        formats["difference"] = lambda v: number(v, decimals, "+")
+        shown = plain_table("significance", title, tests, decimals, **formats)
+        header = [{"adjusted": "corrected p", "low": "from", "high": "to"}.get(name, name) for name in shown.header]
+        in_points = "Points, with" if points(metric) else "With"
+        found.append(replace(shown, header=header, note=f"{in_points} 95 % intervals: {how(metric)}."))
+    criteria = dict.fromkeys(run.spec.selected_on for run in chosen["run"])
+    on = " or ".join(SELECTED_ON[one] for one in criteria)
+    title = f"Hyperparameters of the reported runs, and the {on} on validation that they were chosen by"
+    finest = max(map(digits, criteria))
+    formats = {"hparams": _hparams, "trials": lambda v: number(v, 0), "validation": lambda v: number(v, finest)}
+    shown = plain_table("hyperparameters", title, tables.hparams_table(chosen), 1, **formats)
+    found.append(replace(shown, header=[*shown.header[:-1], "hyperparameters"], words_last=True))
+    return found
+
+
+def _of(metric: Metric) -> str:
+    """Name the metric of an average or extreme, unless it is accuracy."""
+    return "" if metric == ACCURACY else f" of the {METRIC_NAMES[metric]}"
+
+
+def plain_table(
+    name: str, title: str, table: pd.DataFrame, decimals: int = 1, **formats: Callable[[Any], str]
+) -> Table:
+    """A table as it is, floats with so many digits unless a column has its own format."""
+
+    def cell(column: str, value: Any) -> str:
+        if column in formats:
+            return formats[column](value)
+        return number(value, decimals) if isinstance(value, float) else str(value)
+
+    rows = [[cell(column, row[column]) for column in table.columns] for row in table.to_dict("records")]
+    return Table(name=name, title=title, header=list(table.columns), rows=rows, numbers=table)
+
+
+def _hparams(text: str) -> str:
+    found = msgspec.json.decode(text).items()
+    return ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in found) or "defaults"

@@ -1,0 +1,127 @@
+"""Two runs side by side, as a page and for the terminal."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from crosstail.reports.charts import certain
+from crosstail.reports.compare.charts import LABELLED
+from crosstail.reports.compare.gain_charts import COLOURED, gain_heat_map
+from crosstail.reports.compare.significance import LEVEL
+from crosstail.reports.compare.two_runs import Comparison, Metric
+from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text
+from crosstail.reports.vega_lite import draw
+from crosstail.reports.wording import interval, number, probability, several
+
+LISTED = 10  # pairs in the terminal
+SHOWN = 40  # pairs on the page
+HOW = (
+    "Both models answer the same test samples, so samples that are hard for both cancel out. Overall: 95 % intervals "
+    "by a paired bootstrap over the test samples, within each pair (approximate for a worst case), and the p-value of "
+    "a permutation test that swaps the answers of both models. Pair by pair: an exact sign test on the samples that "
+    "only one model gets right (McNemar's test), or, where samples come in groups, on the groups; Newcombe's interval "
+    "for paired proportions. P-values of pairs are corrected for the number of pairs by Holm's method: if the models "
+    "were equally good on every pair, the chance of any p < 0.05 would be at most 5 %. The tests treat both models as "
+    "given: another seed may give another model."
+)
+
+
+def page(found: Comparison) -> Document:
+    """The whole comparison."""
+    first, second = found.names
+    return Document(f"{first} against {second} on {found.data}", list(_blocks(found)))
+
+
+def summary(found: Comparison) -> list[Block]:
+    """The parts that fit the terminal."""
+    first, second = found.names
+    metrics = _metrics_table(found, narrow=True)
+    pairs = _pairs_table(found, LISTED, narrow=True)
+    return [Text(f"A: {first}, B: {second}, on {found.data}"), metrics, pairs, *map(Text, _verdict(found))]
+
+
+def _blocks(found: Comparison) -> Iterator[Block]:
+    overall, by_pair = _verdict(found)
+    yield Text(overall, lead=True)
+    yield Cards(list(_cards(found)))
+    yield Heading("Overall")
+    yield _metrics_table(found)
+    yield Heading("Pair by pair")
+    yield Text(by_pair)
+    if found.pairs["class"].nunique() <= LABELLED or found.pairs["domain"].nunique() <= LABELLED:
+        yield _chart(found)
+    yield _pairs_table(found, SHOWN)
+    yield Heading("How it is computed")
+    yield Text(HOW)
+
+
+def _verdict(found: Comparison) -> tuple[str, str]:
+    main, (first, second) = found.metrics[0], found.names
+    d, p = main.difference, main.difference.p_value
+    points = f"{100 * d.estimate:+.1f} points of {main.name} (95 % interval {_ends(main)}, {_p(p)})"
+    overall = f"The test set is too small to separate {first} from {second}: {points}."
+    if p < LEVEL:
+        overall = f"{first} is {'better' if d.estimate > 0 else 'worse'} than {second}: {points}."
+    sure = found.sure
+    better, worse = (int((sign * sure["difference"] > 0).sum()) for sign in (1, -1))
+    if len(sure):
+        pairs = f"{first} is significantly better on {several(better, 'pair')} and worse on {worse:,}"
+    else:
+        pairs = f"{first} and {second} do not differ significantly on any single pair"
+    return overall, f"{pairs}, of {len(found.pairs):,}, corrected for their number."
+
+
+def _cards(found: Comparison) -> Iterator[Card]:
+    main, sure = found.metrics[0], found.sure
+    d = main.difference
+    tone: Literal["", "good", "bad"] = "" if d.p_value >= LEVEL else "good" if d.estimate > 0 else "bad"
+    values = zip(found.names, (main.first, main.second), strict=True)
+    yield from (Card(name, f"{number(100 * value)} %", main.name) for name, value in values)
+    yield Card("difference", f"{100 * d.estimate:+.1f}", f"points, {_ends(main)}; {_p(d.p_value)}", tone)
+    counts = [int((sign * sure["difference"] > 0).sum()) for sign in (1, -1)]
+    yield Card("pairs that differ", f"{len(sure)} of {len(found.pairs)}", f"{counts[0]} better, {counts[1]} worse")
+
+
+def _p(value: float) -> str:
+    return f"p {probability(value)}" if value < 0.001 else f"p = {probability(value)}"
+
+
+def _ends(metric: Metric) -> str:
+    return interval(100 * metric.difference.low, 100 * metric.difference.high, "+z")
+
+
+def _metrics_table(found: Comparison, *, narrow: bool = False) -> Table:
+    rows = [
+        [m.name, number(100 * m.first), number(100 * m.second), f"{100 * m.difference.estimate:+z.1f}", _ends(m)]
+        for m in found.metrics
+    ]
+    names = ("A", "B") if narrow else found.names
+    header = ["accuracy, %", *names, "difference", "95 % interval"]
+    return Table(header=header, rows=rows, emphasised={(0, j) for j in range(len(header))})
+
+
+def _pairs_table(found: Comparison, most: int, *, narrow: bool = False) -> Table:
+    order = found.pairs.assign(size=-found.pairs["difference"].abs()).sort_values(["p", "size"], kind="stable")
+    rows = [
+        [f"{row['domain']} / {row['class']}", *[f"{row['count']:,}"] * (not narrow), f"{row['tested']:,}"]
+        + [number(row[name]) for name in ("first", "second")]
+        + [number(row["difference"], 1, "+z"), *[interval(row["low"], row["high"], "+z")] * (not narrow)]
+        + [*[probability(row["p"])] * (not narrow), probability(row["adjusted"])]
+        for row in order.head(most).to_dict("records")
+    ]
+    names = ("A", "B") if narrow else found.names
+    header = ["pair", *["training samples"] * (not narrow), "tested", *names, "difference"]
+    header += [*["95 % interval", "p"] * (not narrow), "corrected p"]
+    sure = {(i, len(header) - 1) for i, p in enumerate(order["adjusted"].head(most)) if p < LEVEL}
+    rest = len(order) - most
+    note = f"The pairs with the smallest p-values first; {rest:,} more are in `--json`." if rest > 0 else ""
+    title = "" if not narrow else "pairs that differ most"
+    return Table(title=title, header=header, rows=rows, emphasised=sure, note=note)
+
+
+def _chart(found: Comparison) -> Chart:
+    first, second = found.names
+    table = found.pairs.rename(columns={"difference": "gain"})
+    table["sure"] = certain(table["low"], table["high"], 0)
+    drawing = gain_heat_map(draw(table.round(3)), table, max(float(table["gain"].abs().max()), 1.0))
+    title = f"Accuracy of {first} minus that of {second}"
+    return Chart("pairs", title, drawing, f"Heat map: {title}, per domain and class", COLOURED)

@@ -1,0 +1,179 @@
+"""What a report is made of, whatever it is rendered to.
+
+Text is plain text everywhere: a renderer escapes what its format would interpret, so names from the data are safe. In
+paragraphs, items and notes, what stands between backticks is code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:  # a table in the terminal needs neither
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from crosstail.reports.vega_lite import Drawing
+
+_NUMBER = re.compile(r"(?:[\W\d_]|\b(?:to|of|n|p|e|s|ms|min|h|kB|MB|GB)\b)*")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The title of a section, listed in the page's table of contents; of a part of one at level 3."""
+
+    text: str
+    level: Literal[2, 3] = 2
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; `dim` for side notes, `lead` for the answer that a page begins with."""
+
+    text: str
+    dim: bool = False
+    lead: bool = False
+
+
+@dataclass(frozen=True)
+class Code:
+    """A command line to copy."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """One entry of a list, with details that matter less; problems are marked."""
+
+    text: str
+    detail: str = ""
+    problem: bool = False
+
+
+@dataclass(frozen=True)
+class Items:
+    """A bulleted list."""
+
+    items: Sequence[Item]
+
+
+@dataclass(frozen=True)
+class Card:
+    """One number that answers a question, what it is called, and how far to trust it."""
+
+    label: str
+    value: str
+    detail: str = ""
+    tone: Literal["", "good", "warn", "bad"] = ""
+
+
+@dataclass(frozen=True)
+class Cards:
+    """The most important numbers of a page, side by side."""
+
+    cards: Sequence[Card]
+
+    @property
+    def table(self) -> Table:
+        """Fallback where cards cannot be shown."""
+        rows = [[card.label, card.value, card.detail] for card in self.cards]
+        return Table(header=["", "", ""], rows=rows, words_last=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table of text. Cells are addressed as (row, column), both from 0, the header not counted.
+
+    Columns of numbers are right-aligned, columns of words left-aligned.
+
+    `name` is the stem of its files (see `files.save_table`) and `numbers` the unrounded values behind them.
+    """
+
+    header: Sequence[str]
+    """All empty: no header row."""
+    rows: Sequence[Sequence[str]]
+    name: str = ""
+    title: str = ""
+    note: str = ""
+    emphasised: Set[tuple[int, int]] = frozenset()
+    faint: Set[int] = frozenset()
+    """Rows that matter less."""
+    shades: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    """Background of a cell, from 0 (light) to 1 (dark); NaN marks a cell that should not be empty."""
+    words_last: bool = False
+    """The last column is prose: left-aligned and wrapped."""
+    numbers: pd.DataFrame | None = None
+
+    @property
+    def words(self) -> list[bool]:
+        """Whether each column holds words.
+
+        >>> Table(header=["method", "accuracy", "shots"], rows=[["erm", "9.1 to 9.8", "few"], ["3", "–", ""]]).words
+        [True, False, True]
+        """
+        columns = [[row[j] for row in self.rows] for j in range(len(self.header))]
+        found = [j == 0 or not all(map(_NUMBER.fullmatch, cells)) for j, cells in enumerate(columns)]
+        return [*found[:-1], found[-1] or self.words_last]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart whose title states the finding, and a text alternative for readers who cannot see it."""
+
+    name: str
+    title: str
+    drawing: Drawing
+    alternative: str
+    note: str = ""
+    narrowest: int = 0
+    widest: int = 1200
+    """Pixels between which a chart that `fits` grows with the page; it scrolls on narrower ones."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is as wide as there is room."""
+        return self.drawing.parts.get("width") == "container"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image (H, W, 3) with a label and a detail under it and a text alternative."""
+
+    pixels: NDArray[np.uint8]
+    label: str
+    alternative: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Thumbnails under a caption, at most `side` pixels wide and high."""
+
+    caption: str
+    pictures: Sequence[Picture]
+    side: int = 64
+
+    @property
+    def alternatives(self) -> Items:
+        """Fallback where images cannot be shown."""
+        return bullets(f"{self.caption}: {picture.alternative}" for picture in self.pictures)
+
+
+Block = Heading | Text | Code | Items | Cards | Table | Chart | Gallery
+
+
+@dataclass(frozen=True)
+class Document:
+    """A title and blocks from top to bottom."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+def bullets(texts: Iterable[str]) -> Items:
+    """A list of plain sentences."""
+    return Items([Item(text) for text in texts])

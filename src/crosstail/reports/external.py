@@ -1,0 +1,157 @@
+"""The page of a classifier that was trained elsewhere, from its predictions on labelled samples."""
+
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crosstail import __version__
+from crosstail.data import shot_thresholds
+from crosstail.metrics import PairAccuracy
+from crosstail.reports.document import html
+from crosstail.reports.document.model import Block, Chart, Document, Heading, Table, Text, bullets
+from crosstail.reports.graph_chart import READING, graph_chart
+from crosstail.reports.run.answers import usable
+from crosstail.reports.run.confusions import confusion_blocks
+from crosstail.reports.run.failing import pair_map, worst_pairs
+from crosstail.reports.run.model_card import accuracy_table, intervals_note
+from crosstail.reports.run.reported import ReportedRun
+from crosstail.reports.run.tables import DISTANCES, ESTIMATED, STATISTICS, pair_table
+from crosstail.reports.wording import number, several, shown_statistics
+from crosstail.training import RunSpec
+from crosstail.training.data_facts import DataFacts
+from crosstail.training.evaluation import MOST_PAIRS
+from crosstail.training.predictions import Predictions
+from crosstail.training.result import RunResult, SplitAccuracy, Transferability
+from crosstail.transfer import TransferabilityGraph
+
+
+def write_report(
+    out: str | Path,
+    *,
+    predictions: ArrayLike,
+    labels: ArrayLike,
+    domains: ArrayLike,
+    classes: Sequence[str],
+    domain_names: Sequence[str],
+    train_counts: ArrayLike,
+    features: ArrayLike | None = None,
+    title: str = "A classifier",
+    notes: Sequence[str] = (),
+) -> Path:
+    """Write the page that `crosstail fit` writes, for a model that any program has trained, as an .html file.
+
+    `predictions`, `labels` and `domains` (N,) are indices into `classes` and `domain_names`, one of each for every
+    test sample; `train_counts` (D, C) are the training samples of each pair. With `features` (N, F) of the samples,
+    the page also has α, β, γ and their transferability graph. `notes` are shown below the metrics.
+    """
+    path = Path(out)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"{path}: expected a name that ends in .html")
+    given = {"predictions": predictions, "labels": labels, "domains": domains}
+    sizes = {"predictions": len(classes), "labels": len(classes), "domains": len(domain_names)}
+    y_hat, y, domain = (_indices(name, values, sizes[name]) for name, values in given.items())
+    if not len(y) == len(domain) == len(y_hat) > 0:
+        raise ValueError(f"there are {len(y_hat)} predictions, {len(y)} labels and {len(domain)} domains")
+    counts = np.asarray(train_counts)
+    shape = len(domain_names), len(classes)
+    if counts.shape != shape or counts.dtype.kind not in "iu" or counts.min() < 0:
+        raise ValueError(f"train_counts is {counts.dtype} {counts.shape}, expected counts of shape {shape}")
+    z = None if features is None else np.asarray(features)
+    if z is not None and (z.ndim != 2 or len(z) != len(y)):
+        raise ValueError(f"features have the shape {z.shape}, expected ({len(y)}, F)")
+    run = _as_run(path, title, Predictions(y_hat, y, domain), tuple(classes), tuple(domain_names), counts)
+    html.save(_document(run, title, z, notes), path)
+    return path
+
+
+def _indices(name: str, values: ArrayLike, size: int) -> NDArray[np.int64]:
+    found = np.asarray(values)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise ValueError(f"{name} is {found.dtype} {found.shape}, expected integers (N,)")
+    wrong = np.flatnonzero((found < 0) | (found >= size))
+    if len(wrong):
+        raise ValueError(f"{name} of sample {wrong[0]} is {found[wrong[0]]}, expected 0 to {size - 1}")
+    return found.astype(np.int64)
+
+
+def _as_run(
+    path: Path,
+    title: str,
+    predictions: Predictions,
+    classes: tuple[str, ...],
+    domains: tuple[str, ...],
+    counts: NDArray[np.int64],
+) -> ReportedRun:
+    """The predictions as those of a run, of whose training nothing is known."""
+    many, few = shot_thresholds(title)
+    sizes = {"num_domains": len(domains), "num_classes": len(classes)}
+    accuracy = PairAccuracy.from_predictions(predictions.predicted, predictions.y, predictions.domain, **sizes)
+    none = PairAccuracy(np.zeros_like(counts), np.zeros_like(counts))
+    result = RunResult(
+        spec=RunSpec(dataset=title),
+        versions={"crosstail": __version__, "torch": version("torch")},
+        selected_step=0,
+        selected_steps=[0],
+        seconds=0.0,
+        domains=list(domains),
+        classes=list(classes),
+        counts=counts.tolist(),
+        validation=SplitAccuracy.of(none),
+        test=SplitAccuracy.of(accuracy, counts, many=many, few=few),
+        transferability=Transferability(alpha=None, beta=None, gamma=None),
+        hparams={},
+        input_shape=[],
+        weights=None,
+        data=DataFacts(checksum="", samples=int(counts.sum()) + len(predictions.y), notes=[]),
+    )
+    return ReportedRun(path.parent, result, (), predictions)
+
+
+def _document(run: ReportedRun, title: str, features: NDArray[np.float64] | None, notes: Sequence[str]) -> Document:
+    result = run.result
+    pairs, few = pair_table([result]), shot_thresholds(title)[1]
+    trained, tested = (int(np.sum(table)) for table in (result.counts, result.test.totals))
+    samples = f"{several(trained, 'training sample')} and {several(tested, 'test sample')}"
+    where = f"{several(len(result.domains), 'domain')}, {several(len(result.classes), 'class', 'classes')}"
+    blocks: list[Block] = [
+        Heading("Can I use it?"),
+        *usable([result]),
+        Heading("Where does it fail?"),
+        *pair_map(pairs, few),
+        *confusion_blocks(run),
+        *worst_pairs(pairs),
+        Heading("How was it made?"),
+        bullets(["The model was trained by another program; this page has its predictions only.", *notes]),
+        Text(f"{samples}; {where}."),
+        Heading("All metrics", 3),
+        Text(f"Accuracy, in %. {intervals_note([result])}"),
+        accuracy_table([result]),
+        *(() if features is None else _graph(run, features)),
+    ]
+    return Document(title, blocks)
+
+
+def _graph(run: ReportedRun, features: NDArray[np.float64]) -> Iterator[Block]:
+    said, result = run.predictions, run.result
+    assert said is not None
+    d, c = len(result.domains), len(result.classes)
+    graph = TransferabilityGraph.from_features(
+        features, said.y, said.domain, num_domains=d, num_classes=c, most_pairs=MOST_PAIRS
+    )
+    yield Heading("Transferability: α, β, γ", 3)
+    yield Text("Mean distances between the features of pairs, here of the test samples.")
+    rows = [
+        [symbol, shown, DISTANCES[symbol]]
+        for symbol, shown in zip(STATISTICS.values(), shown_statistics(graph), strict=True)
+        if shown != number(None)
+    ]
+    note = ESTIMATED if graph.estimate else ""
+    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True, note=note)
+    yield Text(READING)
+    nodes = graph.nodes(result.domains, result.classes)
+    nodes["count"] = np.asarray(result.counts)[graph.pairs[:, 0], graph.pairs[:, 1]]  # training samples, as elsewhere
+    drawing = graph_chart(nodes)
+    yield Chart("graph", "", drawing, "Scatter plot: the pairs of the model in two dimensions")

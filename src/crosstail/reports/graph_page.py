@@ -1,0 +1,121 @@
+"""The transferability graph as a page that explains it: what is close, what is not, and what the numbers mean."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text, bullets
+from crosstail.reports.graph_chart import NamedGraph
+from crosstail.reports.run.tables import DISTANCES, ESTIMATED
+from crosstail.reports.wording import number, several, shown_statistics
+from crosstail.transfer import TransferabilityGraph
+
+LISTED = 10  # pairs of a table
+WHAT = (
+    "A pair is one class in one domain. The model turns every training sample into a feature vector; the distance from "
+    "one pair to another is the mean distance of its features to the other's centre. Where the same class is close in "
+    "two domains, what is learned in one carries over to the other, which is how a pair with few samples borrows from "
+    "pairs with many."
+)
+LIMITS = (
+    "The picture has two dimensions and the features many, so distances in it are approximate: trust the numbers more.",
+    "Only training samples are drawn. Features that are close in training may be further apart on new samples.",
+    "Distances have no unit: compare them within a model, or as the ratio α / γ between models.",
+)
+
+
+def neighbours(model: NamedGraph) -> pd.DataFrame:
+    """One row per pair that has its class in another domain: the closest pair of another domain.
+
+    Columns pair, samples, closest, distance, own (distance to its class in the other domains, the closest), and whether
+    the closest pair is of the same class.
+    """
+    graph = model.graph
+    domain, label = graph.pairs.T
+    names = [f"{model.domains[d]} / {model.classes[c]}" for d, c in graph.pairs]
+    rows = []
+    for i, distances in enumerate(graph.matrix):
+        away = np.where(domain != domain[i], distances, np.inf)
+        own = np.where(label == label[i], away, np.inf)
+        if np.isfinite(own.min()):
+            j = int(away.argmin())
+            count = int(graph.counts[tuple(graph.pairs[i])])
+            rows.append((names[i], count, names[j], float(away[j]), float(own.min()), bool(label[j] == label[i])))
+    return pd.DataFrame(rows, columns=["pair", "samples", "closest", "distance", "own", "same"])
+
+
+def graph_document(title: str, models: Sequence[NamedGraph], chart: Chart) -> Document:
+    """The page of one model, or of two side by side."""
+    return Document(title, list(_blocks(models, chart)))
+
+
+def _blocks(models: Sequence[NamedGraph], chart: Chart) -> Iterator[Block]:
+    tables = [neighbours(model) for model in models]
+    yield Text(" ".join(_finding(m, t, len(models) > 1) for m, t in zip(models, tables, strict=True)), lead=True)
+    yield Cards([card for m, t in zip(models, tables, strict=True) for card in _cards(m, t, len(models) > 1)])
+    yield Heading("The pairs in the plane")
+    yield Text(WHAT)
+    yield chart
+    yield bullets([*LIMITS, *(_part(model.graph) for model in models if model.graph.estimate)])
+    yield Heading("Pairs that are closest to another class")
+    for model, table in zip(models, tables, strict=True):
+        yield _confusable(model, table, len(models) > 1)
+    yield Heading("α, β and γ")
+    yield Text(
+        "Mean distances over all pairs of a kind. A model that transfers between domains has a small α compared with β "
+        "and γ: α / γ = 1 means that the same class in another domain is as far away as any other class there."
+    )
+    names = [model.name for model in models] if len(models) > 1 else ["distance"]
+    statistics = zip(*(shown_statistics(model.graph) for model in models), strict=True)
+    rows = [[symbol, *values, meaning] for (symbol, meaning), values in zip(DISTANCES.items(), statistics, strict=True)]
+    rows.append(["α / γ", *(number(_ratio(model), 2) for model in models), "small is good"])
+    note = ESTIMATED if any(model.graph.estimate for model in models) else ""
+    yield Table(header=["", *names, "between"], rows=rows, words_last=True, note=note)
+
+
+def _part(graph: TransferabilityGraph) -> str:
+    shown, every = len(graph.pairs), int(np.count_nonzero(graph.counts))
+    return f"Only {shown:,} of {every:,} pairs are drawn and listed, those of random classes. α, β and γ are of all."
+
+
+def _ratio(model: NamedGraph) -> float:
+    found = model.graph.statistics
+    return found.alpha / found.gamma if found.gamma else math.nan  # 0 if all features are equal
+
+
+def _finding(model: NamedGraph, table: pd.DataFrame, named: bool) -> str:
+    who = f"{model.name}: for" if named else "For"
+    if table.empty:
+        return f"{model.name}: no class occurs in two domains, so nothing can transfer between them."
+    same = int(table["same"].sum())
+    return (
+        f"{who} {same} of {several(len(table), 'pair')}, the closest pair of another domain is of the same class"
+        f"{'' if same == len(table) else f'; {len(table) - same:,} are closer to another class'}."
+    )
+
+
+def _cards(model: NamedGraph, table: pd.DataFrame, named: bool) -> Iterator[Card]:
+    who, ratio = f"{model.name}: " if named else "", _ratio(model)
+    if table.empty:
+        return
+    yield Card(f"{who}closest is the same class", f"{int(table['same'].sum())} of {len(table)}", "pairs")
+    yield Card(f"{who}α / γ", number(ratio, 2), "same class over other classes, in another domain; small is good")
+
+
+def _confusable(model: NamedGraph, table: pd.DataFrame, named: bool) -> Block:
+    wrong = table[~table["same"].astype(bool)].assign(excess=lambda t: t["own"] / t["distance"])
+    who = f"{model.name}: " if named else ""
+    if wrong.empty:
+        return Text(f"{who}none." if named else "None: every pair is closest to its own class.")
+    worst = wrong.sort_values("excess", ascending=False, kind="stable").head(LISTED)
+    rows = [
+        [row["pair"], f"{row['samples']:,}", row["closest"], number(row["distance"], 2), number(row["own"], 2)]
+        for row in worst.to_dict("records")
+    ]
+    header = ["pair", "training samples", "closest in another domain", "at", "own class at"]
+    rest = len(wrong) - len(rows)
+    more = f" {rest:,} more are not listed." if rest > 0 else ""
+    note = f"Farthest from their own class first, relative to the closest.{more} More samples of these pairs may help."
+    return Table(title=f"{who}{several(len(wrong), 'pair')}" if named else "", header=header, rows=rows, note=note)

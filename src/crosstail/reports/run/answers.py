@@ -1,0 +1,148 @@
+"""The answers that the page of a run begins and ends with: whether to use the model, and what to do next."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from crosstail.data import sheet_of
+from crosstail.metrics import FEW_TESTS
+from crosstail.reports.document.model import Block, Card, Cards, Code, Text, bullets
+from crosstail.reports.run.command import inputs_in, short_command
+from crosstail.reports.run.tables import has_known, headline_table, pair_table
+from crosstail.reports.wording import estimate_note, has, interval, listing, number, several
+from crosstail.training.result import RunResult
+
+BAD, WEAK, GOOD = 50, 80, 90  # accuracy in %
+CARDS = {
+    "pair average": "Average over pairs",
+    "worst pair": "Worst pair",
+    "worst domain": "Worst domain",
+    "few-shot pairs": "Few-shot pairs",
+    "zero-shot pairs": "Zero-shot pairs",
+}
+
+
+def usable(results: Sequence[RunResult]) -> Iterator[Block]:
+    """How accurate the model is, where it is clearly worse, and what is not known."""
+    metrics = {row["metric"]: row for row in headline_table(results).to_dict("records")}
+    if "pair average" not in metrics:
+        yield Text(estimate_note(results[0]) or "There are no test samples, so the accuracy is unknown.", lead=True)
+        return
+    spec, average, tested = results[0].spec, metrics["pair average"], tested_pairs(pair_table(results))
+    where = "Over all (domain, class) pairs, each weighted equally,"
+    if spec.unseen is not None and len(results) == 1:
+        where = f"On {spec.unseen}, a domain that the model was not trained on, with every class weighted equally,"
+    expected = f"{where} {number(average['value'])} % of the answers are right ({ends(average)})."
+    unknown = _unseen(results[0]) if len(results) == 1 else ""
+    yield Text(" ".join(filter(None, (expected, clearly_worse(tested, average["value"]), unknown))), lead=True)
+    if refit := estimate_note(results[0]):
+        yield Text(refit)
+    cards = [_card(label, metrics[metric]) for metric, label in CARDS.items() if metric in metrics]
+    if has_known(results):
+        known = headline_table(results, known=True).iloc[0].to_dict()
+        note = f"{ends(known)}, all pairs, if the model is told the domain"
+        cards.insert(1, Card("With the domain known", f"{number(known['value'])} %", note, tone(known)))
+    yield Cards(cards)
+
+
+def _card(label: str, row: dict[Any, Any]) -> Card:
+    return Card(label, f"{number(row['value'])} %", f"{row['what']}; {ends(row)}", tone(row))
+
+
+def tone(row: Any) -> Literal["", "good", "warn", "bad"]:
+    """Colour of a card, where the whole interval supports it."""
+    if row["high"] < BAD:
+        return "bad"
+    return "warn" if row["high"] < WEAK else "good" if row["low"] >= GOOD else ""
+
+
+def ends(row: Any) -> str:
+    """The interval of a row of a table."""
+    return f"95 % interval {interval(row['low'], row['high'])}"
+
+
+def tested_pairs(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The pairs with test samples."""
+    return pairs[pairs["tested"] > 0]
+
+
+def below(tested: pd.DataFrame, average: float) -> pd.DataFrame:
+    """The pairs that are clearly worse than the average, also considering how many pairs there are; clearest first."""
+    return tested[tested["top"] < average].sort_values("top", kind="stable")
+
+
+def clearly_worse(tested: pd.DataFrame, average: float) -> str:
+    """A sentence on the pairs that are clearly worse than the average, and on those with too few samples to tell."""
+    worse, few = below(tested, average), int((tested["tested"] < FEW_TESTS).sum())
+    if len(worse):
+        many = f"{len(worse):,} of {several(len(tested), 'tested pair')}"
+        verb = "is clearly worse:" if len(worse) == 1 else "are clearly worse, above all"
+        text = f"{many} {verb} {pair_name(worse.iloc[0])} with {right(worse.iloc[0])}"
+    else:
+        lowest = tested.sort_values(["accuracy", "tested"], ascending=[True, False], kind="stable").iloc[0]
+        text = f"No pair is clearly worse; the lowest is {pair_name(lowest)} with {right(lowest)}"
+    if few:
+        text += f". {few:,} {has(few)} fewer than {FEW_TESTS} test samples, too few to tell"
+    return f"{text}."
+
+
+def _unseen(result: RunResult) -> str:
+    if result.spec.unseen is not None or result.spec.protocol == "dg":
+        return ""
+    return "How it does on a domain that it was not trained on was not measured."
+
+
+def pair_name(row: Any) -> str:
+    """Domain and class of a row."""
+    return f"{row['domain']} / {row['class']}"
+
+
+def right(row: Any) -> str:
+    """The correct answers of a row."""
+    return f"{row['hits']:,} of {row['tested']:,} right"
+
+
+def next_steps(results: Sequence[RunResult], out: Path) -> Iterator[Block]:
+    """What to collect and to test, and the commands for it."""
+    spec, tested = results[0].spec, tested_pairs(pair_table(results))
+    advice = list(_collect(tested, counted=spec.unseen is None))
+    yield bullets(advice)
+    if len(results) == 1:
+        if not sheet_of(spec.dataset) and (inputs := inputs_in(spec.dataset, spec.columns)):
+            yield Text("Use it: classify files, and find out when a person should look. Name your new files instead.")
+            yield Code(
+                shlex.join(["crosstail", "predict", str(out), *inputs, "--coverage", "0.9", "--out", f"{out}.csv"])
+            )
+        yield Text("For other programs, write the model as one file.")
+        yield Code(shlex.join(["crosstail", "export", str(out), "--out", f"{out}.onnx"]))
+    if spec.protocol == "mdlt" and spec.stop_at is None:
+        if len(results[0].domains) > 1:
+            yield Text("Find out what to expect on a new domain: leave out each domain in turn.")
+            yield Code(
+                short_command("fit", replace(spec, protocol="dg", fold=None, folds=None, labels=None), f"{out}-dg")
+            )
+        yield Text("See whether another method is better on these data.")
+        yield Code(short_command("race", spec, f"{out}-race"))
+    if spec.stop_at is None:
+        yield Text("Train the final model on every sample, and keep this accuracy as its estimate.")
+        yield Code(short_command("fit", replace(spec, unseen=None, fold=None), f"{out}-final", "--refit"))
+
+
+def _collect(tested: pd.DataFrame, counted: bool) -> Iterator[str]:
+    if tested.empty:
+        yield "Collect test samples: without any, nothing is known about the model."
+        return
+    weak = below(tested, float(tested["accuracy"].mean()))
+    if len(weak):
+        rows = weak.to_dict("records")
+        samples = [f" ({several(row['count'], 'training sample')})" if counted else "" for row in rows]
+        names = [f"{pair_name(row)}{own}" for row, own in zip(rows, samples, strict=True)]
+        yield f"Collect training samples of the pairs that are clearly worse: {listing(names, 5)}."
+    few = tested[tested["tested"] < FEW_TESTS].sort_values("tested", kind="stable")
+    if len(few):
+        names = [f"{pair_name(row)} ({row['tested']})" for row in few.to_dict("records")]
+        yield f"Collect test samples of the pairs with fewer than {FEW_TESTS}: {listing(names, 5)}."

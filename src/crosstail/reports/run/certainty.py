@@ -1,0 +1,197 @@
+"""How far to trust the probabilities of a run: reliability, prediction sets and probable label errors."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from crosstail.metrics.calibration import Calibration, balanced_weights
+from crosstail.metrics.probabilities import calibration_error, reliability
+from crosstail.prediction.sets import COVERAGE
+from crosstail.reports.charts import INK, colours, palette, tip
+from crosstail.reports.document.model import Block, Chart, Heading, Table, Text, bullets
+from crosstail.reports.run.covered import SETS, pair_sets, set_rows, summary
+from crosstail.reports.run.group_metrics import FILE, Tested, of_classes, of_domains, whole
+from crosstail.reports.run.reported import ReportedRun
+from crosstail.reports.run.suspects import suspects
+from crosstail.reports.vega_lite import draw, field, layer
+from crosstail.reports.wording import interval, number
+from crosstail.training.probabilities import Probabilities
+from crosstail.training.result import RunResult
+
+NO_SAMPLES = "There are no validation samples to calibrate on."
+SITES, LEAST_BINS = 8, 3  # domains up to which each has a curve, and fewest points of one
+CLASSES = 30  # in a table
+TITLES = {"log_loss": "log loss", "macro_f1": "macro F1", "auroc": "AUROC", "brier": "Brier score"}
+
+
+def certainty(run: ReportedRun) -> Iterator[Block]:
+    """The section, if the run has kept the probabilities of test samples."""
+    if run.tested is None:
+        return
+    yield Heading("How sure is it?")
+    yield from _calibrated(run.result, run.tested)
+    yield from _classes(run.tested.metrics)
+    if run.tested.sets is not None:
+        yield from _sets(run.result, run.tested.sets)
+    yield from suspects(run)
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """Confidence of a model in its answers (N,), with the domain unknown; all pairs are weighted equally."""
+
+    said: NDArray[np.float64]
+    hit: NDArray[np.bool_]
+    weights: NDArray[np.float64]
+    domain: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, test: Probabilities, given: Calibration | None) -> "Confidence":
+        """From test samples, with calibrated probabilities if requested."""
+        p = np.exp(test.unknown.astype(np.float64)) if given is None else given.probabilities(test.unknown, -1, ())
+        weights = balanced_weights(test.y, test.domain, p.shape[1])
+        return cls(p.max(1).astype(np.float64), test.predicted == test.y, weights, test.domain)
+
+    def error(self, own: NDArray[np.bool_] | slice = slice(None)) -> tuple[float, float, float]:
+        """The calibration error of some samples with its 95 % interval, in points."""
+        found, low, high = calibration_error(self.said[own], self.hit[own], self.weights[own])
+        return 100 * found, 100 * low, 100 * high
+
+    def curves(self, domains: Sequence[str], together: str = "all domains") -> pd.DataFrame:
+        """Confidence and accuracy in %, by bins of equal weight: of each domain with several, and if some lack them,
+        of all samples.
+        """
+        groups = {name: self.domain == d for d, name in enumerate(domains)}
+        every = {name: self._bins(own) for name, own in groups.items() if own.any()}
+        parts = {name: bins for name, bins in every.items() if len(bins) >= LEAST_BINS and len(every) <= SITES}
+        if len(parts) < len(every):
+            parts = {together: self._bins(slice(None))} | parts
+        table = pd.concat([part.assign(domain=name) for name, part in parts.items()])
+        return table.assign(confidence=100 * table["confidence"], accuracy=100 * table["accuracy"])
+
+    def _bins(self, own: NDArray[np.bool_] | slice) -> pd.DataFrame:
+        return reliability(self.said[own], self.hit[own], self.weights[own])
+
+
+RELIABILITY = ["tested", "temperature", "calibration error, points", "95 % interval", *TITLES.values()]
+RELIABILITY_NOTE = "Temperatures are those where the domain is known; the rest is measured with it unknown."
+
+
+def reliability_rows(
+    test: Probabilities, given: Calibration, table: pd.DataFrame, domains: list[str]
+) -> list[list[str]]:
+    """A row for each domain with test samples: its name, and what `RELIABILITY` names; the table is that of groups."""
+    confidence, rows = Confidence.of(test, given), []
+    for row in of_domains(table).to_dict("records"):
+        own = test.domain == domains.index(row["domain"])
+        rows.append(_reliability_row(row, given.sites.get(row["domain"], given.sharpness), confidence.error(own)))
+    return rows
+
+
+def _reliability_row(row: dict[Any, Any], sharpness: float, error: tuple[float, float, float]) -> list[str]:
+    about = [row["domain"], f"{row['samples']:,}", number(1 / sharpness, 2), number(error[0]), interval(*error[1:])]
+    return [*about, *(number(row[name], 3) for name in TITLES)]
+
+
+def _calibrated(result: RunResult, about: Tested) -> Iterator[Block]:
+    given, test, table = about.given, about.samples, about.metrics
+    confidence, before = Confidence.of(test, given), Confidence.of(test, None)
+    error, low, high = confidence.error()
+    source = f"Temperatures come from {given.samples:,} validation samples." if given.samples else NO_SAMPLES
+    tested = int(np.sum(result.tested().totals))
+    if len(test.y) < tested:
+        source += f" With so many classes, this section is about a random {len(test.y):,} of {tested:,} test samples."
+    yield Text(
+        f"When the model says 80 %, is it right in 80 of 100 cases? On the test samples, with all pairs weighted "
+        f"equally, confidence and accuracy differ by {number(error)} points on average (95 % interval "
+        f"{interval(low, high)}); before calibration it was {number(before.error()[0])}. {source}"
+    )
+    rows = reliability_rows(test, given, table, result.domains)
+    together = whole(table).to_dict("records")[0] | {"domain": "all, domain unknown"}
+    rows.append(_reliability_row(together, given.sharpness, (error, low, high)))
+    last = {(len(rows) - 1, j) for j in range(len(rows[0]))}
+    yield Table(header=["domain", *RELIABILITY], rows=rows, note=RELIABILITY_NOTE, emphasised=last)
+    yield from reliability_chart(confidence.curves(result.domains))
+
+
+def reliability_chart(curves: pd.DataFrame) -> Iterator[Chart]:
+    """Accuracy over confidence, if the model is not equally sure of everything."""
+    if curves["confidence"].nunique() < 2:
+        return
+    scale = {"domain": [0, 100]}
+    axes = {
+        "x": field("confidence:Q", title="what the model says, %", scale=scale),
+        "y": field("accuracy:Q", title="how often it is right, %", scale=scale),
+    }
+    even = pd.DataFrame({"confidence": [0, 100], "accuracy": [0, 100]})
+    base = draw(curves).mark("line", point=True)
+    lines = base.encode(
+        color=colours("domain", palette(dict.fromkeys(curves["domain"])), orient="top"),
+        tooltip=[tip("confidence", ".0f"), tip("accuracy", ".0f"), tip("samples", ","), "domain:N"],
+    )
+    diagonal = draw(even).mark("line", color=INK, strokeDash=[4, 4])
+    drawing = layer(diagonal, lines, width="container", height=300, encoding=axes)
+    yield Chart("reliability", "", drawing, "Lines: accuracy over confidence by domain", widest=640)
+
+
+def _classes(table: pd.DataFrame) -> Iterator[Block]:
+    found = of_classes(table)
+    worst = found.sort_values("macro_f1", kind="stable").head(CLASSES) if len(found) > CLASSES else found
+    shares, others = ("accuracy", "macro_f1", "auroc"), ("log_loss", "brier")
+    rows = [
+        [
+            row["class"],
+            f"{row['samples']:,}",
+            *(number(100 * row[name]) for name in shares),
+            *(number(row[name], 3) for name in others),
+            number(100 * row["calibration_error"]),
+            interval(100 * row["calibration_low"], 100 * row["calibration_high"]),
+        ]
+        for row in worst.to_dict("records")
+    ]
+    header = ["class", "tested", "accuracy, %", "F1, %", "AUROC, %", "log loss", "Brier score"]
+    title = "By class, in all domains" if len(found) <= CLASSES else f"The {CLASSES} classes with the lowest F1"
+    yield Table(
+        header=[*header, "calibration error, points", "95 % interval"],
+        rows=rows,
+        title=title,
+        note="All samples are weighted equally; F1 and AUROC are those of the class against all others. "
+        f"`{FILE}` has all metrics of every domain, class and pair.",
+    )
+
+
+def _sets(result: RunResult, table: pd.DataFrame) -> Iterator[Block]:
+    yield Heading("Prediction sets", 3)
+    inside, size, review = summary(table).values()
+    yield Text(
+        f"With `--coverage {COVERAGE}` and `--site`, `crosstail predict` adds a set of classes that contains "
+        f"the true one in {100 * COVERAGE:.0f} of 100 cases, for every pair with enough test samples. On these test "
+        f"samples, each with thresholds from others, {100 * inside:.1f} % of the sets do. They have {size:.1f} classes "
+        f"on average, and a person should look at {100 * review:.0f} % of the inputs, whose set has more than one."
+    )
+    yield Table(header=["domain", *SETS], rows=set_rows(table, result.domains))
+    yield pair_sets(table, result.domains, result.classes)
+
+
+def certainty_card(run: ReportedRun) -> list[Block]:
+    """Reliability and prediction sets of each domain, for a model card."""
+    about, domains = run.tested, run.result.domains
+    if about is None or about.sets is None:
+        return []
+    test, given = about.samples, about.given
+    sets = {name: row for name, *row in set_rows(about.sets, domains)}
+    rows = [[*row[:2], *row[3:5], *sets[row[0]][1:]] for row in reliability_rows(test, given, about.metrics, domains)]
+    header = ["domain", *RELIABILITY[:1], *RELIABILITY[2:4], *SETS[1:]]
+    error, low, high = Confidence.of(test, given).error()
+    notes = [
+        f"Confidence and accuracy differ by {number(error)} points on average over pairs (95 % interval "
+        f"{interval(low, high)}), after calibration on {given.samples:,} samples.",
+        f"Prediction sets are those of `--coverage {COVERAGE}` with thresholds for every pair. A person should look "
+        "unless the set contains exactly one class.",
+        "Probabilities are for equally frequent pairs; `crosstail predict --prior` corrects them to a prevalence.",
+    ]
+    return [bullets(notes), Table(header=header, rows=rows)]

@@ -1,0 +1,132 @@
+"""What the worst pairs are mistaken for, and which test samples fail."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from crosstail.data import DomainDataset, ImageFiles
+from crosstail.reports.charts import PALETTE, colours, tip
+from crosstail.reports.document.model import Block, Chart, Gallery, Heading, Picture, Text, bullets
+from crosstail.reports.run.reported import ReportedRun
+from crosstail.reports.run.tables import pair_table
+from crosstail.reports.vega_lite import draw, field, layer
+from crosstail.training.predictions import Predictions
+from crosstail.training.result import RunResult
+
+Pair = tuple[int, int]
+
+PAIRS = 8  # of the worst
+CLASSES = 5  # most frequent wrong answers per pair
+NAMED = 3  # of them, in the line above the bar
+SAMPLES = 6  # failures per pair
+SIDE = 160  # pixels of a picture
+KINDS = {"right": PALETTE[0], "wrong": PALETTE[5], "wrong, other classes": PALETTE[1]}
+
+
+def failing_pairs(result: RunResult) -> list[Pair]:
+    """The clearest failures, lowest upper end of the interval first, as (domain, class) indices."""
+    pairs = pair_table([result])
+    worst = pairs[pairs["hits"] < pairs["tested"]].sort_values(["high", "accuracy"], kind="stable").head(PAIRS)
+    named = zip(worst["domain"], worst["class"], strict=True)
+    return [(result.domains.index(domain), result.classes.index(name)) for domain, name in named]
+
+
+def confusion_table(result: RunResult, predictions: Predictions, pairs: Sequence[Pair]) -> pd.DataFrame:
+    """One row per pair and answer: pair, answer, samples, share in %, kind; rare answers share one row."""
+    rows = []
+    for d, c in pairs:
+        given = predictions.predicted[(predictions.domain == d) & (predictions.y == c)]
+        counts = np.bincount(given, minlength=len(result.classes))
+        right, counts[c] = counts[c], 0
+        order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k]]
+        answers = [(result.classes[c], right, "right")]
+        answers += [(result.classes[k], counts[k], "wrong") for k in order[:CLASSES]]
+        answers.append((f"others: {len(order) - CLASSES}", counts[order[CLASSES:]].sum(), "wrong, other classes"))
+        pair = _name(result, (d, c))
+        rows += [(pair, answer, int(n), 100 * n / len(given), kind) for answer, n, kind in answers if n]
+    return pd.DataFrame(rows, columns=["pair", "answer", "samples", "share", "kind"])
+
+
+def failures(predictions: Predictions, pair: Pair) -> list[int]:
+    """Positions in the test set, from 0, of the first samples of a pair that fail."""
+    own = (predictions.domain == pair[0]) & (predictions.y == pair[1])
+    return [int(i) for i in np.flatnonzero(own & (predictions.predicted != predictions.y))[:SAMPLES]]
+
+
+def confusion_blocks(run: ReportedRun) -> list[Block]:
+    """What the worst pairs are mistaken for and the samples that fail, if the run has its predictions."""
+    result, predictions = run.result, run.predictions
+    pairs = [pair for pair in failing_pairs(result) if predictions and failures(predictions, pair)]
+    if predictions is None or not pairs:
+        return []
+    chart: list[Block] = [
+        Heading("What the worst pairs are mistaken for", 3),
+        confusion_chart(confusion_table(result, predictions, pairs)),
+    ]
+    heading = Heading("Misclassified samples", 3)
+    images = len(result.input_shape) == 3
+    if images and run.dataset is not None:
+        try:
+            galleries = [_gallery(result, predictions, run.dataset, pair) for pair in pairs]
+            about = Text(
+                f"Up to {SAMPLES} test samples of each of the worst pairs, with the predicted class and file or number."
+            )
+            return [*chart, heading, about, *galleries]
+        except (OSError, ValueError):  # a file was removed or damaged since
+            pass
+    gone = "The images are missing or have changed, so only their numbers are shown. " if images else ""
+    lines = []
+    for pair in pairs:
+        answers = (f"{i} as {result.classes[predictions.predicted[i]]}" for i in failures(predictions, pair))
+        lines.append(f"{_name(result, pair)}: " + "; ".join(answers))
+    return [*chart, heading, Text(f"{gone}Test samples are numbered from 0 in the order of the data."), bullets(lines)]
+
+
+def _gallery(result: RunResult, predictions: Predictions, dataset: DomainDataset, pair: Pair) -> Gallery:
+    name, rows, pictures = _name(result, pair), dataset.rows("test"), []
+    for number in failures(predictions, pair):
+        row, answer = int(rows[number]), result.classes[predictions.predicted[number]]
+        place = dataset.x.paths(row)[0] if isinstance(dataset.x, ImageFiles) else f"test sample {number}"
+        pictures.append(Picture(dataset.x[row], f"→ {answer}", f"{name} predicted as {answer}: {place}", place))
+    return Gallery(name, pictures, SIDE)
+
+
+def _name(result: RunResult, pair: Pair) -> str:
+    return f"{result.domains[pair[0]]} / {result.classes[pair[1]]}"
+
+
+def confusion_chart(table: pd.DataFrame) -> Chart:
+    """A bar per pair, divided by answer, under lines that name the answers; it fits any width."""
+    most = table[table["kind"] == "wrong"].sort_values("samples", ascending=False, kind="stable").iloc[0]
+    kinds = {kind: colour for kind, colour in KINDS.items() if kind in set(table["kind"])}
+    order = list(dict.fromkeys(table["pair"]))
+    table = table.assign(rank=range(len(table)))
+    y = field("pair:N", sort=order, axis=None)
+    whole = {"scale": {"domain": [0, 100]}, "axis": {"tickCount": 5}}
+    bars = draw(table).mark("bar", height=14, yOffset=17, stroke="currentColor", strokeOpacity=0.3, strokeWidth=0.7)
+    bars = bars.encode(
+        x=field("share:Q", title="share of the test samples, %", **whole),
+        y=y,
+        color=colours("kind", kinds, orient="top", labelLimit=0),
+        order="rank:Q",
+        tooltip=["pair:N", "answer:N", "samples:Q", tip("share", ".0f", "% of the pair")],
+    )
+    lines = pd.DataFrame({"pair": order, "line": [_line(table[table["pair"] == pair]) for pair in order]})
+    style = {"align": "left", "baseline": "top", "dy": -25, "lineBreak": "\n", "lineHeight": 16}
+    words = draw(lines).mark("text", fontSize=12, color="currentColor", limit={"expr": "width"}, **style)
+    words = words.encode(x={"value": 0}, y=y, text="line:N")
+    drawing = layer(bars, words, width="container", height=58 * len(order))
+    tested = table[table["pair"] == most["pair"]]["samples"].sum()
+    title = f"{most['pair']} is mistaken for {most['answer']} in {most['samples']} of {tested} test samples"
+    return Chart("confusions", title, drawing, "Bars: predicted classes of the worst pairs", widest=900)
+
+
+def _line(answers: pd.DataFrame) -> str:
+    """The pair, and on a second line what it is mistaken for."""
+    rows = answers.to_dict("records")
+    right = sum(row["samples"] for row in rows if row["kind"] == "right")
+    wrong = [row for row in rows if row["kind"] == "wrong"][:NAMED]
+    rest = sum(row["samples"] for row in rows) - right - sum(row["samples"] for row in wrong)
+    words = [*(f"{row['samples']} as {row['answer']}" for row in wrong), *[f"{rest} as others"] * (rest > 0)]
+    return f"{rows[0]['pair']}: {right} of {sum(row['samples'] for row in rows)} right\n{', '.join(words)}"

@@ -1,0 +1,53 @@
+"""A sentence or two on how a run was trained."""
+
+from crosstail.reports.wording import SELECTED_ON, several
+from crosstail.training.resolve import steps_of_stages
+from crosstail.training.result import RunResult
+
+
+def how_trained(result: RunResult, selected: str) -> str:
+    """How long, and what was kept of it; `selected` says so for a run whose best evaluation was."""
+    return _souped(result) or f"{length(result)} {fitted(result) or stopped(result) or selected}"
+
+
+def length(result: RunResult) -> str:
+    """How long training took."""
+    spec, steps = result.spec, max(steps_of_stages(result.spec))
+    took = f"seed {spec.seed}, {result.seconds:.0f} s."
+    if not steps:
+        return f"No training steps, {took}"
+    return f"{spec.steps:,} steps with {spec.batch_size} samples per domain, {took}"
+
+
+def _souped(result: RunResult) -> str:
+    """What a soup is made of; empty for others."""
+    if result.soup is None:
+        return ""
+    runs, kind = len(result.soup.runs), "probabilities" if result.soup.ensemble else "weights"
+    chosen = f", chosen from {result.soup.offered} on validation" if result.soup.offered > runs else ""
+    return f"The mean {kind} of {several(runs, 'run')}{chosen}. Training details are those of the best run."
+
+
+def fitted(result: RunResult) -> str:
+    """What the second stage was fitted on, if it was fitted."""
+    if len(result.selected_steps) < 2 or steps_of_stages(result.spec)[1]:
+        return ""
+    spec, first = result.spec, result.selected_steps[0]
+    begun = f"The second stage, {spec.second_stage}, was fitted on the features"
+    if not steps_of_stages(spec)[0]:
+        return f"{begun} as they are."
+    if spec.stop_at is not None:
+        return f"{begun}. {stopped(result)}"
+    if spec.average == "swad":
+        return f"{begun} of SWAD's average over stage one."
+    return f"{begun} of step {first:,} of stage one, which has the best {SELECTED_ON[spec.selected_on]} on validation."
+
+
+def stopped(result: RunResult) -> str:
+    """Where the training of a model on every sample ended, and why there; empty for others."""
+    if result.spec.stop_at is None or not any(taken := steps_of_stages(result.spec)):
+        return ""
+    trained = [step for step, steps in zip(result.selected_steps, taken, strict=True) if steps]
+    stages = " of the two stages" if len(trained) == 2 else ""
+    chosen = ", the median of what the runs before it selected on validation" if result.estimate else ""
+    return f"Training was stopped after step {' and '.join(f'{step:,}' for step in trained)}{stages}{chosen}."

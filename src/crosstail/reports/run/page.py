@@ -1,0 +1,226 @@
+"""The page of a finished run, or of several that leave out each domain or fold in turn."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from crosstail.data import shot_thresholds
+from crosstail.reports.document import html, markdown
+from crosstail.reports.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
+from crosstail.reports.run import model_card as card
+from crosstail.reports.run import tables
+from crosstail.reports.run.answers import next_steps, usable
+from crosstail.reports.run.certainty import certainty
+from crosstail.reports.run.charts import loss_chart, selection_chart
+from crosstail.reports.run.command import command, repeating
+from crosstail.reports.run.confusions import confusion_blocks
+from crosstail.reports.run.failing import pair_map, worst_pairs
+from crosstail.reports.run.group_metrics import FILE as METRICS
+from crosstail.reports.run.how_trained import how_trained
+from crosstail.reports.run.reported import ReportedRun
+from crosstail.reports.run.tables import DISTANCES, ESTIMATED, STATISTICS, pair_table
+from crosstail.reports.run.together import together
+from crosstail.reports.run.trace import trace_charts
+from crosstail.reports.run.unseen import unseen_blocks
+from crosstail.reports.wording import (
+    KNOWN_PAIR_AVERAGE,
+    SELECTED_ON,
+    TRACKS,
+    estimate_note,
+    estimated,
+    interval,
+    number,
+)
+from crosstail.storage import write_whole
+from crosstail.training.result import Evaluation, RunResult
+
+MEANING = "Mean distances between pairs: " + "; ".join(f"{k}: {v}" for k, v in DISTANCES.items()) + "."
+
+
+def write_page(run: ReportedRun) -> None:
+    """Write report.html, model_card.md, and metrics.csv if it has kept probabilities, into the run's folder."""
+    html.save(run_document(run), run.folder / "report.html")
+    if run.tested is not None:
+        write_whole(run.folder / METRICS, run.tested.metrics.to_csv(index=False, float_format="%.6g").encode())
+    write_whole(run.folder / "model_card.md", markdown.render(card.model_card(run)).encode())
+
+
+def write_folds_page(out: Path, runs: Sequence[ReportedRun]) -> None:
+    """Write OUT/report.html over the runs that leave out each domain or fold."""
+    html.save(folds_document(out, runs), out / "report.html")
+
+
+def run_document(run: ReportedRun) -> Document:
+    """The page of one run."""
+    result = run.result
+    pairs, few, counted = _tested_on([result])
+    fails = [*pair_map(pairs, few, counted), *confusion_blocks(run), *worst_pairs(pairs, counted)]
+    blocks = [
+        Heading("Can I use it?"),
+        *usable([result]),
+        *([Heading("Where does it fail?"), *fails] if fails else ()),
+        *certainty(run),
+        Heading("What next?"),
+        *next_steps([result], run.folder),
+        Heading("How was it made?"),
+        *_notes([result]),
+        *_metrics([result]),
+        *_training(result, run.records),
+        *_data([result]),
+        Heading("Limits", 3),
+        bullets(card.limits(run)),
+        *_repeat(repeating(result, run.folder), result),
+        Heading("Versions and checksums", 3),
+        bullets(card.versions(run)),
+        Text("`model_card.md` has the same and more, to ship with the model.", dim=True),
+        *_transferability(result, run.records),
+    ]
+    return Document(card.title_of(result.spec), blocks)
+
+
+def folds_document(out: Path, runs: Sequence[ReportedRun]) -> Document:
+    """The page over all folds, or over all unseen domains."""
+    results = [run.result for run in runs]
+    spec, joined = results[0].spec, together(runs)
+    pairs, few, counted = _tested_on(results)
+    dg = spec.protocol == "dg"
+    blocks = [
+        Heading("Can I use it on a new domain?" if dg else "Can I use it?"),
+        *(unseen_blocks(results) if dg else (*usable(results), *_folds(results))),
+        Heading("Where does it fail?"),
+        *pair_map(pairs, few, counted),
+        *(confusion_blocks(joined) if joined else ()),
+        *worst_pairs(pairs, counted),
+        Heading("What next?"),
+        *next_steps(results, out),
+        Heading("How was it made?"),
+        *_notes(results),
+        *_metrics(results),
+        *_data(results),
+        *_repeat(command(replace(spec, unseen=None, fold=None), out), results[0]),
+        *(_each_unseen(results) if dg else ()),
+    ]
+    return Document(card.title_of(spec, folds=True), blocks)
+
+
+def _tested_on(results: Sequence[RunResult]) -> tuple[pd.DataFrame, int, str]:
+    """The table of pairs, the number of samples up to which one is few-shot, and what is counted."""
+    spec = results[0].spec
+    counted = "training samples" + (" of the class" if spec.unseen is not None else "")
+    return pair_table(results), shot_thresholds(spec.dataset)[1], counted
+
+
+def _notes(results: Sequence[RunResult]) -> list[Block]:
+    return [Text(f"Note: {note}.") for note in dict.fromkeys(note for result in results for note in result.notes)]
+
+
+def _metrics(results: Sequence[RunResult]) -> Iterator[Block]:
+    table = card.accuracy_table(results)
+    if not table.rows:
+        return
+    yield Heading("All metrics", 3)
+    pooled = f" of {len(results)} folds together: every sample was tested once" if results[0].spec.fold else ""
+    refit = estimate_note(results[0])
+    title = f"{'Estimated' if refit else 'Test'} accuracy{pooled if len(results) > 1 else ''}, in %."
+    yield Text(" ".join(filter(None, (title, tables.tracks_note(results), card.intervals_note(results)))))
+    note = "Intervals of the worst pair and domain account for taking the lowest of several, so they are wide."
+    yield replace(table, note=note)
+
+
+def _folds(results: Sequence[RunResult]) -> Iterator[Block]:
+    yield Heading("Each fold", 3)
+    yield Text(
+        "Each row is a separate run: one fold is its test set, a tenth of every pair in the others its validation set, "
+        "and it is trained on the rest. Pooled is the accuracy on the test samples of all folds together, not the mean "
+        "of the rows: rare pairs are tested in some folds only. The standard deviation over folds shows how much the "
+        "accuracy depends on the samples that were trained and tested on. A run's folder has a page with its learning "
+        "curves."
+    )
+    known = tables.has_known(results)
+    rows = [
+        [
+            str(row["fold"]),
+            number(row["tested"], 0, ",").strip("–"),
+            number(row["pair average"]),
+            interval(row["low"], row["high"]),
+            *[number(row["known"])] * known,
+            number(row["average"]),
+            *("" if row["fold"] == "pooled" else cell for cell in _of_run(row)),
+        ]
+        for row in tables.cross_validation_table(results).to_dict("records")
+    ]
+    header = ["fold", "tested", "pair average", "95 % interval", *[TRACKS[1]] * known, "average over domains"]
+    header += ["validation", *DISTANCES]
+    note = f"{KNOWN_PAIR_AVERAGE} {MEANING}" if known else MEANING
+    yield Table(header=header, rows=rows, note=note, emphasised={(len(results), j) for j in range(len(header))})
+
+
+def _of_run(row: Mapping[Any, Any]) -> list[str]:
+    """Cells that tables of folds and of unseen domains share: validation and distances."""
+    return [number(row["validation"]), *(number(row[symbol], 2) for symbol in DISTANCES)]
+
+
+def _each_unseen(results: Sequence[RunResult]) -> Iterator[Block]:
+    yield Heading("The run of each unseen domain", 3)
+    yield Text("A run's folder has a page with its learning curves.")
+    rows = [[row["unseen"], *_of_run(row)] for row in tables.fold_table(results).to_dict("records")]
+    yield Table(header=["unseen domain", "validation, %", *DISTANCES], rows=rows, note=MEANING)
+
+
+def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
+    if not records:  # the file may have been removed
+        return
+    spec = result.spec
+    yield Heading("Training", 3)
+    weights, metric = " of the averaged weights" if spec.average else "", SELECTED_ON[spec.selected_on]
+    second = " The second stage fits a new classifier on the features of stage one." if records[-1].stage == 2 else ""
+    kept = f"The evaluation{weights} with the best {metric} on validation is reported (ring).{second}"
+    if spec.average == "swad" and (last := records[-1].averaged) and last.steps:
+        first, end = last.steps
+        kept = f"The mean of the weights after steps {first:,} to {end:,} is reported, SWAD's window (ring).{second}"
+    yield Text(how_trained(result, kept))
+    curve, losses = tables.selection_curve(result, records), tables.loss_curve(records)
+    if curve["at"].nunique() > 1:
+        alternative = f"Lines: {metric}{weights} on validation and test over the training steps"
+        yield Chart("accuracy", "", selection_chart(curve, spec.selected_on), alternative)
+    if len(losses):
+        yield Text("Loss terms, each averaged over the steps since the previous evaluation.")
+        yield Chart("losses", "", loss_chart(losses), "Lines: loss terms over the training steps")
+
+
+def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
+    found = result.transferability
+    rows = [
+        [symbol, estimated(getattr(found, name), found.errors.get(name)), DISTANCES[symbol]]
+        for name, symbol in STATISTICS.items()
+        if getattr(found, name) is not None
+    ]
+    if not rows:
+        return
+    yield Heading("Transferability: α, β, γ", 3)
+    yield Text(
+        "Features carry over between domains where a class is close to itself in the other domains (small α) and far "
+        "from other classes (large β and γ); `crosstail graph` draws the distances."
+    )
+    note = ESTIMATED if found.errors else ""
+    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True, note=note)
+    yield from trace_charts(result, records)
+
+
+def _data(results: Sequence[RunResult]) -> Iterator[Block]:
+    first = results[0]
+    about = f"{first.spec.dataset}: {first.data.samples:,} samples"
+    if len(results) == 1:
+        parts = {"training": first.counts, "validation": first.validation.totals, "test": first.test.totals}
+        about += " (" + ", ".join(f"{int(np.sum(n)):,} for {split}" for split, n in parts.items()) + ")"
+    yield Heading("Data", 3)
+    yield Text(f"{about}, {len(first.domains):,} domains, {len(first.classes):,} classes.")
+    yield from (Text(f"Note: {note}") for note in first.data.notes)
+
+
+def _repeat(line: str, result: RunResult) -> list[Block]:
+    return [Heading("How to repeat it", 3), Code(line), Text(card.hyperparameters(result), dim=True)]

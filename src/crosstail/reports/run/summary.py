@@ -1,0 +1,136 @@
+"""The metrics of a run as one table for the terminal."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from crosstail.metrics import PairAccuracy
+from crosstail.reports.document.model import Table
+from crosstail.reports.run.tables import (
+    DISTANCES,
+    STATISTICS,
+    cross_validation_table,
+    fold_table,
+    has_known,
+    tracks_note,
+)
+from crosstail.reports.run.unseen import expectation, seen_table
+from crosstail.reports.wording import (
+    KNOWN_PAIR_AVERAGE,
+    SAME_TRACKS,
+    TRACKS,
+    TRACKS_NOTE,
+    either,
+    estimate_note,
+    estimated,
+    number,
+    percent,
+    tail_note,
+    worst_pair,
+)
+from crosstail.training import RunSpec
+from crosstail.training.result import RunResult, SplitAccuracy, mean_counts, pooled_accuracy
+
+Row = list[str]  # name, value and note; with two tracks, name, both values and note
+
+
+def accuracy_summary(
+    title: str,
+    accuracy: PairAccuracy,
+    domains: Sequence[str],
+    classes: Sequence[str],
+    known: PairAccuracy | None = None,
+) -> Table:
+    """The accuracy of one model on one set of samples, beside that with the domain `known` if that differs."""
+    two = known is not None and bool((known.hits != accuracy.hits).any())
+    rows = _metrics(accuracy, domains, classes, apart=two)
+    others = _metrics(known, domains, classes, apart=True) if known and two else None
+    return _summary(title, rows, others, TRACKS_NOTE if two else SAME_TRACKS if known else "")
+
+
+def result_summary(result: RunResult) -> Table:
+    """The test accuracy and the transferability statistics of one run."""
+    test, names = result.tested(), (result.domains, result.classes)
+    two = has_known([result])
+    rows = _metrics(test.pairs(), *names, apart=two)
+    if result.raw and not result.estimate:
+        rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
+    rows += _shots(test)
+    for name, symbol in STATISTICS.items():
+        value = estimated(getattr(result.transferability, name), result.transferability.errors.get(name))
+        rows.append([f"transferability {symbol}", value, DISTANCES[symbol]])
+    known = result.tested(known=True)
+    others = [*_metrics(known.pairs(), *names, apart=True), *_shots(known)] if two else None
+    title = f"{_subject(result.spec)}: {'estimated' if result.estimate else 'test'} accuracy"
+    return _summary(title, rows, others, " ".join(filter(None, (tracks_note([result]), estimate_note(result)))))
+
+
+def _metrics(accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str], apart: bool) -> list[Row]:
+    """The metrics of one track; `apart` puts the interval into a row of its own."""
+    interval = accuracy.interval("pair_average")
+    ends = f"{percent(interval[0])} to {percent(interval[1])}" if interval else ""
+    rows = [
+        ["pair average, %", percent(accuracy.pair_average), f"95 % interval {ends}" if ends and not apart else ""],
+        *[["  95 % interval", ends, ""]] * bool(ends and apart),
+        ["worst pair", percent(accuracy.worst_pair), worst_pair(accuracy, domains, classes)],
+        ["10th percentile", percent(accuracy.tenth_percentile), tail_note(accuracy)],
+        ["average over domains", percent(accuracy.average), ""],
+    ]
+    for domain, value in zip(domains, accuracy.domains, strict=True):
+        if value is not None:
+            rows.append([f"  {domain}", percent(value), "worst" if value == accuracy.worst_domain else ""])
+    return rows
+
+
+def _summary(title: str, rows: list[Row], known: list[Row] | None, note: str) -> Table:
+    """One track as it is, or two side by side; what only the first has is the same for both."""
+    if known is None:
+        return Table(title=title, header=["", "", ""], rows=rows, words_last=True, note=note)
+    others = {name: rest for name, *rest in known}
+    both = []
+    for name, value, words in rows:
+        other, its_words = others.get(name, ("", words))
+        both.append([name, value, other, either(words, its_words)])
+    return Table(title=title, header=["", *TRACKS, ""], rows=both, words_last=True, note=note)
+
+
+def _subject(spec: RunSpec) -> str:
+    what = f"{spec.method} on {spec.dataset}"
+    return f"{what}, {spec.part}" if spec.part else what
+
+
+def _shots(accuracy: SplitAccuracy) -> list[list[str]]:
+    return [[f"{shot}-shot pairs", percent(value), ""] for shot, value in accuracy.shots.items() if value is not None]
+
+
+def folds_summary(results: Sequence[RunResult]) -> list[Table]:
+    """With dg the unseen domains and their mean; with folds the accuracy on all test samples, and each fold."""
+    first = results[0]
+    if first.spec.protocol == "dg":
+        return [_unseen_summary(results)]
+    accuracy = pooled_accuracy(results, mean_counts(results))
+    title = f"{_subject(replace(first.spec, fold=None))}, {len(results)} folds pooled: test accuracy"
+    names, two = (first.domains, first.classes), has_known(results)
+    told = pooled_accuracy(results, mean_counts(results), known=True)
+    pooled = [*_metrics(accuracy.pairs(), *names, apart=two), *_shots(accuracy)]
+    others = [*_metrics(told.pairs(), *names, apart=True), *_shots(told)] if two else None
+    rows = [
+        [str(row["fold"]), number(row["tested"], 0, ",").strip("–")]
+        + [number(row[metric]) for metric in ("pair average", *["known"] * two, "average")]
+        + ["" if row["fold"] == "pooled" else number(row["validation"])]
+        for row in cross_validation_table(results).to_dict("records")
+    ]
+    header = ["fold", "tested", "pair average", *[TRACKS[1]] * two, "average", "selected on"]
+    emphasised = {(len(results), j) for j in range(len(header))}
+    note = KNOWN_PAIR_AVERAGE if two else ""
+    folds = Table(title="each fold, %", header=header, rows=rows, emphasised=emphasised, note=note)
+    return [_summary(title, pooled, others, tracks_note(results)), folds]
+
+
+def _unseen_summary(results: Sequence[RunResult]) -> Table:
+    """One row per unseen domain, and their mean."""
+    metrics = "accuracy", "class mean", "validation"
+    table = fold_table(results).to_dict("records")
+    rows = [[row["unseen"], *(number(row[metric]) for metric in metrics)] for row in table]
+    header, mean = ["unseen", "accuracy", "class mean", "selected on"], {(len(results), j) for j in range(4)}
+    note = expectation(seen_table(results))
+    return Table(title="accuracy on the unseen domain, %", header=header, rows=rows, emphasised=mean, note=note)

@@ -1,0 +1,122 @@
+"""Held-out samples whose label is probably wrong: on the page of a run, in an audit, and in a model card."""
+
+import shlex
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from crosstail.data import ImageFiles
+from crosstail.metrics.calibration import training_shares
+from crosstail.prediction.label_errors import label_errors
+from crosstail.prediction.prior import with_prior
+from crosstail.reports.document.model import Block, Gallery, Heading, Picture, Table, Text, bullets
+from crosstail.reports.run.command import options
+from crosstail.reports.run.reported import ReportedRun
+from crosstail.reports.wording import number
+
+SHOWN, SIDE = 12, 160  # label errors that are shown, and pixels of their pictures
+COUNTED = 10  # pairs in the table of a page
+PAIRS, OF_PAIR = 20, 6  # pairs of an audit, and label errors that are shown of each
+
+
+def suspect_table(run: ReportedRun) -> pd.DataFrame:
+    """The samples, most suspicious first: row, path or number, domain, label, its probability, and what it seems to be.
+
+    Empty if the run has kept no probabilities. They are corrected to the prevalence of every site: a balanced model
+    takes many samples of a frequent class for a rare one, and that says nothing about their labels.
+    """
+    kept, given, result = run.probabilities, run.calibration, run.result
+    columns = ["row", "sample", "domain", "label", "seems", "probability"]
+    if kept is None or given is None or not len(kept.y):
+        return pd.DataFrame(columns=columns)
+    shares = training_shares(np.array(result.counts))[kept.domain]
+    found = label_errors(with_prior(given.prevalence(kept.told()), shares), kept.y)
+    rows, x = kept.row[found["row"]], None if run.dataset is None else run.dataset.x
+    places = [x.paths(int(row))[0] if isinstance(x, ImageFiles) else f"sample {row}" for row in rows]
+    names = [
+        [of[i] for i in each]
+        for of, each in (
+            (result.domains, kept.domain[found["row"]]),
+            (result.classes, kept.y[found["row"]]),
+            (result.classes, found["seems"]),
+        )
+    ]
+    return pd.DataFrame(dict(zip(columns, (rows, places, *names, found["probability"]), strict=True)))
+
+
+def suspects(run: ReportedRun, note: str = "") -> Iterator[Block]:
+    """The most suspicious samples, and how many there are of each pair; the note says where to find the others."""
+    table = suspect_table(run)
+    if table.empty:
+        return
+    yield from _heading(run, table, "the most suspicious first")
+    yield _shown(run, table.head(SHOWN), "label → what it seems to be")
+    assert run.probabilities is not None
+    kept, pairs = run.probabilities, table.groupby(["domain", "label"], sort=False)
+    rows = []
+    for (domain, label), own in sorted(pairs, key=lambda pair: -len(pair[1]))[:COUNTED]:
+        d, c = run.result.domains.index(str(domain)), run.result.classes.index(str(label))
+        held_out = int(np.sum((kept.domain == d) & (kept.y == c)))
+        seems = own["seems"].value_counts()
+        share = number(100 * len(own) / held_out, 0)
+        most = f"{seems.index[0]} ({seems.iloc[0]:,})"
+        rows.append([f"{domain} / {label}", f"{len(own):,}", f"{held_out:,}", share, most])
+    header = ["pair", "suspicious", "held out", "%", "most often seems"]
+    title = "By pair" if len(pairs) <= COUNTED else f"The {COUNTED} pairs with the most"
+    note = note or f"More of each pair: {_audit(run)}"
+    yield Table(header=header, rows=rows, title=title, note=note)
+
+
+def suspects_by_pair(run: ReportedRun) -> Iterator[Block]:
+    """The most suspicious samples of each pair, the pair with the most of them first."""
+    table = suspect_table(run)
+    if table.empty:
+        return
+    yield from _heading(run, table, "by pair, the most suspicious of each first; `--json` has all of them")
+    pairs = sorted(table.groupby(["domain", "label"], sort=False), key=lambda pair: -len(pair[1]))
+    for (domain, label), own in pairs[:PAIRS]:
+        yield _shown(run, own.head(OF_PAIR), f"{domain} / {label}: {len(own):,}")
+    if len(pairs) > PAIRS:
+        yield Text(f"{len(pairs) - PAIRS:,} more pairs have some.", dim=True)
+
+
+def label_error_note(run: ReportedRun) -> str:
+    """How many held-out samples are probably mislabelled; empty if none are."""
+    found = len(suspect_table(run))
+    if not found:
+        return ""
+    assert run.probabilities is not None
+    number_of = f"{found:,} of {len(run.probabilities.y):,}"
+    return f"{number_of} held-out samples are probably labelled wrongly: {_audit(run)} lists them."
+
+
+def _audit(run: ReportedRun) -> str:
+    """The command that lists them."""
+    spec = run.result.spec
+    about = options(spec, only=("columns", "group_by", "labels", "data_seed"))
+    line = ["crosstail", "audit", spec.dataset, *about, "--run", str(run.folder), "--out", "label-errors.html"]
+    return f"`{shlex.join(line)}`"
+
+
+def _heading(run: ReportedRun, table: pd.DataFrame, order: str) -> Iterator[Block]:
+    assert run.probabilities is not None
+    yield Heading("Probable label errors", 3)
+    yield Text(
+        f"{len(table):,} of {len(run.probabilities.y):,} held-out samples look as if they had another class: {order}. "
+        "Some of them are mistakes of the model: look before you correct a label."
+    )
+
+
+def _shown(run: ReportedRun, table: pd.DataFrame, caption: str) -> Block:
+    """Pictures of samples, or if there are none, a list of them."""
+    pictures, lines = [], []
+    for one in table.to_dict("records"):
+        lines.append(f"{one['sample']}: labelled {one['label']}, seems {one['seems']} ({one['domain']})")
+        if run.dataset is not None and len(run.result.input_shape) == 3:
+            try:
+                pixels = run.dataset.x[int(one["row"])]
+            except (OSError, ValueError):  # a file was removed or damaged since
+                continue
+            pictures.append(Picture(pixels, f"{one['label']} → {one['seems']}?", lines[-1], one["sample"]))
+    return Gallery(caption, pictures, SIDE) if len(pictures) == len(lines) else bullets(lines)

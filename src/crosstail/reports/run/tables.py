@@ -1,0 +1,185 @@
+"""The data behind the page of a run, as tables.
+
+A page covers one run, or several that leave out a domain or a fold each and are tested on it, so that together they
+test every pair once, as one run over all domains does.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from crosstail.criterion import scale
+from crosstail.data import shot_thresholds
+from crosstail.metrics import SHOTS, shot_group, wilson
+from crosstail.metrics.views import View
+from crosstail.reports.label_table import label_table
+from crosstail.reports.wording import SAME_TRACKS, TRACKS_NOTE, tail_note, worst_pair
+from crosstail.training.result import Evaluation, RunResult, counted_steps, has_learnt, mean_counts, pooled
+
+STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
+ESTIMATED = (
+    "There are too many pairs to compare all: each sample is compared with random ones; ± is one standard error."
+)
+DISTANCES = {
+    "α": "same class in two domains (small is good)",
+    "β": "two classes in one domain (large is good)",
+    "γ": "two classes in two domains (large is good)",
+}
+
+
+def has_known(results: Sequence[RunResult]) -> bool:
+    """Whether there are two tracks that differ: with the domain unknown, and known."""
+    if not any(result.known for result in results):
+        return False
+    return bool((pooled(results).hits != pooled(results, known=True).hits).any())
+
+
+def tracks_note(results: Sequence[RunResult]) -> str:
+    """A note that explains the two tracks, or that they do not differ; empty if the model ignores the domain."""
+    if has_known(results):
+        return TRACKS_NOTE
+    return SAME_TRACKS if any(result.known for result in results) else ""
+
+
+def pair_table(results: Sequence[RunResult]) -> pd.DataFrame:
+    """One row per pair: training count, shots, hits, test samples, accuracy in % with Wilson's interval.
+
+    `known` is the accuracy with the domain known, if the model uses it. With folds, the count is the mean over them.
+    With unseen domains, only these have rows, and the count is that of the class in the other domains. `top` is the
+    upper end of an interval that holds for all pairs at once: what is below it is low by more than chance.
+    """
+    first, accuracy, counts = results[0], pooled(results), mean_counts(results)
+    unseen = {r.spec.unseen: np.sum(r.counts, axis=0) for r in results if r.spec.unseen is not None}
+    for domain, of_class in unseen.items():
+        counts[first.domains.index(domain)] = of_class
+    table = label_table(counts, first.domains, first.classes)
+    table["shot"] = shot_group(table["count"], *shot_thresholds(first.spec.dataset))
+    table["hits"], table["tested"] = accuracy.hits.ravel(), accuracy.totals.ravel()
+    hits, tests = accuracy.independent
+    low, high = wilson(hits.ravel(), tests.ravel())
+    table["accuracy"], table["low"], table["high"] = 100 * accuracy.matrix.ravel(), 100 * low, 100 * high
+    table["top"] = 100 * wilson(hits.ravel(), tests.ravel(), 0.95 ** (1 / max(1, (tests > 0).sum())))[1]
+    if has_known(results):
+        table["known"] = 100 * pooled(results, known=True).matrix.ravel()
+    return table[table["domain"].isin(list(unseen))].reset_index(drop=True) if unseen else table
+
+
+def worst_table(pairs: pd.DataFrame, number: int = 10) -> pd.DataFrame:
+    """The pairs with the lowest accuracy; ties are broken by the lower interval."""
+    return pairs[pairs["tested"] > 0].sort_values(["accuracy", "high", "low"], kind="stable").head(number)
+
+
+def headline_table(results: Sequence[RunResult], known: bool = False) -> pd.DataFrame:
+    """One row per metric: its value in % with a 95 % interval, and what it covers; empty without test samples."""
+    first, accuracy, every = results[0], pooled(results, known), pair_table(results)
+    pairs = every[every["tested"] > 0]
+    rows: list[tuple[str, Any, Any, str]] = []
+    if len(pairs):
+        share = {n: value for n, value in zip(first.domains, accuracy.domains, strict=True) if value is not None}
+        views: dict[str, tuple[View, str]] = {
+            "pair average": ("pair_average", f"{len(pairs):,} pairs, equally weighted"),
+            "worst pair": ("worst_pair", worst_pair(accuracy, first.domains, first.classes)),
+        }
+        if len(share) > 1:
+            views["average over domains"] = "average", f"{len(share):,} domains, equally weighted"
+            views["worst domain"] = "worst_domain", min(share, key=share.__getitem__)
+        else:
+            views["all samples"] = "average", next(iter(share))
+        rows += [(name, getattr(accuracy, of), accuracy.interval(of), what) for name, (of, what) in views.items()]
+        rows.insert(2, ("10th percentile", accuracy.tenth_percentile, (np.nan, np.nan), tail_note(accuracy)))
+    if first.spec.protocol != "dg":  # in an unseen domain every pair is zero-shot
+        many, few = shot_thresholds(first.spec.dataset)
+        sizes = {"many": f"over {many}", "medium": f"{few + 1} to {many}", "few": f"1 to {few}", "zero": "no"}
+        for shot in SHOTS:
+            group = pairs[pairs["shot"] == shot]
+            if len(group):
+                what = f"{len(group):,} with {sizes[shot]} training samples"
+                own = accuracy.only((every["shot"] == shot).to_numpy().reshape(accuracy.totals.shape))
+                rows.append((f"{shot}-shot pairs", own.pair_average, own.interval("pair_average"), what))
+    scaled = [(name, *(100 * value for value in (of, *ends)), what) for name, of, ends, what in rows]
+    return pd.DataFrame(scaled, columns=["metric", "value", "low", "high", "what"])
+
+
+def fold_table(results: Sequence[RunResult]) -> pd.DataFrame:
+    """One row per unseen domain, and their mean: accuracies in %, a 95 % interval of the first, and α, β, γ.
+
+    In one domain, the mean over pairs is that over classes.
+    """
+    rows = []
+    for result in results:
+        accuracy, unseen = pooled([result]), result.spec.unseen
+        assert unseen is not None
+        ends = accuracy.interval(result.domains.index(unseen)) or (None, None)
+        parts = [accuracy.average, *ends, accuracy.pair_average, result.validation.average]
+        transfer = [getattr(result.transferability, name) for name in STATISTICS]
+        rows.append([unseen, *(None if part is None else 100 * part for part in parts), *transfer])
+    metrics = ["accuracy", "low", "high", "class mean", "validation", *STATISTICS.values()]
+    table = pd.DataFrame(rows, columns=["unseen", *metrics]).astype(dict.fromkeys(metrics, float))
+    mean = table[metrics].mean()
+    mean["low"], mean["high"] = (100 * end for end in pooled(results).interval("average") or (np.nan, np.nan))
+    return pd.concat([table, pd.DataFrame([{"unseen": "mean", **mean}])], ignore_index=True)
+
+
+def cross_validation_table(results: Sequence[RunResult]) -> pd.DataFrame:
+    """One row per fold, all folds pooled, and the standard deviation over the folds: accuracies in %, and α, β, γ.
+
+    `known` is the pair average with the domain known, the same as without for a model that ignores it. The pooled
+    accuracy is that of all test samples together. It is not the mean of the folds: a rare pair is tested in some of
+    them only.
+    """
+    rows = []
+    for result in results:
+        accuracy, validation = pooled([result]), result.validation.pair_average
+        parts = [accuracy.pair_average, *(accuracy.interval() or (None, None)), result.tested(known=True).pair_average]
+        parts += [accuracy.average, validation]
+        shares = [np.nan if part is None else 100 * part for part in parts]
+        transfer = [getattr(result.transferability, name) for name in STATISTICS]
+        rows.append([result.spec.fold, accuracy.totals.sum(), *shares, *transfer])
+    metrics = ["pair average", "low", "high", "known", "average", "validation", *STATISTICS.values()]
+    table = pd.DataFrame(rows, columns=["fold", "tested", *metrics]).astype(dict.fromkeys(metrics, float))
+    spread, whole = table[metrics].std(), pooled(results)
+    spread["low"] = spread["high"] = np.nan
+    ends = whole.interval() or (np.nan, np.nan)
+    known = pooled(results, known=True).pair_average
+    values = [np.nan if v is None else 100 * v for v in (whole.pair_average, *ends, known, whole.average)]
+    together = dict(zip(metrics[:5], values, strict=True))
+    added = [{"fold": "pooled", "tested": whole.totals.sum(), **together}, {"fold": "± over folds", **spread}]
+    return pd.concat([table, pd.DataFrame(added)], ignore_index=True)
+
+
+def selection_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataFrame:
+    """One row per evaluation and split: `selected_on`, in % if it is a share, and whether it is the one reported.
+
+    With `--average` these are the values of the averaged weights, which are selected and reported. `at` counts the
+    steps of both stages. The start of a stage, before any step, is left out.
+    """
+    rows, on = [], result.spec.selected_on
+    for at, r in zip(counted_steps(records), records, strict=True):
+        for split in ("validation", "test"):
+            value = getattr(getattr(r.averaged or r, split), on)
+            if has_learnt(r, records) and value is not None:
+                rows.append((r.stage, r.step, at, split, scale(on) * value))
+    table = pd.DataFrame(rows, columns=["stage", "step", "at", "split", "value"])
+    last = max(record.stage for record in records)
+    table["reported"] = (table["stage"] == last) & (table["step"] == result.selected_step)
+    return table
+
+
+def loss_curve(records: Sequence[Evaluation]) -> pd.DataFrame:
+    """One row per evaluation and loss term: its mean over the steps since the previous evaluation."""
+    counted = zip(counted_steps(records), records, strict=True)
+    rows = [(r.stage, r.step, at, *term) for at, r in counted for term in r.losses.items()]
+    return pd.DataFrame(rows, columns=["stage", "step", "at", "term", "loss"])
+
+
+def transfer_curve(records: Sequence[Evaluation]) -> pd.DataFrame:
+    """One row per traced evaluation of stage one and statistic that is defined: the mean distance of such pairs."""
+    rows = [
+        (r.stage, r.step, r.step, symbol, value)
+        for r in records
+        for name, symbol in STATISTICS.items()
+        if (value := getattr(r.trace, name, None)) is not None
+    ]
+    return pd.DataFrame(rows, columns=["stage", "step", "at", "statistic", "distance"])

@@ -1,0 +1,134 @@
+"""Each domain unseen in turn: what to expect of a new domain, and each domain when it is seen and when it is not."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from crosstail.metrics.comparisons import prediction_interval
+from crosstail.reports.charts import INK, PALETTE, colours, names, tip
+from crosstail.reports.document.model import Block, Card, Cards, Chart, Heading, Table, Text
+from crosstail.reports.run.tables import fold_table
+from crosstail.reports.vega_lite import draw, field, layer
+from crosstail.reports.wording import interval, number, several
+from crosstail.training.result import RunResult
+
+HOW = (
+    "This is a 90 % prediction interval for the accuracy on one more domain: mean ± t · s · √(1 + 1/n) over the n "
+    "domains that were left out in turn, with their standard deviation s and Student's t of n − 1 degrees of freedom. "
+    "It assumes that a new domain differs from these as they differ from each other."
+)
+FEW = "With fewer than three domains left out, their spread says nothing about a new one."
+KINDS = {"seen in training": PALETTE[0], "unseen": PALETTE[5]}
+
+
+def seen_table(results: Sequence[RunResult]) -> pd.DataFrame:
+    """One row per domain: accuracy in % when it was unseen, with its 95 % interval, when it was seen, and the loss.
+
+    Seen is the accuracy on the validation samples of the domain, over the runs that were trained on the domain.
+    """
+    table = fold_table(results)
+    table = table[table["unseen"] != "mean"].rename(columns={"unseen": "domain", "accuracy": "unseen"})
+    domains, seen = results[0].domains, []
+    for name in table["domain"]:
+        d = domains.index(name)
+        others = [result.validation.pairs() for result in results if result.spec.unseen != name]
+        hits, totals = (sum(int(getattr(of, what)[d].sum()) for of in others) for what in ("hits", "totals"))
+        seen.append(100 * hits / totals if totals else np.nan)
+    columns = ["domain", "seen", "unseen", "low", "high", "class mean", "loss"]
+    return table.assign(seen=seen, loss=np.array(seen) - table["unseen"])[columns].reset_index(drop=True)
+
+
+def expected(table: pd.DataFrame) -> tuple[float, float] | None:
+    """The prediction interval for a new domain in %, from `seen_table`."""
+    ends = prediction_interval(table["unseen"].dropna() / 100)
+    return None if ends is None else (100 * ends[0], 100 * ends[1])
+
+
+def expectation(table: pd.DataFrame) -> str:
+    """What to expect on a new domain, in a sentence or two, from `seen_table`."""
+    known, ends = table["unseen"].dropna(), expected(table)
+    left_out = f"The {several(len(known), 'domain')} left out in turn had {interval(known.min(), known.max())} %."
+    return f"On a new domain, expect {_whole(ends)} %. {left_out}" if ends else f"{left_out} {FEW}"
+
+
+def unseen_blocks(results: Sequence[RunResult]) -> Iterator[Block]:
+    """What to expect on a new domain, and seen beside unseen."""
+    table = seen_table(results)
+    known, ends = table[table["unseen"].notna()], expected(table)
+    if known.empty:
+        yield Text("There are no test samples, so the accuracy is unknown.", lead=True)
+        return
+    worst = known.iloc[int(known["unseen"].argmin())]
+    yield Text(expectation(table), lead=True)
+    loss = known["loss"].mean()
+    cards = [Card("a new domain", f"{_whole(ends)} %", "90 % prediction interval")] if ends else []
+    cards += [
+        Card("mean of unseen domains", f"{number(known['unseen'].mean())} %", f"of {several(len(known), 'domain')}"),
+        Card("worst unseen domain", f"{number(worst['unseen'])} %", f"{worst['domain']}, {_ends(worst)}"),
+        Card("lost when unseen", f"{number(loss)} points", "against the same domains when seen"),
+    ]
+    yield Cards(cards)
+    if ends:
+        yield Text(HOW, dim=True)
+    yield Heading("Seen beside unseen", 3)
+    yield Text(
+        "Each row is a domain. Unseen: the run that left it out was trained on 80 % of the other domains, selected on "
+        "the other 20 %, and tested on 80 % of this domain, as in DomainBed. Seen: the runs that were trained on it, "
+        "on its validation samples, which they were also selected by."
+    )
+    yield _chart(known, ends)
+    yield _table(table)
+
+
+def _whole(ends: tuple[float, float] | None) -> str:
+    """Rounded outwards, because the ends are uncertain themselves."""
+    return "" if ends is None else f"{np.floor(ends[0]):.0f} to {np.ceil(ends[1]):.0f}"
+
+
+def _ends(row: pd.Series) -> str:
+    return f"95 % interval {interval(row['low'], row['high'])}"
+
+
+def _table(table: pd.DataFrame) -> Table:
+    rows = [
+        [row["domain"], number(row["unseen"]), interval(row["low"], row["high"])]
+        + [number(row[name]) for name in ("class mean", "seen", "loss")]
+        for row in [*table.to_dict("records"), {"domain": "mean", **table.mean(numeric_only=True), "low": np.nan}]
+    ]
+    header = ["domain", "unseen, %", "95 % interval", "class mean, unseen", "seen, %", "lost, points"]
+    note = "Accuracy is the share of correct samples, class mean the mean accuracy of the classes."
+    return Table(header=header, rows=rows, note=note, emphasised={(len(table), j) for j in range(len(header))})
+
+
+def _chart(table: pd.DataFrame, ends: tuple[float, float] | None) -> Chart:
+    """A line from seen to unseen for each domain, and a band for a new one."""
+    order = [*table["domain"], *["a new domain"] * (ends is not None)]
+    long = table.rename(columns={"seen": "seen in training"}).melt(
+        ["domain", "low", "high"], list(KINDS), var_name="kind", value_name="accuracy"
+    )
+    y = names("domain") | {"scale": {"domain": order}}
+    scale, axis = {"zero": False, "nice": True}, {"format": "d", "tickCount": 6}
+    spread = draw(table).mark("rule", strokeWidth=2, color=KINDS["unseen"], opacity=0.5)
+    join = draw(table[table["seen"].notna()]).mark("rule", color=INK, strokeDash=[3, 3])
+    base = draw(long[long["accuracy"].notna()]).mark("point", filled=True, size=110, opacity=1)
+    marks = base.encode(
+        x=field("accuracy:Q", title="accuracy, %", scale=scale, axis=axis),
+        color=colours("kind", KINDS, orient="top"),
+        tooltip=["domain:N", "kind:N", tip("accuracy", ".1f")],
+    )
+    layers = [spread.encode(x="low:Q", x2="high"), join.encode(x="seen:Q", x2="unseen"), marks]
+    if ends:
+        new = pd.DataFrame({"domain": ["a new domain"], "from": [ends[0]], "to": [ends[1]]})
+        band = draw(new).mark("bar", height=12, color=KINDS["unseen"], opacity=0.35)
+        told = ["domain:N", tip("from", ".1f"), tip("to", ".1f")]
+        layers.append(band.encode(x="from:Q", x2="to", tooltip=told))
+    drawing = layer(*layers, width="container", height={"step": 34}, encoding={"y": y})
+    most = table.iloc[int(table["loss"].argmax())] if table["loss"].notna().any() else None
+    title = "Accuracy of each domain, seen and unseen"
+    if most is not None:
+        verb = f"loses most when it is unseen: {number(most['loss'])} points" if most["loss"] > 0 else "loses nothing"
+        title = f"{most['domain']} {verb}"
+    bar = "; the bar is the 90 % prediction interval" if ends else ""
+    note = f"Solid lines are 95 % intervals of the accuracy on the unseen domain{bar}."
+    return Chart("unseen", title, drawing, "Dots: accuracy of each domain when seen and when unseen", note)

@@ -1,0 +1,121 @@
+"""Execute a plan: trials, selection, and the selected trials with the other seeds."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from crosstail.data import DomainDataset
+from crosstail.progress import Progress
+from crosstail.sweeps import search
+from crosstail.sweeps.launchers._launcher import Launcher
+from crosstail.sweeps.plan import Plan, search_name
+from crosstail.sweeps.select import choices
+from crosstail.sweeps.store import Store
+from crosstail.sweeps.worker import Job, Outcome, data_key
+from crosstail.training.data_facts import DataFacts
+from crosstail.training.inputs import input_shape, load_inputs, load_source
+from crosstail.training.model import build_algorithm
+
+POLL = 0.5  # seconds between two checks of runs that other processes work on
+
+Event = tuple[Job, Outcome]
+
+
+def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | None = None) -> Iterator[Event]:
+    """Execute the unfinished runs of a plan; yield every run with its outcome as soon as it is known.
+
+    Runs that were finished before come first, as "kept". A run that failed before is tried once more. The data are
+    loaded before the first run, with progress; data that have changed since the sweep was started are refused, also
+    if no run is left to do.
+    """
+    store.add(plan)
+    store.tidy()
+    source = load_source(plan.shared)
+    store.check_data(plan.shared.dataset, DataFacts.of(source))
+    if _unfinished(plan, store):
+        check(plan, source, progress)
+    return _events(plan, store, launcher)
+
+
+def _unfinished(plan: Plan, store: Store) -> bool:
+    """Whether any run is left to do; pruned ones are not repeated."""
+    pruned = {key for key, failure in store.failures().items() if failure.kind == "pruned"}
+    chosen = choices(store, store.results(), plan)
+    if any(len(choice.keys) < plan.trials for choice in chosen):
+        return True
+    runs = [own for choice in chosen for own in (*choice.keys, *choice.finals())]
+    return not all(store.has(key) for own in runs if pruned.isdisjoint(own) for key in own)
+
+
+def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
+    yield from _trials(plan, store, launcher)
+    first, jobs = [], []
+    for choice in choices(store, store.results(), plan):
+        if choice.trial is not None:
+            trial, *others = choice.plan.finals(choice.method, choice.hparams)
+            first += [Job(spec, f"trial {choice.trial}", keep=True) for spec in trial]
+            jobs += [Job(spec, f"seed {spec.seed}", keep=True) for specs in others for spec in specs]
+    for _ in complete(store, launcher, first):  # done before, without their probabilities
+        pass
+    yield from complete(store, launcher, jobs)
+
+
+def check(plan: Plan, source: DomainDataset, progress: Progress | None = None) -> None:
+    """Report mistakes once instead of in every run, and embed images here instead of in every worker."""
+    dataset = load_inputs(plan.runs(plan.methods[0], {})[0], source).seen(progress)
+    for method in plan.methods:
+        build_algorithm(plan.runs(method, {})[0], input_shape(dataset), dataset.counts("train"))
+
+
+def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
+    """Run the known trials, then those that the searches propose."""
+    searches = {search_name(method, part.shared): (part, method) for part in plan.searches for method in plan.methods}
+    begun = dict.fromkeys(searches, 0)
+    while True:
+        jobs = []
+        for name, (part, method) in searches.items():
+            trials = store.trials(part, method)
+            for trial in range(begun[name], len(trials)):
+                limits = search.limits(part, method, store, trial)
+                runs = part.runs(method, trials[trial])
+                how: dict[str, Any] = {"name": f"trial {trial}", "keep": plan.trials == 1}
+                jobs += [Job(spec, limits=limits.get(spec.fold, {}), **how) for spec in runs]
+            begun[name] = len(trials)
+        yield from complete(store, launcher, jobs)
+        if all(count == plan.trials for count in begun.values()):
+            return
+        for name, (part, method) in searches.items():
+            if begun[name] < plan.trials:
+                known = begun[name] - 1
+                store.propose(name, known, search.propose(part, method, store, known))
+
+
+def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[Event]:
+    """Wait until every job is done or has failed, by this launcher or by other processes on the same folder."""
+    # Runs on the same data follow each other, because workers cache their data.
+    pending = {job.spec.key: job for job in sorted(jobs, key=lambda job: data_key(job.spec))}
+    before = {key: failure.attempts for key, failure in store.failures().items()}
+    how = "kept"
+    while True:
+        failures, folders = store.failures(), store.unfinished()
+        for key, job in list(pending.items()):
+            failure = failures.get(key)
+            if store.has(key) and (store.keeps(key) or not job.keep):
+                yield pending.pop(key), Outcome(key, how)
+            elif failure is not None and (failure.kind == "pruned" or failure.attempts > before.get(key, 0)):
+                yield job, Outcome(key, "pruned" if failure.kind == "pruned" else "failed", failure.error)
+                del pending[key]
+        ready = []
+        for key, job in pending.items():
+            held = folders.get(key, [])
+            lost = tuple(folder.name for folder in held if store.abandoned(folder))
+            if len(lost) == len(held):
+                ready.append(replace(job, lost=lost))
+        for outcome in launcher.run(ready):
+            if outcome.how != "busy":
+                yield pending.pop(outcome.key), outcome
+        if not pending:
+            return
+        how = "done"
+        time.sleep(POLL)

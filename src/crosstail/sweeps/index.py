@@ -1,0 +1,145 @@
+"""The accuracies of all finished runs, cached so that not every result is read again."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple, get_args
+
+import msgspec
+
+from crosstail.criterion import Criterion, score
+from crosstail.metrics import PairAccuracy
+from crosstail.storage import write_whole
+from crosstail.sweeps.files import names
+from crosstail.training.result import RunResult, SplitAccuracy
+
+METRICS = ("pair_average", "average", "worst_domain", "worst_pair")
+CRITERIA = get_args(Criterion)
+
+
+Accuracies = dict[str, float | None]
+"""Accuracies by metric."""
+
+
+class Judged(NamedTuple):
+    """The validation metric that is selected on, and its score, of which the largest is best."""
+
+    value: float
+    score: float
+
+    @classmethod
+    def mean(cls, each: Sequence["Judged"]) -> "Judged":
+        """Mean over folds or seeds."""
+        return cls(fmean(one.value for one in each), fmean(one.score for one in each))
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """The part of a result that a sweep needs: seconds, CRITERIA on validation, and METRICS on test."""
+
+    seconds: float
+    validation: Accuracies
+    test: Accuracies
+    pairs: SplitAccuracy | None = None  # of a fold, whose test samples are pooled with those of the others
+    known: Accuracies | None = None  # METRICS on test with the domain known, if the model uses it
+    known_pairs: SplitAccuracy | None = None  # the same of a fold
+
+    def judged(self, on: Criterion) -> "Judged | None":
+        """Metric and score to select by; None without validation samples."""
+        if on not in self.validation:
+            known = ", ".join(name for name in CRITERIA if name in self.validation)
+            raise ValueError(
+                f"some result.json of the sweep lacks {on}: select on one of {known}, or repeat the sweep with another "
+                "--out"
+            )
+        value, found = self.validation[on], score(self.validation[on], self.validation["pair_average"], on)
+        return None if value is None or found is None else Judged(value, found)
+
+
+def pooled_test(folds: Sequence[Summary], known: bool = False) -> Accuracies:
+    """The test accuracies of a run, or of all folds of one on their test samples together.
+
+    With the domain `known`, they are the same as without if the model ignores it.
+    """
+    if len(folds) == 1:
+        return (folds[0].known if known else None) or folds[0].test
+    parts = [(fold.known_pairs if known else None) or fold.pairs for fold in folds]
+    accuracy = PairAccuracy.pooled([part.pairs() for part in parts if part is not None])
+    return {metric: getattr(accuracy, metric) for metric in METRICS}
+
+
+class IndexLine(msgspec.Struct, frozen=True, array_like=True):
+    """A run's summary, valid while its result has this modification time and size."""
+
+    key: str
+    stamp: tuple[int, int]
+    summary: Summary
+
+    def __post_init__(self) -> None:
+        known = self.summary
+        for found in (known.validation, known.test, known.known):
+            if found is not None and not found.keys() >= set(METRICS):
+                raise ValueError(f"lacks one of {', '.join(METRICS)}")
+
+
+class Index:
+    """A file beside the runs with one line per result, rebuilt from the results when it is missing or damaged."""
+
+    def __init__(self, folder: Path) -> None:
+        self._runs = folder / "runs"
+        self._file = folder / "index.jsonl"
+        self._lines: dict[str, IndexLine] | None = None
+        self.damaged: list[str] = []
+
+    def read(self) -> dict[str, Summary]:
+        """The summaries of the finished runs, by key; `damaged` then lists the folders without a valid result."""
+        known = self._load() if self._lines is None else self._lines
+        self._lines, self.damaged = {}, []
+        new = 0
+        for key in names(self._runs):
+            path = Path(f"{self._runs}/{key}/result.json")
+            try:
+                status = path.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                self.damaged.append(key)
+                continue
+            stamp, line = (status.st_mtime_ns, status.st_size), known.get(key)
+            if line is None or line.stamp != stamp:
+                new += 1
+                summary = read_summary(path, key)
+                line = IndexLine(key, stamp, summary) if summary else None
+            if line is None:
+                self.damaged.append(key)
+            else:
+                self._lines[key] = line
+        if new * 20 > len(self._lines):
+            with suppress(OSError):  # the disk may be full, and the index is only a cache
+                write_whole(self._file, b"".join(msgspec.json.encode(line) + b"\n" for line in self._lines.values()))
+        return {key: line.summary for key, line in self._lines.items()}
+
+    def _load(self) -> dict[str, IndexLine]:
+        try:
+            lines = [msgspec.json.decode(line, type=IndexLine) for line in self._file.read_bytes().splitlines()]
+        except (OSError, msgspec.DecodeError, RecursionError):
+            return {}  # read the results themselves instead
+        return {line.key: line for line in lines}
+
+
+def read_summary(path: Path, key: str) -> Summary | None:
+    """The summary of a result, or None if it is not the complete result of the run with this key."""
+    try:
+        result = msgspec.json.decode(path.read_bytes(), type=RunResult)
+    except (FileNotFoundError, msgspec.DecodeError, RecursionError):  # other I/O errors are raised
+        return None
+    if result.spec.key != key:
+        return None
+    known = result.known.test if result.known else None
+    pairs, known_pairs = (result.test, known) if result.spec.fold else (None, None)
+    told = _metrics(known) if known else None
+    validation = _metrics(result.validation, CRITERIA)
+    return Summary(result.seconds, validation, _metrics(result.test), pairs, told, known_pairs)
+
+
+def _metrics(split: SplitAccuracy, names: Sequence[str] = METRICS) -> Accuracies:
+    values = {name: getattr(split, name) for name in names}
+    return {name: value for name, value in values.items() if value is not msgspec.UNSET}

@@ -1,0 +1,96 @@
+"""What a race ends with: a leaderboard, and what became of the other methods."""
+
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from crosstail.criterion import Criterion
+from crosstail.metrics import Difference
+from crosstail.sweeps.cost import MethodCost
+from crosstail.sweeps.index import Judged
+from crosstail.sweeps.plan import Hparams
+
+LEVEL = 0.05
+
+
+class FailedRun(msgspec.Struct, frozen=True):
+    """A run without a result."""
+
+    method: str
+    run: str  # such as "trial 3"
+    error: str  # its last line
+
+
+class StoppedMethod(msgspec.Struct, frozen=True):
+    """A method that was not among the better half of a round."""
+
+    method: str
+    trials: int
+    validation: float  # of its best trial
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestTrial:
+    """A method's best trial on validation, with several seeds."""
+
+    method: str
+    family: str
+    cost: MethodCost
+    trial: int
+    hparams: Hparams
+    selected_on: Criterion = "pair_average"
+    runs: dict[int, list[str]]  # keys of the runs, by seed: one, or one for each fold
+    seconds: float  # mean over the method's runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrant(BestTrial):
+    """A method before the comparison: what it was selected by on validation, and test predictions, by seed."""
+
+    validation: dict[int, Judged]
+    correct: dict[int, NDArray[np.bool_]]  # whether each test sample is classified correctly (N,)
+    known: dict[int, NDArray[np.bool_]] = field(default_factory=dict)  # with the domain known, if the method uses it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing(BestTrial):
+    """A line of the leaderboard: means over the seeds, with 95 % intervals that cover those of every seed."""
+
+    validation: float
+    test: float
+    low: float
+    high: float
+    deviation: float | None  # of the test accuracy over the seeds
+    worst_domain: float
+    known: float | None = None  # test accuracy with the domain known, if the method uses it
+    lead: Difference | None  # of the first over this one, on the test set; None for the first
+    adjusted: float | None  # p-value of the lead, corrected for the number of methods
+    level: bool = field(init=False)  # the first is not ahead by more than the noise of the test samples
+
+    def __post_init__(self) -> None:
+        ahead = self.lead is not None and self.lead.estimate > 0 and self.adjusted is not None
+        object.__setattr__(self, "level", not (ahead and self.adjusted < LEVEL))  # type: ignore[operator]
+
+
+class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A race that has ended: the content of race.json."""
+
+    recommendation: str
+    dataset: str
+    backbone: str
+    freeze: bool
+    steps: int
+    batch_size: int
+    trials: int
+    seeds: int
+    folds: int | None = None
+    samples: int  # of the test set, with folds of all of them
+    complete: bool  # every method has its selected trial with every seed
+    leaderboard: list[Standing]  # of the finalists
+    stopped: list[StoppedMethod] = []
+    left_out: dict[str, str]  # the reason, by method
+    failed: list[FailedRun]
+    notes: list[str] = []
+    next: str = ""  # the command that trains the recommended method

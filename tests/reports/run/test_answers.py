@@ -1,0 +1,104 @@
+"""What the page of a run says first, and what it advises, against hand-made results."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from crosstail.reports.document.model import Cards, Code, Items, Text
+from crosstail.reports.run.answers import next_steps, tone, usable
+
+TOTALS = [[100, 100], [100, 2]]
+GOOD, WEAK = [[95, 96], [94, 2]], [[95, 96], [30, 0]]
+
+
+def first(results):
+    """The answer and the cards by their labels."""
+    answer, *_, cards = usable(results)
+    assert isinstance(answer, Text) and answer.lead and isinstance(cards, Cards)
+    return answer.text, {card.label: card for card in cards.cards}
+
+
+def commands(result):
+    return [shlex.split(block.text) for block in next_steps([result], Path("run")) if isinstance(block, Code)]
+
+
+def advice(result):
+    return " ".join(
+        item.text for block in next_steps([result], Path("run")) if isinstance(block, Items) for item in block.items
+    )
+
+
+def test_the_answer_names_pairs_that_are_clearly_worse(make_result):
+    text, cards = first([make_result(WEAK, totals=TOTALS)])
+    assert "55.2 %" in text and "1 of 4 tested pairs" in text and "d1 / c0 with 30 of 100 right" in text
+    assert cards["Worst pair"].value == "0.0 %" and "d1 / c1 (2 test samples" in cards["Worst pair"].detail
+    assert cards["Few-shot pairs"].value == "30.0 %" and cards["Few-shot pairs"].tone == "bad"
+    assert "With the domain known" not in cards
+
+
+def test_one_wrong_answer_of_two_is_no_clear_failure(make_result):
+    text, _ = first([make_result([[95, 96], [94, 1]], totals=TOTALS)])
+    assert "No pair is clearly worse" in text and "d1 / c1 with 1 of 2 right" in text
+
+
+def test_what_is_not_known_is_said(make_result):
+    assert "not measured" in first([make_result(GOOD, totals=TOTALS)])[0]
+    counts = [[30, 5], [0, 0]]
+    unseen = make_result([[0, 0], [50, 60]], totals=[[0, 0], [100, 100]], counts=counts, protocol="dg", unseen="d1")
+    text, _ = first([unseen])
+    assert "On d1, a domain that the model was not trained on" in text and "not measured" not in text
+    (nothing,) = usable([make_result([[0, 0], [0, 0]], totals=[[0, 0], [0, 0]])])
+    assert nothing.lead and "unknown" in nothing.text
+
+
+def test_a_model_that_uses_the_domain_has_a_card_for_it(make_result):
+    _, cards = first([make_result(WEAK, totals=TOTALS, known=GOOD)])
+    assert cards["With the domain known"].value == "96.2 %"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"), [(0, 49, "bad"), (40, 79, "warn"), (70, 99, ""), (90, 99, "good")]
+)
+def test_colours_follow_the_interval(low, high, expected):
+    assert tone({"low": low, "high": high}) == expected
+
+
+def test_the_advice_names_pairs_and_complete_commands(make_result):
+    result = make_result(WEAK, totals=TOTALS, dataset="my data.csv", columns={"domain": "site"}, second_stage="retrain")
+    text = advice(result)
+    assert "d1 / c0 (7 training samples)" in text and "d1 / c1 (2)" in text and "FILES" not in text
+    same = ["my data.csv", "--column", "domain=site"]
+    method = ["--algorithm", "erm", "--second-stage", "retrain"]
+    assert commands(result) == [
+        ["crosstail", "export", "run", "--out", "run.onnx"],
+        ["crosstail", "fit", same[0], *method, "--protocol", "dg", *same[1:], "--out", "run-dg"],
+        ["crosstail", "race", *same, "--out", "run-race"],
+        ["crosstail", "fit", same[0], *method, *same[1:], "--refit", "--out", "run-final"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "header", "words"),
+    [
+        ("a.csv", "path,site,label", ["a.csv", "--site", "column:site"]),
+        ("a.csv", "path;hospital", ["a.csv"]),
+        ("a.csv", "file,site", None),
+        ("v.npz", "", ["v.npz"]),
+        ("digits", "", None),
+    ],
+)
+def test_the_command_to_predict_names_what_it_can_read(make_result, tmp_path, monkeypatch, source, header, words):
+    monkeypatch.chdir(tmp_path)
+    Path(source).write_text(f"{header}\n")
+    found = [
+        line[2:]
+        for line in commands(make_result(WEAK, totals=TOTALS, dataset=source, columns={"domain": "site"}))
+        if line[1] == "predict"
+    ]
+    assert found == ([["run", *words, "--coverage", "0.9", "--out", "run.csv"]] if words else [])
+
+
+def test_one_domain_cannot_be_left_out(make_result):
+    result = make_result([[9, 1]], totals=[[10, 10]], counts=[[5, 5]])
+    assert [words[1] for words in commands(result)] == ["export", "race", "fit"]

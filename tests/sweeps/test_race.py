@@ -1,0 +1,370 @@
+"""Races: ranking and accuracies against loops, the recommendation sentence by sentence, and a real small race."""
+
+from dataclasses import replace
+from itertools import pairwise
+from statistics import mean, stdev
+
+import numpy as np
+import pytest
+
+from crosstail.data import DomainDataset
+from crosstail.metrics import Difference, PairAccuracy, paired_difference
+from crosstail.metrics.comparisons import holm
+from crosstail.storage import read_json, write_json
+from crosstail.sweeps.cost import MethodCost, cost
+from crosstail.sweeps.drive import sweep
+from crosstail.sweeps.halving import rounds
+from crosstail.sweeps.index import Judged
+from crosstail.sweeps.launchers.inline import Inline
+from crosstail.sweeps.race import SharedTest, enter, entrants, leaderboard, outcome
+from crosstail.sweeps.race_result import Entrant, RaceResult, Standing
+from crosstail.sweeps.recommendation import recommendation
+from crosstail.sweeps.store import Store
+from crosstail.testing import save_separable
+from crosstail.training.folder import RunFolder
+from crosstail.training.inputs import folds, load_inputs, load_source
+from crosstail.training.resolve import resolve
+from crosstail.training.spec import RunSpec
+
+CHEAP, DEAR = MethodCost(1.0, 1, False, 0), MethodCost(2.0, 1, False, 1)
+DOMAIN = np.repeat([0, 1], [50, 30])
+Y = np.concatenate([np.repeat([0, 1], [40, 10]), np.repeat([0, 1], [10, 20])])
+
+
+def hand_made(group: np.ndarray | None = None) -> SharedTest:
+    """Four pairs of 40, 10, 10 and 20 test samples, and one validation sample."""
+    split = np.array(["test"] * len(Y) + ["val"])
+    x = np.zeros((len(Y) + 1, 2), np.float32)
+    y, domain = np.append(Y, 0), np.append(DOMAIN, 0)
+    return SharedTest.of([DomainDataset("hand", x, y, domain, split, ("p", "q"), ("a", "b"), group=group)])
+
+
+def answers(*shares: float, seed: int = 0) -> np.ndarray:
+    """Whether each sample is classified correctly, with these probabilities per pair."""
+    rng = np.random.default_rng(seed)
+    return rng.random(len(Y)) < np.array(shares)[2 * DOMAIN + Y]
+
+
+def entrant(name: str, validation: list[float], correct: list[np.ndarray], cost: MethodCost = CHEAP) -> Entrant:
+    judged = [Judged(value, value) for value in validation]
+    by_seed = {"validation": dict(enumerate(judged)), "correct": dict(enumerate(correct))}
+    keys = {seed: [f"{name}-{seed}"] for seed in range(len(correct))}
+    return Entrant(method=name, family="own", cost=cost, trial=1, hparams={}, runs=keys, seconds=1.0, **by_seed)
+
+
+def of_pair(correct: np.ndarray, d: int, c: int) -> list[bool]:
+    return [bool(right) for right, domain, y in zip(correct, DOMAIN, Y, strict=True) if (domain, y) == (d, c)]
+
+
+def pair_average(correct: np.ndarray) -> float:
+    return mean(mean(of_pair(correct, d, c)) for d in range(2) for c in range(2))
+
+
+def worst_domain(correct: np.ndarray) -> float:
+    return min(mean(of_pair(correct, d, 0) + of_pair(correct, d, 1)) for d in range(2))
+
+
+def test_ranked_by_validation_and_ties_by_cost() -> None:
+    right = answers(1, 1, 1, 1)
+    found = [
+        entrant("dear", [0.1, 0.2, 0.3], [right] * 3, DEAR),
+        entrant("cheap", [0.2, 0.2, 0.2], [~right] * 3),
+        entrant("worst", [0.1, 0.1, 0.1], [right] * 3),
+        entrant("best", [0.3, 0.3, 0.3], [~right] * 3, DEAR),
+    ]
+    board = leaderboard(found, hand_made())
+    assert [row.method for row in board] == ["best", "cheap", "dear", "worst"]
+    assert [row.validation for row in board] == [0.3, 0.2, 0.2, 0.1]
+
+
+def test_accuracies_are_means_over_seeds_and_intervals_cover_those_of_every_seed() -> None:
+    correct = [answers(0.9, 0.5, 0.3, 0.7, seed=seed) for seed in range(3)]
+    (row,) = leaderboard([entrant("one", [0.5, 0.6, 0.7], correct)], hand_made())
+    averages = [pair_average(right) for right in correct]
+    assert row.test == pytest.approx(mean(averages))
+    assert row.deviation == pytest.approx(stdev(averages))
+    assert row.worst_domain == pytest.approx(mean(map(worst_domain, correct)))
+    ends = []
+    for right in correct:
+        hits = np.array([[sum(of_pair(right, d, c)) for c in range(2)] for d in range(2)])
+        ends.append(PairAccuracy(hits, np.array([[40, 10], [10, 20]])).interval("pair_average"))
+    assert (row.low, row.high) == pytest.approx((min(low for low, _ in ends), max(high for _, high in ends)))
+    assert row.low < row.test < row.high
+    assert row.lead is None and row.level
+
+
+def test_the_lead_is_the_first_minus_the_other_seed_by_seed() -> None:
+    first = [answers(0.9, 0.9, 0.9, 0.9, seed=seed) for seed in range(2)]
+    other = [answers(0.7, 0.7, 0.7, 0.7, seed=seed + 7) for seed in range(2)]
+    board = leaderboard([entrant("other", [0.1, 0.1], other), entrant("first", [0.2, 0.2], first)], hand_made())
+    lead = board[1].lead
+    assert lead is not None
+    each = [paired_difference(a, b, Y, DOMAIN, num_domains=2, num_classes=2) for a, b in zip(first, other, strict=True)]
+    assert lead.estimate == pytest.approx(
+        mean(pair_average(a) - pair_average(b) for a, b in zip(first, other, strict=True))
+    )
+    assert (lead.low, lead.high) == (min(d.low for d in each), max(d.high for d in each))
+    assert lead.estimate > 0.1
+
+
+def test_the_test_samples_of_one_group_count_together() -> None:
+    first, other = answers(0.9, 0.9, 0.9, 0.9), answers(0.8, 0.8, 0.8, 0.8, seed=7)
+    group = np.arange(len(Y)) // 4
+    found = [entrant("first", [0.2], [first]), entrant("other", [0.1], [other])]
+    plain = leaderboard(found, hand_made())
+    board = leaderboard(found, hand_made(np.append(group, 0)))
+    assert board[1].lead == paired_difference(first, other, Y, DOMAIN, num_domains=2, num_classes=2, group=group)
+    assert [row.test for row in board] == [row.test for row in plain]
+    for grouped, single in zip(board, plain, strict=True):
+        assert grouped.low < single.low - 0.02 and grouped.high > single.high
+
+
+def test_a_seed_that_one_of_them_lacks_is_left_out_of_their_comparison() -> None:
+    first, other = [answers(0.9, 0.9, 0.9, 0.9, seed=seed) for seed in range(2)], answers(0.7, 0.7, 0.7, 0.7, seed=9)
+    board = leaderboard([entrant("first", [0.2, 0.2], first), entrant("other", [0.1], [other])], hand_made())
+    assert board[1].lead == paired_difference(first[0], other, Y, DOMAIN, num_domains=2, num_classes=2)
+
+
+def test_a_method_is_behind_only_if_it_is_after_the_correction_for_their_number() -> None:
+    first = answers(0.9, 0.9, 0.9, 0.9)
+    others = [answers(0.75, 0.8, 0.85, 0.75, seed=seed) for seed in range(1, 6)]
+    found = [entrant("first", [0.2], [first]), *(entrant(f"m{i}", [0.1], [right]) for i, right in enumerate(others))]
+    _, *rows = leaderboard(found, hand_made())
+    p_values = [line.lead.p_value for line in rows]
+    assert [line.adjusted for line in rows] == holm(p_values).tolist()
+    assert [line.level for line in rows] == [p >= 0.05 for p in holm(p_values)]
+    assert any(line.level and line.lead.low > 0 for line in rows)  # alone, it would have been behind
+
+
+def row(
+    name: str, lead: tuple[float, float, float] | None = None, cost: MethodCost = DEAR, validation: float = 0.8
+) -> Standing:
+    difference = None if lead is None else Difference(*(end / 100 for end in lead), p_value=0.5)
+    accuracies = {
+        "validation": validation,
+        "test": 0.8,
+        "low": 0.7,
+        "high": 0.9,
+        "worst_domain": 0.5,
+        "deviation": None,
+    }
+    others = {"family": "own", "seconds": 1.0, "trial": 0, "hparams": {}, "runs": {0: name}}
+    adjusted = None if lead is None else 0.01 if lead[1] > 0 or lead[2] < 0 else 0.5
+    return Standing(method=name, lead=difference, adjusted=adjusted, cost=cost, **accuracies, **others)
+
+
+WITHIN, BEYOND, ABOVE = (0.5, -0.5, 1.5), (3.0, 1.0, 5.0), (-3.0, -5.0, -1.0)
+AHEAD = {
+    WITHIN: "0.5 points ahead of {} (95 % interval -0.5 to +1.5, within the noise)",
+    BEYOND: "3.0 points ahead of {} (95 % interval +1.0 to +5.0, beyond the noise)",
+    ABOVE: "3.0 points behind {} (95 % interval -5.0 to -1.0, beyond the noise)",
+}
+NOISE = "behind it by more than the noise of 1,240 test samples"
+
+
+@pytest.mark.parametrize(
+    ("board", "first", "second"),
+    [
+        (
+            [row("boda"), row("coral", WITHIN), row("erm", BEYOND, CHEAP)],
+            f"{AHEAD[WITHIN].format('the second, coral')} and {AHEAD[BEYOND].format('erm')}",
+            f"1 of the 2 others is not {NOISE}, and none of these is cheaper: use boda.",
+        ),
+        (
+            [row("boda"), row("erm", WITHIN, CHEAP), row("coral", BEYOND), row("focal", WITHIN, CHEAP)],
+            AHEAD[WITHIN].format("the second, erm"),
+            f"2 of the 3 others are not {NOISE}: start with the cheapest, erm.",
+        ),
+        (
+            [row("erm", cost=CHEAP), row("boda", BEYOND)],
+            AHEAD[BEYOND].format("the second, boda"),
+            f"Every other method is {NOISE}: use erm.",
+        ),
+        # The test favours the other one: that is reported, but not used to choose.
+        (
+            [row("boda"), row("coral", ABOVE, CHEAP)],
+            AHEAD[ABOVE].format("the second, coral"),
+            f"None of the others is {NOISE}: start with the cheapest, coral.",
+        ),
+        (
+            [row("boda"), row("coral", (0.0, 0.0, 0.0))],
+            "level with the second, coral (95 % interval +0.0 to +0.0, within the noise)",
+            f"None of the others is {NOISE}, and none of these is cheaper: use boda.",
+        ),
+    ],
+)
+def test_the_recommendation_says_what_is_known_in_two_sentences(board: list[Standing], first: str, second: str) -> None:
+    name = board[0].method
+    board = [replace(board[0], validation=0.9), *board[1:]]
+    assert (
+        recommendation(board, 1240) == f"{name} is best on validation (90.0 %); on the test set it is {first}. {second}"
+    )
+
+
+def test_a_tie_on_validation_is_reported() -> None:
+    board = [row("erm"), row("boda", WITHIN), row("coral", WITHIN), row("focal", WITHIN, validation=0.7)]
+    assert recommendation(board, 9).startswith("erm is best on validation (80.0 %, shared with 2 others); on the test")
+    assert "(80.0 %, shared with 1 other);" in recommendation([*board[:2], board[3]], 9)
+
+
+def test_the_only_method_that_finished_is_reported_as_such() -> None:
+    assert "no other method finished" in recommendation([row("boda")], 1240)
+
+
+def test_the_cost_of_a_method() -> None:
+    found = {name: cost(name) for name in ("erm", "bsoftmax", "focal", "erm:retrain", "erm:ncm", "boda", "mldg")}
+    order = ["erm", "bsoftmax", "focal", "boda", "erm:ncm", "erm:retrain", "mldg"]
+    assert sorted(found, key=lambda name: found[name]) == order
+    assert found["erm"] == found["bsoftmax"] == MethodCost(1, 1, False, 0)
+
+
+@pytest.fixture
+def shared(tmp_path) -> RunSpec:
+    save_separable(tmp_path / "v.npz", [[30, 8, 2], [0, 9, 25]])
+    small = {"algorithm": "erm", "width": 8, "steps": 6, "evaluations": 2, "batch_size": 8}
+    return resolve(RunSpec(dataset=str(tmp_path / "v.npz"), **small))
+
+
+def test_a_method_that_does_not_suit_the_data_is_left_out_with_the_reason(shared, tmp_path) -> None:
+    save_separable(tmp_path / "v.npz", [[30, 8, 2]])
+    dataset = load_inputs(shared).seen()
+    plan, left_out = enter(shared, ["erm", "coral", "focal"], dataset, trials=2, seeds=1)
+    assert plan.methods == ("erm", "focal") and set(plan.drawn) == {"erm", "focal"}
+    assert list(left_out) == ["coral"] and "domains" in left_out["coral"]
+    with pytest.raises(ValueError, match=r"coral.*domains"):
+        enter(shared, ["coral"], dataset, trials=2, seeds=1)
+
+
+def test_mistakes_are_errors_and_not_left_out(shared) -> None:
+    dataset = load_inputs(shared).seen()
+    with pytest.raises(ValueError, match=r"'corall'.*'coral'"):
+        enter(shared, ["erm", "corall"], dataset, trials=2, seeds=1)
+    for split in ("val", "test"):
+        with pytest.raises(ValueError, match=f"'{split}'"):
+            enter(shared, ["erm"], dataset.keep(dataset.split != split), trials=2, seeds=1)
+
+
+BROKEN = '''
+from crosstail.algorithms.erm import ERM
+
+class Broken(ERM):
+    """Breaks down with a high learning rate (Nobody, 2020)."""
+
+    def losses(self, z, batch):
+        if self.hparams.lr != 1e-3:
+            raise RuntimeError("too fast")
+        return super().losses(z, batch)
+'''
+
+
+def race(shared: RunSpec, path, methods: list[str], seeds: int = 2) -> tuple[RaceResult, Store]:
+    store, dataset = Store(path), load_inputs(shared).seen()
+    plan, left_out = enter(shared, methods, dataset, trials=3, seeds=seeds)
+    assert len(list(sweep(plan, store, Inline(store)))) <= len(methods) * plan.runs_per_method
+    return outcome([plan], left_out, store, SharedTest.of([dataset]), store.failures()), store
+
+
+def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen_models(shared, tmp_path) -> None:
+    ended, store = race(shared, tmp_path / "race", ["erm", "focal", "crt", "erm:ncm"])
+    assert ended.complete and not ended.failed and len(ended.leaderboard) == 4
+    results = {path.name: RunFolder(path).result() for path in store.path.glob("runs/*")}
+    (plan,) = store.plans()
+    found, _ = entrants(plan, store, SharedTest.of([load_inputs(shared).raw]), {})
+    for one in found:
+        trials = [results[plan.runs(one.method, h)[0].key] for h in plan.drawn[one.method]]
+        validation = [result.validation.pair_average for result in trials]
+        assert one.trial == validation.index(max(validation))
+        assert [results[key].spec.seed for (key,) in one.runs.values()] == [0, 1]
+        for seed, (key,) in one.runs.items():
+            assert one.correct[seed].sum() == np.sum(results[key].test.hits)
+            assert one.validation[seed].value == results[key].validation.pair_average
+    for line in ended.leaderboard:
+        averages = [results[key].test.pair_average for (key,) in line.runs.values()]
+        assert line.test == pytest.approx(mean(averages))
+    write_json(tmp_path / "race.json", ended)
+    again = read_json(tmp_path / "race.json", RaceResult)
+    assert again == ended
+    assert again.recommendation == recommendation(ended.leaderboard, ended.samples) and again.trials == 3
+
+
+def test_a_method_that_uses_the_domain_is_also_tested_with_the_domain_known(shared, tmp_path) -> None:
+    ended, store = race(shared, tmp_path / "race", ["erm", "mtl"])
+    rows = {row.method: row for row in ended.leaderboard}
+    known = [RunFolder(store.path / "runs" / key).result().known.test for (key,) in rows["mtl"].runs.values()]
+    assert rows["mtl"].known == pytest.approx(mean(accuracy.pair_average for accuracy in known))
+    assert rows["erm"].known is None
+
+
+def test_failed_runs_are_listed_with_the_last_line_of_their_error(shared, tmp_path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+    name = str(tmp_path / "broken.py")
+    ended, _ = race(shared, tmp_path / "race", ["erm", name], seeds=1)
+    assert [(failed.method, failed.run) for failed in ended.failed] == [(name, "trial 1"), (name, "trial 2")]
+    assert all(failed.error == "RuntimeError: too fast" for failed in ended.failed)
+    assert ended.complete  # its defaults have finished
+    (tmp_path / "broken.py").write_text(BROKEN.replace("!= 1e-3", "> 0"))
+    ended, _ = race(replace(shared, steps=5), tmp_path / "other", ["erm", name], seeds=1)
+    assert [line.method for line in ended.leaderboard] == ["erm"] and len(ended.failed) == 3 and not ended.complete
+
+
+def test_the_worse_half_stops_after_each_trial_but_erm_and_the_default_never_do(shared, tmp_path) -> None:
+    store, dataset = Store(tmp_path / "race"), load_inputs(shared).seen()
+    (tmp_path / "broken.py").write_text(BROKEN.replace("!= 1e-3", "> 0"))
+    methods = ["erm", "frozen:blend", "focal", "mixup", "ldam", "resample", str(tmp_path / "broken.py")]
+    plan, _ = enter(replace(shared, steps=2), methods, dataset, trials=3, seeds=2)
+    plans = []
+    for part in rounds(plan, store, finalists=2):
+        list(sweep(part, store, Inline(store)))
+        plans.append(part)
+    assert [(part.trials, part.seeds) for part in plans] == [(1, 1), (2, 1), (3, 2)]
+    results, left = store.results(), methods[2:]
+    for part, following in pairwise(plans):
+        best = {}
+        for method in left:
+            keys = [part.runs(method, hparams)[0].key for hparams in plan.drawn[method][: part.trials]]
+            best[method] = max((results[key].judged("pair_average").score for key in keys if key in results), default=0)
+        keep = max(2, (len(left) + 1) // 2)
+        worst = sorted(best.values(), reverse=True)[keep - 1]
+        assert set(following.methods) >= {method for method in left if best[method] > worst} | set(methods[:2])
+        left = [method for method in following.methods if method not in methods[:2]]
+        assert all(best[method] >= worst for method in left) and len(left) == keep
+    ended = outcome(plans, {}, store, SharedTest.of([dataset]), store.failures())
+    assert {row.method for row in ended.leaderboard} == set(plans[-1].methods) and ended.complete
+    assert {one.method for one in ended.stopped} == set(methods[2:6]) - set(left)
+    assert [failed.method for failed in ended.failed] == methods[6:]
+    assert list(rounds(plan, store, finalists=5)) == [plan]
+
+
+def test_predictions_that_were_removed_are_named(shared, tmp_path) -> None:
+    ended, store = race(shared, tmp_path / "race", ["erm"], seeds=1)
+    (store.path / "runs" / ended.leaderboard[0].runs[0][0] / "predictions.pt").unlink()
+    with pytest.raises(ValueError, match=r"predictions\.pt"):
+        outcome(store.plans(), {}, store, SharedTest.of([load_inputs(shared).raw]), {})
+
+
+def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_path) -> None:
+    many, store = race(shared, tmp_path / "race", ["erm"])
+    dataset = load_inputs(shared).seen()
+    plan, _ = enter(shared, ["erm"], dataset, trials=1, seeds=2)
+    list(sweep(plan, store, Inline(store)))
+    few = outcome([plan], {}, store, SharedTest.of([dataset]), store.failures())
+    assert few.leaderboard[0].trial == 0 and few.leaderboard[0].validation <= many.leaderboard[0].validation
+
+
+def test_a_race_over_folds_compares_methods_on_every_sample_once(shared, tmp_path) -> None:
+    shared = replace(shared, folds=3)
+    source = load_source(shared)
+    splits = [load_inputs(part, source).raw for part in folds(shared, source)]
+    store = Store(tmp_path / "race")
+    plan, _ = enter(shared, ["erm", "focal"], splits[0], trials=2, seeds=2)
+    list(sweep(plan, store, Inline(store)))
+    ended = outcome([plan], {}, store, SharedTest.of(splits), {})
+    assert ended.complete and ended.samples == len(source) and ended.folds == 3
+    for line in ended.leaderboard:
+        by_seed = []
+        for keys in line.runs.values():
+            runs = [RunFolder(store.path / "runs" / key).result() for key in keys]
+            assert [run.spec.fold for run in runs] == [1, 2, 3]
+            hits, totals = (np.sum([getattr(run.test, name) for run in runs], axis=0) for name in ("hits", "totals"))
+            by_seed.append(float(np.mean((hits / totals)[totals > 0])))
+        assert line.test == pytest.approx(mean(by_seed)) and len(by_seed) == 2
