@@ -17,7 +17,7 @@ from result_options import result_options
 
 from crosstail.data import DomainDataset, save_arrays
 from crosstail.metrics import wilson
-from crosstail.metrics.calibration import training_shares
+from crosstail.metrics._calibration import training_shares
 from crosstail.prediction.label_errors import label_errors
 from crosstail.prediction.prior import with_prior
 from crosstail.training import RunSpec

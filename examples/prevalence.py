@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.metrics.calibration import Calibration, pair_weights, training_shares
+from crosstail.metrics._calibration import Calibration, pair_weights, training_shares
 from crosstail.metrics.probabilities import calibration_error
 from crosstail.prediction.prior import estimate_prior, with_prior
 from crosstail.training.folder import RunFolder

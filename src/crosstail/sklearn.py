@@ -20,7 +20,7 @@ from torch import Tensor
 from crosstail import data, second_stages
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
-from crosstail.metrics.views import view
+from crosstail.metrics._views import view
 from crosstail.second_stages import Features, FittedStage
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit

@@ -12,7 +12,7 @@ import pytest
 from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 
-from crosstail.metrics.calibration import calibrate
+from crosstail.metrics._calibration import calibrate
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.reports.run.covered import covered, pair_sets
 from crosstail.training.folder import RunFolder

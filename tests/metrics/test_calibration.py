@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax
 
-from crosstail.metrics.calibration import (
+from crosstail.metrics._calibration import (
     LARGEST,
     Fitted,
     balanced_weights,
@@ -191,7 +191,7 @@ def test_of_many_samples_a_random_part_is_used(monkeypatch):
     log_p, y, site, shares = at_two_sites(900, np.random.default_rng(0))
     counts = (100 * shares).astype(int)
     every = calibrate(log_p, log_p, y, site, ["a", "b"], counts)
-    monkeypatch.setattr("crosstail.metrics.calibration.MOST", 600)
+    monkeypatch.setattr("crosstail.metrics._calibration.MOST", 600)
     some = calibrate(log_p, log_p, y, site, ["a", "b"], counts)
     assert (every.samples, some.samples) == (900, 600)
     assert some.prevalence.sharpness == pytest.approx(every.prevalence.sharpness, rel=0.2)
@@ -201,8 +201,8 @@ def test_of_many_samples_a_random_part_is_used(monkeypatch):
 def test_very_many_classes_have_one_sharpness_and_no_biases(monkeypatch):
     log_p, y, site, shares = at_two_sites(900, np.random.default_rng(0))
     counts = (100 * shares).astype(int)
-    monkeypatch.setattr("crosstail.metrics.calibration.MOST_CLASSES", 2)
-    monkeypatch.setattr("crosstail.metrics.calibration.SCORES", 600 * log_p.shape[1])
+    monkeypatch.setattr("crosstail.metrics._calibration.MOST_CLASSES", 2)
+    monkeypatch.setattr("crosstail.metrics._calibration.SCORES", 600 * log_p.shape[1])
     found = calibrate(log_p, log_p, y, site, ["a", "b"], counts)
     assert found.samples == 600
     for correction in found.corrections:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from crosstail.metrics import wilson
-from crosstail.metrics.comparisons import difference_interval, holm, pair_differences, prediction_interval
+from crosstail.metrics._comparisons import difference_interval, holm, pair_differences, prediction_interval
 
 ONE_PAIR = {"num_domains": 1, "num_classes": 1}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import f, friedmanchisquare
 
-from crosstail.metrics.ranks import compare_ranks
+from crosstail.metrics._ranks import compare_ranks
 
 
 def test_ranks_and_the_friedman_test():

@@ -9,7 +9,7 @@ import pytest
 
 from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
-from crosstail.metrics.comparisons import holm
+from crosstail.metrics._comparisons import holm
 from crosstail.storage import read_json, write_json
 from crosstail.sweeps.cost import MethodCost, cost
 from crosstail.sweeps.drive import sweep

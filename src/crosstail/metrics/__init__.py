@@ -1,19 +1,27 @@
-"""Accuracy per (domain, class) pair: averages, worst cases, shot groups, and confidence intervals."""
+"""Metrics of every (domain, class) pair: averages, worst cases, shot groups, and confidence intervals.
 
-from crosstail.metrics.intervals import Difference, average_interval, mean_interval, paired_difference, wilson
-from crosstail.metrics.pairs import FEW_TESTS, SHOTS, PairAccuracy, group_squares, shot_group
-from crosstail.metrics.views import View
+One file for each metric; the file name is its name on the command line.
+"""
+
+from typing import TYPE_CHECKING
+
+from crosstail import discovery
+
+if TYPE_CHECKING:  # importing SciPy takes time, and most names need none of it
+    from crosstail.metrics._answers import Answers
+    from crosstail.metrics._comparisons import by_influence
+    from crosstail.metrics._groups import group_metrics
+    from crosstail.metrics._intervals import Difference, average_interval, mean_interval, paired_difference, wilson
+    from crosstail.metrics._metric import DEFAULT, PACKAGE, VIEWS, Metric, criteria, find, names, score, value_on
+    from crosstail.metrics._pairs import PairAccuracy, group_squares
+    from crosstail.metrics._values import FEW_TESTS, SHOTS, PairValues, SampleValues, shot_group
+    from crosstail.metrics._views import View, Weighting
+else:
+    __getattr__ = discovery.lazily(__file__)
 
 __all__ = [
-    "FEW_TESTS",
-    "SHOTS",
-    "Difference",
-    "PairAccuracy",
-    "View",
-    "average_interval",
-    "group_squares",
-    "mean_interval",
-    "paired_difference",
-    "shot_group",
+    "DEFAULT", "FEW_TESTS", "PACKAGE", "SHOTS", "VIEWS", "Answers", "Difference", "Metric", "PairAccuracy",
+    "PairValues", "SampleValues", "View", "Weighting", "average_interval", "by_influence", "criteria", "find",
+    "group_metrics", "group_squares", "mean_interval", "names", "paired_difference", "score", "shot_group", "value_on",
     "wilson",
-]
+]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.metrics.calibration import Calibration, Correction, training_shares
+from crosstail.metrics._calibration import Calibration, Correction, training_shares
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.prediction.prior import EstimatedPrior, estimate_prior, read_prior, with_prior
 from crosstail.prediction.sets import FALLBACK, Per, PredictionSets

@@ -20,7 +20,7 @@ from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
 from crosstail.data.images.files import Samples
 from crosstail.data.sources.arrays import check_inputs, read_x
 from crosstail.data.sources.folder_walk import walk
-from crosstail.metrics.calibration import Calibration
+from crosstail.metrics._calibration import Calibration
 from crosstail.training import own_code
 from crosstail.training.existing import existing_run, naming_run
 from crosstail.training.folder import MODEL, RunFolder

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crosstail import algorithms
 from crosstail.data import DomainDataset
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
-from crosstail.metrics.comparisons import holm
+from crosstail.metrics._comparisons import holm
 from crosstail.sweeps import plan as planning
 from crosstail.sweeps.cost import cost
 from crosstail.sweeps.halving import score

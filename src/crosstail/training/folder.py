@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from crosstail.metrics.calibration import Calibration
+from crosstail.metrics._calibration import Calibration
 from crosstail.storage import decode, naming, read_json, write_json, write_whole
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.existing import no_run

@@ -14,7 +14,7 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
 from crosstail.data.sources.npz_members import UNREADABLE, read_header
 from crosstail.metrics import PairAccuracy
-from crosstail.metrics.calibration import Calibration, calibrate
+from crosstail.metrics._calibration import Calibration, calibrate
 from crosstail.storage import write_whole
 from crosstail.training.evaluation import answers
 from crosstail.training.folder import RunFolder

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from crosstail.metrics import PairAccuracy, average_interval
-from crosstail.metrics.comparisons import holm
+from crosstail.metrics._comparisons import holm
 from crosstail.reports.compare.method_runs import method_runs
 from crosstail.reports.compare.paper_table import paper_table
 from crosstail.reports.compare.ranks import ranks

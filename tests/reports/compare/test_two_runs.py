@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace as changed
 
-from crosstail.metrics.comparisons import holm
+from crosstail.metrics._comparisons import holm
 from crosstail.reports.compare.two_runs import compare
 from crosstail.reports.compare.two_runs_page import page, summary
 from crosstail.reports.document import html

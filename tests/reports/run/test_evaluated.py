@@ -9,7 +9,7 @@ import pytest
 
 from crosstail.data import DomainDataset
 from crosstail.metrics import PairAccuracy
-from crosstail.metrics.calibration import Calibration
+from crosstail.metrics._calibration import Calibration
 from crosstail.prediction.evaluate import Evaluated, LeftOut
 from crosstail.reports.document.model import Cards, Table, Text
 from crosstail.reports.run.certainty import Confidence

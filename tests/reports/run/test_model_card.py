@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from crosstail import data
-from crosstail.metrics.calibration import Calibration
+from crosstail.metrics._calibration import Calibration
 from crosstail.reports.document import markdown
 from crosstail.reports.document.model import Heading, Items, Table
 from crosstail.reports.run.model_card import limits, model_card

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from crosstail.criterion import Metric, scale, sign
 from crosstail.metrics import FEW_TESTS
-from crosstail.metrics.comparisons import difference_interval
+from crosstail.metrics._comparisons import difference_interval
 from crosstail.reports.charts import INK, certain, colours, diverging, names, palette, search, shades, tip
 from crosstail.reports.compare.charts import LABELLED, angle, counts_table
 from crosstail.reports.compare.measured import Z

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.criterion import Metric
-from crosstail.metrics.calibration import Calibration
+from crosstail.metrics._calibration import Calibration
 from crosstail.metrics.pair_metrics import MetricValues, metric_values, standard_error
 from crosstail.training.folder import RunFolder
 from crosstail.training.probabilities import Probabilities

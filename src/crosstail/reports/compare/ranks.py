@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from crosstail.criterion import sign
-from crosstail.metrics.ranks import LEVEL, compare_ranks
+from crosstail.metrics._ranks import LEVEL, compare_ranks
 from crosstail.reports.charts import INK, PALETTE, names, tip
 from crosstail.reports.compare.tables import RANKED, metric_of, of_metric
 from crosstail.reports.document.model import Block, Chart, Table, Text

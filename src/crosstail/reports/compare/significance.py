@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crosstail.criterion import Metric, scale, sign
 from crosstail.metrics import Difference, View, paired_difference
-from crosstail.metrics.comparisons import holm
+from crosstail.metrics._comparisons import holm
 from crosstail.metrics.pair_metrics import standard_error
 from crosstail.reports.compare.measured import Z
 from crosstail.reports.compare.method_runs import ACCURACY, MethodRun, method_runs

@@ -8,7 +8,7 @@ import pandas as pd
 
 from crosstail.criterion import Metric, scale, sign
 from crosstail.metrics import SHOTS, average_interval
-from crosstail.metrics.views import pair_weights
+from crosstail.metrics._views import pair_weights
 from crosstail.reports.compare.measured import Z
 from crosstail.reports.compare.method_runs import ACCURACY, TAIL, MethodRun, method_runs
 from crosstail.reports.wording import TRACKS

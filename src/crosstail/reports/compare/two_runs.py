@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, Difference, View, paired_difference, shot_group
-from crosstail.metrics.comparisons import pair_differences
+from crosstail.metrics._comparisons import pair_differences
 from crosstail.reports.compare.method_runs import MethodRun, method_runs
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.compare.significance import LEVEL, answers, truth_of

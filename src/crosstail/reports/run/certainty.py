@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.metrics.calibration import Calibration, balanced_weights
+from crosstail.metrics._calibration import Calibration, balanced_weights
 from crosstail.metrics.probabilities import calibration_error, reliability
 from crosstail.prediction.sets import COVERAGE
 from crosstail.reports.charts import INK, colours, palette, tip

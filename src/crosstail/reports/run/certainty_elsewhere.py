@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from crosstail.metrics.calibration import Calibration
+from crosstail.metrics._calibration import Calibration
 from crosstail.prediction.evaluate import Evaluated
 from crosstail.prediction.sets import COVERAGE
 from crosstail.reports.document.model import Block, Heading, Table, Text

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from crosstail.data.splits.groups import fold_of
-from crosstail.metrics.calibration import Calibration
+from crosstail.metrics._calibration import Calibration
 from crosstail.prediction.sets import COVERAGE, PredictionSets, has_threshold
 from crosstail.reports.document.model import Table
 from crosstail.reports.wording import number

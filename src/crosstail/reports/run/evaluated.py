@@ -11,7 +11,7 @@ import pandas as pd
 
 from crosstail.data import shot_thresholds
 from crosstail.metrics import PairAccuracy
-from crosstail.metrics.calibration import Calibration
+from crosstail.metrics._calibration import Calibration
 from crosstail.prediction.evaluate import Evaluated
 from crosstail.prediction.predictor import Predictor
 from crosstail.reports.document import html

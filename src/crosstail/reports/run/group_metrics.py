@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from crosstail.metrics.calibration import Calibration
+from crosstail.metrics._calibration import Calibration
 from crosstail.metrics.probabilities import metrics_of_every_group
 from crosstail.reports.run.covered import covered
 from crosstail.training.probabilities import Probabilities

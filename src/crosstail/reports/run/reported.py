@@ -10,7 +10,7 @@ import msgspec
 
 from crosstail.data import DomainDataset
 from crosstail.data.dataset import UNUSED
-from crosstail.metrics.calibration import Calibration
+from crosstail.metrics._calibration import Calibration
 from crosstail.reports.audit.duplicates import describe, equal_inputs
 from crosstail.reports.audit.findings import exact_findings
 from crosstail.reports.run.group_metrics import Tested

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from crosstail.data import ImageFiles
-from crosstail.metrics.calibration import training_shares
+from crosstail.metrics._calibration import training_shares
 from crosstail.prediction.label_errors import label_errors
 from crosstail.prediction.prior import with_prior
 from crosstail.reports.document.model import Block, Gallery, Heading, Picture, Table, Text, bullets

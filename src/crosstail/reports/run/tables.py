@@ -13,7 +13,7 @@ import pandas as pd
 from crosstail.criterion import scale
 from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, shot_group, wilson
-from crosstail.metrics.views import View
+from crosstail.metrics._views import View
 from crosstail.reports.label_table import label_table
 from crosstail.reports.wording import SAME_TRACKS, TRACKS_NOTE, tail_note, worst_pair
 from crosstail.training.result import Evaluation, RunResult, counted_steps, has_learnt, mean_counts, pooled

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from crosstail.metrics.comparisons import prediction_interval
+from crosstail.metrics._comparisons import prediction_interval
 from crosstail.reports.charts import INK, PALETTE, colours, names, tip
 from crosstail.reports.document.model import Block, Card, Cards, Chart, Heading, Table, Text
 from crosstail.reports.run.tables import fold_table

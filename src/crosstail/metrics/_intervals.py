@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crosstail.metrics.views import View, cells, pair_index, view
+from crosstail.metrics._views import View, cells, pair_index, view
 
 
 @overload

@@ -1,33 +1,18 @@
 """Accuracy of a classifier on each (domain, class) pair."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crosstail.metrics.intervals import average_interval, wilson
-from crosstail.metrics.views import View, cells, groups, pair_index, pair_weights, view
+from crosstail.metrics._intervals import average_interval, wilson
+from crosstail.metrics._values import PairValues
+from crosstail.metrics._views import View, Weighting, cells, groups, pair_index, pair_weights
 
-SHOTS = ("many", "medium", "few", "zero")
-FEW_TESTS = 10
-"""With fewer test samples, the accuracy of a pair is mostly chance."""
-
-
-def shot_group(counts: ArrayLike, many: int = 100, few: int = 20) -> NDArray[np.str_]:
-    """Shot group of each pair by its training count n.
-
-    many: n > `many`; medium: `few` < n <= `many`; few: 1 <= n <= `few`; zero: n = 0. With the defaults, a pair with
-    exactly 100 training samples is medium and one with exactly 20 is few.
-
-    >>> shot_group([[101, 100, 21], [20, 1, 0]]).tolist()
-    [['many', 'medium', 'medium'], ['few', 'few', 'zero']]
-    """
-    if few > many:
-        raise ValueError(f"few is {few} and many is {many}, expected few <= many")
-    n = np.asarray(counts)
-    return np.select([n == 0, n > many, n > few], ["zero", "many", "medium"], "few")
+if TYPE_CHECKING:
+    from crosstail.metrics._answers import Answers
 
 
 def group_squares(y: ArrayLike, domain: ArrayLike, group: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int64]:
@@ -42,7 +27,7 @@ def group_squares(y: ArrayLike, domain: ArrayLike, group: ArrayLike, shape: tupl
 
 
 @dataclass(frozen=True, eq=False)
-class PairAccuracy:
+class PairAccuracy(PairValues):
     """Test samples per (domain, class) pair, and how many of them are classified correctly.
 
     Accuracies are between 0 and 1, or None where there is nothing to average. Pairs without test samples are
@@ -103,6 +88,12 @@ class PairAccuracy:
         return cls(hits.reshape(shape), totals.reshape(shape), squares)
 
     @classmethod
+    def of(cls, answers: "Answers") -> "PairAccuracy":
+        """The accuracy of labelled samples with a model's answers."""
+        sizes = {"num_domains": len(answers.domains), "num_classes": len(answers.classes)}
+        return cls.from_predictions(answers.predicted, answers.y, answers.domain, **sizes, group=answers.group)
+
+    @classmethod
     def pooled(cls, parts: Sequence["PairAccuracy"]) -> "PairAccuracy":
         """The accuracy on several test sets together, such as those of folds; no group is in two of them."""
         tables = zip(*((part.hits, part.totals, part._squares) for part in parts), strict=True)
@@ -142,61 +133,6 @@ class PairAccuracy:
         per_domain = zip(self.hits.sum(axis=1).tolist(), self.totals.sum(axis=1).tolist(), strict=True)
         return [hits / total if total else None for hits, total in per_domain]
 
-    @property
-    def average(self) -> float | None:
-        """Mean accuracy over domains."""
-        return self._view("average")
-
-    @property
-    def worst_domain(self) -> float | None:
-        """Lowest accuracy of any domain."""
-        return self._view("worst_domain")
-
-    @property
-    def pair_average(self) -> float | None:
-        """Mean accuracy over pairs."""
-        return self._view("pair_average")
-
-    @property
-    def worst_pair(self) -> float | None:
-        """Lowest accuracy of any pair."""
-        return self._view("worst_pair")
-
-    @property
-    def worst_pair_index(self) -> tuple[int, int] | None:
-        """The pair (d, c) with the lowest accuracy; on ties the one with most test samples, then the first."""
-        if not self.totals.any():
-            return None
-        first = np.lexsort((-self.totals.ravel(), self.matrix.ravel()))[0]  # NaN comes last
-        d, c = np.unravel_index(first, self.totals.shape)
-        return int(d), int(c)
-
-    @property
-    def worst_pair_tests(self) -> int:
-        """Test samples of the worst pair; 0 without any."""
-        return int(self.totals[self.worst_pair_index]) if self.worst_pair_index else 0
-
-    @property
-    def tenth_percentile(self) -> float | None:
-        """10th percentile of the accuracy over pairs, which depends less on a single pair than the lowest one."""
-        return float(np.nanquantile(self.matrix, 0.1)) if self.totals.any() else None
-
-    @property
-    def barely_tested(self) -> int:
-        """Number of pairs with test samples, but fewer than `FEW_TESTS`."""
-        return int(((self.totals > 0) & (self.totals < FEW_TESTS)).sum())
-
-    def shots(self, counts: ArrayLike, many: int = 100, few: int = 20) -> dict[str, float | None]:
-        """Mean accuracy of many-, medium-, few- and zero-shot pairs, grouped by training counts (D, C).
-
-        The thresholds are those of `shot_group`.
-        """
-        group = shot_group(counts, many, few)
-        if group.shape != self.totals.shape:
-            raise ValueError(f"counts has shape {group.shape}, expected {self.totals.shape} as the test totals")
-        members = {shot: self.matrix[(group == shot) & (self.totals > 0)] for shot in SHOTS}
-        return {shot: float(accuracy.mean()) if len(accuracy) else None for shot, accuracy in members.items()}
-
     def interval(
         self, of: View | int | tuple[int, int] = "pair_average", *, confidence: float = 0.95
     ) -> tuple[float, float] | None:
@@ -224,28 +160,32 @@ class PairAccuracy:
         if of.startswith("worst"):
             low, high = wilson(hits * totals / squares, totals * totals / squares, confidence ** (1 / len(totals)))
             return float(low.min()), float(high.min())
-        weights = pair_weights(self.totals, "average" if of == "average" else "pair_average")
         right, tests = self.independent
+        weights = pair_weights(self.totals, "average" if of == "average" else "pair_average")
         ends = average_interval(right.ravel(), tests.ravel(), weights.ravel(), confidence)
         return float(ends[0]), float(ends[1])
+
+    @classmethod
+    def mean_interval(cls, runs: Sequence[PairValues], of: View | Weighting) -> tuple[float, float] | None:
+        """As if one run had their mean hits: this is conservative, as runs err on different samples."""
+        own = [run for run in runs if isinstance(run, PairAccuracy)]
+        totals = np.mean([run.totals for run in own], axis=0)
+        if not totals.any() or of == "worst_domain" or of == "worst_pair":
+            return None
+        hits, tests = np.mean([run.independent for run in own], axis=0)
+        weights = pair_weights(totals, of)
+        low, high = average_interval(hits.ravel(), tests.ravel(), weights.ravel())
+        return float(low), float(high)
 
     def to_json(self, counts: ArrayLike | None = None, many: int = 100, few: int = 20) -> dict[str, Any]:
         """All metrics as plain values, including shot groups if the training counts are given."""
         shots = {} if counts is None else {"shots": self.shots(counts, many, few)}
-        views = {name: self._view(name) for name in get_args(View)}
+        views = {name: getattr(self, name) for name in get_args(View)}
         tables = {"hits": self.hits.tolist(), "totals": self.totals.tolist()}
         if self.squares is not None:
             tables["squares"] = self.squares.tolist()
-        return {**views, "tenth_percentile": self.tenth_percentile, **shots, **tables}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> "PairAccuracy":
-        """Restore from `to_json`; only hits, totals and, if any, squares are needed."""
-        return cls(*(np.asarray(record[name]) for name in ("hits", "totals", "squares") if name in record))
+        return {**views, "tenth_percentile": self.tail, **shots, **tables}
 
     @property
     def _squares(self) -> NDArray[np.int64]:
         return self.totals if self.squares is None else self.squares
-
-    def _view(self, of: View) -> float | None:
-        return float(view(self.hits, self.totals, of)) if self.totals.any() else None

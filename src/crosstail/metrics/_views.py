@@ -31,13 +31,19 @@ def view(hits: NDArray[Any], totals: NDArray[np.int64], of: View) -> NDArray[np.
     return np.asarray(accuracy.min(axis=-1) if of.startswith("worst") else accuracy.mean(axis=-1))
 
 
-def pair_weights(totals: NDArray[Any], of: Literal["average", "pair_average"]) -> NDArray[np.float64]:
+Weighting: TypeAlias = Literal["average", "class_mean", "pair_average"]
+"""Samples of a domain weigh the same, classes of a domain, or pairs; domains weigh the same in the first two."""
+
+
+def pair_weights(totals: NDArray[Any], of: Weighting) -> NDArray[np.float64]:
     """The weight (D, C) of each pair's accuracy in an average; at least one total is positive.
 
     >>> pair_weights(np.array([[30, 10], [5, 0]]), "average").tolist()
     [[0.375, 0.125], [0.5, 0.0]]
     """
-    weights = totals / np.maximum(totals.sum(axis=1, keepdims=True), 1e-9) if of == "average" else totals > 0
+    weights = totals if of == "average" else np.asarray(totals > 0, float)
+    if of != "pair_average":
+        weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
     return np.asarray(weights / weights.sum())
 
 

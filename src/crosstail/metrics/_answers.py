@@ -1,0 +1,88 @@
+"""Labelled samples with a model's answers: the test set of a run, an evaluation elsewhere, several folds together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crosstail.metrics._metric import find
+from crosstail.metrics._values import PairValues
+
+SAMPLES = ("y", "domain", "predicted", "row", "group", "true", "log_p")
+"""Fields with a value for each sample."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Answers:
+    """Samples of known domain and class, and what a model that was not told the domain answers.
+
+    >>> names = {"domains": ["a", "b"], "classes": ["x", "y"], "counts": np.ones((2, 2), int)}
+    >>> answers = Answers(**names, y=np.array([0, 1]), domain=np.array([0, 1]), predicted=np.array([0, 0]))
+    >>> answers.value().matrix.tolist()
+    [[1.0, nan], [nan, 0.0]]
+    """
+
+    domains: Sequence[str]
+    classes: Sequence[str]
+    counts: NDArray[np.int64]  # (D, C), training samples
+    y: NDArray[np.int64]  # (N,)
+    domain: NDArray[np.int64]  # (N,)
+    predicted: NDArray[np.int64]  # (N,)
+    row: NDArray[np.int64] | None = None  # (N,), in the data
+    group: NDArray[np.int64] | None = None  # (N,), where samples come in groups
+    true: NDArray[np.floating] | None = None  # (N,), log probability of the true class
+    log_p: NDArray[np.floating] | None = None  # (N, C), log probabilities
+    shots: tuple[int, int] = (100, 20)  # training counts above which a pair is many-shot, up to which it is few-shot
+    informed: "Answers | None" = None
+    """The same samples, answered by a model that is told the domain; None if the model makes no use of it."""
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def told(self) -> "Answers":
+        """The answers of the model if it is told the domain; the same ones if it makes no use of it."""
+        return self.informed or self
+
+    def keep(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> "Answers":
+        """Some of the samples."""
+        kept: dict[str, Any] = {name: of[rows] for name in SAMPLES if (of := getattr(self, name)) is not None}
+        return replace(self, **kept, informed=self.informed and self.informed.keep(rows))
+
+    @classmethod
+    def pooled(cls, parts: "Sequence[Answers]") -> "Answers":
+        """The samples of several parts, one after the other; training counts are their rounded mean."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        values = {name: [getattr(part, name) for part in parts] for name in SAMPLES}
+        joined: dict[str, Any] = {n: None if of[0] is None else np.concatenate(of) for n, of in values.items()}
+        informed = cls.pooled([part.told for part in parts]) if any(part.informed for part in parts) else None
+        counts = np.rint(np.mean([part.counts for part in parts], axis=0)).astype(np.int64)
+        return replace(first, **joined, counts=counts, informed=informed)
+
+    def in_one_domain(self) -> "Answers":
+        """The same samples as if all came from one domain, for metrics over all of them."""
+        counts = self.counts.sum(axis=0, keepdims=True)
+        return replace(self, domains=["all"], counts=counts, domain=np.zeros_like(self.domain), informed=None)
+
+    @property
+    def pair(self) -> NDArray[np.int64]:
+        """The pair of each sample (N,), numbered with domains outermost."""
+        return self.domain * len(self.classes) + self.y
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether each sample is classified correctly (N,)."""
+        return self.predicted == self.y
+
+    def value(self, metric: str = "accuracy") -> PairValues:
+        """A metric of every pair and domain."""
+        return find(metric).values(self)
+
+    def same_samples(self, other: "Answers") -> bool:
+        """Whether the answers of another model are for the same samples in the same order."""
+        fields_ = ("y", "domain", *["row"] * (self.row is not None and other.row is not None))
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in fields_)

@@ -1,0 +1,50 @@
+"""All metrics of all samples together, of every domain, class and pair."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from crosstail.metrics._answers import Answers
+from crosstail.metrics._metric import find, names
+from crosstail.metrics._reliability import calibration_error
+
+
+def group_metrics(answers: Answers) -> pd.DataFrame:
+    """A row for each group with samples: `domain` and `class` are empty where a row is about all of them.
+
+    A metric of a class, over all domains or in one, is that of a pair; that of a domain, or of all samples as if they
+    came from one, is what the metric says of a domain. `calibration_low` and `calibration_high` are the 95 % interval
+    of the calibration error.
+
+    >>> names = {"domains": ["a"], "classes": ["x", "y"], "counts": np.ones((1, 2), int), "domain": np.zeros(3, int)}
+    >>> log_p = np.log([[0.8, 0.2], [0.3, 0.7], [0.6, 0.4]])
+    >>> answers = Answers(**names, y=np.array([0, 1, 1]), predicted=log_p.argmax(1), log_p=log_p, true=log_p[:, 1])
+    >>> group_metrics(answers)[["accuracy", "auroc"]].round(2).values[0]
+    array([0.67, 1.  ])
+    """
+    rows: list[dict[str, Any]] = []
+    for of, named in ((answers.in_one_domain(), False), (answers, True)):
+        values = {name: of.value(name) for name in names() if getattr(of, find(name).needs) is not None}
+        by_domain = {name: value.domains for name, value in values.items()}
+        totals = values["accuracy"].totals
+        for d in np.flatnonzero(totals.sum(axis=1)).tolist():
+            place: dict[str, Any] = {"domain": of.domains[d]} if named else {}
+            own = of.domain == d
+            whole = {name: by_domain[name][d] for name in values}
+            rows.append(place | {"samples": int(totals[d].sum())} | whole | _calibration(of, own))
+            for c in np.flatnonzero(totals[d]).tolist():
+                of_pair = {name: value.matrix[d, c] for name, value in values.items()}
+                place["class"] = of.classes[c]
+                rows.append(place | {"samples": int(totals[d, c])} | of_pair | _calibration(of, own & (of.y == c)))
+    found = pd.DataFrame(rows)
+    columns = found.columns.drop(["domain", "class"], errors="ignore")
+    return found.reindex(columns=["domain", "class", *columns]).astype(dict.fromkeys(columns[1:], float))
+
+
+def _calibration(answers: Answers, own: np.ndarray[Any, Any]) -> dict[str, float]:
+    if answers.log_p is None:
+        return {}
+    confidence = np.exp(answers.log_p[own].max(1).astype(np.float64))
+    _, low, high = calibration_error(confidence, answers.correct[own])
+    return {"calibration_low": low, "calibration_high": high}

@@ -1,0 +1,135 @@
+"""What a metric is: its name in reports, how it is computed, and which way is better."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from crosstail import discovery
+from crosstail.metrics._views import View
+
+if TYPE_CHECKING:
+    from crosstail.metrics._answers import Answers
+    from crosstail.metrics._comparisons import Compared
+    from crosstail.metrics._intervals import Difference
+    from crosstail.metrics._values import PairValues
+
+PACKAGE = "crosstail.metrics"
+DEFAULT = "accuracy"
+VIEWS: tuple[str, ...] = get_args(View)
+TIE = 1e-4
+
+Needs = Literal["predicted", "true", "log_p"]
+"""What of the answers a metric needs: the classes, the log probability of the true one, or all log probabilities."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A metric of every pair; `METRIC` of a file in this package, whose name is the metric's on the command line."""
+
+    label: str
+    of: "Callable[[Answers], PairValues]"
+    needs: Needs = "log_p"
+    higher_is_better: bool = True
+    most: float = 1.0
+    """Largest possible value; a metric with another one than 1 is not a share and not shown in %."""
+    differ: "Callable[[Sequence[Compared], Sequence[Compared], View, int], Difference | None] | None" = None
+    """Test of the difference between two methods; by the influence of each sample if None."""
+    selected: "Callable[[Answers], float | None] | None" = None
+    """What to select on, if it is not the mean over pairs."""
+
+    @cached_property
+    def sign(self) -> int:
+        """1 if higher is better, −1 if lower is."""
+        return 1 if self.higher_is_better else -1
+
+    @cached_property
+    def share(self) -> bool:
+        """Whether it is shown in %."""
+        return self.most == 1
+
+    @property
+    def scale(self) -> int:
+        """Factor by which values are multiplied for display."""
+        return 100 if self.share else 1
+
+    @property
+    def digits(self) -> int:
+        """Decimals that are shown: one in %, else three."""
+        return 1 if self.share else 3
+
+    @property
+    def unit(self) -> str:
+        """Unit of a value: % if it is a share."""
+        return " %" if self.share else ""
+
+    @property
+    def points(self) -> str:
+        """Unit of a difference between two values: points if they are shares."""
+        return " points" if self.share else ""
+
+    def shown(self, value: float | None, unit: bool = True) -> str:
+        """A value as text, with its unit if it is a share.
+
+        >>> find("accuracy").shown(0.8123), find("log_loss").shown(0.8123), find("accuracy").shown(0.5, unit=False)
+        ('81.2 %', '0.812', '50.0')
+        """
+        return "–" if value is None else f"{self.scale * value:.{self.digits}f}{self.unit if unit else ''}"
+
+    def values(self, answers: "Answers") -> "PairValues":
+        """The metric of every pair and domain."""
+        found = self.of(answers)
+        if self.higher_is_better and self.share:
+            return found
+        return replace(found, higher_is_better=self.higher_is_better, most=self.most)  # type: ignore[type-var]
+
+    def to_select_on(self, answers: "Answers") -> float | None:
+        """The value that evaluations, trials and methods are selected on; None without samples."""
+        return self.selected(answers) if self.selected else self.values(answers).pair_average
+
+
+def names() -> list[str]:
+    """The metrics in this package, accuracy first."""
+    found = discovery.names(PACKAGE)
+    return sorted(found, key=lambda name: (name != DEFAULT, found.index(name)))
+
+
+def find(name: str) -> Metric:
+    """A metric by name, in a file that ends in .py, or by what is selected on: a view of accuracy is an accuracy.
+
+    >>> find("auroc").label, find("worst_pair").label
+    ('AUROC', 'accuracy')
+    """
+    if name.endswith(".py"):
+        metric: Metric = discovery.load_file(Path(name)).METRIC
+        return metric
+    found: Metric = discovery.find(PACKAGE, DEFAULT if name in VIEWS else name, "metric").METRIC
+    return found
+
+
+def criteria() -> list[str]:
+    """What can be selected on: views of accuracy over pairs and domains, and the other metrics."""
+    return [*VIEWS, *names()[1:]]
+
+
+def score(value: float | None, pair_average: float | None, on: str) -> float | None:
+    """Score to select by, such that larger is better for every metric; None without samples.
+
+    The worst domain or pair is often the same at many evaluations, such as 0 for a pair that is never recognised, so
+    a small share of the pair average decides between them.
+
+    >>> score(0.8, 0.5, "log_loss"), score(0.0, 0.3, "worst_pair") > score(0.0, 0.1, "worst_pair")
+    (-0.8, True)
+    """
+    if value is None:
+        return None
+    return find(on).sign * value + (TIE * (pair_average or 0.0) if on in ("worst_domain", "worst_pair") else 0.0)
+
+
+def value_on(answers: "Answers", on: str) -> float | None:
+    """What is selected on, as a view of accuracy or another metric has it; None without samples."""
+    if on in VIEWS:
+        found: float | None = getattr(answers.value(), on)
+        return found
+    return find(on).to_select_on(answers)
