@@ -249,7 +249,7 @@ def test_other_faults_keep_their_traceback(crosstail, vectors, monkeypatch):
         *[(f"{verb} data --out o", True) for verb in ("demo", "fit", "embed", "sweep", "race", "predict run")],
         *[("predict run data --out=o", True), ("predict run data", False)],
         *[("data pacs --download", True), ("data pacs --check", False)],
-        *[(f"{verb} data --out o", False) for verb in ("audit", "evaluate run", "graph", "export", "soup", "report")],
+        *[(f"{verb} data --out o", False) for verb in ("audit", "evaluate run", "graph", "export", "report")],
     ],
 )
 def test_ctrl_c_says_how_to_go_on_where_that_is_possible(crosstail, monkeypatch, words, resumes):

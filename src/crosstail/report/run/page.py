@@ -16,7 +16,7 @@ from crosstail.report.run import tables
 from crosstail.report.run.answers import next_steps, usable
 from crosstail.report.run.certainty import certainty
 from crosstail.report.run.charts import loss_chart, selection_chart
-from crosstail.report.run.command import command, repeating
+from crosstail.report.run.command import command
 from crosstail.report.run.confusions import confusion_blocks
 from crosstail.report.run.failing import pair_map, worst_pairs
 from crosstail.report.run.group_metrics import FILE as METRICS
@@ -73,7 +73,7 @@ def run_document(run: ReportedRun) -> Document:
         *_data([result]),
         Heading("Limits", 3),
         bullets(card.limits(run)),
-        *_repeat(repeating(result, run.folder), result),
+        *_repeat(command(result.spec, run.folder), result),
         Heading("Versions and checksums", 3),
         bullets(card.versions(run)),
         Text("`model_card.md` has the same and more, to ship with the model.", dim=True),
