@@ -166,7 +166,7 @@ def test_without_extras_the_demo_runs_and_predicts_and_only_modules_for_extras_a
     assert done.returncode == 0, done.stderr
     assert "report.html" in done.stdout
     absent = json.loads(done.stdout.splitlines()[0])
-    assert "crosstail.training.logs.mlflow" in absent
+    assert "crosstail.training.logs.tensorboard" in absent
     assert [module for module, missing in absent.items() if not missing or not owners(missing) & EXTRA] == []
     Image.new("RGB", (32, 32)).save(tmp_path / "new.png")
     run = next(clean.place.glob("demo/runs/*/result.json")).parent

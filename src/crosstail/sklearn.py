@@ -17,82 +17,44 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from crosstail import data, second_stages
+from crosstail import data
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
 from crosstail.metrics._views import view
-from crosstail.second_stages import Features, FittedStage
 from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.inputs import Inputs
 from crosstail.training.model import build_final_model
+from crosstail.training.spec import AUTO
 
 BATCH = 1024
 NAMED = 20  # domains listed in an error
 
 
-class _DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Prediction with a network in float64, so that the scores of a row do not depend on the batch."""
+class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier for vectors from several domains, trained as by `crosstail fit`, with the same default method.
 
-    def _labelled(
-        self, X: ArrayLike, y: ArrayLike, domain: ArrayLike | None
-    ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64], int]:
-        """What is trained on: vectors, the indices of their classes and domains, and a seed."""
-        x, y = validate_data(self, X, y, dtype=np.float32)
-        check_classification_targets(y)
-        self.classes_, c = np.unique(y, return_inverse=True)
-        self.domains_, d = _numbered(domain, x, level=5)
-        return x, c, d, int(check_random_state(self.random_state).randint(2**31))
+    `algorithm`, `hparams`, `width`, `steps`, `batch_size` (per domain), `evaluations` and `second_stage` are those of a
+    run. A share `validation` of each pair is held out to select the best evaluation; with 0, the last one is used. The
+    default method takes no steps: it has nothing to select, so 0 gives it more samples to fit. Only `fit` needs the
+    domains; where they are known at prediction, the default and some other models, such as `mtl`, use them. `result_`
+    is the result of the run, and `network_` its model.
 
-    def predict_proba(self, X: ArrayLike, domain: ArrayLike | None = None) -> NDArray[np.float64]:
-        """Probabilities (N, C), in the order of `classes_`; domains (N,) that are known are labelled as in `fit`."""
-        check_is_fitted(self)
-        x = torch.from_numpy(validate_data(self, X, dtype=np.float32, reset=False).astype(np.float64))
-        d = None if domain is None else self._known(domain, x)
-        with torch.inference_mode():
-            parts = [self._scores(x[rows], d if d is None else d[rows]) for rows in gen_batches(len(x), BATCH)]
-            return torch.cat(parts).softmax(1).numpy()
-
-    def _scores(self, x: Tensor, domain: Tensor | None) -> Tensor:
-        raise TypeError(f"{type(self).__name__} must define _scores(x, domain)")
-
-    def predict(self, X: ArrayLike, domain: ArrayLike | None = None) -> NDArray[Any]:
-        """The most probable class of each row (N,); `domain` as in `predict_proba`."""
-        best = self.predict_proba(X, domain).argmax(1)  # first, because it checks that the estimator is fitted
-        return self.classes_[best]
-
-    def _known(self, domain: ArrayLike, rows: Tensor) -> Tensor:
-        """The index of each row's domain (N,) in `domains_`."""
-        labels, d = _numbered(domain, rows)
-        number = {label: i for i, label in enumerate(self.domains_.tolist())}
-        unknown = [label for label in labels.tolist() if label not in number]
-        if unknown:
-            known = ", ".join(map(repr, list(number)[:NAMED])) + (", ..." if len(number) > NAMED else "")
-            raise ValueError(f"unknown domain {unknown[0]!r}: the model was trained on {known}")
-        return torch.tensor([number[label] for label in labels.tolist()])[torch.from_numpy(d)]
-
-
-class CrosstailClassifier(_DomainClassifier):
-    """A classifier for vectors from several domains, trained as by `crosstail fit`.
-
-    `hparams`, `width`, `steps`, `batch_size` (per domain), `evaluations` and `second_stage` are those of a run. A share
-    `validation` of each pair is held out to select the best evaluation; with 0, the last one is used. Only `fit` needs
-    the domains; where they are known at prediction, some models, such as `mtl`, use them. `result_` is the result of
-    the run. In pipelines and searches, enable scikit-learn's metadata routing and request the domain with
+    In pipelines and searches, enable scikit-learn's metadata routing and request the domain with
     `set_fit_request(domain=True)`, and for prediction with `set_predict_request(domain=True)` and
     `set_predict_proba_request(domain=True)`.
 
     >>> from sklearn.datasets import make_blobs
     >>> x, y = make_blobs(60, random_state=0)
     >>> site = ["north", "south"] * 30
-    >>> model = CrosstailClassifier(steps=50, hparams={"lr": 0.01}).fit(x, y, domain=site)
+    >>> model = CrosstailClassifier(validation=0).fit(x, y, domain=site)
     >>> model.predict(x[:2]).shape, model.predict(x[:2], domain=site[:2]).shape, model.domains_.tolist()
     ((2,), (2,), ['north', 'south'])
     """
 
     def __init__(
         self,
-        algorithm: str = "boda",
+        algorithm: str = AUTO,
         *,
         hparams: dict[str, Any] | None = None,
         width: int = 256,
@@ -115,7 +77,11 @@ class CrosstailClassifier(_DomainClassifier):
 
     def fit(self, X: ArrayLike, y: ArrayLike, domain: ArrayLike | None = None) -> Self:
         """Train on vectors X (N, F) with classes y (N,) and domains (N,); labels may be of any type."""
-        x, y, d, seed = self._labelled(X, y, domain)
+        x, y = validate_data(self, X, y, dtype=np.float32)
+        check_classification_targets(y)
+        self.classes_, y = np.unique(y, return_inverse=True)
+        self.domains_, d = _numbered(domain, x)
+        seed = int(check_random_state(self.random_state).randint(2**31))
         split = np.full(len(x), "train", "<U5")
         split[_held_out(d * len(self.classes_) + y, self.validation, seed)] = "val"
         names = tuple(map(str, self.classes_)), tuple(map(str, self.domains_))
@@ -129,12 +95,32 @@ class CrosstailClassifier(_DomainClassifier):
             self.network_ = self._network(run.folder.weights())
         return self
 
-    def _scores(self, x: Tensor, domain: Tensor | None) -> Tensor:
-        scores: Tensor = self.network_(x, domain)
-        return scores
+    def predict_proba(self, X: ArrayLike, domain: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Probabilities (N, C), in the order of `classes_`; domains (N,) that are known are labelled as in `fit`."""
+        check_is_fitted(self)
+        x = torch.from_numpy(validate_data(self, X, dtype=np.float32, reset=False).astype(np.float64))
+        d = None if domain is None else self._known(domain, x)
+        with torch.inference_mode():
+            parts = [self.network_(x[rows], d if d is None else d[rows]) for rows in gen_batches(len(x), BATCH)]
+            return torch.cat(parts).softmax(1).numpy()
+
+    def predict(self, X: ArrayLike, domain: ArrayLike | None = None) -> NDArray[Any]:
+        """The most probable class of each row (N,); `domain` as in `predict_proba`."""
+        best = self.predict_proba(X, domain).argmax(1)  # first, because it checks that the estimator is fitted
+        return self.classes_[best]
+
+    def _known(self, domain: ArrayLike, rows: Tensor) -> Tensor:
+        """The index of each row's domain (N,) in `domains_`."""
+        labels, d = _numbered(domain, rows)
+        number = {label: i for i, label in enumerate(self.domains_.tolist())}
+        unknown = [label for label in labels.tolist() if label not in number]
+        if unknown:
+            known = ", ".join(map(repr, list(number)[:NAMED])) + (", ..." if len(number) > NAMED else "")
+            raise ValueError(f"unknown domain {unknown[0]!r}: the model was trained on {known}")
+        return torch.tensor([number[label] for label in labels.tolist()])[torch.from_numpy(d)]
 
     def _network(self, weights: dict[str, Tensor]) -> Algorithm:
-        """The final model of the run, in float64."""
+        """The final model of the run, in float64, so that the scores of a row do not depend on the batch."""
         spec, counts = self.result_.spec, np.array(self.result_.counts)
         with torch.random.fork_rng(devices=[]):
             network = build_final_model(spec, (self.n_features_in_,), counts).double()
@@ -151,44 +137,6 @@ class CrosstailClassifier(_DomainClassifier):
         super().__setstate__(state)
         if "network_" in state:
             self.network_ = self._network(state["network_"])
-
-
-class PartialPoolingClassifier(_DomainClassifier):
-    """A classifier by pooled pair means, which also has one for pairs without samples; nothing is trained.
-
-    It is the second stage `pooled`, or with `blend=True` the second stage `blend`, which adds balanced softmax.
-    `random_state` seeds the cross-validation. Domains and metadata routing are as in CrosstailClassifier.
-
-    After `fit`, `counts_` (D, C) are the numbers of training samples, in the order of `domains_` and `classes_`, and
-    `head_` is the module that computes scores. Its buffers have the `chosen` parameters (shrinkage, variances of
-    domains, classes and pairs, bonus, temperature), the weight of other domains where the domain is known
-    (`elsewhere`) and, with `blend`, the `shares` of the two classifiers.
-
-    >>> from sklearn.datasets import make_blobs
-    >>> x, y = make_blobs(60, random_state=0)
-    >>> site = ["north", "south"] * 30
-    >>> model = PartialPoolingClassifier().fit(x, y, domain=site)
-    >>> model.predict(x[:2]).shape, model.predict(x[:2], domain=site[:2]).shape, model.counts_.tolist()
-    ((2,), (2,), [[9, 11, 10], [11, 9, 10]])
-    """
-
-    def __init__(self, *, blend: bool = False, random_state: int | np.random.RandomState | None = 0) -> None:
-        self.blend = blend
-        self.random_state = random_state
-
-    def fit(self, X: ArrayLike, y: ArrayLike, domain: ArrayLike | None = None) -> Self:
-        """Fit to vectors X (N, F) with classes y (N,) and domains (N,); labels may be of any type."""
-        x, y, d, seed = self._labelled(X, y, domain)
-        self.counts_ = np.zeros((len(self.domains_), len(self.classes_)), np.int64)
-        np.add.at(self.counts_, (d, y), 1)
-        stage = second_stages.find("blend" if self.blend else "pooled")
-        assert isinstance(stage, FittedStage)
-        self.head_ = stage.fit(Features(x, y, d, self.counts_, seed=seed)).double().eval()
-        return self
-
-    def _scores(self, x: Tensor, domain: Tensor | None) -> Tensor:
-        scores: Tensor = self.head_(x, domain)
-        return scores
 
 
 class PairOverSampler(BaseEstimator):  # type: ignore[misc]
@@ -231,7 +179,7 @@ class PairScorer:
     >>> from sklearn.model_selection import cross_val_score
     >>> x, y = make_blobs(60, random_state=0)
     >>> with config_context(enable_metadata_routing=True):
-    ...     model = PartialPoolingClassifier().set_fit_request(domain=True)
+    ...     model = CrosstailClassifier().set_fit_request(domain=True)
     ...     site = {"domain": ["north", "south"] * 30}
     ...     cross_val_score(model, x, y, scoring=worst_pair, cv=2, params=site).shape
     (2,)
@@ -269,10 +217,10 @@ pair_average = PairScorer("pair_average")
 worst_pair = PairScorer("worst_pair")
 
 
-def _numbered(domain: ArrayLike | None, rows: Any, level: int = 4) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The domains, sorted, and the index of each row's domain; `level` is that of the user's call in the stack."""
+def _numbered(domain: ArrayLike | None, rows: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The domains, sorted, and the index of each row's domain; for methods that users call."""
     if domain is None:
-        _warn_about_one_domain(level)
+        _warn_about_one_domain()
         domain = np.zeros(len(rows), np.int64)
     labels = column_or_1d(domain)
     check_consistent_length(rows, labels)
@@ -283,9 +231,9 @@ def _numbered(domain: ArrayLike | None, rows: Any, level: int = 4) -> tuple[NDAr
 
 
 @cache
-def _warn_about_one_domain(level: int) -> None:
+def _warn_about_one_domain() -> None:
     """Only once: a search fits hundreds of times."""
-    warnings.warn("without domain=..., all samples count as one domain", stacklevel=level)
+    warnings.warn("without domain=..., all samples count as one domain", stacklevel=4)
 
 
 def _held_out(pair: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int64]:

@@ -33,7 +33,7 @@ WITHOUT_TORCH = [
     "fit v.npz --out run --algorithm boda:retrian",
     "fit v.npz --out run --backbone resnet5",
     "fit v.npz --out run --accelerator gpu",
-    "fit v.npz --out run --log csw",
+    "fit v.npz --out run --log tensorbord",
     "fit v.npz --out run --hparams none.json",
     "race wrongfolder --out race",
     "race v.npz --algorithm bodda --out race",
@@ -49,7 +49,7 @@ WITHOUT_TORCH = [
 NOT_ON_VECTORS = [
     *("timm", "torchvision", "sklearn", "lightning_fabric", "torchmetrics", "transformers", "huggingface_hub"),
     *("torch._dynamo", "torch.onnx", "sympy", "scipy", "optuna", "onnx", "matplotlib", "altair", "jsonschema"),
-    *("torch._inductor", "torch.distributed.fsdp", "networkx", "tensorboard", "mlflow", "ray", "datasets"),
+    *("torch._inductor", "torch.distributed.fsdp", "networkx", "tensorboard", "ray", "datasets"),
 ]
 
 

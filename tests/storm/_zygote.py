@@ -16,8 +16,7 @@ import crosstail.prediction.export
 import crosstail.reports.compare.page
 import crosstail.reports.run.page
 import crosstail.training.embedding
-import crosstail.training.fit
-import crosstail.training.logs.csv  # noqa: F401
+import crosstail.training.fit  # noqa: F401
 from crosstail import cli
 
 CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.symlink", "os.link", "os.truncate")

@@ -22,7 +22,7 @@ IMAGES = "fit images --backbone small_cnn --resolution 16"
 COMMON = "--steps 24 --batch-size 4 --evaluations 4 --seed 1"
 COMMANDS = {
     "fit vectors": f"fit vectors.npz --algorithm boda --second-stage retrain --width 8 {COMMON} --out run",
-    "fit with trace": f"fit vectors.npz --algorithm boda --trace --log csv --width 8 {COMMON} --out run",
+    "fit with trace": f"fit vectors.npz --algorithm boda --trace --width 8 {COMMON} --out run",
     "fit with average": f"fit vectors.npz --algorithm erm --second-stage blend --average moving {COMMON} --out run",
     "fit images": f"{IMAGES} --algorithm bsoftmax+coral --second-stage blend {COMMON} --out run",
     "fit image files with trace": f"{IMAGES} --algorithm erm --trace {COMMON} --out run",
@@ -137,8 +137,6 @@ def content(file):
             timeless(msgspec.json.decode(line))
             for line in ([file.read_bytes()] if file.suffix == ".json" else file.read_bytes().splitlines())
         ]
-    if file.name == "log.csv":
-        return [line for line in file.read_text().splitlines() if "seconds" not in line]
     if file.suffix == ".npz":
         with np.load(file) as arrays:
             return {name: arrays[name].tobytes() for name in arrays.files}

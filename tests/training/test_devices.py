@@ -157,3 +157,11 @@ def test_an_unknown_precision_and_a_wrong_number_are_refused(spec, tmp_path):
     with pytest.raises(ValueError, match="number of devices is 0, expected 1 or more"):
         Devices(number=0)
     assert not np.any([p.name == "spec.json" for p in tmp_path.iterdir()])
+
+
+def test_several_devices_need_an_extra_that_one_does_not(spec, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightning_fabric", None)  # as where it is not installed
+    for several in ({"number": 2}, {"nodes": 2}):
+        with pytest.raises(ValueError, match=r"need Lightning Fabric: pip install 'crosstail\[devices\]'"):
+            Devices(**several)
+    fit(spec, tmp_path / "run", devices=Devices("cpu"))

@@ -1,11 +1,7 @@
-"""Logs contain a run once, however often it was resumed, and do not change it; each is read with its own package."""
+"""A log contains a run once, however often it was resumed, and does not change it; TensorBoard reads its own files."""
 
-import csv
-import json
-import shutil
 import sys
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -19,17 +15,10 @@ from crosstail.training import RunSpec
 from crosstail.training.fit import fit
 from crosstail.training.folder import RunFolder
 from crosstail.training.logs import logged
-from crosstail.training.logs.csv import CSV
+from crosstail.training.logs.tensorboard import TensorBoard
 
 
-def read_csv(out):
-    with (out / "log.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    points = [(row["name"], int(row["step"]), float(row["value"])) for row in rows if row["step"]]
-    return points, {row["name"]: row["value"] for row in rows if not row["step"]}
-
-
-def read_tensorboard(out):
+def read(out):
     found = EventAccumulator(str(out / "tensorboard"), size_guidance={"scalars": 0})
     found.Reload()
     points = [(tag, event.step, event.value) for tag in found.Tags()["scalars"] for event in found.Scalars(tag)]
@@ -39,34 +28,15 @@ def read_tensorboard(out):
     }
 
 
-def client_of(folder):
-    from mlflow import MlflowClient  # here, because importing it takes a second
-
-    return MlflowClient(folder.absolute().as_uri())
-
-
-def read_mlflow(out):
-    client = client_of(Path("mlruns"))
-    experiment = client.get_experiment_by_name("crosstail")
-    runs = client.search_runs([experiment.experiment_id])
-    (run,) = [run for run in runs if run.info.run_name == str(out)]
-    history = [point for name in run.data.metrics for point in client.get_metric_history(run.info.run_id, name)]
-    return [(point.key, point.step, point.value) for point in history], run.data.params
-
-
-READ = {"csv": read_csv, "tensorboard": read_tensorboard, "mlflow": read_mlflow}
-
-
 @pytest.fixture
 def spec(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     save_separable(Path("v.npz"), [[30, 8, 2], [0, 9, 25]])
     common = {"steps": 8, "batch_size": 4, "evaluations": 4, "width": 8, "hparams": {"nu": 0.5}, "average": "moving"}
     return RunSpec(dataset="v.npz", backbone="mlp", algorithm="boda", second_stage="retrain", **common)
 
 
-def run(kind, spec, out, progress=lambda *about: None):
+def run(spec, out, progress=lambda *about: None, kind="tensorboard"):
     with logged(kind, spec, out, progress) as report:
         return fit(spec, out, progress=report).result
 
@@ -97,8 +67,8 @@ def expected(out):
     return points
 
 
-def assert_logged_once(kind, out):
-    points, hparams = READ[kind](out)
+def assert_logged_once(out):
+    points, hparams = read(out)
     twice = [key for key, number in Counter(point[:2] for point in points).items() if number > 1]
     assert twice == []
     assert {point[:2]: point[2] for point in points} == pytest.approx(expected(out), rel=1e-6)
@@ -111,12 +81,11 @@ def timeless(record):
     return msgspec.structs.replace(record, seconds=0)
 
 
-@pytest.mark.parametrize("kind", READ)
-def test_a_log_has_the_whole_run_and_does_not_change_it(spec, kind):
+def test_a_log_has_the_whole_run_and_does_not_change_it(spec):
     out = Path("run")
-    assert timeless(run(kind, spec, out)) == timeless(fit(spec, Path("plain")).result)
+    assert timeless(run(spec, out)) == timeless(fit(spec, Path("plain")).result)
     assert [*map(timeless, RunFolder(out).records())] == [*map(timeless, RunFolder(Path("plain")).records())]
-    points = assert_logged_once(kind, out)
+    points = assert_logged_once(out)
     assert {name for name, _, _ in points} >= {
         "stage_1/loss/alignment",
         "stage_2/loss/cross_entropy",
@@ -124,52 +93,48 @@ def test_a_log_has_the_whole_run_and_does_not_change_it(spec, kind):
     }
 
 
-@pytest.mark.parametrize("kind", READ)
 @pytest.mark.parametrize("stops", [[("stage 1", 3)], [("stage 1", 5), ("stage 1", 7), ("stage 2", 1), ("stage 2", 8)]])
-def test_a_run_that_is_stopped_is_logged_once(spec, kind, stops):
+def test_a_run_that_is_stopped_is_logged_once(spec, stops):
     out = Path("run")
     for point in stops:
         with pytest.raises(KeyboardInterrupt):
-            run(kind, spec, out, stopping_at(*point))
-    run(kind, spec, out)
-    assert_logged_once(kind, out)
+            run(spec, out, stopping_at(*point))
+    run(spec, out)
+    assert_logged_once(out)
 
 
-@pytest.mark.parametrize("kind", READ)
-def test_a_finished_run_is_logged_afterwards_and_then_no_more(spec, kind):
+def test_a_finished_run_is_logged_afterwards_and_then_no_more(spec):
     out = Path("run")
     fit(spec, out)
-    run(kind, spec, out)
-    assert_logged_once(kind, out)
+    run(spec, out)
+    assert_logged_once(out)
     before = {file: file.read_bytes() for file in Path().rglob("*") if file.is_file()}
-    run(kind, spec, out)
+    run(spec, out)
     assert before == {file: file.read_bytes() for file in Path().rglob("*") if file.is_file()}
 
 
-@pytest.mark.parametrize("kind", READ)
-def test_evaluations_are_logged_while_the_run_goes_on(spec, kind):
+def test_evaluations_are_logged_while_the_run_goes_on(spec):
     seen = []
 
     def progress(what, done, total):
         if (what, done) == ("stage 1", 6):
-            seen.extend(READ[kind](Path("run"))[0])
+            seen.extend(read(Path("run"))[0])
 
-    run(kind, spec, Path("run"), progress)
+    run(spec, Path("run"), progress)
     assert {step for name, step, _ in seen if name == "stage_1/validation/average"} == {0, 2, 4}
 
 
-@pytest.mark.parametrize("kind", READ)
-def test_an_evaluation_whose_checkpoint_was_lost_is_logged_once(spec, kind):
+def test_an_evaluation_whose_checkpoint_was_lost_is_logged_once(spec):
     """A kill can come between a record and its checkpoint; the run then makes the record again."""
     out = Path("run")
     with pytest.raises(KeyboardInterrupt):
-        run(kind, spec, out, stopping_at("stage 1", 5))
+        run(spec, out, stopping_at("stage 1", 5))
     last = RunFolder(out).records()[-1]
     RunFolder(out).append_record(msgspec.structs.replace(last, step=6, losses={"cross_entropy": 1e9}))
-    with logged(kind, spec, out, lambda *about: None) as report:
+    with logged("tensorboard", spec, out, lambda *about: None) as report:
         report("embedding", 1, 1)  # which comes before the run drops that record
         fit(spec, out, progress=report)
-    assert_logged_once(kind, out)
+    assert_logged_once(out)
 
 
 def test_a_log_that_fails_does_not_stop_the_run(spec, monkeypatch):
@@ -177,43 +142,25 @@ def test_a_log_that_fails_does_not_stop_the_run(spec, monkeypatch):
         raise PermissionError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(CSV, "write", fail)
-        with pytest.raises(OSError, match=r"csv log .*no room"):
-            run("csv", spec, Path("run"))
+        patch.setattr(TensorBoard, "write", fail)
+        with pytest.raises(OSError, match=r"tensorboard log .*no room"):
+            run(spec, Path("run"))
     assert RunFolder(Path("run")).result() is not None
-    run("csv", spec, Path("run"))
-    assert_logged_once("csv", Path("run"))
-
-
-def test_mlflow_takes_the_address_from_its_variable(spec, monkeypatch, tmp_path):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", (tmp_path / "elsewhere").as_uri())
-    run("mlflow", spec, Path("run"))
-    assert not Path("mlruns").exists()
-    client = client_of(tmp_path / "elsewhere")
-    (found,) = client.search_runs([client.get_experiment_by_name("crosstail").experiment_id])
-    assert found.info.status == "FINISHED"
-    tag = import_module("crosstail.training.logs.mlflow").TAG
-    assert found.data.tags[tag] == json.loads(Path("run/mlflow.json").read_text())[tag]
-
-
-def test_a_folder_that_was_removed_is_a_new_run_of_mlflow(spec):
-    run("mlflow", spec, Path("run"))
-    shutil.rmtree("run")
-    run("mlflow", spec, Path("run"))
-    client = client_of(Path("mlruns"))
-    assert len(client.search_runs([client.get_experiment_by_name("crosstail").experiment_id])) == 2
+    run(spec, Path("run"))
+    assert_logged_once(Path("run"))
 
 
 def test_a_kind_that_is_not_known_names_the_others(spec):
     with pytest.raises(ValueError, match="unknown log 'tensorbord': did you mean 'tensorboard'"):
-        run("tensorbord", spec, Path("run"))
+        run(spec, Path("run"), kind="tensorbord")
 
 
-@pytest.mark.parametrize(("kind", "name"), [("tensorboard", "TensorBoard"), ("mlflow", "MLflow")])
-def test_a_package_that_is_missing_is_told_before_the_run(spec, monkeypatch, kind, name):
-    for module in {kind, *(module for module in sys.modules if module.split(".")[0] == kind)}:
+def test_a_package_that_is_missing_is_told_before_the_run(spec, monkeypatch):
+    for module in {"tensorboard", *(module for module in sys.modules if module.split(".")[0] == "tensorboard")}:
         monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.delitem(sys.modules, f"crosstail.training.logs.{kind}", raising=False)
-    with pytest.raises(ValueError, match=rf"--log {kind} needs {name}: pip install 'crosstail\[{kind}\]'"):
-        run(kind, spec, Path("run"))
+    monkeypatch.delitem(sys.modules, "crosstail.training.logs.tensorboard", raising=False)
+    with pytest.raises(
+        ValueError, match=r"--log tensorboard needs TensorBoard: pip install 'crosstail\[tensorboard\]'"
+    ):
+        run(spec, Path("run"))
     assert not Path("run").exists()

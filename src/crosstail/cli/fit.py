@@ -52,7 +52,7 @@ def fit(
         nodes: Number of machines; start the command on each with torchrun or srun.
         accumulate: Split each batch into this many parts to save memory.
         compiled: Compile the network with torch.compile.
-        log: Also write a log: csv (RUN/log.csv), tensorboard (RUN/tensorboard) or mlflow.
+        log: Also write a log: tensorboard (RUN/tensorboard).
         refit: Afterwards, train the final model on every sample, in OUT/refit, for the median of the selected steps.
     """
     typed = options.spec(dataset=known_source(dataset), hparams={})

@@ -52,7 +52,7 @@ class Predictor:
             frozen = self._frozen(str(weights) if weights else None)
             seen = (frozen.num_features,) if frozen else self.input_shape
             spec = own_code.from_copy(result.spec, folder, trust)
-            self.algorithm = build_final_model(spec, seen, np.array(result.counts), result.soup)
+            self.algorithm = build_final_model(spec, seen, np.array(result.counts))
         self.embedder = FrozenNetwork(frozen) if frozen else None
         load_weights(self.algorithm, folder)
         self.algorithm.eval()

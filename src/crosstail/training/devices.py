@@ -7,6 +7,7 @@ import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
@@ -16,7 +17,7 @@ from torch.optim import Adam, Optimizer
 
 from crosstail.training.spec import Accelerator
 
-if TYPE_CHECKING:  # importing it takes seconds, and one device does not need it
+if TYPE_CHECKING:  # an extra: importing it takes seconds, and one device does not need it
     from lightning_fabric import Fabric
 
 PRECISIONS = {"32": "32-true", "bf16": "bf16-mixed"}
@@ -36,6 +37,8 @@ class Devices:
         for name in ("number", "nodes", "chunks"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} of devices is {getattr(self, name)}, expected 1 or more")
+        if self.several and find_spec("lightning_fabric") is None:
+            raise ValueError("several devices or nodes need Lightning Fabric: pip install 'crosstail[devices]'")
 
     @property
     def several(self) -> bool:

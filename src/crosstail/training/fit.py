@@ -24,7 +24,7 @@ from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.predictions import Predictions
 from crosstail.training.probabilities import Probabilities, held_out
 from crosstail.training.resolve import resolve, steps_of_stages, unreached_phases
-from crosstail.training.result import RunResult, Soup, make_result
+from crosstail.training.result import RunResult, make_result
 from crosstail.training.second_stage import run_second_stage
 from crosstail.training.spec import RunSpec
 
@@ -69,8 +69,6 @@ def fit(
             own_code.keep(spec, folder)
             finished = folder.result()
             if finished is not None:
-                if finished.soup:
-                    raise ValueError(f"{out} holds a soup of {len(finished.soup.runs)} runs: choose another --out")
                 folder.clear()  # a kill may have come right after the result
                 KnownSamples.keep(inputs.raw, folder)
                 kept = Probabilities.load(folder)
@@ -131,19 +129,18 @@ def _train_stages(
     if not fabric.is_global_zero:
         fabric.barrier()
         return Run(folder, folder.finished_result(), inputs, None)
-    run = finish_run(spec, inputs, folder, algorithm, steps, keep)
+    run = _finish(spec, inputs, folder, algorithm, steps, keep)
     fabric.barrier()
     return run
 
 
-def finish_run(
+def _finish(
     spec: RunSpec,
     inputs: Inputs,
     folder: RunFolder,
     algorithm: Algorithm,
     steps: list[int],
     keep: bool = True,
-    soup: Soup | None = None,
 ) -> Run:
     """Store the final model with all that is known of it; `steps` are those that its stages selected."""
     dataset = inputs.seen()
@@ -166,7 +163,6 @@ def finish_run(
         weights=inputs.frozen.weights if inputs.frozen else None,
         data=inputs.facts(),
         notes=unreached_phases(spec),
-        soup=soup,
     )
     folder.finish(result)
     return Run(folder, result, inputs, said.predictions, said.probabilities)

@@ -12,11 +12,9 @@ from crosstail.backbones import Backbone
 from crosstail.data import DomainDataset
 from crosstail.second_stages import FittedModel, FittedStage
 from crosstail.training import own_code
-from crosstail.training.ensemble import Ensemble
 from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.inputs import input_shape
 from crosstail.training.resolve import trained_backbone
-from crosstail.training.result import Soup
 from crosstail.training.spec import RunSpec
 
 
@@ -36,12 +34,8 @@ def _build_backbone(spec: RunSpec, shape: tuple[int, ...]) -> Backbone:
     return backbones.build(name, shape, spec.width, weights=spec.weights, resolution=spec.resolution)
 
 
-def build_final_model(
-    spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.int64], soup: Soup | None = None
-) -> Algorithm:
+def build_final_model(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.int64]) -> Algorithm:
     """The final model of a run before its weights are loaded; after a second stage, with that stage's classifier."""
-    if soup and soup.ensemble:
-        return Ensemble([build_final_model(one, shape, counts) for one in soup.specs])
     spec = replace(spec, weights=backbones.RANDOM)  # those that training began with need not be found
     if not spec.second_stage:
         return build_algorithm(spec, shape, counts)
@@ -58,8 +52,7 @@ def build_final_model(
 def load_model(folder: RunFolder, dataset: DomainDataset, trust: bool = False) -> Algorithm:
     """The trained model of a finished run; `trust` allows running an algorithm file that the run contains."""
     spec = own_code.from_copy(folder.spec(), folder, trust)
-    result = folder.result()
-    algorithm = build_final_model(spec, input_shape(dataset), dataset.counts("train"), result.soup if result else None)
+    algorithm = build_final_model(spec, input_shape(dataset), dataset.counts("train"))
     load_weights(algorithm, folder)
     return algorithm
 

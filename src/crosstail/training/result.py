@@ -124,16 +124,6 @@ class KnownDomain(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     estimate: SplitAccuracy | None = None
 
 
-class Soup(msgspec.Struct, frozen=True, kw_only=True):
-    """Several runs in one model: their weights averaged, or as an `ensemble`, their probabilities."""
-
-    ensemble: bool
-    runs: Names
-    """Folders of the runs, in the order in which they were added; the spec of the result is that of the first."""
-    specs: list[RunSpec]
-    offered: Number
-
-
 class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """result.json."""
 
@@ -162,7 +152,6 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """After --refit: the pooled test accuracy of the runs before it, because no sample is left to test the model on."""
     known: KnownDomain | None = None
     """If the model uses the domain and was trained on several. All other accuracies are without knowing the domain."""
-    soup: Soup | None = None
 
     def __post_init__(self) -> None:
         """Refuse tables that are not of these domains and classes."""

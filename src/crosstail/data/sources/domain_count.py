@@ -6,7 +6,7 @@ import numpy as np
 
 from crosstail.data.benchmarks._load import sheet_of
 from crosstail.data.sources.arrays import read_arrays
-from crosstail.data.sources.folder import folder_index
+from crosstail.data.sources.folder import scan
 from crosstail.data.sources.hugging_face import is_saved_dataset
 from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES, Columns, read_manifest
 
@@ -28,7 +28,7 @@ def count_domains(source: str, columns: Columns = None) -> int | None:
             manifest = read_manifest(path, columns)
             domain, split = manifest.codes("domain")[0], manifest.split
         elif path.is_dir() and not is_saved_dataset(path):
-            return len({domain for split, domain, _, _ in folder_index(path).pairs if split in ("", "train")})
+            return len({domain for split, domain, _, _ in scan(path).pairs if split in ("", "train")})
         else:
             return None
         return len(np.unique(domain if split is None else domain[split == "train"]))

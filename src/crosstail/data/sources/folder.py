@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,6 @@ from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.decode import HEIC, HEIC_REMEDY
 from crosstail.data.images.files import AnyPath, ImageFiles
 from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
-from crosstail.data.sources.folder_index import FolderIndex, read_index, write_index
 from crosstail.data.sources.folder_layout import Layout, Parts, layout_of
 from crosstail.data.sources.folder_walk import Listing, walk
 from crosstail.data.sources.natural_order import natural_order
@@ -25,18 +24,17 @@ def load_folder(path: AnyPath, **options: Unpack[SourceOptions]) -> DomainDatase
     """Load the images below a folder; domains and classes are in natural order.
 
     Without folders for domains there is one domain, without folders for splits the images get the split of user data
-    (see `Layout`). Hidden files and files without an image suffix are ignored. The listing is cached until a folder or
-    a file changes, so that the next start does not list half a million files again.
+    (see `Layout`). Hidden files and files without an image suffix are ignored.
     """
     root = Path(path)
-    index = folder_index(root)
-    splits, domain_of, class_of, counts = zip(*index.pairs, strict=True)
+    found = scan(root)
+    splits, domain_of, class_of, counts = zip(*found.pairs, strict=True)
     domains, classes = natural_order(domain_of), natural_order(class_of)
     domain, y = (np.repeat(_numbers(of, names), counts) for of, names in ((domain_of, domains), (class_of, classes)))
     split = np.repeat(splits, counts).astype("<U5") if any(splits) else None
-    files = ImageFiles(root, index.paths, sizes=index.sizes)
+    files = ImageFiles(root, found.paths, sizes=found.sizes)
     name = Path(os.path.abspath(root)).name  # noqa: PTH100 - resolve() would follow a link to a folder of another name
-    return as_dataset(name, files, y, domain, classes, domains, split=split, notes=index.notes, **options)
+    return as_dataset(name, files, y, domain, classes, domains, split=split, notes=found.notes, **options)
 
 
 def _numbers(of: Sequence[str], names: Sequence[str]) -> list[int]:
@@ -45,49 +43,49 @@ def _numbers(of: Sequence[str], names: Sequence[str]) -> list[int]:
     return [number[name] for name in of]
 
 
-def folder_index(root: Path) -> FolderIndex:
-    """The listing of a folder, from the cache or made now."""
-    index = read_index(root)
-    if index is None:
-        index = scan(root)
-        write_index(root, index)
-    return index
+class FolderImages(NamedTuple):
+    """The images below a folder, pair by pair."""
+
+    pairs: tuple[tuple[str, str, str, int], ...]  # split or "", domain, class, number of images
+    notes: tuple[str, ...]
+    paths: Any  # Arrow array of strings, relative to the root
+    sizes: NDArray[np.int64]
 
 
-def scan(root: Path) -> FolderIndex:
-    """List all images below a folder in one pass."""
+def scan(root: Path) -> FolderImages:
+    """List all images below a folder in one pass: 4 s for half a million, so that a cache of it would gain little."""
     if not root.is_dir():
         raise ValueError(f"{root}: is not a folder" if root.exists() else f"{root}: there is no such file or folder")
     found = _Scan(root)
     for listing in walk(root):
         found.add(listing)
-    return found.index()
+    return found.images_by_pair()
 
 
 class _Images(NamedTuple):
     """The images of one folder."""
 
     paths: pa.Array  # as Python objects, they would take several times the memory
-    states: NDArray[np.int64]  # (n, 2) sizes and times of the last change in ns
+    sizes: NDArray[np.int64]
 
 
 class _Scan:
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.directories: dict[str, int] = {}  # every folder, in natural order, and the time of its last change
+        self.folders: list[Parts] = []  # in natural order
         self.images: dict[Parts, _Images] = {}
         self.others: list[str] = []
 
     def add(self, found: Listing) -> None:
         relative = "/".join(found.folder)
         prefix = f"{relative}/" if relative else ""
-        self.directories[relative] = found.changed
+        self.folders.append(found.folder)
         self.others += [prefix + name for name in found.others]
         if found.images:
             paths = pa.array([prefix + image.name for image in found.images], pa.string())
-            self.images[found.folder] = _Images(paths, np.array([image[1:] for image in found.images], np.int64))
+            self.images[found.folder] = _Images(paths, np.array([image.size for image in found.images], np.int64))
 
-    def index(self) -> FolderIndex:
+    def images_by_pair(self) -> FolderImages:
         layout = layout_of({folder: len(images.paths) for folder, images in self.images.items()})
         placed = {folder: place for folder in self.images if (place := layout.place(folder))}
         if not placed:
@@ -95,9 +93,9 @@ class _Scan:
         pairs = tuple((*place, len(self.images[folder].paths)) for folder, place in placed.items())
         used = [self.images[folder] for folder in placed]
         paths = pa.concat_arrays([images.paths for images in used])
-        sizes, times = np.concatenate([images.states for images in used]).T.copy()
+        sizes = np.concatenate([images.sizes for images in used])
         notes = [*layout.notes(len(paths)), *self._notes(layout, placed)]
-        return FolderIndex(self.directories, pairs, tuple(notes), paths, sizes, times)
+        return FolderImages(pairs, tuple(notes), paths, sizes)
 
     def _nothing(self) -> str:
         """Why no image is where it is expected."""
@@ -117,7 +115,7 @@ class _Scan:
         loose = [str(path) for folder, images in self.images.items() if folder not in placed for path in images.paths]
         deeper = ["/".join(folder) for folder in placed if len(folder) > layout.depth]
         full = {folder[:depth] for folder in self.images for depth in range(len(folder) + 1)}
-        empty = [folder for name in self.directories if (folder := tuple(name.split("/"))) not in full and name]
+        empty = [folder for folder in self.folders if folder and folder not in full]
         lacking = {"/".join(folder): layout.place(folder) for folder in empty if len(folder) == layout.depth}
         bare = [layout.place((*folder, "")) for folder in empty if len(folder) == layout.depth - 1]
         _, domains, classes = zip(*placed.values(), strict=True)

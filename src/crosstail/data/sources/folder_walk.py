@@ -17,14 +17,12 @@ class FoundImage(NamedTuple):
 
     name: str
     size: int
-    changed: int  # time of the last change in ns
 
 
 class Listing(NamedTuple):
     """What one folder contains besides hidden entries and other folders; names are sorted."""
 
     folder: Parts
-    changed: int  # time of the last change in ns
     images: list[FoundImage]
     others: list[str]
 
@@ -42,7 +40,7 @@ def _walk(root: Path, folder: Parts, above: frozenset[tuple[int, int]]) -> Itera
     if inode in above:  # a link to a folder that it is in
         return
     folders, images, others = _entries(path)
-    yield Listing(folder, state.st_mtime_ns, images, others)
+    yield Listing(folder, images, others)
     for name in folders:
         yield from _walk(root, (*folder, name), above | {inode})
 
@@ -68,7 +66,7 @@ def _entries(path: str) -> tuple[list[str], list[FoundImage], list[str]]:
                 others.append(name)  # a link that leads nowhere
                 continue
             if S_ISREG(found.st_mode):
-                images.append(FoundImage(name, found.st_size, found.st_mtime_ns))
+                images.append(FoundImage(name, found.st_size))
             else:
                 (folders if S_ISDIR(found.st_mode) else others).append(name)
     for name in (*folders, *(image.name for image in images)):

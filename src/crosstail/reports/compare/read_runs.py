@@ -58,7 +58,6 @@ class ComparedRun:
     data: DataFacts
     chosen: bool = True  # whether its hyperparameters are those of the best trial
     trials: int | None = None  # that it was chosen from
-    soup: tuple[str, ...] = ()  # the runs that it is a soup of
 
     def accuracy(self, known: bool = False) -> PairAccuracy:
         """Test accuracy per pair; with the domain `known`, the same as without if the model ignores it."""
@@ -142,7 +141,6 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         test=result.test.pair_average,
         transferability=result.transferability,
         data=result.data,
-        soup=tuple(result.soup.runs) if result.soup else (),
     )
 
 
@@ -194,7 +192,7 @@ def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFold
     settings, repeated = [], []
     for run in found:
         fields = {**run.spec.identity(), "dataset": data_name(run.spec.dataset)}
-        key = key_of(fields), run.data.checksum, run.soup
+        key = key_of(fields), run.data.checksum
         if key in unique:
             repeated.append(SkippedFolder(run.folder, f"the same run as {unique[key].folder}"))
             unique[key] = replace(unique[key], chosen=unique[key].chosen or run.chosen)
@@ -254,7 +252,7 @@ def _method_names(data: Sequence[str], runs: Sequence[ComparedRun]) -> list[str]
 
     Those that a dg sweep selects differ by unseen domain and seed, and tell nothing apart.
     """
-    keys = [(name, run.spec.method, run.spec.average, run.soup) for name, run in zip(data, runs, strict=True)]
+    keys = [(name, run.spec.method, run.spec.average) for name, run in zip(data, runs, strict=True)]
     chosen: dict[Any, list[dict[str, Any]]] = {}
     for key, run in zip(keys, runs, strict=True):
         if run.chosen and not run.searched:
@@ -270,6 +268,5 @@ def _method_names(data: Sequence[str], runs: Sequence[ComparedRun]) -> list[str]
         own = run.spec.hparams
         told = [f"{name} {own[name]}" for name in differing.get(key, ()) if name in own and not run.searched]
         averaged = [key[2] if key[2] == "swad" else f"{key[2]} average"] if key[2] else []
-        souped = [f"soup of {len(key[3])}"] if key[3] else []
-        names.append(", ".join([key[1], *averaged, *souped, *told]))
+        names.append(", ".join([key[1], *averaged, *told]))
     return names

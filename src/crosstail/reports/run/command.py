@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from crosstail.training import RunSpec
-from crosstail.training.result import RunResult
 
 SPELLED = {"hparams": "--hp", "columns": "--column"}
 NEGATIVE = {"freeze": "--finetune", "augment": "--no-augment"}
@@ -22,13 +21,6 @@ def command(spec: RunSpec, out: Path) -> str:
     """
     options = words(**{field.name: getattr(spec, field.name) for field in fields(spec) if field.name != "dataset"})
     return shlex.join(["crosstail", "fit", spec.dataset, *options, "--out", str(out)])
-
-
-def repeating(result: RunResult, out: Path) -> str:
-    """The command line of a run, or of a soup with exactly its runs."""
-    if result.soup is None:
-        return command(result.spec, out)
-    return shlex.join(["crosstail", "soup", *result.soup.runs, "--uniform", "--out", str(out)])
 
 
 def short_command(verb: str, spec: RunSpec, out: str, *flags: str) -> str:

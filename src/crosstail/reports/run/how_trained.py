@@ -1,13 +1,13 @@
 """A sentence or two on how a run was trained."""
 
-from crosstail.reports.wording import SELECTED_ON, several
+from crosstail.reports.wording import SELECTED_ON
 from crosstail.training.resolve import steps_of_stages
 from crosstail.training.result import RunResult
 
 
 def how_trained(result: RunResult, selected: str) -> str:
     """How long, and what was kept of it; `selected` says so for a run whose best evaluation was."""
-    return _souped(result) or f"{length(result)} {fitted(result) or stopped(result) or selected}"
+    return f"{length(result)} {fitted(result) or stopped(result) or selected}"
 
 
 def length(result: RunResult) -> str:
@@ -17,15 +17,6 @@ def length(result: RunResult) -> str:
     if not steps:
         return f"No training steps, {took}"
     return f"{spec.steps:,} steps with {spec.batch_size} samples per domain, {took}"
-
-
-def _souped(result: RunResult) -> str:
-    """What a soup is made of; empty for others."""
-    if result.soup is None:
-        return ""
-    runs, kind = len(result.soup.runs), "probabilities" if result.soup.ensemble else "weights"
-    chosen = f", chosen from {result.soup.offered} on validation" if result.soup.offered > runs else ""
-    return f"The mean {kind} of {several(runs, 'run')}{chosen}. Training details are those of the best run."
 
 
 def fitted(result: RunResult) -> str:

@@ -12,7 +12,7 @@ from crosstail import algorithms, backbones, second_stages
 from crosstail.data import data_name, sheet_of
 from crosstail.reports.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.reports.run.certainty import certainty_card
-from crosstail.reports.run.command import repeating
+from crosstail.reports.run.command import command
 from crosstail.reports.run.how_trained import how_trained
 from crosstail.reports.run.reported import ReportedRun
 from crosstail.reports.run.suspects import label_error_note
@@ -58,7 +58,7 @@ def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Docu
         "Certainty": certainty_card(run),
         "Limits": [bullets(limits(run))],
         "Versions and checksums": [bullets(versions(run))],
-        "How to repeat it": [Code(repeating(result, run.folder))],
+        "How to repeat it": [Code(command(result.spec, run.folder))],
     }
     blocks = [block for heading, part in parts.items() if part for block in (Heading(heading), *part)]
     return Document(title_of(result.spec), blocks)

@@ -16,7 +16,7 @@ from crosstail.reports.run import tables
 from crosstail.reports.run.answers import next_steps, usable
 from crosstail.reports.run.certainty import certainty
 from crosstail.reports.run.charts import loss_chart, selection_chart
-from crosstail.reports.run.command import command, repeating
+from crosstail.reports.run.command import command
 from crosstail.reports.run.confusions import confusion_blocks
 from crosstail.reports.run.failing import pair_map, worst_pairs
 from crosstail.reports.run.group_metrics import FILE as METRICS
@@ -73,7 +73,7 @@ def run_document(run: ReportedRun) -> Document:
         *_data([result]),
         Heading("Limits", 3),
         bullets(card.limits(run)),
-        *_repeat(repeating(result, run.folder), result),
+        *_repeat(command(result.spec, run.folder), result),
         Heading("Versions and checksums", 3),
         bullets(card.versions(run)),
         Text("`model_card.md` has the same and more, to ship with the model.", dim=True),
