@@ -27,7 +27,7 @@ from crosstail.sklearn import (
     worst_pair,
 )
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 SHORT = {"steps": 25, "width": 16, "evaluations": 1, "hparams": {"lr": 0.03}}
 
@@ -56,7 +56,9 @@ def test_trains_the_model_of_a_run(samples, tmp_path):
     (classes, c), (domains, d) = (np.unique(labels, return_inverse=True) for labels in (y, domain))
     np.savez(tmp_path / "v.npz", x=x, y=c, domain=d, split=np.full(len(x), "train"), classes=classes, domains=domains)
     seed = int(np.random.RandomState(3).randint(2**31))
-    fit(RunSpec(dataset=str(tmp_path / "v.npz"), algorithm="boda", backbone="mlp", seed=seed, **SHORT), tmp_path / "r")
+    train_run(
+        RunSpec(dataset=str(tmp_path / "v.npz"), algorithm="boda", backbone="mlp", seed=seed, **SHORT), tmp_path / "r"
+    )
     expected = Predictor(tmp_path / "r").probabilities(x)
     np.testing.assert_allclose(model.predict_proba(x), expected, atol=1e-6)
     assert model.classes_.tolist() == ["ant", "bee", "cat"] and model.domains_.tolist() == ["north", "south"]

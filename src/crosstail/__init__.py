@@ -17,7 +17,6 @@ _PUBLIC = {  # and in __init__.pyi, for type checkers
     "RunSpec": "training",
     "TransferabilityGraph": "transfer",
     "boda_loss": "losses",
-    "fit": "training.fit",
     "load": "data",
 }
 __all__ = [*_PUBLIC]

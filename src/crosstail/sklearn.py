@@ -23,7 +23,7 @@ from crosstail.data import DomainDataset
 from crosstail.metrics.views import view
 from crosstail.second_stages import Features, FittedStage
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.inputs import Inputs
 from crosstail.training.model import build_final_model
 
@@ -124,7 +124,7 @@ class CrosstailClassifier(_DomainClassifier):
         given = {name: getattr(self, name) for name in same} | {"hparams": self.hparams or {}, "seed": seed}
         spec = RunSpec(dataset="X", backbone="mlp", freeze=False, augment=False, **given)
         with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
-            run = fit(spec, Path(folder), inputs=Inputs(dataset))
+            run = train_run(spec, Path(folder), inputs=Inputs(dataset))
             self.result_ = run.result
             self.network_ = self._network(run.folder.weights())
         return self

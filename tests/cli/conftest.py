@@ -64,7 +64,7 @@ def asked(monkeypatch):
         specs.append(spec)
         raise SystemExit(0)
 
-    monkeypatch.setattr(fitting, "fit", stop)
+    monkeypatch.setattr(fitting, "train_run", stop)
     return specs
 
 

@@ -238,7 +238,7 @@ def test_other_faults_keep_their_traceback(crosstail, vectors, monkeypatch):
     def fails(spec, out, **options):
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(fitting, "fit", fails)
+    monkeypatch.setattr(fitting, "train_run", fails)
     with pytest.raises(RuntimeError, match="a fault of ours"):
         crosstail(f"fit {vectors} --out run {SHORT}")
 

@@ -11,7 +11,7 @@ from crosstail.prediction.export import export
 from crosstail.prediction.predictor import Predictor
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.soup import greedy, make_soup
 
@@ -32,7 +32,7 @@ def place(tmp_path_factory):
         "other": {"dataset": str(place / "other.npz")},
     }
     for name, changes in runs.items():
-        fit(replace(spec, **changes), place / name)
+        train_run(replace(spec, **changes), place / name)
     return place
 
 
@@ -97,7 +97,7 @@ def test_runs_on_other_data_and_soups_are_refused(place, tmp_path):
     with pytest.raises(ValueError, match="is a soup itself"):
         make_soup([place / "a", tmp_path / "soup"], tmp_path / "again")
     with pytest.raises(ValueError, match="holds a soup of 2 runs"):
-        fit(RunFolder(tmp_path / "soup").spec(), tmp_path / "soup")
+        train_run(RunFolder(tmp_path / "soup").spec(), tmp_path / "soup")
 
 
 def test_the_command_writes_a_page_that_names_the_command(place, tmp_path, capsys, monkeypatch):

@@ -36,7 +36,7 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
     from crosstail.reports.compare.read_runs import read_runs
     from crosstail.reports.compare.tables import summary_table
     from crosstail.reports.document import terminal
-    from crosstail.training.fit import fit
+    from crosstail.training.fit import train_run
 
     specs = {(method, seed): spec(method, seed) for method in METHODS for seed in range(seeds)}
     folders = {key: out / "runs" / run.key for key, run in specs.items()}
@@ -46,7 +46,7 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
     console.print("Digits from three domains with long tails in opposite directions; frozen ImageNet features.")
     for (method, seed), run in specs.items():
         with progress_bar(console, f"{method}, seed {seed}:") as progress:
-            fit(run, folders[method, seed], progress=progress)
+            train_run(run, folders[method, seed], progress=progress)
     runs = read_runs(list(folders.values()))
     summary = summary_table(runs.chosen)
     terminal.show([metrics_table(summary, METHODS)], console)

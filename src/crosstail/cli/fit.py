@@ -71,7 +71,7 @@ def fit(
     from crosstail.reports.run.summary import folds_summary, result_summary
     from crosstail.reports.wording import estimate_note
     from crosstail.training.devices import Devices, is_main_process, spare_compiler
-    from crosstail.training.fit import fit as fit_run
+    from crosstail.training.fit import train_run
     from crosstail.training.folder import RunFolder
     from crosstail.training.inputs import folds, load_inputs, load_source
     from crosstail.training.logs import logged
@@ -102,7 +102,7 @@ def fit(
             if log and is_main_process():
                 progress = stack.enter_context(logged(log, one, place, progress))
             shown = progress if is_main_process() else None
-            run = fit_run(one, place, progress=shown, inputs=load_inputs(one, source), devices=machine)
+            run = train_run(one, place, progress=shown, inputs=load_inputs(one, source), devices=machine)
         if after:
             kept = [part for before in after if (part := before.probabilities)]
             held_out = Probabilities.pooled(kept) if len(kept) == len(after) else None
