@@ -26,6 +26,7 @@ def test_the_names_are_those_that_others_rely_on():
         "RunSpec",
         "TransferabilityGraph",
         "boda_loss",
+        "fit",
         "load",
     ]
     assert set(crosstail.__all__) <= set(dir(crosstail))

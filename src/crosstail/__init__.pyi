@@ -7,5 +7,6 @@ from crosstail.sklearn import CrosstailClassifier as CrosstailClassifier
 from crosstail.training import RunSpec as RunSpec
 from crosstail.transfer import PairStatistics as PairStatistics
 from crosstail.transfer import TransferabilityGraph as TransferabilityGraph
+from crosstail.workflows.fit import fit as fit
 
 __version__: str

@@ -16,7 +16,6 @@ from PIL import Image
 from crosstail import __version__ as crosstail_version
 from crosstail import cli
 from crosstail.training import RunSpec
-from crosstail.training import fit as fitting
 from crosstail.training.folder import RunFolder
 from crosstail.training.resolve import resolve
 from crosstail.training.result import RunResult
@@ -238,7 +237,7 @@ def test_other_faults_keep_their_traceback(crosstail, vectors, monkeypatch):
     def fails(spec, out, **options):
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(fitting, "train_run", fails)
+    monkeypatch.setattr("crosstail.workflows.fit.train_run", fails)
     with pytest.raises(RuntimeError, match="a fault of ours"):
         crosstail(f"fit {vectors} --out run {SHORT}")
 

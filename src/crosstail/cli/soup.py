@@ -8,9 +8,9 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._next import say_next
-from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
+from crosstail.workflows._output import refuse_foreign
 
 
 def soup(
@@ -42,7 +42,7 @@ def soup(
     from crosstail.reports.run.summary import result_summary
     from crosstail.training.soup import make_soup
 
-    require_own(out, own=False)
+    refuse_foreign(out, own=False)
     with progress_bar(Console(stderr=True)) as progress:
         run = make_soup(_runs(runs, algorithm), out, uniform=uniform, progress=progress)
     write_page(reported(run))
