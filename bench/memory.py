@@ -11,7 +11,7 @@ import numpy as np
 from bench._memory import usage_of
 from bench._rows import Row
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 DOMAINS, CLASSES, FEATURES = 6, 345, 2048
 ROWS, QUICK_ROWS = 500_000, 100_000
@@ -44,7 +44,7 @@ def write_embeddings(path: Path, rows: int, classes: int = CLASSES, features: in
 def short_fit(path: str, head: str) -> None:
     """The measured function: loading, both stages with BoDA's statistics, evaluations, and the graph at the end."""
     spec = RunSpec(dataset=path, algorithm="boda", backbone=head, second_stage="retrain", steps=10, evaluations=1)
-    fit(spec, Path(path).with_suffix(f".{head}"))
+    train_run(spec, Path(path).with_suffix(f".{head}"))
 
 
 def run() -> list[Row]:

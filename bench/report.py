@@ -23,7 +23,7 @@ from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.data_facts import DataFacts
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.result import Evaluation, RunResult, SplitAccuracy, Trace, Transferability
 from crosstail.transfer.layout import planar_layout
 
@@ -106,7 +106,7 @@ def _drawing(folder: Path, classes: int) -> list[Row]:
 def _page(folder: Path, seeds: int) -> Row:
     save_separable(folder / "vectors.npz", [[100, 30, 10, 5], [5, 10, 30, 100], [20, 20, 20, 20]])
     spec = RunSpec(dataset=str(folder / "vectors.npz"), algorithm="erm", backbone="mlp", width=8, steps=10)
-    result = fit(spec, folder / "one").result
+    result = train_run(spec, folder / "one").result
     generator = np.random.default_rng(0)
     names = discovery.names("crosstail.algorithms")[:METHODS]
     for algorithm in names:

@@ -24,7 +24,7 @@ from crosstail.sweeps.store import Store
 from crosstail.sweeps.worker import Job
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.resolve import resolve
 
 PARTS = 3
@@ -85,7 +85,7 @@ def _one_trial(folder: Path, shared: RunSpec) -> list[Row]:
 
 def _reading(folder: Path, shared: RunSpec, count: int) -> list[Row]:
     """Time whole commands, including the start of Python."""
-    result = fit(replace(shared, steps=1), folder / "result").result
+    result = train_run(replace(shared, steps=1), folder / "result").result
     place = folder / "many"
     plan = make(shared, METHODS, trials=count // len(METHODS), seeds=1)
     Store(place).add(plan)

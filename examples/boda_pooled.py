@@ -18,7 +18,7 @@ from result_options import result_options
 
 from crosstail.metrics import mean_interval
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.result import RunResult
 
 PAGE = Path(__file__).parents[1] / "docs/results/boda-pooled.md"
@@ -75,7 +75,7 @@ def rows(case: Case, algorithm: str, source: str, out: Path) -> list[str]:
     found = []
     for hparams in ({}, {"pooled": True}):
         specs = [replace(shared, hparams=hparams, seed=seed) for seed in range(case.seeds)]
-        found.append(np.array([measured(fit(spec, out / spec.key).result) for spec in specs]))
+        found.append(np.array([measured(train_run(spec, out / spec.key).result) for spec in specs]))
         print(case.title, algorithm, hparams, found[-1].round(1).tolist(), flush=True)
     labels = (f"| {case.title} | `{algorithm}` |", "| | pooled |", "| | **difference** |")
     found.append(found[1] - found[0])

@@ -19,7 +19,7 @@ import torch
 from result_options import result_options
 
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 SEEDS = 3
 WARMUPS = (0.0, 0.05, 0.1, 0.2, 0.4)
@@ -54,7 +54,7 @@ def validation(job: tuple[RunSpec, Path]) -> float:
     """Best validation accuracy of a run, in percent."""
     torch.set_num_threads(1)
     spec, out = job
-    return 100 * max(record.validation.pair_average or 0 for record in fit(spec, out).folder.records())
+    return 100 * max(record.validation.pair_average or 0 for record in train_run(spec, out).folder.records())
 
 
 def rows(case: Case, source: str, out: Path, pool: ProcessPoolExecutor) -> str:

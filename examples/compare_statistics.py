@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 WAYS = {
     "from batches (default)": {},
@@ -43,7 +43,7 @@ for setting, fields in SETTINGS.items():
             results = []
             for seed in range(3):
                 spec = RunSpec(dataset="digits", algorithm=algorithm, hparams=hparams, seed=seed, **fields)
-                results.append(fit(spec, arguments.out / spec.key).result)
+                results.append(train_run(spec, arguments.out / spec.key).result)
             accuracy = 100 * np.array([result.test.pair_average for result in results])
             lines.append(
                 f"| {setting}, {fields['steps']} steps | {algorithm} | {way} | {accuracy.mean():.1f} ± "

@@ -16,7 +16,7 @@ from result_options import result_options
 from crosstail.metrics.probabilities import calibration_error
 from crosstail.prediction.sets import FALLBACK, PredictionSets
 from crosstail.training import RunSpec
-from crosstail.training.fit import Run, fit
+from crosstail.training.fit import Run, train_run
 
 PAGE = Path(__file__).parents[1] / "docs/results/coverage.md"
 COVERAGE, SPLITS = 0.9, 200
@@ -26,10 +26,10 @@ LESIONS = {"domain": "source", "label": "diagnosis", "group": "lesion_id"}
 def runs(data: Path, out: Path) -> Iterator[tuple[str, Run]]:
     """The default on fixed features of each set."""
     frozen = {"backbone": "efficientnet_lite0", "freeze": True}
-    yield "digits", fit(RunSpec(dataset="digits", **frozen), out / "digits")
+    yield "digits", train_run(RunSpec(dataset="digits", **frozen), out / "digits")
     lesions = RunSpec(dataset=str(data / "ham10000/manifest.csv"), columns=LESIONS, **frozen)
-    yield "ham10000 by lesion", fit(lesions, out / "ham10000")
-    yield "crisis", fit(RunSpec(dataset=str(data / "crisis.npz")), out / "crisis")
+    yield "ham10000 by lesion", train_run(lesions, out / "ham10000")
+    yield "crisis", train_run(RunSpec(dataset=str(data / "crisis.npz")), out / "crisis")
 
 
 def measured(run: Run, per: str) -> tuple[list[str], float, float]:

@@ -23,7 +23,7 @@ from crosstail import algorithms
 from crosstail.metrics import mean_interval, paired_difference
 from crosstail.sweeps.worker import inputs
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import folds, load_source
 from crosstail.training.loop import Diverged
@@ -118,7 +118,7 @@ def run(spec: RunSpec, method: str, seed: int, out: Path) -> list[tuple[RunResul
     spec = resolve(replace(spec, steps=STEPS, evaluations=3, augment=False, **own))
     try:
         specs = [spec] if spec.protocol == "mdlt" else folds(spec, load_source(spec))
-        return [(fit(one, out / one.key, inputs=inputs(one)).result, str(out / one.key)) for one in specs]
+        return [(train_run(one, out / one.key, inputs=inputs(one)).result, str(out / one.key)) for one in specs]
     except Diverged as error:
         print(spec.dataset, method, seed, error, flush=True)
         return []

@@ -22,7 +22,7 @@ from crosstail.metrics import mean_interval
 from crosstail.second_stages import FittedModel, FittedStage
 from crosstail.training import RunSpec
 from crosstail.training.evaluation import EVALUATED, pair_scores
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape, load_inputs
 from crosstail.training.model import load_model
@@ -88,7 +88,7 @@ def results(data: Path, out: Path) -> Iterator[dict[str, object]]:
                 own = {"dataset": str(data / SHARED.dataset), "algorithm": algorithm, "seed": seed, "data_seed": seed}
                 spec = resolve(replace(shared, **own))
                 folder = RunFolder(out / spec.key)
-                counts = fit(spec, folder.path).result.counts
+                counts = train_run(spec, folder.path).result.counts
                 for stage, split in classifiers(folder):
                     row = {"setting": setting, "method": algorithm + stage, "seed": seed, **measured(split, counts)}
                     print(row, flush=True)

@@ -21,7 +21,7 @@ from crosstail.metrics._calibration import training_shares
 from crosstail.prediction.label_errors import label_errors
 from crosstail.prediction.prior import with_prior
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
 
@@ -64,7 +64,7 @@ def listed(dataset: DomainDataset, out: Path) -> Iterator[tuple[str, np.ndarray,
     save_arrays(replace(dataset, split=np.full(len(dataset), "train", "<U5")), file)
     rows, balanced, own, y = [], [], [], []
     for fold in range(1, FOLDS + 1):
-        run = fit(RunSpec(dataset=str(file), folds=FOLDS, fold=fold), out / f"fold-{fold}")
+        run = train_run(RunSpec(dataset=str(file), folds=FOLDS, fold=fold), out / f"fold-{fold}")
         assert run.probabilities is not None
         test = run.probabilities.part(test=True)
         given = run.probabilities.calibration(run.result.domains, run.result.counts)

@@ -18,7 +18,7 @@ from result_options import result_options
 from crosstail.data import ImageFiles
 from crosstail.metrics import PairAccuracy, mean_interval
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
 
@@ -41,7 +41,7 @@ class Measured:
 def measure(spec: RunSpec, out: Path) -> Measured:
     """Train a run, and look its test pictures up in the manifest."""
     inputs = load_inputs(resolve(spec))
-    run = fit(spec, out / spec.key, inputs=inputs)
+    run = train_run(spec, out / spec.key, inputs=inputs)
     dataset, found = inputs.raw, run.predictions
     assert found is not None and isinstance(dataset.x, ImageFiles)
     lesion = lesions_of(spec, dataset.x).to_numpy()

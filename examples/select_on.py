@@ -22,7 +22,7 @@ from crosstail.metrics import mean_interval
 from crosstail.sweeps.plan import draw
 from crosstail.sweeps.worker import inputs
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Diverged
 from crosstail.training.resolve import resolve
@@ -61,7 +61,7 @@ def trials(resolved: RunSpec, algorithm: str, seed: int, out: Path) -> list[list
         one = replace(shared, hparams=hparams)
         try:
             if not (out / one.key / "result.json").exists():
-                fit(one, out / one.key, inputs=inputs(one), keep=False)
+                train_run(one, out / one.key, inputs=inputs(one), keep=False)
             found.append(RunFolder(out / one.key).records())
         except Diverged as error:
             print(algorithm, seed, error, flush=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from crosstail import algorithms
 from crosstail.cli import demo
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--out", type=Path, default=Path("runs/tune"))
@@ -27,7 +27,7 @@ for method in demo.METHODS:
         spec = demo.spec(method, seed=0)
         hparams = algorithms.draw(algorithms.find(spec.algorithm).Hparams, trial)
         spec = replace(spec, hparams=hparams)
-        accuracy = fit(spec, arguments.out / spec.key).result.validation.pair_average or 0.0
+        accuracy = train_run(spec, arguments.out / spec.key).result.validation.pair_average or 0.0
         trials.append((accuracy, -trial, hparams))
         print(f"{method} trial {trial}: validation {accuracy:.3f} {hparams}", flush=True)
     chosen[method] = max(trials)[2]

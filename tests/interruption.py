@@ -2,7 +2,7 @@
 
 import pytest
 
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 
 def stopping_at(*point):
@@ -18,4 +18,4 @@ def stopping_at(*point):
 def stop(spec, folder, *point):
     """Fit until a step of a stage."""
     with pytest.raises(KeyboardInterrupt):
-        fit(spec, folder, progress=stopping_at(*point))
+        train_run(spec, folder, progress=stopping_at(*point))

@@ -25,7 +25,7 @@ from crosstail.sklearn import (
     worst_pair,
 )
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 SHORT = {"steps": 25, "width": 16, "evaluations": 1, "hparams": {"lr": 0.03}}
 
@@ -59,7 +59,7 @@ def test_trains_the_model_of_a_run(samples, tmp_path, method):
     (classes, c), (domains, d) = (np.unique(labels, return_inverse=True) for labels in (y, domain))
     np.savez(tmp_path / "v.npz", x=x, y=c, domain=d, split=np.full(len(x), "train"), classes=classes, domains=domains)
     seed = int(np.random.RandomState(3).randint(2**31))
-    run = fit(RunSpec(dataset=str(tmp_path / "v.npz"), algorithm=method, seed=seed, **SHORT), tmp_path / "r").result
+    run = train_run(RunSpec(dataset=str(tmp_path / "v.npz"), algorithm=method, seed=seed, **SHORT), tmp_path / "r").result
     assert model.result_.spec.method == run.spec.method and model.result_.counts == [[20, 11, 6], [5, 12, 21]]
     expected = Predictor(tmp_path / "r").probabilities(x)
     np.testing.assert_allclose(model.predict_proba(x), expected, atol=1e-6)

@@ -17,7 +17,7 @@ _PUBLIC = {  # and in __init__.pyi, for type checkers
     "RunSpec": "training",
     "TransferabilityGraph": "transfer",
     "boda_loss": "losses",
-    "fit": "training.fit",
+    "fit": "workflows.fit",
     "load": "data",
 }
 __all__ = [*_PUBLIC]

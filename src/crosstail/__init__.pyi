@@ -5,8 +5,8 @@ from crosstail.losses import boda_loss as boda_loss
 from crosstail.metrics import PairAccuracy as PairAccuracy
 from crosstail.sklearn import CrosstailClassifier as CrosstailClassifier
 from crosstail.training import RunSpec as RunSpec
-from crosstail.training.fit import fit as fit
 from crosstail.transfer import PairStatistics as PairStatistics
 from crosstail.transfer import TransferabilityGraph as TransferabilityGraph
+from crosstail.workflows.fit import fit as fit
 
 __version__: str

@@ -22,7 +22,7 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
 from crosstail.metrics._views import view
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.inputs import Inputs
 from crosstail.training.model import build_final_model
 from crosstail.training.spec import AUTO
@@ -90,7 +90,7 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = {name: getattr(self, name) for name in same} | {"hparams": self.hparams or {}, "seed": seed}
         spec = RunSpec(dataset="X", backbone="mlp", freeze=False, augment=False, **given)
         with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
-            run = fit(spec, Path(folder), inputs=Inputs(dataset))
+            run = train_run(spec, Path(folder), inputs=Inputs(dataset))
             self.result_ = run.result
             self.network_ = self._network(run.folder.weights())
         return self

@@ -11,7 +11,7 @@ from studies.paper_claims.design import Run, Setting, Study
 from studies.paper_claims.records import Record, distil
 
 from crosstail.sweeps.worker import inputs
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Diverged
 
@@ -41,7 +41,7 @@ def execute(setting: Setting, run: Run, data: Path, runs: Path) -> Record:
     spec = setting.spec(run, data)
     folder = runs / spec.key
     try:
-        fit(spec, folder, inputs=inputs(spec))
+        train_run(spec, folder, inputs=inputs(spec))
     except Diverged as error:
         return {"failed": str(error)}
     return distil(RunFolder(folder), look=not (setting.photos or run.short))

@@ -11,7 +11,7 @@ from crosstail.algorithms import Task
 from crosstail.data import DomainBatch
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 
 SMALL = [[400, 3, 0, 9], [1, 25, 70, 0], [0, 0, 0, 0]]
@@ -168,13 +168,13 @@ def test_resample_trains_on_balanced_batches(spec, tmp_path, monkeypatch, name):
         return original(self, z, batch)
 
     monkeypatch.setattr(resample, "losses", losses, raising=False)
-    fit(replace(spec, algorithm=name), tmp_path / "run")
+    train_run(replace(spec, algorithm=name), tmp_path / "run")
     assert [y.bincount(minlength=3).tolist() for y in seen] == [[4, 4, 4], [6, 6, 0]] * 6
 
 
 def test_crt_is_a_second_stage(spec, tmp_path):
-    fit(replace(spec, algorithm="crt"), tmp_path / "crt")
-    fit(replace(spec, algorithm="erm", second_stage="retrain"), tmp_path / "retrained")
+    train_run(replace(spec, algorithm="crt"), tmp_path / "crt")
+    train_run(replace(spec, algorithm="erm", second_stage="retrain"), tmp_path / "retrained")
     crt, retrained = (RunFolder(tmp_path / folder).weights() for folder in ("crt", "retrained"))
     assert crt.keys() == retrained.keys() and all(torch.equal(crt[key], retrained[key]) for key in crt)
     assert [r.stage for r in RunFolder(tmp_path / "crt").records()] == [1, 1, 1, 2, 2, 2]

@@ -11,7 +11,7 @@ from crosstail.algorithms import Task
 from crosstail.algorithms.ssp import corrupted, turned
 from crosstail.data import DomainBatch
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 
 COUNTS = torch.tensor([[40, 3], [1, 25]])
@@ -148,11 +148,11 @@ def test_a_run_that_is_stopped_while_it_learns_without_labels_ends_as_one_that_i
     spec = RunSpec(
         dataset=str(tmp_path / "made.npz"), algorithm="boda+ssp", backbone=BACKBONES[kind][0], width=8, **short
     )
-    fit(spec, tmp_path / "whole")
+    train_run(spec, tmp_path / "whole")
     for step in (3, 6, 9):
         stop(spec, tmp_path / "stopped", "stage 1", step)
         torch.manual_seed(step)
-    fit(spec, tmp_path / "stopped")
+    train_run(spec, tmp_path / "stopped")
     whole, stopped = (RunFolder(tmp_path / name) for name in ("whole", "stopped"))
     expected, found = whole.load("model.pt"), stopped.load("model.pt")
     assert all(torch.equal(found[key], expected[key]) for key in expected)

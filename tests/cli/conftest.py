@@ -11,7 +11,6 @@ from PIL import Image
 from crosstail import cli
 from crosstail.reports.document.model import Document
 from crosstail.testing import save_separable
-from crosstail.training import fit as fitting
 
 
 class Outcome(NamedTuple):
@@ -64,7 +63,7 @@ def asked(monkeypatch):
         specs.append(spec)
         raise SystemExit(0)
 
-    monkeypatch.setattr(fitting, "fit", stop)
+    monkeypatch.setattr("crosstail.workflows.fit.train_run", stop)
     return specs
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 COMMON = {"backbone": "mlp", "width": 8, "steps": 6, "batch_size": 4, "evaluations": 2}
 
@@ -14,7 +14,7 @@ COMMON = {"backbone": "mlp", "width": 8, "steps": 6, "batch_size": 4, "evaluatio
 @pytest.fixture
 def runs(crosstail, vectors):
     for name, spec in {"erm": {}, "boda": {"algorithm": "boda"}, "other": {"labels": ("forward:3",)}}.items():
-        fit(RunSpec(dataset=vectors, **{"algorithm": "erm", **COMMON, **spec}), Path(name))
+        train_run(RunSpec(dataset=vectors, **{"algorithm": "erm", **COMMON, **spec}), Path(name))
 
 
 def test_two_runs_are_compared_overall_and_pair_by_pair(crosstail, runs):

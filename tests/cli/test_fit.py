@@ -17,7 +17,6 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from crosstail import __version__ as crosstail_version
 from crosstail import cli
 from crosstail.training import RunSpec
-from crosstail.training import fit as fitting
 from crosstail.training.folder import RunFolder
 from crosstail.training.resolve import resolve
 from crosstail.training.result import RunResult
@@ -240,7 +239,7 @@ def test_other_faults_keep_their_traceback(crosstail, vectors, monkeypatch):
     def fails(spec, out, **options):
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(fitting, "fit", fails)
+    monkeypatch.setattr("crosstail.workflows.fit.train_run", fails)
     with pytest.raises(RuntimeError, match="a fault of ours"):
         crosstail(f"fit {vectors} --out run {SHORT}")
 

@@ -11,7 +11,7 @@ import pytest
 from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.transfer import TransferabilityGraph
 
 COMMON = {"algorithm": "erm", "backbone": "mlp", "width": 8, "steps": 6, "batch_size": 4, "evaluations": 2}
@@ -24,7 +24,7 @@ def plain(result):
 @pytest.fixture
 def run(crosstail, vectors):
     """A finished run in the folder `run`."""
-    return fit(RunSpec(dataset=vectors, **COMMON), Path("run")).result
+    return train_run(RunSpec(dataset=vectors, **COMMON), Path("run")).result
 
 
 def test_json_has_the_statistics_of_the_result(crosstail, run):
@@ -69,7 +69,7 @@ def test_a_page_in_the_run_by_default(crosstail, run):
 
 
 def test_two_runs_stand_side_by_side(crosstail, run, vectors):
-    other = fit(RunSpec(dataset=vectors, **{**COMMON, "algorithm": "boda"}), Path("other")).result
+    other = train_run(RunSpec(dataset=vectors, **{**COMMON, "algorithm": "boda"}), Path("other")).result
     done = crosstail("graph run other")
     assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80
     values = [f"{result.transferability.alpha:.2f}" for result in (run, other)]
@@ -87,7 +87,7 @@ def test_two_runs_stand_side_by_side(crosstail, run, vectors):
 
 
 def test_a_run_with_a_trace_has_a_slider(crosstail, vectors):
-    fit(RunSpec(dataset=vectors, **COMMON, trace=True), Path("traced"))
+    train_run(RunSpec(dataset=vectors, **COMMON, trace=True), Path("traced"))
     assert crosstail("graph traced").code == 0
     text = Path("traced/graph.html").read_text(encoding="utf-8")
     assert '"input": "range", "min": 0, "max": 2' in text and "The slider steps through" in text
@@ -104,7 +104,7 @@ def test_mahalanobis(crosstail, run):
 
 def test_one_domain_has_no_alpha_in_json_and_a_dash_in_text(crosstail):
     save_separable(Path("one.npz"), [[9, 9, 9]])
-    fit(RunSpec(dataset="one.npz", **COMMON), Path("one"))
+    train_run(RunSpec(dataset="one.npz", **COMMON), Path("one"))
     found = json.loads(crosstail("graph one --out g.csv --json").out)
     assert found["alpha"] is None and found["gamma"] is None and found["beta"] > 0
     text = crosstail("graph one --out g.csv").out

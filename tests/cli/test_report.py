@@ -8,7 +8,7 @@ import pytest
 
 from crosstail.storage import write_json
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 COMMON = {"backbone": "mlp", "width": 8, "steps": 6, "batch_size": 4, "evaluations": 2}
 
@@ -19,7 +19,7 @@ def runs(crosstail, vectors):
     for algorithm in ("erm", "boda"):
         for seed in (0, 1):
             spec = RunSpec(dataset=vectors, algorithm=algorithm, seed=seed, **COMMON)
-            fit(spec, Path(f"runs/{algorithm}{seed}"))
+            train_run(spec, Path(f"runs/{algorithm}{seed}"))
     Path("runs/half").mkdir()
     write_json(Path("runs/half/spec.json"), RunSpec(dataset=vectors, seed=2, **COMMON))
 

@@ -11,7 +11,7 @@ from crosstail.prediction.export import export
 from crosstail.second_stages import Features, FittedStage, LinearHead
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 NAMES = discovery.names("crosstail.second_stages")
 FITTED = [name for name in NAMES if isinstance(second_stages.find(name), FittedStage)]
@@ -66,7 +66,9 @@ def test_the_empty_head_has_the_shapes_of_the_fitted_one(name):
 def test_it_is_exported_to_onnx(name, tmp_path):
     save_separable(tmp_path / "v.npz", [[30, 8, 2], [0, 12, 5]])
     size = {"backbone": "identity", "steps": 8, "batch_size": 4, "evaluations": 1}
-    run = fit(RunSpec(dataset=str(tmp_path / "v.npz"), algorithm="erm", second_stage=name, **size), tmp_path / "run")
+    run = train_run(
+        RunSpec(dataset=str(tmp_path / "v.npz"), algorithm="erm", second_stage=name, **size), tmp_path / "run"
+    )
     done = export(tmp_path / "run", tmp_path / "model.onnx", "onnx", dataset=run.inputs.raw)
     assert done.samples == len(run.inputs.raw.rows("test"))
 
@@ -76,6 +78,6 @@ def test_on_identity_stage_one_learns_only_what_the_second_stage_needs(name, tmp
     save_separable(tmp_path / "v.npz", [[30, 8, 2], [0, 12, 5]])
     size = {"backbone": "identity", "steps": 8, "batch_size": 4, "evaluations": 2}
     spec = RunSpec(dataset=str(tmp_path / "v.npz"), algorithm="erm", second_stage=name, **size)
-    records = fit(spec, tmp_path / "run").folder.records()
+    records = train_run(spec, tmp_path / "run").folder.records()
     needs = second_stages.find(name).needs_classifier
     assert [record.step for record in records if record.stage == 1] == ([0, 4, 8] if needs else [0])

@@ -16,7 +16,7 @@ from crosstail.sweeps.select import as_file, choices
 from crosstail.sweeps.store import Proposal, Store
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 COUNTS = [[30, 8, 2], [0, 9, 25]]
 DOMAINS, CLASSES = ("clinic", "lab"), ("cat", "dog", "emu")
@@ -49,7 +49,7 @@ def make(folder: Path) -> None:
                 Image.fromarray(rng.integers(120 * c, 120 * c + 100, (24, 24, 3), np.uint8)).save(path, quality=90)
     with chdir(folder):
         for name, spec in RUNS.items():
-            reported(fit(spec, Path(name))).duplicates()  # which writes audit.json
+            reported(train_run(spec, Path(name))).duplicates()  # which writes audit.json
     shutil.copytree(folder / "run-a", folder / "run-c")  # to compare a spoiled one with
     outcome = run(Case("good input", COMMANDS["sweep-a"], (), lambda _: None, limit=300), folder)
     assert outcome.kind == HANDLED, outcome

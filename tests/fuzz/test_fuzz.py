@@ -23,7 +23,6 @@ from tests.fuzz.__main__ import FAMILIES, case_of, outcome_of
 from tests.fuzz._case import BAD, CLEAR, HANDLED, Case, run
 from tests.fuzz._good import COMMANDS, SHORT, copy, make
 
-from crosstail.cli.fit import _selected
 from crosstail.data import BrokenImage, read_image
 from crosstail.data.sources import npz_members
 from crosstail.reports.run import reported
@@ -33,6 +32,7 @@ from crosstail.training import RunSpec
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.folder import RunFolder
 from crosstail.training.resolve import resolve
+from crosstail.workflows.fit import read_hparams
 
 CASES = 6  # of each family; the time limit of CI does not allow more
 
@@ -67,7 +67,7 @@ READERS = {
     "sweep-a/plans/*.json": lambda place: Store(place / "sweep-a").plans(),
     "sweep-a/data.json": lambda place: read_json(place / "sweep-a/data.json", DataFacts),
     "sweep-a/proposals/*/trials.json": lambda place: Store(place / "sweep-a").proposals("erm"),
-    "sweep-a/selected.json": lambda place: _selected(place / "sweep-a/selected.json", resolve(ERM)),
+    "sweep-a/selected.json": lambda place: read_hparams(place / "sweep-a/selected.json", resolve(ERM)),
     "sweep-a/index.jsonl": lambda place: Store(place / "sweep-a").results(),
 }
 

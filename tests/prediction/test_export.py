@@ -15,7 +15,7 @@ from crosstail.prediction.export import Differs, export
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 SHORT = {"steps": 20, "batch_size": 6, "evaluations": 1}
 WITHOUT_US = """
@@ -72,7 +72,7 @@ def runs(tmp_path_factory):
         ("images", "images", {"algorithm": "boda", "backbone": "small_cnn", "width": 8, "second_stage": "retrain"}),
         ("frozen", "images", {"algorithm": "mtl", "width": 8, "freeze": True, **small}),
     ):
-        fit(RunSpec(dataset=str(root / f"{source}.npz"), **words, **SHORT), root / name)
+        train_run(RunSpec(dataset=str(root / f"{source}.npz"), **words, **SHORT), root / name)
     return root
 
 

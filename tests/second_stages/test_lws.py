@@ -7,7 +7,7 @@ import torch
 from crosstail.second_stages import find
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 
 
 def test_it_starts_with_the_scores_of_stage_one_and_multiplies_them(features, scores):
@@ -27,8 +27,10 @@ def test_only_the_factors_differ_from_stage_one_after_training(tmp_path, average
     save_separable(tmp_path / "v.npz", [[40, 8, 2], [3, 12, 5]])
     size = {"backbone": "mlp", "width": 8, "steps": 30, "batch_size": 8, "evaluations": 1}
     spec = {"dataset": str(tmp_path / "v.npz"), "algorithm": "erm", **size, "stop_at": (30,), "average": average}
-    once = fit(RunSpec(**spec), tmp_path / "once").folder.weights()
-    twice = fit(RunSpec(**{**spec, "second_stage": "lws", "stop_at": (30, 30)}), tmp_path / "twice").folder.weights()
+    once = train_run(RunSpec(**spec), tmp_path / "once").folder.weights()
+    twice = train_run(
+        RunSpec(**{**spec, "second_stage": "lws", "stop_at": (30, 30)}), tmp_path / "twice"
+    ).folder.weights()
     for name, value in once.items():
         torch.testing.assert_close(twice[name], value, rtol=1e-4, atol=1e-5)
     assert (twice["head.scale"] - 1).abs().max() > 0.05

@@ -13,7 +13,7 @@ from studies.paper_claims.series import prepared, resume
 
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 
 SIZES = {"width": 8, "steps": 6, "batch_size": 4, "evaluations": 2, "freeze": False, "augment": False}
@@ -103,7 +103,7 @@ def test_the_first_stage_has_the_accuracies_of_a_run_without_a_second(done, data
     study, _ = done
     run = Run(Cell("boda"), RATES[1])
     spec = replace(study.setting.spec(run, data), second_stage=None)
-    result = fit(spec, tmp_path / "run").result
+    result = train_run(spec, tmp_path / "run").result
     stage = study.records.runs[run.key]["stages"][0]
     assert stage["hits"] == result.test.hits and stage["step"] == result.selected_step
 

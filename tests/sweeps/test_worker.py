@@ -11,7 +11,7 @@ from crosstail.sweeps import worker
 from crosstail.sweeps.lease import sign_of
 from crosstail.sweeps.store import Failure, Store
 from crosstail.sweeps.worker import Job, Outcome, Stopped, execute
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.resolve import resolve
 
@@ -38,7 +38,7 @@ def content(folder):
 def whole(spec, tmp_path_factory):
     """The same run by `crosstail fit`."""
     folder = tmp_path_factory.mktemp("whole")
-    fit(spec, folder, keep=False)
+    train_run(spec, folder, keep=False)
     return content(folder)
 
 

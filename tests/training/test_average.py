@@ -10,7 +10,7 @@ from torch import nn
 from crosstail import testing
 from crosstail.training import RunSpec
 from crosstail.training.average import Swad, WeightAverage, window
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 
 
@@ -156,8 +156,8 @@ def spec(tmp_path):
 @pytest.mark.parametrize("second_stage", [None, "retrain"])
 def test_a_run_keeps_the_average_and_shows_the_raw_weights_beside_it(spec, tmp_path, second_stage):
     averaged = replace(spec, second_stage=second_stage)
-    found = fit(averaged, tmp_path / "averaged").result
-    raw = fit(replace(averaged, average=None), tmp_path / "plain").result
+    found = train_run(averaged, tmp_path / "averaged").result
+    raw = train_run(replace(averaged, average=None), tmp_path / "plain").result
     records, raws = RunFolder(tmp_path / "averaged").records(), RunFolder(tmp_path / "plain").records()
     if not second_stage:  # a second stage starts from what the first selected
         assert found.raw.test == raw.test and found.raw.selected_step == raw.selected_step
@@ -180,11 +180,11 @@ def test_it_resumes_identically(spec, tmp_path, average):
         if done == 47:
             raise Stop
 
-    expected = fit(spec, tmp_path / "whole").result
+    expected = train_run(spec, tmp_path / "whole").result
     with pytest.raises(Stop):
-        fit(spec, tmp_path / "run", progress=stop)
+        train_run(spec, tmp_path / "run", progress=stop)
     torch.rand(5)
-    found = fit(spec, tmp_path / "run").result
+    found = train_run(spec, tmp_path / "run").result
     assert msgspec.structs.replace(found, seconds=0) == msgspec.structs.replace(expected, seconds=0)
     whole, resumed = (RunFolder(tmp_path / name).weights() for name in ("whole", "run"))
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)

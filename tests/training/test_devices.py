@@ -17,7 +17,7 @@ from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch, DomainBatches, load
 from crosstail.training import RunSpec
 from crosstail.training.devices import Devices
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 
 SHARED = [n for n in discovery.names("crosstail.algorithms") if not algorithms.find(n).unshared]
@@ -87,7 +87,7 @@ def test_two_processes_give_the_losses_and_accuracies_of_one(spec, tmp_path, run
         replace(spec, algorithm="boda_m", hparams={"lr": 0.01, "refresh": 3}),
     ]
     for one, folder in zip(specs, run_by_two(specs), strict=True):
-        fit(one, tmp_path / "one" / one.key)
+        train_run(one, tmp_path / "one" / one.key)
         for expected, found in zip(accuracies(tmp_path / "one" / one.key), accuracies(folder), strict=True):
             assert found[:2] == expected[:2] and found[3:] == expected[3:], one.algorithm
             assert found[2] == pytest.approx(expected[2], rel=1e-5, abs=1e-6), one.algorithm
@@ -99,7 +99,7 @@ def test_two_processes_give_the_losses_and_accuracies_of_one(spec, tmp_path, run
 @pytest.mark.parametrize("name", [n for n in discovery.names("crosstail.algorithms") if n not in SHARED])
 def test_an_algorithm_that_cannot_be_shared_is_refused_before_anything_starts(spec, tmp_path, name):
     with pytest.raises(ValueError, match=f"{name} cannot be trained by several processes: "):
-        fit(replace(spec, algorithm=name), tmp_path / "run", devices=Devices("cpu", 2))
+        train_run(replace(spec, algorithm=name), tmp_path / "run", devices=Devices("cpu", 2))
     assert not (tmp_path / "run").exists()
 
 
@@ -111,8 +111,8 @@ def test_a_batch_that_cannot_be_shared_is_refused(spec, tmp_path):
 @pytest.mark.parametrize("name", ["erm", "boda", "coral"])
 def test_chunks_change_the_memory_and_not_the_accuracies(spec, tmp_path, name):
     spec = replace(spec, algorithm=name)
-    fit(spec, tmp_path / "whole")
-    fit(spec, tmp_path / "chunks", devices=Devices(chunks=3))
+    train_run(spec, tmp_path / "whole")
+    train_run(spec, tmp_path / "chunks", devices=Devices(chunks=3))
     for expected, found in zip(accuracies(tmp_path / "whole"), accuracies(tmp_path / "chunks"), strict=True):
         assert found[3:] == expected[3:] and found[2] == pytest.approx(expected[2], rel=1e-5)
 
@@ -134,8 +134,8 @@ def test_chunks_keep_the_activations_of_one_part_only():
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 @pytest.mark.filterwarnings("default")  # of the compiler's own modules
 def test_a_compiled_network_gives_the_same_accuracies_and_a_plain_model(spec, tmp_path):
-    fit(spec, tmp_path / "plain")
-    fit(spec, tmp_path / "compiled", devices=Devices(compile=True))
+    train_run(spec, tmp_path / "plain")
+    train_run(spec, tmp_path / "compiled", devices=Devices(compile=True))
     for expected, found in zip(accuracies(tmp_path / "plain"), accuracies(tmp_path / "compiled"), strict=True):
         assert found[3:] == expected[3:] and found[2] == pytest.approx(expected[2], rel=1e-4)
     plain, compiled = (RunFolder(tmp_path / name).load("model.pt") for name in ("plain", "compiled"))
@@ -143,7 +143,7 @@ def test_a_compiled_network_gives_the_same_accuracies_and_a_plain_model(spec, tm
 
 
 def test_bfloat16_is_part_of_the_spec_and_close(spec, tmp_path):
-    full, mixed = (fit(replace(spec, precision=p), tmp_path / p).result for p in ("32", "bf16"))
+    full, mixed = (train_run(replace(spec, precision=p), tmp_path / p).result for p in ("32", "bf16"))
     assert full.spec.precision == "32" and mixed.spec.precision == "bf16"
     a, b = (accuracies(tmp_path / name)[1][2]["cross_entropy"] for name in ("32", "bf16"))
     assert a != b and b == pytest.approx(a, rel=0.05)
@@ -153,7 +153,7 @@ def test_bfloat16_is_part_of_the_spec_and_close(spec, tmp_path):
 
 def test_an_unknown_precision_and_a_wrong_number_are_refused(spec, tmp_path):
     with pytest.raises(ValueError, match="precision is 'fp8', expected 32 or bf16"):
-        fit(replace(spec, precision="fp8"), tmp_path)
+        train_run(replace(spec, precision="fp8"), tmp_path)
     with pytest.raises(ValueError, match="number of devices is 0, expected 1 or more"):
         Devices(number=0)
     assert not np.any([p.name == "spec.json" for p in tmp_path.iterdir()])

@@ -18,7 +18,7 @@ from crosstail.testing import save_separable
 from crosstail.training import RunSpec, loop, second_stage
 from crosstail.training.devices import OneDevice
 from crosstail.training.evaluation import graph_of, pair_scores
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
 from crosstail.training.model import build_algorithm, load_model
@@ -28,7 +28,7 @@ from crosstail.training.result import SplitAccuracy
 from crosstail.training.second_stage import build_classifier
 from crosstail.transfer import TransferabilityGraph
 
-fit_module = sys.modules[fit.__module__]
+fit_module = sys.modules[train_run.__module__]
 
 COUNTS = [[150, 8, 2], [0, 60, 25]]
 
@@ -48,7 +48,7 @@ def make(dataset, **changes):
 @pytest.mark.parametrize("stage", [None, "retrain", "ncm"])
 def test_the_accuracies_are_those_of_the_model(dataset, tmp_path, stage):
     spec = make(dataset, second_stage=stage)
-    result = fit(spec, tmp_path).result
+    result = train_run(spec, tmp_path).result
     inputs = load_inputs(resolve(spec)).seen()
     model = load_model(RunFolder(tmp_path), inputs)
     for name, split in (("validation", "val"), ("test", "test")):
@@ -70,7 +70,7 @@ def test_groups_are_counted_in_the_result_and_stored_with_the_predictions(datase
     spec = make(dataset, steps=2)
     plain = load_inputs(resolve(spec)).raw
     grouped = replace(plain, group=np.arange(len(plain)) // 3)
-    result = fit(spec, tmp_path / "run", inputs=Inputs(grouped)).result
+    result = train_run(spec, tmp_path / "run", inputs=Inputs(grouped)).result
     for split, found in (("val", result.validation), ("test", result.test)):
         rows = grouped.rows(split)
         squares = np.zeros((2, 3), int)
@@ -82,7 +82,7 @@ def test_groups_are_counted_in_the_result_and_stored_with_the_predictions(datase
     assert read.result() == result and read.result().test.pairs().squares.tolist() == squares.tolist()
     stored = Predictions.load(read)
     assert stored.group.tolist() == grouped.group[rows].tolist() and stored.y.tolist() == plain.y[rows].tolist()
-    fit(spec, tmp_path / "plain")
+    train_run(spec, tmp_path / "plain")
     plain = RunFolder(tmp_path / "plain")
     assert "squares" not in (plain.path / "result.json").read_text() and Predictions.load(plain).group is None
 
@@ -104,7 +104,7 @@ def test_the_graph_is_that_of_the_training_features(dataset, tmp_path):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_first_of_the_best_evaluations_on_validation_is_selected(dataset, tmp_path, seed, stage):
     spec = make(dataset, seed=seed, second_stage=stage, hparams={"lr": 0.02})
-    result = fit(spec, tmp_path).result
+    result = train_run(spec, tmp_path).result
     records = [r for r in RunFolder(tmp_path).records() if r.stage == 1 + (stage is not None)]
     assert [r.step for r in records] == [0, 4, 8, 12, 16, 20]
     scores = [r.validation.pair_average for r in records]
@@ -116,14 +116,14 @@ def test_the_first_of_the_best_evaluations_on_validation_is_selected(dataset, tm
 @pytest.mark.parametrize("stage", [None, "retrain"])
 def test_a_result_names_all_hyperparameters_of_its_algorithm(dataset, tmp_path, stage):
     spec = make(dataset, second_stage=stage, hparams={"lr": 0.02, "weight": 0.3})
-    hparams = fit(spec, tmp_path).result.hparams
+    hparams = train_run(spec, tmp_path).result.hparams
     assert hparams == RunFolder(tmp_path).result().hparams
     assert hparams == asdict(algorithms.find("boda").Hparams(lr=0.02, weight=0.3))
 
 
 def test_stage_two_keeps_the_representation_and_trains_a_new_classifier(dataset, tmp_path):
-    fit(make(dataset), tmp_path / "once")
-    fit(make(dataset, second_stage="retrain"), tmp_path / "twice")
+    train_run(make(dataset), tmp_path / "once")
+    train_run(make(dataset, second_stage="retrain"), tmp_path / "twice")
     once, twice = (RunFolder(tmp_path / name).load("model.pt") for name in ("once", "twice"))
     assert set(twice) == {key for key in once if key.startswith(("backbone.", "head."))}
     assert all(torch.equal(once[key], twice[key]) for key in once if key.startswith("backbone."))
@@ -156,7 +156,7 @@ def test_only_stage_two_has_class_balanced_batches(dataset, tmp_path, monkeypatc
             drawn.append([])
 
     monkeypatch.setattr(loop, "DomainBatches", Spied)
-    fit(make(dataset, second_stage="retrain", steps=60), tmp_path)
+    train_run(make(dataset, second_stage="retrain", steps=60), tmp_path)
     assert [len(batches) for batches in drawn] == [60, 60]
     shares = []
     for batches in drawn:
@@ -176,7 +176,7 @@ def test_an_algorithm_may_ask_for_class_balanced_batches(dataset, tmp_path, monk
         loop, "DomainBatches", lambda *args, **options: (asked.append(options), DomainBatches(*args, **options))[1]
     )
     monkeypatch.setattr("crosstail.algorithms._algorithm.Algorithm.class_balanced", True)
-    fit(make(dataset, steps=2), tmp_path)
+    train_run(make(dataset, steps=2), tmp_path)
     assert [options["class_balanced"] for options in asked] == [True]
 
 
@@ -201,7 +201,7 @@ def test_the_seed_alone_decides_the_start(dataset):
 def test_evaluations_are_spread_evenly_and_include_start_and_end(dataset, tmp_path):
     for evaluations, expected in ((1, [0, 7]), (2, [0, 4, 7]), (7, list(range(8))), (50, list(range(8)))):
         folder = tmp_path / str(evaluations)
-        fit(make(dataset, steps=7, evaluations=evaluations), folder)
+        train_run(make(dataset, steps=7, evaluations=evaluations), folder)
         assert [r.step for r in RunFolder(folder).records()] == expected
 
 
@@ -212,13 +212,13 @@ def test_without_validation_samples_the_last_evaluation_counts(tmp_path):
         arrays = dict(file)
     keep = arrays["split"] != "val"
     np.savez(tmp_path / "v.npz", **{name: values[keep] for name, values in arrays.items()})
-    result = fit(make(str(tmp_path / "v.npz")), tmp_path / "run").result
+    result = train_run(make(str(tmp_path / "v.npz")), tmp_path / "run").result
     assert result.validation.pair_average is None and result.selected_step == 20
 
 
 def test_a_run_without_a_model_says_what_to_do(dataset, tmp_path):
     spec = make(dataset, steps=2)
-    fit(spec, tmp_path)
+    train_run(spec, tmp_path)
     Path(tmp_path / "model.pt").unlink()
     with pytest.raises(ValueError, match=r"has no model\.pt: remove its result\.json, if any, and run its"):
         load_model(RunFolder(tmp_path), load_inputs(resolve(spec)).seen())
@@ -242,25 +242,25 @@ def test_a_run_is_not_continued_or_reported_on_changed_data(tmp_path, finished):
             raise KeyboardInterrupt
 
     with nullcontext() if finished else pytest.raises(KeyboardInterrupt):
-        fit(spec, folder, progress=stop_at_step_10)
+        train_run(spec, folder, progress=stop_at_step_10)
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     remove_rows(tmp_path / "v.npz")
     with pytest.raises(ValueError, match=r"v\.npz has changed.*--out"):
-        fit(spec, folder)
+        train_run(spec, folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_a_run_with_other_defaults_is_not_continued(dataset, tmp_path):
     """As after an update of crosstail: the checkpoint has the old optimizer, the result would name the new one."""
     spec = make(dataset)
-    fit(spec, tmp_path)
+    train_run(spec, tmp_path)
     (tmp_path / "result.json").unlink()
     stored = RunFolder(tmp_path).spec()
     older = replace(stored, hparams=stored.hparams | {"weight_decay": 0.125})
     write_json(tmp_path / "spec.json", older)
     with pytest.raises(ValueError, match=r"weight_decay is 0\.125"):
-        fit(spec, tmp_path)
-    assert fit(older, tmp_path).result.hparams["weight_decay"] == 0.125
+        train_run(spec, tmp_path)
+    assert train_run(older, tmp_path).result.hparams["weight_decay"] == 0.125
 
 
 @pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter")
@@ -273,7 +273,7 @@ def test_resuming_in_stage_two_puts_the_whole_model_on_the_device(dataset, tmp_p
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(spec, tmp_path, progress=stop_in_stage_two)
+        train_run(spec, tmp_path, progress=stop_in_stage_two)
     assert (tmp_path / "stage_one.pt").exists()
     placed = {}
 
@@ -289,7 +289,7 @@ def test_resuming_in_stage_two_puts_the_whole_model_on_the_device(dataset, tmp_p
     monkeypatch.setattr(second_stage, "embedded", embed)
     monkeypatch.setattr(loop._Loop, "resume", stop)
     with pytest.raises(KeyboardInterrupt):
-        fit(spec, tmp_path)
+        train_run(spec, tmp_path)
     assert list(placed) == ["backbone and head", "classifier", "averaged"]
     for name, module in placed.items():
         assert {str(tensor.device) for tensor in (*module.parameters(), *module.buffers())} == {"meta"}, name
@@ -298,12 +298,15 @@ def test_resuming_in_stage_two_puts_the_whole_model_on_the_device(dataset, tmp_p
 def test_a_folder_in_which_another_process_trains_is_refused_and_left_as_it_is(dataset, tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        fit(make(dataset), folder, progress=stopping_at(6))
+        train_run(make(dataset), folder, progress=stopping_at(6))
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     with only_process(folder), pytest.raises(ValueError, match=rf"another process works in {folder}.*--out"):
-        fit(make(dataset), folder)
+        train_run(make(dataset), folder)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
-    assert fit(make(dataset), folder).result.validation == fit(make(dataset), tmp_path / "alone").result.validation
+    assert (
+        train_run(make(dataset), folder).result.validation
+        == train_run(make(dataset), tmp_path / "alone").result.validation
+    )
 
 
 def stopping_at(step):

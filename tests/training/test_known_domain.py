@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import Inputs, folds, load_inputs, load_source
 from crosstail.training.model import load_model
@@ -34,7 +34,7 @@ def spec(tmp_path):
 
 
 def test_both_tracks_are_those_of_the_model(spec, tmp_path):
-    run = fit(spec, tmp_path / "run")
+    run = train_run(spec, tmp_path / "run")
     dataset = load_inputs(spec).seen()
     model = load_model(run.folder, dataset).eval()
     embeddings = {"known": model.domain_embedding, "unknown": model.domain_embedding.mean(0).expand(3, -1)}
@@ -49,7 +49,7 @@ def test_both_tracks_are_those_of_the_model(spec, tmp_path):
         assert all((np.array(found[track].hits) == own).all() for track, own in hits.items())
         assert (hits["known"] != hits["unknown"]).any()
         assert found["known"].squares == found["unknown"].squares and found["known"].shots.keys() >= {"few", "zero"}
-    assert RunFolder(tmp_path / "run").result() == run.result == fit(spec, tmp_path / "run").result
+    assert RunFolder(tmp_path / "run").result() == run.result == train_run(spec, tmp_path / "run").result
     stored = Predictions.load(run.folder)
     assert stored is not None and (stored.known != stored.predicted).any()
     for d, y in np.ndindex(3, 3):
@@ -60,7 +60,7 @@ def test_both_tracks_are_those_of_the_model(spec, tmp_path):
 @pytest.mark.parametrize("changes", [{"algorithm": "erm"}, {"second_stage": "retrain"}, {"protocol": "dg"}])
 def test_a_model_that_ignores_the_domain_or_is_tested_on_unseen_ones_has_one_track(spec, tmp_path, changes):
     spec = resolve(replace(spec, hparams={}, **changes, steps=2, evaluations=1))
-    run = fit(folds(spec, load_source(spec))[0], tmp_path / "run")
+    run = train_run(folds(spec, load_source(spec))[0], tmp_path / "run")
     assert run.result.known is None and run.predictions.known is None
     assert "known" not in (tmp_path / "run" / "result.json").read_text()
 
@@ -68,15 +68,15 @@ def test_a_model_that_ignores_the_domain_or_is_tested_on_unseen_ones_has_one_tra
 def test_a_single_domain_is_always_known(spec, tmp_path):
     dataset = load_inputs(spec).raw
     one = replace(dataset.keep(dataset.domain == 0), domains=dataset.domains[:1])
-    run = fit(replace(spec, steps=2, evaluations=1), tmp_path / "run", inputs=Inputs(one))
+    run = train_run(replace(spec, steps=2, evaluations=1), tmp_path / "run", inputs=Inputs(one))
     assert run.result.known is None and run.predictions.known is None
 
 
 @pytest.mark.parametrize("changes", [{}, {"folds": 2}])
 def test_a_refit_is_given_the_estimate_of_both_tracks(spec, tmp_path, changes):
     spec = replace(spec, **changes)
-    results = [fit(one, tmp_path / str(one.fold)).result for one in folds(spec, load_source(spec))]
-    run = with_estimate(fit(refit_spec(results), tmp_path / "refit"), results)
+    results = [train_run(one, tmp_path / str(one.fold)).result for one in folds(spec, load_source(spec))]
+    run = with_estimate(train_run(refit_spec(results), tmp_path / "refit"), results)
     hits = np.sum([result.known.test.hits for result in results], axis=0)
     estimate = run.result.known.estimate
     assert (np.array(estimate.hits) == hits).all() and (hits != np.array(run.result.estimate.hits)).any()

@@ -12,7 +12,7 @@ from tests.interruption import stopping_at
 
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.logs import logged
 from crosstail.training.logs.tensorboard import TensorBoard
@@ -38,7 +38,7 @@ def spec(tmp_path, monkeypatch):
 
 def run(spec, out, progress=lambda *about: None, kind="tensorboard"):
     with logged(kind, spec, out, progress) as report:
-        return fit(spec, out, progress=report).result
+        return train_run(spec, out, progress=report).result
 
 
 def expected(out):
@@ -83,7 +83,7 @@ def timeless(record):
 
 def test_a_log_has_the_whole_run_and_does_not_change_it(spec):
     out = Path("run")
-    assert timeless(run(spec, out)) == timeless(fit(spec, Path("plain")).result)
+    assert timeless(run(spec, out)) == timeless(train_run(spec, Path("plain")).result)
     assert [*map(timeless, RunFolder(out).records())] == [*map(timeless, RunFolder(Path("plain")).records())]
     points = assert_logged_once(out)
     assert {name for name, _, _ in points} >= {
@@ -105,7 +105,7 @@ def test_a_run_that_is_stopped_is_logged_once(spec, stops):
 
 def test_a_finished_run_is_logged_afterwards_and_then_no_more(spec):
     out = Path("run")
-    fit(spec, out)
+    train_run(spec, out)
     run(spec, out)
     assert_logged_once(out)
     before = {file: file.read_bytes() for file in Path().rglob("*") if file.is_file()}
@@ -133,7 +133,7 @@ def test_an_evaluation_whose_checkpoint_was_lost_is_logged_once(spec):
     RunFolder(out).append_record(msgspec.structs.replace(last, step=6, losses={"cross_entropy": 1e9}))
     with logged("tensorboard", spec, out, lambda *about: None) as report:
         report("embedding", 1, 1)  # which comes before the run drops that record
-        fit(spec, out, progress=report)
+        train_run(spec, out, progress=report)
     assert_logged_once(out)
 
 

@@ -8,7 +8,7 @@ import torch
 
 from crosstail.data.sources import npz_members as mapped
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.memory import lower_if_short
 
 
@@ -26,7 +26,7 @@ def test_a_run_on_a_mapped_file_takes_a_fraction_of_it(tmp_path, monkeypatch, ba
     spec = RunSpec(dataset=str(tmp_path / "v.npz"), backbone=backbone, **short)
     tracemalloc.start()
     try:
-        fit(spec, tmp_path / "run")
+        train_run(spec, tmp_path / "run")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

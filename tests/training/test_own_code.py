@@ -9,7 +9,7 @@ import pytest
 from crosstail import testing
 from crosstail.prediction.predictor import Predictor
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.loop import Diverged
 
 SOURCE = '''
@@ -44,7 +44,7 @@ def spec(tmp_path):
 
 @pytest.mark.parametrize(("term", "stage"), [("", None), ("boda+", None), ("", "retrain"), ("", "blend")])
 def test_a_run_predicts_elsewhere_when_its_code_is_trusted(spec, tmp_path, term, stage):
-    fit(replace(spec, algorithm=term + spec.algorithm, second_stage=stage), tmp_path / "run")
+    train_run(replace(spec, algorithm=term + spec.algorithm, second_stage=stage), tmp_path / "run")
     shutil.move(tmp_path / "run", tmp_path / "moved")
     (tmp_path / "mine.py").unlink()
     with pytest.raises(ValueError, match=r"moved/algorithm\.py.*--trust"):
@@ -54,10 +54,10 @@ def test_a_run_predicts_elsewhere_when_its_code_is_trusted(spec, tmp_path, term,
 
 
 def test_a_file_that_changed_is_refused(spec, tmp_path):
-    fit(spec, tmp_path / "run")
+    train_run(spec, tmp_path / "run")
     (tmp_path / "mine.py").write_text(SOURCE.replace("0.1", "0.2"))
     with pytest.raises(ValueError, match=r"mine\.py has changed since .*run"):
-        fit(spec, tmp_path / "run")
+        train_run(spec, tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_file_that_does_not_work_is_named(spec, tmp_path, source, message):
     file = tmp_path / "mine.py"
     file.unlink() if source is None else file.write_text(source)
     with pytest.raises(ValueError, match=rf"mine\.py:? {message}"):
-        fit(spec, tmp_path / "run")
+        train_run(spec, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -99,23 +99,23 @@ def test_wrong_terms_are_named_with_their_file(spec, tmp_path, what, term):
     source, message = TERMS[what]
     (tmp_path / "mine.py").write_text(SOURCE.replace(LOSS, source))
     with pytest.raises(ValueError, match=rf"mine\.py: .*{message}") as error:
-        fit(replace(spec, algorithm=term + spec.algorithm), tmp_path / "run")
+        train_run(replace(spec, algorithm=term + spec.algorithm), tmp_path / "run")
     assert len(str(error.value).splitlines()) == 1
 
 
 def test_nan_at_the_first_step_is_no_matter_of_the_learning_rate(spec, tmp_path):
     (tmp_path / "mine.py").write_text(SOURCE.replace("0.1)", "0.1) * (z.sum() / 0 - z.sum() / 0)"))
     with pytest.raises(Diverged, match=r"mine\.py: the loss term 'cross_entropy' is nan at the first step") as error:
-        fit(spec, tmp_path / "run")
+        train_run(spec, tmp_path / "run")
     assert "learning rate" not in str(error.value)
 
 
 def test_an_unknown_hyperparameter_is_named_with_the_file(spec, tmp_path):
     with pytest.raises(ValueError, match=r"mine\.py: unknown hyperparameter 'dropuot': .*did you mean 'dropout'"):
-        fit(replace(spec, hparams={"dropuot": 0.5}), tmp_path / "run")
+        train_run(replace(spec, hparams={"dropuot": 0.5}), tmp_path / "run")
 
 
 def test_a_file_named_without_its_suffix_is_found(spec, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=r"unknown algorithm 'mine'.*'\./mine\.py'"):
-        fit(replace(spec, algorithm="mine"), tmp_path / "run")
+        train_run(replace(spec, algorithm="mine"), tmp_path / "run")

@@ -11,7 +11,7 @@ from crosstail import data, second_stages
 from crosstail.prediction.export import export
 from crosstail.prediction.predictor import Predictor
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.inputs import folds, load_source
 from crosstail.training.model import load_model
 from crosstail.training.refit import refit_spec, with_estimate
@@ -40,7 +40,7 @@ def spec_of(vectors, stage, **changes):
 
 @pytest.fixture(scope="module", params=STAGES)
 def run(request, vectors, tmp_path_factory):
-    return fit(spec_of(vectors, request.param), tmp_path_factory.mktemp("runs") / request.param)
+    return train_run(spec_of(vectors, request.param), tmp_path_factory.mktemp("runs") / request.param)
 
 
 def test_a_stored_model_predicts_the_same_on_both_tracks(run):
@@ -78,8 +78,8 @@ def test_an_interrupted_run_ends_like_one_that_was_not(run, tmp_path, monkeypatc
     for place in ("crosstail.second_stages.pooled._elsewhere", "crosstail.training.fit.make_result"):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(place, broken)
-            fit(run.result.spec, tmp_path / "stopped")
-    again = fit(run.result.spec, tmp_path / "stopped")
+            train_run(run.result.spec, tmp_path / "stopped")
+    again = train_run(run.result.spec, tmp_path / "stopped")
     for name, value in run.folder.weights().items():
         assert torch.equal(again.folder.weights()[name], value)
     assert again.result.test == run.result.test and again.result.known == run.result.known
@@ -91,7 +91,7 @@ def test_for_a_new_domain_it_is_judged_on_whole_domains(vectors, tmp_path, monke
     spied = replace(real, fit=lambda features: given.append(features) or real.fit(features))
     monkeypatch.setattr(f"crosstail.second_stages.{stage}.STAGE", spied)
     spec = spec_of(vectors, stage, protocol="dg")
-    run = fit(folds(spec, load_source(spec))[0], tmp_path / "run")
+    run = train_run(folds(spec, load_source(spec))[0], tmp_path / "run")
     assert given[0].unseen and run.result.known is None
     assert np.isfinite(run.result.test.pair_average) and run.result.test.pair_average > 0.1
     assert float(run.folder.weights()["head.elsewhere"]) == 1
@@ -100,8 +100,8 @@ def test_for_a_new_domain_it_is_judged_on_whole_domains(vectors, tmp_path, monke
 @pytest.mark.parametrize("stage", STAGES)
 def test_folds_and_the_final_model_on_every_sample(vectors, tmp_path, stage):
     spec = spec_of(vectors, stage, folds=2)
-    results = [fit(one, tmp_path / str(one.fold)).result for one in folds(spec, load_source(spec))]
-    final = with_estimate(fit(refit_spec(results), tmp_path / "final"), results)
+    results = [train_run(one, tmp_path / str(one.fold)).result for one in folds(spec, load_source(spec))]
+    final = with_estimate(train_run(refit_spec(results), tmp_path / "final"), results)
     hits = np.sum([result.known.test.hits for result in results], axis=0)
     assert (np.array(final.result.known.estimate.hits) == hits).all()
     assert np.sum(final.result.counts) == len(load_source(spec))
@@ -111,6 +111,6 @@ def test_groups_reach_it(vectors, tmp_path, monkeypatch):
     given, real = [], second_stages.find("pooled")
     spied = replace(real, fit=lambda features: given.append(features) or real.fit(features))
     monkeypatch.setattr("crosstail.second_stages.pooled.STAGE", spied)
-    run = fit(spec_of(vectors, "pooled"), tmp_path / "run")
+    run = train_run(spec_of(vectors, "pooled"), tmp_path / "run")
     dataset = run.inputs.seen()
     assert (given[0].group == dataset.group[dataset.rows("train")]).all()

@@ -8,7 +8,7 @@ from tests.interruption import stop
 
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import folds, load_inputs, load_source
 from crosstail.training.refit import refit_spec, with_estimate
@@ -23,7 +23,7 @@ def spec(tmp_path):
 
 
 def every_result(spec, out):
-    return [fit(one, out / f"{i}").result for i, one in enumerate(folds(spec, load_source(spec)))]
+    return [train_run(one, out / f"{i}").result for i, one in enumerate(folds(spec, load_source(spec)))]
 
 
 @pytest.mark.parametrize("changes", [{}, {"folds": 4}, {"protocol": "dg"}])
@@ -35,7 +35,7 @@ def test_the_final_model_is_trained_on_every_sample_for_the_median_of_the_select
     for stage, step in enumerate(found.stop_at):
         chosen = sorted(result.selected_steps[stage] for result in results)
         assert step == chosen[len(chosen) // 2]  # the upper one of two in the middle
-    run = fit(found, tmp_path / "final")
+    run = train_run(found, tmp_path / "final")
     assert run.result.selected_steps == list(found.stop_at)
     assert np.sum(run.result.counts) == len(load_source(found)) and not np.any(run.result.test.totals)
     assert run.result.estimate is None
@@ -50,7 +50,7 @@ def test_the_final_model_is_trained_on_every_sample_for_the_median_of_the_select
 def test_stopping_changes_nothing_before(spec, tmp_path):
     """The warm-up is a share of the steps, which stay as they are."""
     long, short = (replace(spec, second_stage=None, stop_at=(step,)) for step in (12, 7))
-    runs = [fit(one, tmp_path / str(one.stop_at[0])) for one in (long, short)]
+    runs = [train_run(one, tmp_path / str(one.stop_at[0])) for one in (long, short)]
     records = [{record.step: record.losses for record in run.folder.records()} for run in runs]
     assert list(records[0]) == [0, 3, 6, 9, 12] and list(records[1]) == [0, 3, 6, 7]
     assert all(records[0][step] == records[1][step] for step in (0, 3, 6))
@@ -58,10 +58,10 @@ def test_stopping_changes_nothing_before(spec, tmp_path):
 
 def test_a_stopped_refit_resumes_to_the_same_weights(spec, tmp_path):
     spec = replace(spec, stop_at=(6, 9))
-    whole = fit(spec, tmp_path / "whole")
+    whole = train_run(spec, tmp_path / "whole")
     for point in (("stage 1", 5), ("stage 2", 7)):
         stop(spec, tmp_path / "stopped", *point)
-    again = fit(spec, tmp_path / "stopped")
+    again = train_run(spec, tmp_path / "stopped")
     states = [run.folder.weights() for run in (whole, again)]
     assert all((states[0][name] == states[1][name]).all() for name in states[0])
 

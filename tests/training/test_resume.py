@@ -22,12 +22,12 @@ from crosstail.losses import PairStatistics
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training import folder as folder_module
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.loop import Diverged
 from crosstail.training.result import RunResult
 
-fit_module = sys.modules[fit.__module__]
+fit_module = sys.modules[train_run.__module__]
 
 STEPS = 12
 FOR_READERS = {"report.html", "model_card.md", "metrics.csv", "audit.json"}
@@ -84,7 +84,7 @@ def whole(place):
 
     def get(spec):
         if spec.key not in found:
-            fit(spec, place / spec.key)
+            train_run(spec, place / spec.key)
             found[spec.key] = outcome(place / spec.key)
         return found[spec.key]
 
@@ -101,7 +101,7 @@ def test_stopped_once(place, tmp_path, whole, variant, point):
     spec = vectors(place, **VARIANTS[variant])
     stop(spec, tmp_path, *point)
     torch.rand(5)  # a new process has another random state
-    fit(spec, tmp_path)
+    train_run(spec, tmp_path)
     assert outcome(tmp_path) == whole(spec)
 
 
@@ -110,7 +110,7 @@ def test_stopped_again_and_again(place, tmp_path, whole, variant):
     spec = vectors(place, **VARIANTS[variant])
     for point in [(1, 2), (1, 2), (1, 4), (1, 5), (1, 11), (2, 1), (2, 1), (2, 6), (2, 12)]:
         stop(spec, tmp_path, f"stage {point[0]}", point[1])
-    fit(spec, tmp_path)
+    train_run(spec, tmp_path)
     assert outcome(tmp_path) == whole(spec)
 
 
@@ -119,7 +119,7 @@ def test_small_cnn_on_images(place, tmp_path, whole, stage):
     spec = vectors(place, dataset=str(place / "images.npz"), backbone="small_cnn", second_stage=stage)
     for point in [("stage 1", 5), ("stage 1", 10)] + [("stage 2", 4)] * (stage is not None):
         stop(spec, tmp_path, *point)
-    fit(spec, tmp_path)
+    train_run(spec, tmp_path)
     assert outcome(tmp_path) == whole(spec)
 
 
@@ -143,7 +143,7 @@ def test_random_numbers_go_on_where_they_were(place, tmp_path, whole, monkeypatc
     for step in (4, 8):
         stop(spec, tmp_path / "run", "stage 1", step)
         torch.rand(7)
-    fit(spec, tmp_path / "run")
+    train_run(spec, tmp_path / "run")
     assert outcome(tmp_path / "run") == whole(spec)
 
 
@@ -188,26 +188,26 @@ def test_a_crash_at_any_write(place, tmp_path, whole, monkeypatch, when):
     expected = whole(spec)
     with monkeypatch.context() as patch:
         disk = Disk(patch)
-        fit(spec, tmp_path / "count")
+        train_run(spec, tmp_path / "count")
     assert disk.writes >= 14
     for number in range(disk.writes):
         folder = tmp_path / f"{when} {number}"
         with monkeypatch.context() as patch:
             Disk(patch, number, when)
             with pytest.raises(Crash):
-                fit(spec, folder)
-        fit(spec, folder)
+                train_run(spec, folder)
+        train_run(spec, folder)
         found = outcome(folder)
         assert found == expected, f"crash {when} write {number}"
 
 
 def test_a_finished_run_returns_at_once(place, tmp_path, monkeypatch):
     spec = vectors(place, second_stage="retrain")
-    result = fit(spec, tmp_path).result
+    result = train_run(spec, tmp_path).result
     before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()}
     for name in ("build_algorithm", "train"):
         monkeypatch.setattr(fit_module, name, None)
-    assert fit(spec, tmp_path, progress=lambda *report: pytest.fail("trains again")).result == result
+    assert train_run(spec, tmp_path, progress=lambda *report: pytest.fail("trains again")).result == result
     assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()} == before
 
 
@@ -215,7 +215,7 @@ def test_a_resumed_run_does_not_repeat_what_is_done(place, tmp_path):
     spec = vectors(place, second_stage="retrain")  # evaluations at 0, 3, 6, 9 and 12
     stop(spec, tmp_path, "stage 2", 8)
     reports = []
-    fit(spec, tmp_path, progress=lambda *report: reports.append(report))
+    train_run(spec, tmp_path, progress=lambda *report: reports.append(report))
     assert reports == [("stage 2", step, STEPS) for step in range(7, 13)]
 
 
@@ -223,7 +223,7 @@ def test_another_spec_in_the_folder_of_an_unfinished_run_is_refused(place, tmp_p
     spec = vectors(place)
     stop(spec, tmp_path, "stage 1", 5)
     with pytest.raises(ValueError, match="holds another run: its seed is 3, not 4"):
-        fit(replace(spec, seed=4), tmp_path)
+        train_run(replace(spec, seed=4), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_another_spec_in_the_folder_of_an_unfinished_run_is_refused(place, tmp_p
 )
 def test_a_mistake_leaves_no_folder_that_refuses_its_correction(place, tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
-        fit(vectors(place, **changes), tmp_path / "run")
+        train_run(vectors(place, **changes), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -254,9 +254,9 @@ def test_damaged_files_are_named_and_removing_them_is_enough(place, tmp_path, wh
         content = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(content[: len(content) // 2])
         with pytest.raises(ValueError, match=f"{name} is damaged. Remove it and run the same command again"):
-            fit(spec, tmp_path)
+            train_run(spec, tmp_path)
         (tmp_path / name).unlink()
-    fit(spec, tmp_path)
+    train_run(spec, tmp_path)
     assert outcome(tmp_path) == whole(spec)
 
 
@@ -269,7 +269,7 @@ def test_lost_records_are_named(place, tmp_path):
     state["selected"]["score"] = 2.0
     RunFolder(tmp_path).save("checkpoint.pt", state)
     with pytest.raises(ValueError, match=r"records\.jsonl lacks step 0 of stage 1: remove the folder"):
-        fit(spec, tmp_path)
+        train_run(spec, tmp_path)
 
 
 @pytest.mark.parametrize("evaluations", [1, 4])
@@ -283,10 +283,10 @@ def test_a_divergent_run_names_the_loss_term_and_the_steps(place, tmp_path, algo
         r"the loss term '(cross_entropy|alignment)' became (nan|inf) between steps \d+ and \d+\. Try a smaller learning"
     )
     with pytest.raises(Diverged, match=message):
-        fit(spec, tmp_path)
+        train_run(spec, tmp_path)
     assert not (tmp_path / "result.json").exists()
     with pytest.raises(Diverged, match=message):  # and again
-        fit(spec, tmp_path)
+        train_run(spec, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_non_finite_features_right_after_an_evaluation_are_a_divergence(place, t
 
     monkeypatch.setattr(PairStatistics, "update", spoilt)
     with pytest.raises(Diverged, match=f"{named}.*Try a smaller learning rate"):
-        fit(vectors(place, algorithm="boda", hparams=hparams, evaluations=STEPS), tmp_path)
+        train_run(vectors(place, algorithm="boda", hparams=hparams, evaluations=STEPS), tmp_path)
 
 
 def mounted(path, size):
@@ -395,5 +395,5 @@ def test_kill_9_at_random_moments_of_the_command(place, tmp_path, monkeypatch, c
     capsys.readouterr()
     cli.main([*command[1:], "--json"])
     assert msgspec.json.decode(capsys.readouterr().out, type=RunResult) == RunFolder(folder).result()
-    fit(RunFolder(folder).spec(), tmp_path / "whole")
+    train_run(RunFolder(folder).spec(), tmp_path / "whole")
     assert outcome(folder) == outcome(tmp_path / "whole")

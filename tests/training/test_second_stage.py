@@ -10,7 +10,7 @@ from crosstail import second_stages
 from crosstail.second_stages import FittedStage
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import load_inputs
 from crosstail.training.model import load_model
@@ -36,11 +36,11 @@ def steps(folder):
 
 
 def test_a_fitted_stage_is_evaluated_once_after_stage_one(make, tmp_path):
-    run = fit(make(), tmp_path / "run")
+    run = train_run(make(), tmp_path / "run")
     assert steps(run.folder) == [(1, 0), (1, 3), (1, 6), (1, 9), (1, 12), (2, 0)]
     first, second = run.result.selected_steps
     assert second == run.result.selected_step == 0 and first in (0, 3, 6, 9, 12)
-    alone = fit(make(second_stage=None), tmp_path / "alone")
+    alone = train_run(make(second_stage=None), tmp_path / "alone")
     assert steps(alone.folder) == steps(run.folder)[:-1] and alone.result.selected_steps == [first]
     one, two = (run.folder.weights() for run in (alone, run))
     backbone = [name for name in one if name.startswith("backbone.")]
@@ -52,7 +52,7 @@ def test_it_is_given_the_features_of_the_selected_evaluation(make, tmp_path, mon
     given, stage = [], second_stages.find("ncm")
     spied = FittedStage(fit=lambda features: given.append(features) or stage.fit(features), head=stage.head)
     monkeypatch.setattr("crosstail.second_stages.ncm.STAGE", spied)
-    run = fit(make(backbone=backbone, width=None if backbone == "identity" else 8), tmp_path / "run")
+    run = train_run(make(backbone=backbone, width=None if backbone == "identity" else 8), tmp_path / "run")
     dataset = run.inputs.seen()
     model = load_model(run.folder, dataset)
     (features,) = given
@@ -75,19 +75,19 @@ def test_it_selects_on_what_the_run_selects_on(make, tmp_path, monkeypatch, give
     seen, stage = [], second_stages.find("tau_norm")
     spied = replace(stage, fit=lambda features: seen.append(features.select_on) or stage.fit(features))
     monkeypatch.setattr("crosstail.second_stages.tau_norm.STAGE", spied)
-    fit(make(second_stage="tau_norm", **given), tmp_path / "run")
+    train_run(make(second_stage="tau_norm", **given), tmp_path / "run")
     assert seen == [selected_on]
 
 
 @pytest.mark.parametrize("stage", ["ncm", "retrain"])
 def test_stage_one_takes_no_steps_if_it_has_nothing_to_learn(make, tmp_path, stage):
-    run = fit(make(backbone="identity", width=None, second_stage=stage), tmp_path / "run")
+    run = train_run(make(backbone="identity", width=None, second_stage=stage), tmp_path / "run")
     later = [(2, 0)] if stage == "ncm" else [(2, step) for step in (0, 3, 6, 9, 12)]
     assert steps(run.folder) == [(1, 0), *later] and run.result.selected_steps[0] == 0
 
 
 def test_an_interrupted_run_ends_like_one_that_was_not(make, tmp_path, monkeypatch):
-    whole = fit(make(), tmp_path / "whole")
+    whole = train_run(make(), tmp_path / "whole")
 
     def broken(*_, **__):
         raise KeyboardInterrupt
@@ -95,8 +95,8 @@ def test_an_interrupted_run_ends_like_one_that_was_not(make, tmp_path, monkeypat
     for place in ("crosstail.second_stages.ncm.class_means", "crosstail.training.fit.make_result"):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(place, broken)
-            fit(make(), tmp_path / "stopped")
-    again = fit(make(), tmp_path / "stopped")
+            train_run(make(), tmp_path / "stopped")
+    again = train_run(make(), tmp_path / "stopped")
     assert steps(again.folder) == steps(RunFolder(tmp_path / "stopped")) == steps(whole.folder)
     for name, value in whole.folder.weights().items():
         assert torch.equal(again.folder.weights()[name], value)
@@ -104,10 +104,10 @@ def test_an_interrupted_run_ends_like_one_that_was_not(make, tmp_path, monkeypat
 
 
 def test_the_final_model_on_every_sample_has_no_validation_samples(make, tmp_path, monkeypatch):
-    first = fit(resolve(make()), tmp_path / "run")
+    first = train_run(resolve(make()), tmp_path / "run")
     spec = refit_spec([first.result])
     assert spec.stop_at == (first.result.selected_steps[0], 0)
-    final = fit(spec, tmp_path / "final")
+    final = train_run(spec, tmp_path / "final")
     assert final.result.selected_steps == list(spec.stop_at)
     assert np.sum(final.result.counts) == len(load_inputs(spec).raw)
 
@@ -118,7 +118,7 @@ def test_a_fitted_stage_has_no_steps_to_stop_at(make):
 
 
 def test_averaged_weights_are_those_of_stage_one(make, tmp_path):
-    run = fit(make(average="moving"), tmp_path / "run")
+    run = train_run(make(average="moving"), tmp_path / "run")
     dataset = run.inputs.seen()
     model = load_model(run.folder, dataset)
     assert run.result.raw is None and run.folder.records()[-1].averaged is None

@@ -14,7 +14,7 @@ from crosstail.second_stages._choice import first_best
 from crosstail.second_stages._stage import Features
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.resolve import resolve
 from crosstail.training.result import SplitAccuracy, best_on_validation, selection_score
 
@@ -39,7 +39,7 @@ def runs(spec, tmp_path_factory):
     """The same run, selected on each metric."""
     place = tmp_path_factory.mktemp("runs")
     every = {"hparams": {"lr": 0.3}, "average": "moving"}
-    return {on: fit(replace(spec, select_on=on, **every), place / on) for on in CRITERIA}
+    return {on: train_run(replace(spec, select_on=on, **every), place / on) for on in CRITERIA}
 
 
 def test_the_step_is_the_first_that_is_best_on_validation(runs):

@@ -10,7 +10,7 @@ from tests.interruption import stop
 
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec, evaluation
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import load_inputs
 from crosstail.training.model import load_model
@@ -31,8 +31,8 @@ def timeless(folder):
 
 
 def test_only_stage_one_is_traced_and_nothing_else_changes(spec, tmp_path):
-    plain = fit(spec, tmp_path / "plain").result
-    traced = fit(replace(spec, trace=True), tmp_path / "traced").result
+    plain = train_run(spec, tmp_path / "plain").result
+    traced = train_run(replace(spec, trace=True), tmp_path / "traced").result
     assert plain == msgspec.structs.replace(traced, seconds=plain.seconds, spec=plain.spec)
     records = timeless(tmp_path / "traced")
     assert [r.step for r in records if r.trace] == [r.step for r in records if r.stage == 1]
@@ -41,17 +41,17 @@ def test_only_stage_one_is_traced_and_nothing_else_changes(spec, tmp_path):
 
 def test_a_stopped_run_has_the_same_trace(spec, tmp_path):
     spec = replace(spec, trace=True)
-    fit(spec, tmp_path / "whole")
+    train_run(spec, tmp_path / "whole")
     for step in (4, 8, 12):
         stop(spec, tmp_path / "stopped", "stage 1", step)
-    fit(spec, tmp_path / "stopped")
+    train_run(spec, tmp_path / "stopped")
     assert timeless(tmp_path / "stopped") == timeless(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("average", [None, "moving", "swad"])
 def test_the_trace_of_what_is_selected_is_the_graph_of_the_model(spec, tmp_path, average):
     spec = replace(spec, algorithm="erm", hparams={"lr": 0.05}, second_stage=None, average=average, trace=True)
-    result = fit(spec, tmp_path / "run").result
+    result = train_run(spec, tmp_path / "run").result
     folder = RunFolder(tmp_path / "run")
     assert result.selected_step > 0
     trace = next(r.trace for r in folder.records() if r.step == result.selected_step)
@@ -64,7 +64,7 @@ def test_the_trace_of_what_is_selected_is_the_graph_of_the_model(spec, tmp_path,
 
 def test_one_domain_has_no_alpha(spec, tmp_path):
     save_separable(tmp_path / "one.npz", [[9, 9, 9]])
-    fit(replace(spec, dataset=str(tmp_path / "one.npz"), algorithm="erm", trace=True), tmp_path / "run")
+    train_run(replace(spec, dataset=str(tmp_path / "one.npz"), algorithm="erm", trace=True), tmp_path / "run")
     trace = RunFolder(tmp_path / "run").records()[0].trace
     assert trace.alpha is None and trace.beta > 0 and b"NaN" not in msgspec.json.encode(trace)
 

@@ -11,8 +11,8 @@ from cyclopts.validators import Number
 from rich.console import Console
 
 from crosstail.cli._imports import import_torch
-from crosstail.cli._own_folder import require_own
 from crosstail.cli._progress import progress_bar
+from crosstail.workflows._output import refuse_foreign
 
 if TYPE_CHECKING:
     from crosstail.training import RunSpec
@@ -36,17 +36,17 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
     from crosstail.reports.compare.read_runs import read_runs
     from crosstail.reports.compare.tables import summary_table
     from crosstail.reports.document import terminal
-    from crosstail.training.fit import fit
+    from crosstail.training.fit import train_run
 
     specs = {(method, seed): spec(method, seed) for method in METHODS for seed in range(seeds)}
     folders = {key: out / "runs" / run.key for key, run in specs.items()}
-    require_own(out, own=any(folder.exists() for folder in folders.values()))
+    refuse_foreign(out, own=any(folder.exists() for folder in folders.values()))
     began = time.monotonic()
     console = Console(highlight=False, markup=False)
     console.print("Digits from three domains with long tails in opposite directions; frozen ImageNet features.")
     for (method, seed), run in specs.items():
         with progress_bar(console, f"{method}, seed {seed}:") as progress:
-            fit(run, folders[method, seed], progress=progress)
+            train_run(run, folders[method, seed], progress=progress)
     runs = read_runs(list(folders.values()))
     summary = summary_table(runs.chosen)
     terminal.show([metrics_table(summary, METHODS)], console)

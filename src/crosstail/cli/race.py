@@ -12,11 +12,11 @@ from rich.console import Console
 from crosstail.cli._checks import check_method, check_spec, known_source
 from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, pasted
-from crosstail.cli._own_folder import require_own
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import HIDDEN, Data, DataSeed, SelectOn, without_dg
 from crosstail.cli.sweep import SEEDS, Methods, SweepOptions, Trials, Workers
+from crosstail.workflows._output import refuse_foreign
 
 if TYPE_CHECKING:
     from crosstail.sweeps.plan import Plan
@@ -86,7 +86,7 @@ def race(
 
     shared = replace(typed, freeze=data.kind_of(typed.dataset, typed.columns) != "vectors")
     methods = algorithm or [entry.name for entry in algorithms.catalogue()]
-    require_own(out, own=(out / "race.json").exists() and not (out / "spec.json").exists())
+    refuse_foreign(out, own=(out / "race.json").exists() and not (out / "spec.json").exists())
     store = Store(out)
     with progress_bar(Console(stderr=True)) as progress:
         resolved = resolve(shared)

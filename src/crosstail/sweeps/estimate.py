@@ -12,7 +12,7 @@ from crosstail.progress import Progress
 from crosstail.sweeps.drive import check
 from crosstail.sweeps.plan import Plan
 from crosstail.sweeps.worker import inputs
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.inputs import load_source
 
 STEPS = 10  # measured per stage
@@ -45,7 +45,7 @@ def _measured(plan: Plan, method: str) -> SweepCost:
 
     with tempfile.TemporaryDirectory() as name:
         began = time.perf_counter()
-        last = fit(spec, Path(name), progress=note, inputs=loaded).folder.records()[-1]
+        last = train_run(spec, Path(name), progress=note, inputs=loaded).folder.records()[-1]
         whole = time.perf_counter() - began
         sizes = {file.name: file.stat().st_size for file in Path(name).iterdir()}
     steps = [median(b - a for a, b in pairwise(stage)) for stage in times.values()]

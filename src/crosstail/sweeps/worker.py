@@ -12,7 +12,7 @@ import msgspec
 from crosstail.data import DomainDataset
 from crosstail.sweeps.lease import Lease
 from crosstail.sweeps.store import Store
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import Inputs, load_inputs, load_source
 from crosstail.training.loop import Diverged, Limits, Pruned
@@ -54,7 +54,7 @@ def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False)
     if lease is None:
         if job.keep and store.has(key) and not store.keeps(key):
             with suppress(OSError, ValueError):  # the run is finished, whether or not they can be added
-                fit(job.spec, store.path / "runs" / key, inputs=inputs(job.spec))
+                train_run(job.spec, store.path / "runs" / key, inputs=inputs(job.spec))
         return Outcome(key, "done" if store.has(key) else "busy")
 
     def watch(what: str, done: int, total: int) -> None:
@@ -65,7 +65,7 @@ def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False)
 
     try:
         how: dict[str, Any] = {"limits": job.limits, "keep": job.keep, "leased": True}
-        fit(job.spec, lease.folder, progress=watch, inputs=inputs(job.spec), **how)
+        train_run(job.spec, lease.folder, progress=watch, inputs=inputs(job.spec), **how)
         store.publish(lease, key)
         return Outcome(key, "done")
     except Stopped:

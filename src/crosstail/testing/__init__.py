@@ -22,7 +22,7 @@ from crosstail.prediction.predictor import Predictor
 from crosstail.progress import Progress
 from crosstail.testing.easy_data import STEPS, changed, easy_run, save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape, load_inputs
 from crosstail.training.model import build_algorithm, load_model
@@ -89,7 +89,7 @@ def check_resumes(name: str) -> None:
     with easy_run(name) as (spec, folder):
         for stop in (1, STEPS // 2 + 1, STEPS) if any(steps_of_stages(resolve(spec))) else ():
             try:
-                fit(spec, folder / "stopped", progress=_stopping_at(stop))
+                train_run(spec, folder / "stopped", progress=_stopping_at(stop))
             except _Stop:
                 continue
             raise AssertionError(f"{name}: never reached step {stop}")
@@ -126,7 +126,7 @@ def check_absent_pairs_and_many_domains(name: str) -> None:
     with easy_run(name, counts) as (spec, folder):
         with changed(spec.dataset) as arrays:
             arrays["x"][:, 0] = 0.1
-        result = fit(replace(spec, steps=6, batch_size=3, evaluations=1), folder).result
+        result = train_run(replace(spec, steps=6, batch_size=3, evaluations=1), folder).result
         assert np.array(result.test.totals).shape == (12, 3), f"{name}: the result lacks pairs"
         _check_finite(name, folder)
 
@@ -135,7 +135,7 @@ def check_one_domain(name: str) -> None:
     """With one domain, it trains or says that it needs more."""
     with easy_run(name, [[9, 9, 9]]) as (spec, folder):
         try:
-            fit(replace(spec, steps=6, evaluations=1), folder)
+            train_run(replace(spec, steps=6, evaluations=1), folder)
         except ValueError as error:
             assert "compares domains" in str(error), f"{name}: with one domain, it raises {error}"
             assert algorithms.find(name).min_domains > 1, f"{name}: refuses one domain but does not set min_domains"
@@ -150,7 +150,7 @@ def check_images(name: str) -> None:
     with easy_run(name) as (spec, folder):
         with changed(spec.dataset) as arrays:
             arrays["x"] = np.random.default_rng(0).integers(0, 255, (len(arrays["y"]), 8, 8, 3), dtype=np.uint8)
-        fit(replace(spec, backbone="small_cnn", width=8, steps=4, batch_size=3, evaluations=1), folder)
+        train_run(replace(spec, backbone="small_cnn", width=8, steps=4, batch_size=3, evaluations=1), folder)
         _check_finite(name, folder)
 
 
@@ -183,7 +183,7 @@ def check_known_domain(name: str) -> None:
     with easy_run(name, [[9, 4, 9], [2, 9, 9], [0, 0, 0]]) as (spec, folder):
         with changed(spec.dataset) as arrays:
             arrays["split"][arrays["split"] == "val"] = "test"  # so that a second stage cannot choose to change nothing
-        dataset = fit(replace(spec, steps=6, evaluations=1), folder).inputs.seen()
+        dataset = train_run(replace(spec, steps=6, evaluations=1), folder).inputs.seen()
         model = load_model(RunFolder(folder), dataset, trust=True).eval()
         x, domain = to_input(dataset.x[:6]), torch.tensor([0, 1, 2] * 2)
         with torch.no_grad():
@@ -198,7 +198,7 @@ def check_known_domain(name: str) -> None:
 def check_stored(name: str) -> None:
     """The model that is loaded from a run, and the one that is exported, predict what the run did."""
     with easy_run(name) as (spec, folder):
-        run = fit(spec, folder)
+        run = train_run(spec, folder)
         dataset, said = run.inputs.raw, run.predictions
         answers = Predictor(folder, trust=True).probabilities(dataset.x[dataset.rows("test")]).argmax(1)
         assert said and (answers == said.predicted).all(), f"{name}: the stored model predicts other classes"
@@ -215,7 +215,7 @@ def check_hyperparameters(name: str) -> None:
         typed = algorithms.parse(kind.Hparams, {key: str(value) for key, value in drawn.items()})
         assert typed == algorithms.parse(kind.Hparams, drawn), f"{name}: hyperparameters change when parsed from text"
         with easy_run(name) as (spec, folder):
-            fit(replace(spec, hparams=drawn, steps=4, evaluations=1), folder)
+            train_run(replace(spec, hparams=drawn, steps=4, evaluations=1), folder)
             _check_finite(name, folder)
 
 
@@ -251,7 +251,7 @@ def _plain(name: str) -> _Plain:
 
 def _outcome(spec: RunSpec, folder: Path, progress: Progress | None = None) -> dict[str, Any]:
     """Everything a run produces except times, with test accuracies kept apart."""
-    run = fit(spec, folder, progress=progress)
+    run = train_run(spec, folder, progress=progress)
     records = [msgspec.to_builtins(record) for record in run.folder.records()]
     return {
         **{key: getattr(run.result, key) for key in ("selected_step", "validation", "test", "transferability")},

@@ -42,7 +42,7 @@ class Run:
     probabilities: Probabilities | None = None
 
 
-def fit(
+def train_run(
     spec: RunSpec,
     out: Path,
     *,

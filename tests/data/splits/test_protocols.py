@@ -9,7 +9,7 @@ import pytest
 from crosstail import data
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.inputs import folds, load_inputs, load_source
 from crosstail.training.resolve import resolve
 
@@ -91,16 +91,16 @@ def test_dg_holds_out_the_same_samples_whichever_domain_is_unseen_and_others_wit
 def test_dg_resumes_on_the_split_of_its_seed_and_refuses_another(vectors: Path, tmp_path: Path) -> None:
     size = {"backbone": "mlp", "width": 8, "steps": 4, "batch_size": 2, "evaluations": 2}
     first = RunSpec(dataset=str(vectors), algorithm="erm", protocol="dg", unseen="d", **size)
-    runs = [fit(replace(first, seed=seed), tmp_path / str(seed)) for seed in (0, 1)]
+    runs = [train_run(replace(first, seed=seed), tmp_path / str(seed)) for seed in (0, 1)]
     checksums = [run.result.data.checksum for run in runs]
     assert checksums[0] != checksums[1]
     for seed, run in enumerate(runs):
         assert run.inputs.facts().checksum == checksums[seed]
-        again = fit(run.folder.spec(), run.folder.path)
+        again = train_run(run.folder.spec(), run.folder.path)
         assert again.result == run.result and again.predictions is not None
         assert len(again.predictions.y) == 27 - 5
     with pytest.raises(ValueError, match="seed is 0, not 1"):
-        fit(replace(first, seed=1), tmp_path / "0")
+        train_run(replace(first, seed=1), tmp_path / "0")
 
 
 def test_dg_selects_the_evaluation_on_accuracy_averaged_over_domains(vectors: Path, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_dg_selects_the_evaluation_on_accuracy_averaged_over_domains(vectors: Pa
     size = {"backbone": "mlp", "width": 8, "steps": 30, "batch_size": 2, "evaluations": 30}
     spec = RunSpec(dataset=str(vectors), algorithm="erm", protocol="dg", unseen="a", hparams={"lr": 0.05}, **size)
     for seed in range(20):
-        run = fit(replace(spec, seed=seed), tmp_path / str(seed))
+        run = train_run(replace(spec, seed=seed), tmp_path / str(seed))
         by_step, by_pair = {}, {}
         for record in run.folder.records():
             accuracies = []
@@ -153,7 +153,7 @@ def test_every_domain_in_turn(spec: RunSpec) -> None:
 
 
 def test_a_dg_run_trains_without_the_unseen_domain_and_tests_on_it_alone(spec: RunSpec, tmp_path: Path) -> None:
-    result = fit(replace(spec, protocol="dg", unseen=data.load(spec.dataset).domains[1]), tmp_path / "run").result
+    result = train_run(replace(spec, protocol="dg", unseen=data.load(spec.dataset).domains[1]), tmp_path / "run").result
     counts, tested = np.array(result.counts), np.array(result.test.totals)
     assert counts[1].sum() == 0 and counts[0].sum() > 0
     size = (data.load(spec.dataset).domain == 1).sum()

@@ -21,7 +21,7 @@ from crosstail.reports.run.confusions import (
 )
 from crosstail.reports.run.reported import read_run
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.predictions import Predictions
 
 EVIL = "<script>alert(1)</script>"
@@ -97,7 +97,7 @@ def images(tmp_path):
 
 
 def test_images_of_an_array_are_shown_until_they_are_gone(images, tmp_path):
-    fit(RunSpec(dataset=str(images), **COMMON), tmp_path / "run")
+    train_run(RunSpec(dataset=str(images), **COMMON), tmp_path / "run")
     run = read_run(tmp_path / "run")
     text = shown(run)
     alternatives = re.findall(
@@ -112,7 +112,7 @@ def test_images_of_an_array_are_shown_until_they_are_gone(images, tmp_path):
 
 
 def test_images_that_have_changed_are_not_shown(images, tmp_path):
-    fit(RunSpec(dataset=str(images), **COMMON), tmp_path / "run")
+    train_run(RunSpec(dataset=str(images), **COMMON), tmp_path / "run")
     with np.load(images) as arrays:
         changed = {**arrays, "x": 255 - arrays["x"]}
     np.savez(images, **changed)
@@ -126,7 +126,7 @@ def test_images_of_a_folder_are_shown_with_their_paths(tmp_path):
         for i in range(12):
             pixels = rng.integers(0, 256, (20, 30, 3)).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / "photos" / place / f"{i}.png")
-    fit(RunSpec(dataset=str(tmp_path / "photos"), resolution=16, **COMMON), tmp_path / "run")
+    train_run(RunSpec(dataset=str(tmp_path / "photos"), resolution=16, **COMMON), tmp_path / "run")
     text = shown(read_run(tmp_path / "run"))
     assert re.search(r'<img alt="[ab] / (cat|dog) predicted as (cat|dog): [ab]/(cat|dog)/\d+\.png"', text)
 

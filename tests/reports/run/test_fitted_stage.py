@@ -8,7 +8,7 @@ from crosstail.reports.run.page import run_document
 from crosstail.reports.run.reported import reported
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.refit import refit_spec, with_estimate
 
 
@@ -19,8 +19,8 @@ def make(tmp_path):
     def make(**changes):
         size = {"steps": 12, "batch_size": 4, "evaluations": 4, "trace": True}
         spec = RunSpec(dataset=str(tmp_path / "v.npz"), algorithm="erm", second_stage="ncm", **size, **changes)
-        run = fit(spec, tmp_path / "run")
-        return run, with_estimate(fit(refit_spec([run.result]), tmp_path / "final"), [run.result])
+        run = train_run(spec, tmp_path / "run")
+        return run, with_estimate(train_run(refit_spec([run.result]), tmp_path / "final"), [run.result])
 
     return make
 

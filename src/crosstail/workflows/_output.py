@@ -1,9 +1,9 @@
-"""Output folders that already contain the results of another command."""
+"""Output that would replace the results of another command."""
 
 from pathlib import Path
 
 
-def require_own(out: Path, own: bool) -> None:
+def refuse_foreign(out: Path, own: bool) -> None:
     """Refuse a folder with a page or a run, unless they are the command's own: its page would replace them."""
     found = [file for name in ("report.html", "spec.json") if (file := out / name).exists()]
     if found and not own:

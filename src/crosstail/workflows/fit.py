@@ -1,0 +1,143 @@
+"""Train one model, or one for each fold or unseen domain, and write their pages."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from crosstail.progress import Progress, labelled, silent
+from crosstail.reports.run.page import write_folds_page, write_page
+from crosstail.reports.run.reported import ReportedRun, reported
+from crosstail.storage import read_json
+from crosstail.sweeps.plan import Hparams, search_name
+from crosstail.training.devices import Devices, is_main_process
+from crosstail.training.fit import ONE, Run, train_run
+from crosstail.training.inputs import folds, load_inputs, load_source
+from crosstail.training.logs import logged
+from crosstail.training.probabilities import Probabilities
+from crosstail.training.refit import refit_spec, with_estimate
+from crosstail.training.resolve import resolve
+from crosstail.training.result import RunResult, mean_counts, pooled_accuracy
+from crosstail.training.spec import RunSpec
+from crosstail.workflows._output import refuse_foreign
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The finished runs of a spec."""
+
+    out: Path
+    runs: Sequence[Run]
+    """One, or one for each fold or unseen domain."""
+    final: Run | None = None
+    """With `refit`, the run on every sample."""
+    notes: Sequence[str] = ()
+    """What to know about the data and the runs."""
+
+    @property
+    def run(self) -> Run:
+        """The run whose model to use: the final one, or else the first."""
+        return self.final or self.runs[0]
+
+    @property
+    def results(self) -> list[RunResult]:
+        """The results of the runs, without the final one."""
+        return [run.result for run in self.runs]
+
+    def to_json(self) -> Any:
+        """The result of a single run, or the test accuracy over all runs, their results and that of the final one."""
+        results = self.results
+        if len(results) == 1 and self.final is None:
+            return results[0]
+        counts, final = mean_counts(results), self.final and self.final.result
+        several: dict[str, Any] = {"test": pooled_accuracy(results, counts), "runs": results, "refit": final}
+        if any(result.known for result in results):
+            several["known"] = {"test": pooled_accuracy(results, counts, known=True)}
+        return several
+
+
+def fit(
+    spec: RunSpec,
+    out: Path,
+    *,
+    hparams: Path | None = None,
+    refit: bool = False,
+    devices: Devices = ONE,
+    log: str | None = None,
+    progress: Progress = silent,
+) -> Fitted:
+    """Train a model that works for every (domain, class) pair, and write its page; the same call again resumes.
+
+    With folds, or for all unseen domains, there is a run for each in a folder of its own, and a page over all of them.
+    With several devices, the other processes run the same program and return the same.
+
+    Args:
+        spec: The run, or with `folds` or the protocol dg the runs.
+        out: Folder of the run or runs.
+        hparams: Hyperparameters from a file that `select` wrote; those of the spec override them.
+        refit: Afterwards, train the final model on every sample, in OUT/refit, for the median of the selected steps.
+        devices: Processes and devices that share every batch.
+        log: Also write a log of this kind.
+        progress: Called as the work advances.
+
+    >>> from crosstail.testing.easy_data import easy_run
+    >>> with easy_run("erm") as (spec, out):
+    ...     fitted = fit(spec, out)
+    >>> fitted.run.result.test.pair_average > 0.9
+    True
+    """
+    chosen = read_hparams(hparams, resolve(replace(spec, hparams={}))) if hparams else {}
+    spec = resolve(replace(spec, hparams=chosen | spec.hparams))
+    if refit and spec.part:
+        raise ValueError("--refit follows all runs of a protocol: remove --unseen, --fold and --stop-at")
+    if refit:
+        replace(spec, stop_at=())  # which is refused where a model on every sample is impossible
+    source = load_source(spec, progress)
+    specs = folds(spec, source)
+    places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
+    refuse_foreign(out, own=all((place / "spec.json").exists() for place in places))
+
+    def train(one: RunSpec, place: Path, after: Sequence[Run] = ()) -> Run:
+        with ExitStack() as stack:
+            shown = labelled(progress, one.part)
+            if log and is_main_process():
+                shown = stack.enter_context(logged(log, one, place, shown))
+            inputs = load_inputs(one, source)
+            run = train_run(one, place, progress=shown if is_main_process() else None, inputs=inputs, devices=devices)
+        if after:
+            kept = [part for before in after if (part := before.probabilities)]
+            held_out = Probabilities.pooled(kept) if len(kept) == len(after) else None
+            run = with_estimate(run, [before.result for before in after], held_out)
+        if is_main_process():
+            pages.append(reported(run))
+            write_page(pages[-1])
+        # The embedded or decoded samples of all folds may be too many for the memory.
+        return replace(run, inputs=replace(run.inputs, _seen=None))
+
+    pages: list[ReportedRun] = []
+    runs = [train(one, place) for one, place in zip(specs, places, strict=True)]
+    final = train(refit_spec([run.result for run in runs]), out / "refit", runs) if refit else None
+    if len(runs) > 1 and is_main_process():
+        write_folds_page(out, pages[: len(runs)])
+    return Fitted(out, runs, final, _notes(spec, runs))
+
+
+def _notes(spec: RunSpec, runs: Sequence[Run]) -> list[str]:
+    notes = [note for run in runs for note in (*run.result.data.notes, *run.result.notes)]
+    if spec.trace and not any(record.trace for record in runs[0].folder.records()):
+        notes.append("this run was finished before without --trace; use another --out to train it with a trace")
+    return list(dict.fromkeys(notes))
+
+
+def read_hparams(file: Path, spec: RunSpec) -> Hparams:
+    """The hyperparameters for a resolved spec in a file that `select` wrote; with dg, those of its domain and seed."""
+    found, own = read_json(file, dict[str, Hparams]), search_name(spec.method, spec)
+    for name in (own, spec.method):
+        if name in found:
+            try:
+                resolve(replace(spec, hparams=found[name]))
+            except ValueError as error:
+                raise ValueError(f"{file}: {error}") from None
+            return found[name]
+    raise ValueError(f"{file} has no hyperparameters for {own}, only for {'; '.join(found)}")
