@@ -43,7 +43,7 @@ def oracle(domain):
     embedding = model.domain_embedding.mean(0) if domain == UNKNOWN else model.domain_embedding[domain]
     scores = model.head(torch.cat([z, embedding.expand_as(z)], 1))
     return (
-        (float(predictor.calibration.sharpness_of(predictor.result.domains)[domain]) * scores)
+        (float(predictor.calibration.sharpness_of(predictor.run.result.domains)[domain]) * scores)
         .softmax(1)
         .detach()
         .numpy()

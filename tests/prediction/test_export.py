@@ -107,7 +107,7 @@ def test_a_site_is_fixed_in_the_file(runs, exported):
     own = torch.cat([z, predictor.algorithm.domain_embedding[1].expand_as(z)], 1)
     np.testing.assert_allclose(
         found,
-        (float(predictor.calibration.sharpness_of(predictor.result.domains)[1]) * predictor.algorithm.head(own))
+        (float(predictor.calibration.sharpness_of(predictor.run.result.domains)[1]) * predictor.algorithm.head(own))
         .softmax(1)
         .detach()
         .numpy(),
@@ -115,20 +115,20 @@ def test_a_site_is_fixed_in_the_file(runs, exported):
     )
     assert np.abs(found - predictor.probabilities(x)).max() > 1e-3
     (card,) = (json.loads(file.read_text(encoding="utf-8")) for file in (exported / "sites").glob("*.json"))
-    assert card["site"] == "1" and card["known"]["test"]["totals"] == predictor.result.test.totals
+    assert card["site"] == "1" and card["known"]["test"]["totals"] == predictor.run.result.test.totals
 
 
 @pytest.mark.parametrize(("format", "name"), [("onnx", "m.onnx"), ("torch", "m.pt2")])
 def test_a_site_is_fixed_in_the_head_of_a_second_stage(runs, tmp_path, format, name):
     predictor = Predictor(runs / "blend")
-    assert predictor.result.known.test.average > predictor.result.test.average + 0.2
+    assert predictor.run.result.known.test.average > predictor.run.result.test.average + 0.2
     export(runs / "blend", tmp_path / name, format, site="1")
     read = exporting.WRITERS[format][1](tmp_path / name)
     x = np.random.default_rng(1).normal(2, 1, (9, 6)).astype(np.float32)  # where both domains have samples
     model = predictor.algorithm
     with torch.no_grad():
         scores = model.head(model.backbone(torch.from_numpy(x)), torch.ones(9, dtype=torch.int64))
-    expected = (float(predictor.calibration.sharpness_of(predictor.result.domains)[1]) * scores).softmax(1)
+    expected = (float(predictor.calibration.sharpness_of(predictor.run.result.domains)[1]) * scores).softmax(1)
     np.testing.assert_allclose(read(x), expected, atol=1e-5)
     assert np.abs(read(x) - predictor.probabilities(x)).max() > 0.1
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter, Token
 from docstring_parser import parse_from_object
 
-from crosstail.criterion import Criterion
 from crosstail.training.spec import RunSpec
 
 
@@ -56,7 +55,7 @@ GroupBy = Annotated[str | None, option("group_by")]
 Labels = Annotated[tuple[str, ...] | None, option("labels")]
 SkipBroken = Annotated[bool, option("skip_broken")]
 DataSeed = Annotated[int, Parameter(help=without_dg(HELP["data_seed"]))]
-SelectOn = Annotated[Criterion | None, Parameter(help=without_dg(HELP["select_on"]))]
+SelectOn = Annotated[str | None, Parameter(help=without_dg(HELP["select_on"]))]
 
 
 @dataclass(frozen=True, kw_only=True)

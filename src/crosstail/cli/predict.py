@@ -96,7 +96,7 @@ def predict(
         raise ValueError(f"--prior estimate: {size}. Give at most {blocks[0].stop:,} inputs at a time")
     sources = [Path(name) for name in names] if isinstance(x, ImageFiles) else files
     form = JSON if as_json or (out is not None and out.suffix == ".json") else CSV
-    mark = "" if out is None else mark_of(predictor.folder.path / "result.json", sources, where.domain)
+    mark = "" if out is None else mark_of(predictor.run.path / "result.json", sources, where.domain)
     answers = Answers(out, mark, how=repr((form.end, shown, prior, coverage, per, site)))
     found: Decision | None = None
 
@@ -150,7 +150,7 @@ def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision"
     from crosstail.reports.document import terminal
     from crosstail.reports.document.model import Table
 
-    names = [*predictor.result.domains, "unknown site"]
+    names = [*predictor.run.result.domains, "unknown site"]
     for site, one in found.estimates.items():
         rows = [
             [name, f"{100 * share:.1f}", f"{100 * low:.1f} to {100 * high:.1f}"]

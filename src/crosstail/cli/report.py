@@ -9,7 +9,6 @@ from rich.console import Console
 from crosstail.cli._imports import import_torch
 from crosstail.cli._parameters import Trust
 from crosstail.cli._progress import progress_bar
-from crosstail.criterion import Metric
 
 
 def report(
@@ -20,7 +19,7 @@ def report(
     baseline: str | None = None,
     graphs: tuple[Path, ...] = (),
     trust: Trust = False,
-    metric: Metric = "accuracy",
+    metric: str = "accuracy",
     charts: Annotated[bool, Parameter(negative="--page-only")] = True,
 ) -> None:
     """Write one offline page, tables (CSV, Markdown, LaTeX) and charts (SVG, PNG, PDF) from finished runs.

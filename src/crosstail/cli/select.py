@@ -7,12 +7,9 @@ from rich.console import Console
 
 from crosstail.cli._checks import require_output
 from crosstail.cli._parameters import Json, Sweep
-from crosstail.criterion import Criterion
 
 
-def select(
-    folder: Sweep, /, *, out: Path | None = None, select_on: Criterion | None = None, as_json: Json = False
-) -> None:
+def select(folder: Sweep, /, *, out: Path | None = None, select_on: str | None = None, as_json: Json = False) -> None:
     """Choose each method's best trial on validation and write its hyperparameters for fit --hparams.
 
     Example: `crosstail select sweep --out best.json`

@@ -51,6 +51,15 @@ class Answers:
         kept: dict[str, Any] = {name: of[rows] for name in SAMPLES if (of := getattr(self, name)) is not None}
         return replace(self, **kept, informed=self.informed and self.informed.keep(rows))
 
+    def described(self, **about: Any) -> "Answers":
+        """The same answers with other names, training counts or thresholds."""
+        return replace(self, **about, informed=self.informed and self.informed.described(**about))
+
+    def sorted(self) -> "Answers":
+        """The same samples in the order of the data."""
+        assert self.row is not None
+        return self.keep(self.row.argsort(kind="stable"))
+
     @classmethod
     def pooled(cls, parts: "Sequence[Answers]") -> "Answers":
         """The samples of several parts, one after the other; training counts are their rounded mean."""

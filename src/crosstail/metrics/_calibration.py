@@ -1,6 +1,7 @@
 """Temperature scaling, per site where its samples support it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -8,6 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from crosstail.metrics._answers import Answers
 
 MOST = 30_000  # samples that parameters are fitted on, drawn at random from more
 SCORES = 2**24  # most scores of these samples, which makes them fewer above 559 classes
@@ -70,6 +73,21 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
         """Calibrated probabilities (N, C) of samples from these sites, by index; −1 is an unknown one."""
         sharpness = self.sharpness_of(sites)[np.broadcast_to(np.asarray(site), len(log_p))]
         return _softmax(np.asarray(log_p, np.float32) * sharpness[:, None])[0]
+
+
+def calibrated(answers: Answers, given: Calibration) -> Answers:
+    """The answers with calibrated log probabilities, those of a model that is told the domain by the site's."""
+    site: NDArray[np.int64] | int = -1
+    informed = answers.informed and _calibrated(answers.informed, given, answers.domain)
+    return replace(_calibrated(answers, given, site), informed=informed)
+
+
+def _calibrated(answers: Answers, given: Calibration, site: NDArray[np.int64] | int) -> Answers:
+    assert answers.log_p is not None
+    p = given.probabilities(answers.log_p, site, answers.domains).astype(np.float64)
+    with np.errstate(divide="ignore"):
+        log_p = np.log(p)
+    return replace(answers, log_p=log_p, true=log_p[np.arange(len(answers)), answers.y])
 
 
 def _softmax(scores: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -23,7 +23,7 @@ class Compared(Protocol):
     """A run of a method that is compared with others."""
 
     @property
-    def values(self) -> PairValues:
+    def pairs(self) -> PairValues:
         """The metric of every pair."""
 
     @property
@@ -45,7 +45,7 @@ def by_permutation(first: Sequence[Compared], second: Sequence[Compared], of: Vi
 
 def by_influence(first: Sequence[Compared], second: Sequence[Compared], of: View, draws: int) -> Difference | None:
     """The same for a metric of samples: a normal test of the sum of the differences between influences."""
-    sides = [[one.values for one in side if isinstance(one.values, SampleValues)] for side in (first, second)]
+    sides = [[one.pairs for one in side if isinstance(one.pairs, SampleValues)] for side in (first, second)]
     samples, row = sides[0][0].samples, 1 if of == "average" else 0
     if not all(np.array_equal(values.samples, samples) for side in sides for values in side):
         return None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -29,6 +29,7 @@ class Metric:
     """A metric of every pair; `METRIC` of a file in this package, whose name is the metric's on the command line."""
 
     label: str
+    name: str = ""  # as `find` knows it
     of: "Callable[[Answers], PairValues]"
     needs: Needs = "log_p"
     higher_is_better: bool = True
@@ -101,11 +102,14 @@ def find(name: str) -> Metric:
     >>> find("auroc").label, find("worst_pair").label
     ('AUROC', 'accuracy')
     """
-    if name.endswith(".py"):
-        metric: Metric = discovery.load_file(Path(name)).METRIC
-        return metric
-    found: Metric = discovery.find(PACKAGE, DEFAULT if name in VIEWS else name, "metric").METRIC
-    return found
+    return _named(DEFAULT if name in VIEWS else name)
+
+
+@cache
+def _named(name: str) -> Metric:
+    own = name.endswith(".py")
+    found: Metric = (discovery.load_file(Path(name)) if own else discovery.find(PACKAGE, name, "metric")).METRIC
+    return replace(found, name=name)
 
 
 def criteria() -> list[str]:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration, Correction, training_shares
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.prediction.prior import EstimatedPrior, estimate_prior, read_prior, with_prior
 from crosstail.prediction.sets import FALLBACK, Per, PredictionSets
-from crosstail.training.probabilities import Probabilities
 from crosstail.training.result import PROBABILITIES
+from crosstail.training.run import Run
 
 Sites = NDArray[np.int64]
 CHUNK = 8192  # samples at a time, so that memory does not grow with them
@@ -80,7 +81,7 @@ def decide(
     With a `coverage`, a prediction set is calibrated on the test samples of the run, which nothing else has used.
     """
     given = predictor.calibration
-    about: dict[str, Any] = {"calibration": given, "domains": predictor.result.domains}
+    about: dict[str, Any] = {"calibration": given, "domains": predictor.run.result.domains}
     if prior is not None:
         estimates = _estimates(given, log_p, site) if prior == "estimate" else {}
         correction = given.uniform if prior == "uniform" else given.prevalence
@@ -107,7 +108,7 @@ def _shares(predictor: Predictor, prior: str, estimates: dict[int, EstimatedPrio
 
     Estimates get one more sample of each class, as training samples do: one that these inputs have not shown may occur.
     """
-    counts = np.array(predictor.result.counts)
+    counts = np.array(predictor.run.result.counts)
     known = counts.sum(0) > 0
     if prior == "train":
         own = training_shares(counts)
@@ -123,28 +124,28 @@ def _shares(predictor: Predictor, prior: str, estimates: dict[int, EstimatedPrio
     return np.broadcast_to(share, (len(counts) + 1, counts.shape[1]))
 
 
-def _tested(predictor: Predictor) -> Probabilities:
-    """The test samples of a run, with the probabilities that it kept of them."""
-    folder = predictor.folder
-    kept = Probabilities.load(folder)
-    if kept is None:
-        raise ValueError(f"{folder.path} has no {PROBABILITIES}: run its `crosstail fit` command again, which adds it")
-    if not kept.test.any():
-        raise ValueError(f"{folder.path} has no test samples to calibrate prediction sets on")
-    return kept.part(test=True)
+def _tested(run: Run) -> Answers:
+    """The test samples of a run, with the log probabilities that it kept of them."""
+    if run.held_out is None:
+        raise ValueError(f"{run.path} has no {PROBABILITIES}: run its `crosstail fit` command again, which adds it")
+    if not len(run.held_out.test):
+        raise ValueError(f"{run.path} has no test samples to calibrate prediction sets on")
+    return run.held_out.test
 
 
 def _sets(predictor: Predictor, decision: Decision, sites: Sites, coverage: float, per: Per) -> PredictionSets:
     """Prediction sets from the test samples, for inputs from these sites."""
-    kept = _tested(predictor)
+    kept = _tested(predictor.run)
     if decision.shares is not None:  # classes that do not occur at a site have no guarantee there
         kept = kept.keep(decision.shares[kept.domain, kept.y] > 0)
     how: dict[str, Any] = {"num_sites": len(decision.domains), "num_classes": len(predictor.classes)}
     how |= {"coverage": coverage, "per": per}
-    found = PredictionSets.calibrated(decision.of_class(kept.told(), kept.domain, kept.y), kept.y, kept.domain, **how)
+    assert kept.log_p is not None and kept.told.log_p is not None
+    told = decision.of_class(kept.told.log_p, kept.domain, kept.y)
+    found = PredictionSets.calibrated(told, kept.y, kept.domain, **how)
     if UNKNOWN not in sites:
         return found
-    own = decision.of_class(kept.unknown, np.full_like(kept.domain, UNKNOWN), kept.y)
+    own = decision.of_class(kept.log_p, np.full_like(kept.domain, UNKNOWN), kept.y)
     nowhere = PredictionSets.calibrated(own, kept.y, kept.domain, **how)
     least = np.vstack([found.least[:-1], nowhere.least[-1:]])
     return PredictionSets(least, np.vstack([found.source[:-1], nowhere.source[-1:]]), coverage, per)
@@ -152,7 +153,7 @@ def _sets(predictor: Predictor, decision: Decision, sites: Sites, coverage: floa
 
 def _fallbacks(predictor: Predictor, sets: PredictionSets, sites: Sites) -> tuple[str, ...]:
     """Which groups had too few samples, and what was used in their place."""
-    names, used = [*predictor.result.domains, "unknown site"], FALLBACK[sets.per]
+    names, used = [*predictor.run.result.domains, "unknown site"], FALLBACK[sets.per]
     found: dict[int, list[str]] = {}
     notes = []
     for d in sites:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crosstail.data import DomainDataset, ImageFiles
 from crosstail.data.content_hashes import content_hashes
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics import Answers
 from crosstail.prediction.decision import decide
 from crosstail.prediction.inputs import NamedInputs
 from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape
@@ -19,7 +19,6 @@ from crosstail.progress import Progress
 from crosstail.training.evaluation import LEAST
 from crosstail.training.inputs import load_source, split_source
 from crosstail.training.known import KnownSamples
-from crosstail.training.probabilities import Probabilities
 
 
 @dataclass(frozen=True)
@@ -41,14 +40,11 @@ class LeftOut:
 class Evaluated:
     """A run's model on other data."""
 
-    accuracy: PairAccuracy
-    known: PairAccuracy | None
-    """Accuracy with the domain known where the model was trained on it; None if it uses no domain."""
+    answers: Answers
+    """With the domain told where the model was trained on it, if it uses the domain; classes are the model's."""
     left_out: LeftOut
     samples: DomainDataset
     """Samples that were evaluated, all in the split test."""
-    probabilities: Probabilities
-    """For these samples, with the model's numbers of the classes."""
     sets: pd.DataFrame | None = None
     """A row for each: domain, class, whether its prediction set contains it, and the size of the set.
 
@@ -68,7 +64,7 @@ def load_for(
     progress: Progress | None = None,
 ) -> DomainDataset:
     """Load data to evaluate a run on; a split of the run's own data, wherever they are now, is the run's own."""
-    result = predictor.result
+    result = predictor.run.result
     spec = replace(result.spec, dataset=source, columns=dict(columns or {}))
     spec = replace(spec, group_by=group_by, skip_broken=skip_broken)
     dataset = replace(load_source(spec, progress), name=source)
@@ -102,7 +98,7 @@ def evaluate_on(
     strange = np.bincount(dataset.y[rows][every[rows] == UNKNOWN], minlength=dataset.num_classes)
     unknown = {name: int(n) for name, n in zip(dataset.classes, strange, strict=True) if n}
     tested = rows[every[rows] != UNKNOWN]
-    part, known = dataset.keep(tested), KnownSamples.load(predictor.folder)
+    part, known = dataset.keep(tested), KnownSamples.load(predictor.run.folder)
     hashes = content_hashes(part.x)
     trained = np.isin(hashes, known.trained)
     held_out = np.isin(hashes, known.held_out) & ~trained & (split == "all")
@@ -119,38 +115,33 @@ def evaluate_on(
     sites = np.array([predictor.sites.get(name, UNKNOWN) for name in dataset.domains])[part.domain]
     both = predictor.algorithm.uses_domain and bool((sites != UNKNOWN).any())
     predicted = np.empty((1 + both, len(part)), np.int64)  # with the domain unknown, and known
-    said = np.empty((*predicted.shape, len(number)), np.float16)
+    scored = np.empty((*predicted.shape, len(number)), np.float16)
     for batch, x, _ in NamedInputs(names, inputs, sites).batches(np.arange(len(part))):
         z = predictor.features(x)
         for track, domain in enumerate((UNKNOWN, sites[batch])[: 1 + both]):
             log_p = predictor.scored(z, domain)
-            predicted[track, batch], said[track, batch] = log_p.argmax(1), np.maximum(log_p, LEAST)
+            predicted[track, batch], scored[track, batch] = log_p.argmax(1), np.maximum(log_p, LEAST)
         if progress:
             progress("predicting", int(batch[-1]) + 1, len(part))
     y = every[tested[new]]
-    about: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": len(number), "group": part.group}
-    tracks = [PairAccuracy.from_predictions(track, y, part.domain, **about) for track in predicted]
     own = int(np.isin(hashes[new], known.held_out).sum())
-    told: dict[str, Any] = {"known_predicted": predicted[1], "known": said[1]} if both else {}
-    samples = tested[new], np.ones(len(part), bool), y, part.domain
-    probabilities = Probabilities(*samples, predicted[0], said[0], **told, group=part.group)
-    return Evaluated(
-        tracks[0],
-        tracks[1] if both else None,
-        left_out,
-        replace(part, split=np.full(len(part), "test")),
-        probabilities,
-        None if own else _covered(predictor, probabilities, sites),
-        own,
-    )
+    result = predictor.run.result
+    counts = dict(zip(result.domains, result.counts, strict=True))
+    about: dict[str, Any] = {"domains": list(dataset.domains), "classes": result.classes, "shots": result.shots}
+    about["counts"] = np.array([counts.get(name, [0] * len(number)) for name in dataset.domains])
+    about |= {"y": y, "domain": part.domain, "row": tested[new], "group": part.group}
+    tracks = [Answers(**about, predicted=said, log_p=p) for said, p in zip(predicted, scored, strict=True)]
+    answers = replace(tracks[0], informed=tracks[1] if both else None)
+    sets = None if own else _covered(predictor, answers, sites)
+    return Evaluated(answers, left_out, replace(part, split=np.full(len(part), "test")), sets, own)
 
 
-def _covered(predictor: Predictor, found: Probabilities, sites: NDArray[np.int64]) -> pd.DataFrame | None:
-    kept = Probabilities.load(predictor.folder)
-    if kept is None or not kept.test.any():
+def _covered(predictor: Predictor, found: Answers, sites: NDArray[np.int64]) -> pd.DataFrame | None:
+    kept, log_p = predictor.run.held_out, found.told.log_p
+    if kept is None or not len(kept.test) or log_p is None:
         return None
-    decision, parts = decide(predictor, found.told(), sites, coverage=COVERAGE), []
-    for rows, _, members in decision.chunks(found.told(), sites):
+    decision, parts = decide(predictor, log_p, sites, coverage=COVERAGE), []
+    for rows, _, members in decision.chunks(log_p, sites):
         assert members is not None
         y = found.y[rows]
         inside, size = members[np.arange(len(y)), y], members.sum(1)

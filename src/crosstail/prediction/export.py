@@ -50,7 +50,7 @@ class _Whole(nn.Module):
         self.images = len(predictor.input_shape) == 3
         self.embedder = copy.deepcopy(predictor.embedder.backbone).cpu() if predictor.embedder else nn.Identity()
         self.algorithm, self.site = predictor.algorithm, site
-        self.sharpness = float(predictor.calibration.sharpness_of(predictor.result.domains)[site])
+        self.sharpness = float(predictor.calibration.sharpness_of(predictor.run.result.domains)[site])
 
     def forward(self, x: Tensor) -> Tensor:
         """Images (N, H, W, 3) in uint8 or vectors (N, F) in float32 → (N, C)."""
@@ -188,7 +188,7 @@ def _compare(
 
 def _card(predictor: Predictor, site: str | None, format: str, check: Check) -> dict[str, Any]:
     """What a user of the file should know: its input and output, training data, and accuracy."""
-    result = predictor.result
+    result = predictor.run.result
     if len(predictor.input_shape) == 3:
         size, kind, shape = predictor.input_shape[1], "uint8", [*predictor.input_shape[1:], 3]
         made = (

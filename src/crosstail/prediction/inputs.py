@@ -122,7 +122,7 @@ class RayActors:
     def __call__(self, predictor: Predictor, inputs: NamedInputs, kept: KeptScores) -> Iterator[Scores]:
         from crosstail.ray_actors import map_rows  # here, because Ray is an extra
 
-        make = partial(_scorer, predictor.folder.path, self.weights, self.trust, inputs)
+        make = partial(_scorer, predictor.run.path, self.weights, self.trust, inputs)
         wanted = partial(_unfinished, kept.done.copy())
         for _, part in map_rows(make, len(inputs), batch=BATCH, workers=self.workers, wanted=wanted):
             yield part

@@ -23,9 +23,10 @@ from crosstail.data.sources.folder_walk import walk
 from crosstail.metrics._calibration import Calibration
 from crosstail.training import own_code
 from crosstail.training.existing import existing_run, naming_run
-from crosstail.training.folder import MODEL, RunFolder
+from crosstail.training.folder import MODEL
 from crosstail.training.inputs import frozen_backbone
 from crosstail.training.model import build_final_model, load_weights
+from crosstail.training.run import Run
 
 NAMED = 20  # sites listed in an error
 NAMED_CHARACTERS = 300  # of a path in an error
@@ -41,9 +42,8 @@ class Predictor:
     """
 
     def __init__(self, run: Path, weights: Path | None = None, trust: bool = False) -> None:
-        folder = RunFolder(existing_run(run))
-        result = folder.finished_result()
-        self.folder, self.result = folder, result
+        self.run = Run(existing_run(run))
+        folder, result = self.run.folder, self.run.result
         self.classes = tuple(result.classes)
         self.input_shape = tuple(result.input_shape)
         self.sites = {name: d for d, name in enumerate(result.domains) if any(result.counts[d])}
@@ -56,11 +56,11 @@ class Predictor:
         self.embedder = FrozenNetwork(frozen) if frozen else None
         load_weights(self.algorithm, folder)
         self.algorithm.eval()
-        self.calibration = folder.calibration() or Calibration.none(result.domains, len(self.classes))
+        self.calibration = self.run.calibration or Calibration.none(result.domains, len(self.classes))
 
     def _frozen(self, weights: str | None) -> Backbone | None:
         """The backbone that embedded the training data, verified by the checksum of its weights."""
-        spec, checksum = self.result.spec, self.result.weights
+        spec, checksum = self.run.result.spec, self.run.result.weights
         if weights and not spec.freeze:
             raise ValueError("the run contains all weights of its model, which was trained whole: remove --weights")
         try:
@@ -89,7 +89,7 @@ class Predictor:
             more = f" and {len(known) - NAMED:,} more" if len(known) > NAMED else ""
             trained = f"the model was trained on {', '.join(known[:NAMED])}{more}"
             return f"the site {name!r} is new to the model, so it is treated as unknown: {trained}{near}"
-        return f"{self.result.spec.method} does not use the site; only the temperature of its probabilities does"
+        return f"{self.run.result.spec.method} does not use the site; only the temperature of its probabilities does"
 
     def inputs(self, dataset: DomainDataset) -> Samples:
         """The inputs of a data set, images in the size that the model takes."""
@@ -99,7 +99,7 @@ class Predictor:
     def probabilities(self, x: NDArray[Any], domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
         """Calibrated probabilities (N, C) of images (N, H, W, 3) or vectors (N, F); `domain` as in `scored`."""
         scores = self.scored(self.features(x), domain)
-        return self.calibration.probabilities(scores, domain, self.result.domains)
+        return self.calibration.probabilities(scores, domain, self.run.result.domains)
 
     def features(self, x: NDArray[Any]) -> Tensor:
         """What the classifier sees (N, F) of images (N, H, W, 3) or vectors (N, F)."""
@@ -124,7 +124,7 @@ class Predictor:
                     own = torch.from_numpy(domain[rows]) if known else None
                     scores[rows] = self.algorithm.scores(z[rows], own)
             if scores.isnan().any():
-                raise ValueError(f"{self.folder.path / MODEL} gives scores that are NaN: train the model again")
+                raise ValueError(f"{self.run.path / MODEL} gives scores that are NaN: train the model again")
             return scores.log_softmax(1).numpy()
 
 

@@ -1,30 +1,25 @@
 """The page of a classifier that was trained elsewhere, from its predictions on labelled samples."""
 
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crosstail import __version__
 from crosstail.data import shot_thresholds
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics import Answers
 from crosstail.reports.document import html
 from crosstail.reports.document.model import Block, Chart, Document, Heading, Table, Text, bullets
 from crosstail.reports.graph_chart import READING, graph_chart
 from crosstail.reports.run.answers import usable
 from crosstail.reports.run.confusions import confusion_blocks
-from crosstail.reports.run.failing import pair_map, worst_pairs
 from crosstail.reports.run.model_card import accuracy_table, intervals_note
-from crosstail.reports.run.reported import ReportedRun
-from crosstail.reports.run.tables import DISTANCES, ESTIMATED, STATISTICS, pair_table
+from crosstail.reports.run.tables import DISTANCES, ESTIMATED, STATISTICS
+from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.worst_pairs import pair_map, worst_pairs
 from crosstail.reports.wording import number, several, shown_statistics
-from crosstail.training import RunSpec
-from crosstail.training.data_facts import DataFacts
 from crosstail.training.evaluation import MOST_PAIRS
-from crosstail.training.predictions import Predictions
-from crosstail.training.result import RunResult, SplitAccuracy, Transferability
 from crosstail.transfer import TransferabilityGraph
 
 
@@ -62,8 +57,9 @@ def write_report(
     z = None if features is None else np.asarray(features)
     if z is not None and (z.ndim != 2 or len(z) != len(y)):
         raise ValueError(f"features have the shape {z.shape}, expected ({len(y)}, F)")
-    run = _as_run(path, title, Predictions(y_hat, y, domain), tuple(classes), tuple(domain_names), counts)
-    html.save(_document(run, title, z, notes), path)
+    about: dict[str, Any] = {"domains": list(domain_names), "classes": list(classes), "counts": counts.astype(np.int64)}
+    answers = Answers(**about, y=y, domain=domain, predicted=y_hat, shots=shot_thresholds(title))
+    html.save(_document(answers, title, z, notes), path)
     return path
 
 
@@ -77,69 +73,32 @@ def _indices(name: str, values: ArrayLike, size: int) -> NDArray[np.int64]:
     return found.astype(np.int64)
 
 
-def _as_run(
-    path: Path,
-    title: str,
-    predictions: Predictions,
-    classes: tuple[str, ...],
-    domains: tuple[str, ...],
-    counts: NDArray[np.int64],
-) -> ReportedRun:
-    """The predictions as those of a run, of whose training nothing is known."""
-    many, few = shot_thresholds(title)
-    sizes = {"num_domains": len(domains), "num_classes": len(classes)}
-    accuracy = PairAccuracy.from_predictions(predictions.predicted, predictions.y, predictions.domain, **sizes)
-    none = PairAccuracy(np.zeros_like(counts), np.zeros_like(counts))
-    result = RunResult(
-        spec=RunSpec(dataset=title),
-        versions={"crosstail": __version__, "torch": version("torch")},
-        selected_step=0,
-        selected_steps=[0],
-        seconds=0.0,
-        domains=list(domains),
-        classes=list(classes),
-        counts=counts.tolist(),
-        validation=SplitAccuracy.of(none),
-        test=SplitAccuracy.of(accuracy, counts, many=many, few=few),
-        transferability=Transferability(alpha=None, beta=None, gamma=None),
-        hparams={},
-        input_shape=[],
-        weights=None,
-        data=DataFacts(checksum="", samples=int(counts.sum()) + len(predictions.y), notes=[]),
-    )
-    return ReportedRun(path.parent, result, (), predictions)
-
-
-def _document(run: ReportedRun, title: str, features: NDArray[np.float64] | None, notes: Sequence[str]) -> Document:
-    result = run.result
-    pairs, few = pair_table([result]), shot_thresholds(title)[1]
-    trained, tested = (int(np.sum(table)) for table in (result.counts, result.test.totals))
-    samples = f"{several(trained, 'training sample')} and {several(tested, 'test sample')}"
-    where = f"{several(len(result.domains), 'domain')}, {several(len(result.classes), 'class', 'classes')}"
+def _document(answers: Answers, title: str, features: NDArray[np.float64] | None, notes: Sequence[str]) -> Document:
+    tested = Tested.of_answers(answers)
+    samples = f"{several(int(answers.counts.sum()), 'training sample')} and {several(len(answers), 'test sample')}"
+    where = f"{several(len(answers.domains), 'domain')}, {several(len(answers.classes), 'class', 'classes')}"
     blocks: list[Block] = [
         Heading("Can I use it?"),
-        *usable([result]),
+        *usable(tested),
         Heading("Where does it fail?"),
-        *pair_map(pairs, few),
-        *confusion_blocks(run),
-        *worst_pairs(pairs),
+        *pair_map(tested),
+        *confusion_blocks(answers, None, images=False),
+        *worst_pairs(tested),
         Heading("How was it made?"),
         bullets(["The model was trained by another program; this page has its predictions only.", *notes]),
         Text(f"{samples}; {where}."),
         Heading("All metrics", 3),
-        Text(f"Accuracy, in %. {intervals_note([result])}"),
-        accuracy_table([result]),
-        *(() if features is None else _graph(run, features)),
+        Text(f"Accuracy, in %. {intervals_note(tested.accuracy)}"),
+        accuracy_table(tested),
+        *(() if features is None else _graph(answers, features)),
     ]
     return Document(title, blocks)
 
 
-def _graph(run: ReportedRun, features: NDArray[np.float64]) -> Iterator[Block]:
-    said, result = run.predictions, run.result
-    assert said is not None
-    d, c = len(result.domains), len(result.classes)
+def _graph(answers: Answers, features: NDArray[np.float64]) -> Iterator[Block]:
+    d, c = len(answers.domains), len(answers.classes)
     graph = TransferabilityGraph.from_features(
-        features, said.y, said.domain, num_domains=d, num_classes=c, most_pairs=MOST_PAIRS
+        features, answers.y, answers.domain, num_domains=d, num_classes=c, most_pairs=MOST_PAIRS
     )
     yield Heading("Transferability: α, β, γ", 3)
     yield Text("Mean distances between the features of pairs, here of the test samples.")
@@ -151,7 +110,7 @@ def _graph(run: ReportedRun, features: NDArray[np.float64]) -> Iterator[Block]:
     note = ESTIMATED if graph.estimate else ""
     yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True, note=note)
     yield Text(READING)
-    nodes = graph.nodes(result.domains, result.classes)
-    nodes["count"] = np.asarray(result.counts)[graph.pairs[:, 0], graph.pairs[:, 1]]  # training samples, as elsewhere
+    nodes = graph.nodes(answers.domains, answers.classes)
+    nodes["count"] = answers.counts[graph.pairs[:, 0], graph.pairs[:, 1]]  # training samples, as elsewhere
     drawing = graph_chart(nodes)
     yield Chart("graph", "", drawing, "Scatter plot: the pairs of the model in two dimensions")

@@ -4,12 +4,16 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from crosstail.criterion import Criterion, Metric, scale
-from crosstail.metrics import FEW_TESTS, PairAccuracy
+from crosstail.metrics import DEFAULT, FEW_TESTS, Metric, PairAccuracy, find
 from crosstail.training.result import RunResult
 
 if TYPE_CHECKING:
     from crosstail.transfer import TransferabilityGraph
+
+
+def of_the(metric: Metric) -> str:
+    """Names the metric of an average or extreme, unless it is accuracy, which readers expect."""
+    return "" if metric.name == DEFAULT else f" of the {metric.label}"
 
 
 def several(n: int, one: str, many: str = "") -> str:
@@ -21,27 +25,21 @@ def several(n: int, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-SELECTED_ON: dict[Criterion, str] = {
+VIEW_NAMES = {
     "pair_average": "pair average",
     "average": "accuracy",
     "worst_domain": "accuracy of the worst domain",
     "worst_pair": "accuracy of the worst pair",
-    "macro_f1": "macro F1",
-    "log_loss": "log loss",
 }
-"""Names of the metrics of `RunSpec.selected_on` in reports."""
 
 
-METRICS: dict[Metric, str] = {
-    "accuracy": "accuracy",
-    "macro_f1": "macro F1",
-    "balanced_accuracy": "balanced accuracy",
-    "auroc": "AUROC",
-    "log_loss": "log loss",
-    "brier": "Brier score",
-    "calibration_error": "calibration error",
-}
-"""Names of the metrics that methods can be compared by, in reports."""
+def selected_on(on: str) -> str:
+    """The name in reports of what is selected on.
+
+    >>> selected_on("pair_average"), selected_on("log_loss")
+    ('pair average', 'log loss')
+    """
+    return VIEW_NAMES.get(on) or find(on).label
 
 
 TRACKS = "domain unknown", "domain known"
@@ -104,21 +102,6 @@ def shown_statistics(graph: "TransferabilityGraph") -> list[str]:
     """α, β and γ, with their standard errors if they are estimated."""
     errors = graph.standard_errors or (None, None, None)
     return [estimated(value, error) for value, error in zip(graph.statistics, errors, strict=True)]
-
-
-def digits(metric: str) -> int:
-    """How many decimals a metric is shown with: one in %, else three."""
-    return 1 if scale(metric) == 100 else 3
-
-
-def unit(metric: str) -> str:
-    """Unit of a metric: % if it is a share."""
-    return " %" if scale(metric) == 100 else ""
-
-
-def points(metric: str) -> str:
-    """Unit of a difference between two values of a metric: points if they are shares."""
-    return " points" if scale(metric) == 100 else ""
 
 
 def percent(value: float | None) -> str:

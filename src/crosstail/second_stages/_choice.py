@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp
 
-from crosstail.metrics.pair_scores import PairScores
+from crosstail.metrics import Answers, score, value_on
 from crosstail.second_stages._stage import Features
 
 SHARPEST = 1e3
@@ -17,10 +17,16 @@ SHARPEST = 1e3
 def first_best(values: Iterable[float], scores: Callable[[float], NDArray[Any]], on: Features) -> float:
     """The first of the values whose scores (N, C) are best on these samples, by what is to be selected on."""
 
+    _, domains, classes = on.sizes
+    names: dict[str, Any] = {"domains": [str(d) for d in range(domains)], "classes": [str(c) for c in range(classes)]}
+
     def quality(value: float) -> float:
         found = scores(value)
-        of = PairScores.of(found.argmax(1), log_softmax(found, axis=1), on.y, on.domain, on.sizes[1])
-        return round(of.score(on.select_on) or 0.0, 9)  # so that the same number of hits in other pairs is a tie
+        log_p = log_softmax(found, axis=1)
+        said: dict[str, Any] = {"predicted": found.argmax(1), "log_p": log_p, "true": log_p[np.arange(len(on.y)), on.y]}
+        of = Answers(**names, counts=on.counts, y=on.y, domain=on.domain, **said)
+        judged = score(value_on(of, on.select_on), of.value().pair_average, on.select_on)
+        return round(judged or 0.0, 9)  # so that the same number of hits in other pairs is a tie
 
     return max(values, key=quality)  # of several maxima, `max` returns the first
 

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from crosstail.algorithms import Algorithm, Task
 from crosstail.backbones import Backbone
-from crosstail.criterion import Criterion
 
 PART = 8192  # rows that are read at a time
 
@@ -58,7 +57,7 @@ class Features:
     classifier: Head | None = None  # that of stage one, a LinearHead, if the second stage needs it
     unseen: bool = False  # the model is for a domain without training samples, as with dg
     seed: int = 0
-    select_on: Criterion = "pair_average"  # by which numbers are chosen on these samples
+    select_on: str = "pair_average"  # by which numbers are chosen on these samples
 
     @property
     def sizes(self) -> tuple[int, int, int]:

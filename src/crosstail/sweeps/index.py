@@ -4,19 +4,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import msgspec
 
-from crosstail.criterion import Criterion, score
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics import VIEWS, PairAccuracy, score
 from crosstail.storage import write_whole
 from crosstail.sweeps.files import names
 from crosstail.training.result import RunResult, SplitAccuracy
-
-METRICS = ("pair_average", "average", "worst_domain", "worst_pair")
-CRITERIA = get_args(Criterion)
-
 
 Accuracies = dict[str, float | None]
 """Accuracies by metric."""
@@ -35,19 +30,19 @@ class Judged(NamedTuple):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """The part of a result that a sweep needs: seconds, CRITERIA on validation, and METRICS on test."""
+    """The part of a result that a sweep needs: seconds, CRITERIA on validation, and VIEWS on test."""
 
     seconds: float
     validation: Accuracies
     test: Accuracies
     pairs: SplitAccuracy | None = None  # of a fold, whose test samples are pooled with those of the others
-    known: Accuracies | None = None  # METRICS on test with the domain known, if the model uses it
+    known: Accuracies | None = None  # VIEWS on test with the domain known, if the model uses it
     known_pairs: SplitAccuracy | None = None  # the same of a fold
 
-    def judged(self, on: Criterion) -> "Judged | None":
+    def judged(self, on: str) -> "Judged | None":
         """Metric and score to select by; None without validation samples."""
         if on not in self.validation:
-            known = ", ".join(name for name in CRITERIA if name in self.validation)
+            known = ", ".join(self.validation)
             raise ValueError(
                 f"some result.json of the sweep lacks {on}: select on one of {known}, or repeat the sweep with another "
                 "--out"
@@ -65,7 +60,7 @@ def pooled_test(folds: Sequence[Summary], known: bool = False) -> Accuracies:
         return (folds[0].known if known else None) or folds[0].test
     parts = [(fold.known_pairs if known else None) or fold.pairs for fold in folds]
     accuracy = PairAccuracy.pooled([part.pairs() for part in parts if part is not None])
-    return {metric: getattr(accuracy, metric) for metric in METRICS}
+    return {metric: getattr(accuracy, metric) for metric in VIEWS}
 
 
 class IndexLine(msgspec.Struct, frozen=True, array_like=True):
@@ -78,8 +73,8 @@ class IndexLine(msgspec.Struct, frozen=True, array_like=True):
     def __post_init__(self) -> None:
         known = self.summary
         for found in (known.validation, known.test, known.known):
-            if found is not None and not found.keys() >= set(METRICS):
-                raise ValueError(f"lacks one of {', '.join(METRICS)}")
+            if found is not None and not found.keys() >= set(VIEWS):
+                raise ValueError(f"lacks one of {', '.join(VIEWS)}")
 
 
 class Index:
@@ -135,11 +130,16 @@ def read_summary(path: Path, key: str) -> Summary | None:
         return None
     known = result.known.test if result.known else None
     pairs, known_pairs = (result.test, known) if result.spec.fold else (None, None)
-    told = _metrics(known) if known else None
-    validation = _metrics(result.validation, CRITERIA)
-    return Summary(result.seconds, validation, _metrics(result.test), pairs, told, known_pairs)
+    told = _views(known) if known else None
+    return Summary(
+        result.seconds,
+        _views(result.validation) | result.validation.more(),
+        _views(result.test),
+        pairs,
+        told,
+        known_pairs,
+    )
 
 
-def _metrics(split: SplitAccuracy, names: Sequence[str] = METRICS) -> Accuracies:
-    values = {name: getattr(split, name) for name in names}
-    return {name: value for name, value in values.items() if value is not msgspec.UNSET}
+def _views(split: SplitAccuracy) -> Accuracies:
+    return {name: getattr(split, name) for name in VIEWS}

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crosstail import algorithms
 from crosstail.data import DomainDataset
-from crosstail.metrics import Difference, PairAccuracy, paired_difference
+from crosstail.metrics import Answers, Difference, PairAccuracy, paired_difference
 from crosstail.metrics._comparisons import holm
 from crosstail.sweeps import plan as planning
 from crosstail.sweeps.cost import cost
@@ -21,11 +21,10 @@ from crosstail.sweeps.race_result import BestTrial, Entrant, FailedRun, RaceResu
 from crosstail.sweeps.recommendation import recommendation
 from crosstail.sweeps.select import SelectedTrial, choices
 from crosstail.sweeps.store import Failure, Store
-from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm
-from crosstail.training.predictions import Predictions
 from crosstail.training.resolve import unreached_phases
+from crosstail.training.run import Run
 from crosstail.training.spec import RunSpec, split_method
 
 
@@ -154,18 +153,16 @@ def _failed(
 def _correct(store: Store, keys: Sequence[str], tested: SharedTest, known: bool = False) -> NDArray[np.bool_]:
     """Whether each test sample was classified correctly by the run, or by the one that tested its fold."""
     parts = []
-    for folder in (RunFolder(store.path / "runs" / key) for key in keys):
-        part = Predictions.load(folder)
-        if part is None:
-            raise ValueError(f"{folder.path} has no predictions.pt: remove the folder and repeat the command")
-        parts.append(part)
-    y = np.concatenate([part.y for part in parts])
-    if not np.array_equal(y, tested.y):
+    for run in (Run(store.path / "runs" / key) for key in keys):
+        if run.test is None:
+            raise ValueError(f"{run.path} has no predictions.pt: remove the folder and repeat the command")
+        parts.append(run.test)
+    said = Answers.pooled(parts)
+    if not np.array_equal(said.y, tested.y):
         raise ValueError(
             f"{store.path}: the data or their split have changed since this race was started; choose another --out"
         )
-    told = [part.known if known and part.known is not None else part.predicted for part in parts]
-    return np.asarray(np.concatenate(told) == y)
+    return said.told.correct if known else said.correct
 
 
 def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:

@@ -6,7 +6,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.criterion import Criterion
 from crosstail.metrics import Difference
 from crosstail.sweeps.cost import MethodCost
 from crosstail.sweeps.index import Judged
@@ -40,7 +39,7 @@ class BestTrial:
     cost: MethodCost
     trial: int
     hparams: Hparams
-    selected_on: Criterion = "pair_average"
+    selected_on: str = "pair_average"
     runs: dict[int, list[str]]  # keys of the runs, by seed: one, or one for each fold
     seconds: float  # mean over the method's runs
 

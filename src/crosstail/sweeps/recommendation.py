@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from crosstail.criterion import shown
+from crosstail.metrics import find
 from crosstail.sweeps.race_result import Standing
 
 BASELINE = "erm"
@@ -13,7 +13,7 @@ def recommendation(board: Sequence[Standing], samples: int) -> str:
     first, *others = board
     equal = sum(row.validation == first.validation for row in others)
     shared = f", shared with {equal} other{'s' * (equal > 1)}" if equal else ""
-    best = f"{first.method} is best on validation ({shown(first.validation, first.selected_on)}{shared})"
+    best = f"{first.method} is best on validation ({find(first.selected_on).shown(first.validation)}{shared})"
     if not others:
         return f"{best}, but no other method finished. Race it against others to see if it is worth its cost."
     leads = [_lead(others[0], f"the second, {others[0].method}")]

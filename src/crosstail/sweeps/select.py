@@ -6,8 +6,8 @@ from itertools import groupby
 from math import sqrt
 from statistics import fmean, pstdev, stdev
 
-from crosstail.criterion import Criterion
-from crosstail.sweeps.index import METRICS, Accuracies, Judged, Summary, pooled_test
+from crosstail.metrics import VIEWS
+from crosstail.sweeps.index import Accuracies, Judged, Summary, pooled_test
 from crosstail.sweeps.plan import Hparams, Plan, by_method, search_name
 from crosstail.sweeps.store import Failure, Store
 
@@ -26,7 +26,7 @@ class SelectedTrial:
     method: str
     trial: int | None  # None if no trial is finished
     hparams: Hparams
-    selected_on: Criterion
+    selected_on: str
     validation: float | None  # that metric
     finished: int
     pruned: int
@@ -58,11 +58,11 @@ class SeedSummary:
     accuracy: dict[str, Spread]  # by metric
     unseen: dict[str, Spread] = field(default_factory=dict)  # with dg, accuracy by unseen domain
     known: Spread | None = None  # pair average with the domain known, if the method uses it
-    selected_on: Criterion = "pair_average"
+    selected_on: str = "pair_average"
 
 
 def choices(
-    store: Store, results: Mapping[str, Summary], plan: Plan | None = None, select_on: Criterion | None = None
+    store: Store, results: Mapping[str, Summary], plan: Plan | None = None, select_on: str | None = None
 ) -> list[SelectedTrial]:
     """The best trial of every search of a plan, or of all plans of a sweep, method by method.
 
@@ -82,7 +82,7 @@ def choose(
     trials: Sequence[Hparams],
     validation: Mapping[str, Judged | None],
     failures: Mapping[str, Failure],
-    on: Criterion,
+    on: str,
 ) -> SelectedTrial:
     """Select the trial of a search that is best on validation, the first of ties; with dg the last.
 
@@ -140,7 +140,7 @@ def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Su
     domains = dict.fromkeys(choice.plan.shared.unseen or "" for choice in own)
     seeds = [runs for runs in found.values() if len(runs) == len(domains)]
     accuracy = {}
-    for name, metric in (UNSEEN_METRICS if dg else dict(zip(METRICS, METRICS, strict=True))).items():
+    for name, metric in (UNSEEN_METRICS if dg else dict(zip(VIEWS, VIEWS, strict=True))).items():
         values = [[tested[metric] for tested in runs.values()] for runs in seeds]
         accuracy[name] = _spread([fmean(v for v in over if v is not None) for over in values if None not in over], dg)
     validation = [choice.validation for choice in own if choice.validation is not None]

@@ -199,7 +199,7 @@ def check_stored(name: str) -> None:
     """The model that is loaded from a run, and the one that is exported, predict what the run did."""
     with easy_run(name) as (spec, folder):
         run = train_run(spec, folder)
-        dataset, said = run.inputs.raw, run.predictions
+        dataset, said = run.dataset, run.test
         answers = Predictor(folder, trust=True).probabilities(dataset.x[dataset.rows("test")]).argmax(1)
         assert said and (answers == said.predicted).all(), f"{name}: the stored model predicts other classes"
         export(folder, folder / "model.pt2", "torch", dataset=dataset, trust=True)  # compares the two

@@ -58,6 +58,9 @@ class Devices:
         return self.accelerator
 
 
+ONE = Devices()
+
+
 class OneDevice:
     """One process on one device, as the loop uses it: the part of Fabric that a single device needs."""
 

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,8 @@ from torch import Tensor
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, to_input
 from crosstail.losses import PairStatistics
-from crosstail.metrics.pair_scores import PairScores
+from crosstail.metrics import Answers, find
+from crosstail.training.devices import AnyFabric
 from crosstail.training.result import Trace, Transferability
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import GraphBuilder, Metric
@@ -44,44 +46,57 @@ def _map(
     algorithm.train(was_training)
 
 
-class Answers(NamedTuple):
-    """Predicted classes and log probabilities of some samples."""
-
-    predicted: NDArray[np.int64]  # (N,)
-    own: NDArray[np.float16]  # (N,), log probability of the true class
-    log_p: NDArray[np.float16]  # (n, C), log probabilities of the samples that are kept
-
-
 def answers(
     algorithm: Algorithm,
     dataset: DomainDataset,
     rows: NDArray[np.int64],
-    known: bool = False,
+    *,
+    told: bool = False,
     keep: NDArray[np.bool_] | None = None,
-) -> Answers:
-    """Predict these rows, from the inputs alone or with their domain; all log probabilities only where `keep` (N,)."""
+    fabric: AnyFabric | None = None,
+) -> tuple[Answers, NDArray[np.float16]]:
+    """The answers for these rows, from the inputs alone or `told` their domain, and the log probabilities to `keep`.
+
+    These are (n, C), of the n rows where `keep` (N,) is true. The processes of a `fabric` share the rows.
+    """
     keep = np.zeros(len(rows), bool) if keep is None else keep
-    predicted, own = np.empty(len(rows), np.int64), np.empty(len(rows), np.float16)
-    log_p, filled = np.empty((int(keep.sum()), dataset.num_classes), np.float16), 0
-    for i, scores in enumerate(_map(algorithm, dataset, rows, algorithm, known)):
-        part = slice(i * BATCH, i * BATCH + len(scores))
+    first, step = (fabric.global_rank, fabric.world_size) if fabric else (0, 1)
+    predicted, true = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.float16)
+    log_p = np.zeros((int(keep.sum()), dataset.num_classes), np.float16)
+    place, own = keep.cumsum() - 1, np.arange(first, len(rows), step)  # of a row among those that are kept; our rows
+    for i, scores in enumerate(_map(algorithm, dataset, rows[own], algorithm, told)):
+        part = own[i * BATCH : i * BATCH + len(scores)]
         predicted[part] = scores.argmax(1).cpu().numpy()
         found = scores.float().log_softmax(1).clamp(min=LEAST).cpu().numpy()
-        own[part] = found[np.arange(len(found)), dataset.y[rows[part]]]
-        kept = found[keep[part]]
-        log_p[filled : filled + len(kept)] = kept
-        filled += len(kept)
-    return Answers(predicted, own, log_p)
+        true[part] = found[np.arange(len(found)), dataset.y[rows[part]]]
+        log_p[place[part][keep[part]]] = found[keep[part]]
+    if fabric and step > 1:
+        predicted, true, log_p = (_joined(fabric, of) for of in (predicted, true, log_p))
+    about = dataset.y[rows], dataset.domain[rows], None if dataset.group is None else dataset.group[rows]
+    y, domain, group = about
+    names: dict[str, Any] = {
+        "domains": list(dataset.domains),
+        "classes": list(dataset.classes),
+        "counts": dataset.counts("train"),
+    }
+    return Answers(**names, y=y, domain=domain, group=group, row=rows, predicted=predicted, true=true), log_p
 
 
-def pair_scores(
-    algorithm: Algorithm, dataset: DomainDataset, split: str, share: tuple[int, int] = (0, 1)
-) -> PairScores:
-    """Hits, totals and log loss per pair on a split, or on the share of process i of n."""
-    rows = dataset.rows(split)[share[0] :: share[1]]
-    said = answers(algorithm, dataset, rows)
-    sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}
-    return PairScores.of_true_class(said.predicted, said.own, dataset.y[rows], dataset.domain[rows], **sizes)
+def _joined(fabric: AnyFabric, own: NDArray[Any]) -> NDArray[Any]:
+    """What every process has filled in, where the others have zeros."""
+    # As float32, which has all values of half precision: not every backend adds those.
+    wide = own.astype(np.float32) if own.dtype == np.float16 else own
+    every: Any = fabric.all_reduce(torch.from_numpy(wide), reduce_op="sum")
+    return np.asarray(every.cpu().numpy()).astype(own.dtype)
+
+
+def split_answers(
+    algorithm: Algorithm, dataset: DomainDataset, split: str, on: str, fabric: AnyFabric | None = None
+) -> Answers:
+    """The answers on a split, with what a metric to select `on` needs."""
+    rows = dataset.rows(split)
+    found, log_p = answers(algorithm, dataset, rows, keep=np.full(len(rows), find(on).needs == "log_p"), fabric=fabric)
+    return replace(found, log_p=log_p) if len(log_p) else found
 
 
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:

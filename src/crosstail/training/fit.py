@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,33 +12,20 @@ from crosstail.data import Augment
 from crosstail.progress import Progress
 from crosstail.storage import only_process
 from crosstail.training import own_code
-from crosstail.training.devices import Devices, fabric_of
+from crosstail.training.devices import ONE, Devices, fabric_of
 from crosstail.training.evaluation import graph_of, traced, transferability
 from crosstail.training.folder import MODEL, RunFolder
+from crosstail.training.held_out import HeldOut, held_out, predictions, save_predictions
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
 from crosstail.training.known import KnownSamples
 from crosstail.training.loop import Limits, train
 from crosstail.training.memory import lower_if_short
 from crosstail.training.model import build_algorithm, load_model
-from crosstail.training.predictions import Predictions
-from crosstail.training.probabilities import Probabilities, held_out
 from crosstail.training.resolve import resolve, steps_of_stages, unreached_phases
-from crosstail.training.result import RunResult, make_result
-from crosstail.training.second_stage import run_second_stage
+from crosstail.training.result import make_result
+from crosstail.training.run import Run
+from crosstail.training.second_stage import run_second_stage, scoring
 from crosstail.training.spec import RunSpec
-
-ONE = Devices()
-
-
-@dataclass(frozen=True)
-class Run:
-    """A finished run: its folder, its result, the data it was trained on, and what it predicts for the test samples."""
-
-    folder: RunFolder
-    result: RunResult
-    inputs: Inputs
-    predictions: Predictions | None
-    probabilities: Probabilities | None = None
 
 
 def train_run(
@@ -71,14 +57,15 @@ def train_run(
             if finished is not None:
                 folder.clear()  # a kill may have come right after the result
                 KnownSamples.keep(inputs.raw, folder)
-                kept = Probabilities.load(folder)
-                if kept is None and keep and spec.stop_at is None:
-                    model = load_model(folder, inputs.seen(progress), trust=True)
-                    kept = held_out(model, inputs.seen(), finished.known is not None).probabilities
-                    kept.save(folder)
-                if kept is not None and folder.calibration() is None:
-                    folder.calibrate(kept.calibration(finished.domains, finished.counts))
-                return Run(folder, finished, inputs, Predictions.load(folder), kept)
+                run = Run(out, result=finished, inputs=inputs)
+                if run.held_out is None and keep and spec.stop_at is None:
+                    model, informed = load_model(folder, inputs.seen(progress), trust=True), finished.known is not None
+                    _, run.held_out = held_out(model, inputs.seen(), informed=informed, shots=finished.shots)
+                    run.held_out.save(folder)
+                if run.held_out is not None and run.calibration is None:
+                    run.calibration = run.held_out.calibration()
+                    folder.calibrate(run.calibration)
+                return run
         with _threads(None if inputs.seen(progress).is_image else 1), ExitStack() as held:
             return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, limits, keep)
 
@@ -121,15 +108,16 @@ def _train_stages(
         if fabric.is_global_zero:
             folder.save("stage_one.pt", first)
     algorithm.load_state_dict(first["weights"])
-    steps = [first["step"]]
+    steps, scored = [first["step"]], None
     if spec.second_stage:
-        algorithm, step = run_second_stage(spec, algorithm, dataset, **common)
+        algorithm, step, scored = run_second_stage(spec, algorithm, dataset, **common)
         steps.append(step)
 
     if not fabric.is_global_zero:
         fabric.barrier()
-        return Run(folder, folder.finished_result(), inputs, None)
-    run = _finish(spec, inputs, folder, algorithm, steps, keep)
+        return Run(folder.path, inputs=inputs)
+    scored = scored or held_out(algorithm, dataset, **scoring(spec, algorithm))
+    run = _finish(spec, inputs, folder, algorithm, steps, scored, keep)
     fabric.barrier()
     return run
 
@@ -140,23 +128,23 @@ def _finish(
     folder: RunFolder,
     algorithm: Algorithm,
     steps: list[int],
-    keep: bool = True,
+    scored: tuple[HeldOut, HeldOut],
+    keep: bool,
 ) -> Run:
     """Store the final model with all that is known of it; `steps` are those that its stages selected."""
-    dataset = inputs.seen()
+    dataset, (every, kept) = inputs.seen(), scored
     folder.save(MODEL, algorithm.state_dict())
-    known = algorithm.uses_domain and spec.protocol == "mdlt" and dataset.num_domains > 1
-    said = held_out(algorithm, dataset, known)
     if keep:
-        said.probabilities.save(folder)
-    folder.calibrate(said.probabilities.calibration(dataset.domains, dataset.counts("train").tolist()))
-    said.predictions.save(folder)
+        kept.save(folder)
+    calibration, test = kept.calibration(), predictions(every.test)
+    folder.calibrate(calibration)
+    save_predictions(test, folder)
     result = make_result(
         spec,
         dataset,
         folder.records(),
         selected_steps=steps,
-        known=said.known,
+        informed=every if every.test.informed else None,
         transferability=transferability(graph_of(algorithm, dataset)),
         hparams=spec.hparams,
         input_shape=list(input_shape(inputs.raw)),
@@ -165,7 +153,8 @@ def _finish(
         notes=unreached_phases(spec),
     )
     folder.finish(result)
-    return Run(folder, result, inputs, said.predictions, said.probabilities)
+    known = {"held_out": kept if keep else None, "calibration": calibration, "test": test, "inputs": inputs}
+    return Run(folder.path, result=result, records=folder.records(), **known)
 
 
 @contextmanager

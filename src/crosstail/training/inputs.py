@@ -34,6 +34,10 @@ class Inputs:
             self._seen = self.raw if x is self.raw.x else self.raw.with_x(x)
         return self._seen
 
+    def forget(self) -> None:
+        """Free what `seen` made."""
+        self._seen = None
+
     def facts(self) -> DataFacts:
         """Facts about the data that are stored with the run."""
         return DataFacts.of(self.raw, self.source)

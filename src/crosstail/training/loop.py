@@ -6,22 +6,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from crosstail import algorithms
 from crosstail.algorithms import Algorithm
 from crosstail.algorithms._processes import backward_of, merged
-from crosstail.criterion import Criterion, shown
 from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
 from crosstail.losses.distances import NotFinite
-from crosstail.metrics.pair_scores import PairScores
+from crosstail.metrics import find
 from crosstail.progress import Progress
 from crosstail.training.average import average_of
 from crosstail.training.devices import AnyFabric
-from crosstail.training.evaluation import EVALUATED, pair_scores, stream_statistics
+from crosstail.training.evaluation import EVALUATED, split_answers, stream_statistics
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import Averaged, Evaluation, SplitAccuracy, Trace, selection_score
 from crosstail.training.spec import RunSpec
@@ -152,7 +149,7 @@ class _Loop:
     def evaluate(self, step: int, trace: Tracer | None) -> None:
         """Record the accuracies at a step, select, and write a checkpoint."""
         losses = _means(self.sums, self.since, step)
-        raw = _evaluate(self.algorithm, self.dataset, self.fabric)
+        raw = _evaluate(self.algorithm, self.dataset, self.fabric, self.selected_on)
         seconds = self.seconds + time.perf_counter() - self.began
         averaged = self._evaluate_average(step, raw["validation"].log_loss) if self.averaged else None
         score = selection_score(averaged.validation if averaged else raw["validation"], self.selected_on)
@@ -171,7 +168,7 @@ class _Loop:
     def _evaluate_average(self, step: int, loss: Any) -> Averaged:
         assert self.averaged is not None
         steps = self.averaged.at_evaluation(step, loss)
-        return Averaged(**_evaluate(self.evaluated, self.dataset, self.fabric), steps=steps)
+        return Averaged(**_evaluate(self.evaluated, self.dataset, self.fabric, self.selected_on), steps=steps)
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -215,30 +212,19 @@ class _Loop:
                 raise Diverged(f"{self.named}: {found}. Look for a division by zero, a log of zero or extreme inputs")
 
 
-def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: AnyFabric) -> dict[str, Any]:
-    """Each process has its share of the samples; their sums are added up."""
-    share = fabric.global_rank, fabric.world_size
-    found = {}
-    for name, split in EVALUATED.items():
-        own = pair_scores(algorithm, dataset, split, share)
-        counts, losses = (_added(fabric, table) for table in (own.counts, own.losses))
-        found[name] = SplitAccuracy.of_scores(PairScores(counts, losses))
-    return found
+def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: AnyFabric, on: str) -> dict[str, Any]:
+    """The accuracies on validation and test, with what is selected `on`; processes share the samples."""
+    said = {name: split_answers(algorithm, dataset, split, on, fabric) for name, split in EVALUATED.items()}
+    return {name: SplitAccuracy.of_answers(answers, on) for name, answers in said.items()}
 
 
-def _added(fabric: AnyFabric, table: NDArray[Any]) -> NDArray[Any]:
-    """The sum of a table over all processes."""
-    both: Any = fabric.all_reduce(torch.from_numpy(table), reduce_op="sum")
-    return np.asarray(both.cpu().numpy())
-
-
-def _prune(limits: Limits, records: list[Evaluation], on: Criterion, stage: int, step: int) -> None:
+def _prune(limits: Limits, records: list[Evaluation], on: str, stage: int, step: int) -> None:
     """End a run that is not good enough to go on."""
     limit = limits.get((stage, step), -math.inf)
     scores = [selection_score(record.validation, on) for record in records if record.stage == stage]
     best = max((score for score in scores if score is not None), default=math.inf)
     if best < limit:
-        own, others = (shown(abs(score), on) for score in (best, limit))
+        own, others = (find(on).shown(abs(score)) for score in (best, limit))
         raise Pruned(f"stage {stage}, step {step}: {on} on validation {own}, others {others}")
 
 

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median_high
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from crosstail.training.devices import is_main_process
-from crosstail.training.fit import Run
-from crosstail.training.probabilities import Probabilities
+from crosstail.training.held_out import HeldOut
 from crosstail.training.result import RunResult, pooled_accuracy
+from crosstail.training.run import Run
 from crosstail.training.spec import RunSpec
 
 
@@ -23,18 +24,23 @@ def refit_spec(results: Sequence[RunResult]) -> RunSpec:
     return replace(results[0].spec, unseen=None, fold=None, stop_at=tuple(median_high(stage) for stage in stages))
 
 
-def with_estimate(run: Run, after: Sequence[RunResult], held_out: Probabilities | None = None) -> Run:
+def with_estimate(run: Run, after: Sequence[Run]) -> Run:
     """The run on every sample with the pooled test accuracy of those before it, also in its folder.
 
-    `held_out` are the probabilities of those runs for samples that they were not trained on; this run has none.
+    Its held-out samples are theirs: each was held out by a run that was not trained on it.
     """
-    counts, known = np.array(run.result.counts), run.result.known
+    results, counts, known = [one.result for one in after], np.array(run.result.counts), run.result.known
     if known:
-        known = msgspec.structs.replace(known, estimate=pooled_accuracy(after, counts, known=True))
-    result = msgspec.structs.replace(run.result, estimate=pooled_accuracy(after, counts), known=known)
-    if result != run.result and is_main_process():
-        if held_out:
-            held_out.save(run.folder)
-            run.folder.calibrate(held_out.calibration(result.domains, result.counts))
-        run.folder.finish(result)
-    return replace(run, result=result, probabilities=held_out or run.probabilities)
+        known = msgspec.structs.replace(known, estimate=pooled_accuracy(results, counts, known=True))
+    result = msgspec.structs.replace(run.result, estimate=pooled_accuracy(results, counts), known=known)
+    if result == run.result or not is_main_process():
+        return run
+    parts = [one.held_out for one in after if one.held_out]
+    about: dict[str, Any] = {}
+    if len(parts) == len(after):
+        held_out = HeldOut.pooled(parts).described(**result.answered)
+        held_out.save(run.folder)
+        about = {"held_out": held_out, "calibration": held_out.calibration()}
+        run.folder.calibrate(about["calibration"])
+    run.folder.finish(result)
+    return Run(run.path, **vars(run) | about | {"result": result})

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail import __version__
-from crosstail.criterion import Criterion, score
-from crosstail.metrics import PairAccuracy, group_squares
-from crosstail.metrics.pair_scores import PairScores
+from crosstail.metrics import VIEWS, Answers, PairAccuracy, group_squares, score, value_on
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.spec import RunSpec
 
 if TYPE_CHECKING:  # importing torch takes seconds, and reading results needs none of it
     from crosstail.data import DomainDataset
+    from crosstail.training.held_out import HeldOut
 
 
 PROBABILITIES = "probabilities.npz"
@@ -48,8 +48,10 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     squares: Squares | msgspec.UnsetType = msgspec.UNSET
     """Σ n_g² over the groups of a pair, where samples come in groups: intervals count n² / Σ n_g² samples."""
     macro_f1: float | msgspec.UnsetType | None = msgspec.UNSET
-    """This and the next are as in `PairScores`; where only hits and totals are known, they are missing."""
+    """Over all domains together; this and the next are missing where only hits and totals are known."""
     log_loss: float | msgspec.UnsetType | None = msgspec.UNSET
+    others: dict[str, float | None] | msgspec.UnsetType = msgspec.UNSET
+    """What the run is selected on, if it is none of the above."""
 
     def __post_init__(self) -> None:
         self.pairs()  # which refuses impossible ones
@@ -60,9 +62,29 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
         return cls(**accuracy.to_json(counts, **shots))
 
     @classmethod
-    def of_scores(cls, scores: PairScores) -> "SplitAccuracy":
-        """From scores, with the metrics that depend on probabilities and on wrong answers."""
-        return msgspec.structs.replace(cls.of(scores.accuracy), macro_f1=scores.macro_f1, log_loss=scores.log_loss)
+    def of_answers(cls, answers: Answers, on: str) -> "SplitAccuracy":
+        """From a model's answers, with what is selected `on`."""
+        # Without groups: their squares are the same at every evaluation, and the result has them.
+        plain = PairAccuracy.of(replace(answers, group=None))
+        found, more = cls.of(plain), {name: value_on(answers, name) for name in ("macro_f1", "log_loss")}
+        others = {} if hasattr(found, on) else {"others": {on: value_on(answers, on)}}
+        return msgspec.structs.replace(found, **more, **others)
+
+    def value(self, on: str) -> float | None:
+        """What is selected `on`; None without samples."""
+        if on in VIEWS:
+            found: float | None = getattr(self, on)
+            return found
+        known = self.more()
+        if on not in known:
+            raise ValueError(f"an evaluation in records.jsonl lacks {on}: choose another --out")
+        return known[on]
+
+    def more(self) -> dict[str, float | None]:
+        """What can be selected on beside views of the accuracy, as far as it was recorded."""
+        recorded = {"macro_f1": self.macro_f1, "log_loss": self.log_loss}
+        others = {} if self.others is msgspec.UNSET else self.others
+        return {name: value for name, value in recorded.items() if value is not msgspec.UNSET} | others
 
     def pairs(self) -> PairAccuracy:
         """Hits, totals and squares (D, C) with the metrics on them."""
@@ -167,6 +189,19 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 expected = f"{len(self.domains)} domains by {len(self.classes)} classes"
                 raise ValueError(f"contains a table that is not {expected}")
 
+    @property
+    def shots(self) -> tuple[int, int]:
+        """The training counts above which a pair is many-shot, and up to which it is few-shot."""
+        from crosstail.data import shot_thresholds
+
+        return shot_thresholds(self.spec.dataset)
+
+    @property
+    def answered(self) -> dict[str, Any]:
+        """What the answers for any of its samples have in common."""
+        names = {"domains": self.domains, "classes": self.classes, "shots": self.shots}
+        return {**names, "counts": np.array(self.counts, np.int64)}
+
     def tested(self, known: bool = False) -> SplitAccuracy:
         """The test accuracy, or its estimate; with the domain `known`, the same as without if the model ignores it."""
         of = self.known if known and self.known else self
@@ -179,10 +214,13 @@ def make_result(
     records: Sequence[Evaluation],
     *,
     selected_steps: list[int],
-    known: KnownDomain | None,
+    informed: "HeldOut | None",
     **facts: Any,
 ) -> RunResult:
-    """The result of a run whose stages selected these steps; `facts` are the fields that are taken as they are."""
+    """The result of a run whose stages selected these steps; `facts` are the fields that are taken as they are.
+
+    `informed` are the held-out samples, answered with the domain told too.
+    """
     from crosstail.data import shot_thresholds
 
     stage, step = len(selected_steps), selected_steps[-1]
@@ -199,12 +237,16 @@ def make_result(
             squares = group_squares(dataset.y[rows], dataset.domain[rows], dataset.group[rows], counts.shape)
             pairs = PairAccuracy(pairs.hits, pairs.totals, squares)
         found = SplitAccuracy.of(pairs, counts, many=many, few=few)
-        return msgspec.structs.replace(found, macro_f1=recorded.macro_f1, log_loss=recorded.log_loss)
+        kept = {name: getattr(recorded, name) for name in ("macro_f1", "log_loss", "others")}
+        return msgspec.structs.replace(found, **kept)
 
-    def accuracies(record: Evaluation | Averaged | KnownDomain) -> dict[str, Any]:
+    def accuracies(record: Evaluation | Averaged) -> dict[str, Any]:
         return {"validation": accuracy(record.validation, "val"), "test": accuracy(record.test, "test")}
 
-    raw = None
+    raw, told = None, {}
+    if informed:
+        parts = {"validation": informed.validation.told, "test": informed.test.told}
+        told = {name: SplitAccuracy.of(PairAccuracy.of(of), counts, many=many, few=few) for name, of in parts.items()}
     if chosen.averaged:
         best = best_on_validation(own, spec.selected_on)
         raw = RawWeights(selected_step=best.step, **accuracies(best))
@@ -219,7 +261,7 @@ def make_result(
         counts=counts.tolist(),
         **accuracies(chosen.averaged or chosen),
         raw=raw,
-        known=KnownDomain(**accuracies(known)) if known else None,
+        known=KnownDomain(**told) if told else None,
         **facts,
     )
 
@@ -254,15 +296,12 @@ def has_learnt(record: Evaluation, records: Sequence[Evaluation]) -> bool:
     return record.step > 0 or (record.stage == 2 and sum(other.stage == 2 for other in records) == 1)
 
 
-def selection_score(of: SplitAccuracy, on: Criterion) -> float | None:
+def selection_score(of: SplitAccuracy, on: str) -> float | None:
     """Score to select by, such that larger is better; None without samples."""
-    value = getattr(of, on)
-    if value is msgspec.UNSET:
-        raise ValueError(f"an evaluation in records.jsonl lacks {on}: choose another --out")
-    return score(value, of.pair_average, on)
+    return score(of.value(on), of.pair_average, on)
 
 
-def best_on_validation(records: Sequence[Evaluation], on: Criterion) -> Evaluation:
+def best_on_validation(records: Sequence[Evaluation], on: str) -> Evaluation:
     """The first of the best on validation (raw weights), or the last one where there are no validation samples."""
     scores = [(selection_score(record.validation, on), record) for record in records]
     known = [(found, record) for found, record in scores if found is not None]

@@ -9,11 +9,12 @@ import torch
 
 from crosstail import algorithms, backbones, second_stages
 from crosstail.algorithms import Algorithm
-from crosstail.data import DomainDataset
+from crosstail.data import DomainDataset, shot_thresholds
 from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage, linear_classifier
 from crosstail.training.devices import AnyFabric
-from crosstail.training.evaluation import EVALUATED, features, pair_scores
+from crosstail.training.evaluation import EVALUATED, features
 from crosstail.training.folder import RunFolder
+from crosstail.training.held_out import HeldOut, held_out
 from crosstail.training.inputs import input_shape
 from crosstail.training.loop import train
 from crosstail.training.resolve import steps_of_stages
@@ -23,8 +24,11 @@ from crosstail.training.spec import RunSpec
 
 def run_second_stage(
     spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset, *, folder: RunFolder, fabric: AnyFabric, **common: Any
-) -> tuple[Algorithm, int]:
-    """The final model of a run, and the step at which its classifier was selected: 0 for one that has no steps."""
+) -> tuple[Algorithm, int, tuple[HeldOut, HeldOut] | None]:
+    """The final model of a run, the step at which its classifier was selected, and its answers for held-out samples.
+
+    The step is 0 for a classifier that has none. Only the main process has answers.
+    """
     assert spec.second_stage is not None
     stage = second_stages.find(spec.second_stage)
     if isinstance(stage, TrainedStage):
@@ -34,11 +38,20 @@ def run_second_stage(
         how: dict[str, Any] = {"last": steps_of_stages(spec)[1], "class_balanced": stage.class_balanced}
         selected = train(model, seen, spec, stage=2, **how, folder=folder, fabric=fabric, **common)
         model.load_state_dict(selected.weights)
+        scored = held_out(model, seen, **scoring(spec, model)) if fabric.is_global_zero else None
         model.backbone = algorithm.backbone
-        return model, selected.step
-    if fabric.is_global_zero:  # the other processes wait for the result
-        algorithm = _fitted(spec, stage, algorithm, dataset, folder)
-    return algorithm, 0
+        return model, selected.step, scored
+    if not fabric.is_global_zero:  # the other processes wait for the result
+        return algorithm, 0, None
+    model, scored = _fitted(spec, stage, algorithm, dataset, folder)
+    return model, 0, scored
+
+
+def scoring(spec: RunSpec, algorithm: Algorithm) -> dict[str, Any]:
+    """How the held-out samples of a run are scored: also with their domain told, if the model makes use of several."""
+    several = algorithm.task.counts.shape[0] > 1
+    informed = algorithm.uses_domain and spec.protocol == "mdlt" and several
+    return {"informed": informed, "shots": shot_thresholds(spec.dataset)}
 
 
 def build_classifier(spec: RunSpec, stage: TrainedStage, algorithm: Algorithm, seen: DomainDataset) -> Algorithm:
@@ -54,20 +67,21 @@ def build_classifier(spec: RunSpec, stage: TrainedStage, algorithm: Algorithm, s
 
 def _fitted(
     spec: RunSpec, stage: FittedStage, algorithm: Algorithm, dataset: DomainDataset, folder: RunFolder
-) -> FittedModel:
-    """Fit a head and record its accuracies; after an interruption it is fitted again."""
+) -> tuple[FittedModel, tuple[HeldOut, HeldOut]]:
+    """Fit a head, score the held-out samples and record the accuracies; after an interruption it is fitted again."""
     began = time.perf_counter()
     folder.keep_records(2, -1)
     seen = embedded(algorithm, dataset)
     head = stage.fit(features_of(spec, stage, algorithm, seen))
     model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
     seconds = round(time.perf_counter() - began, 3)
+    scored = held_out(model, seen, **scoring(spec, model))
     accuracy: dict[str, Any] = {
-        name: SplitAccuracy.of_scores(pair_scores(model, seen, split)) for name, split in EVALUATED.items()
+        name: SplitAccuracy.of_answers(getattr(scored[0], name), spec.selected_on) for name in EVALUATED
     }
     folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
     model.backbone = algorithm.backbone
-    return model.to(next(algorithm.parameters()).device)
+    return model.to(next(algorithm.parameters()).device), scored
 
 
 def features_of(

@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from crosstail import discovery
-from crosstail.criterion import Criterion
+from crosstail import discovery, metrics
 
 AUTO = "auto"
 """The algorithm that `resolve` replaces by one that suits the data."""
@@ -128,7 +127,7 @@ class RunSpec:
     evaluations: int = 10
     """Number of evaluations, each with a checkpoint."""
 
-    select_on: Criterion | None = None
+    select_on: str | None = None
     """Validation metric that selects evaluations, trials, methods and second-stage parameters: accuracy averaged over
     pairs or domains (average), of the worst domain or pair, macro F1 of the classes, or log loss with all pairs
     weighted equally. Default: pair_average, with dg average."""
@@ -149,7 +148,7 @@ class RunSpec:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more, below 2**63")
         if self.views < 0:
             raise ValueError(f"views is {self.views}, expected 0 or more")
-        for name, known in (("select_on", get_args(Criterion)), ("average", get_args(Average))):
+        for name, known in (("select_on", metrics.criteria()), ("average", get_args(Average))):
             value = getattr(self, name)
             if value is not None and value not in known:
                 raise ValueError(f"{name} is {value!r}: {discovery.suggestion(str(value), list(known))}")
@@ -186,7 +185,7 @@ class RunSpec:
         return self.algorithm if self.second_stage is None else f"{self.algorithm}:{self.second_stage}"
 
     @property
-    def selected_on(self) -> Criterion:
+    def selected_on(self) -> str:
         """The validation metric that evaluations, trials and methods are selected by."""
         return self.select_on or ("average" if self.protocol == "dg" else "pair_average")
 

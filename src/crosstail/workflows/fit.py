@@ -8,17 +8,16 @@ from typing import Any
 
 from crosstail.progress import Progress, labelled, silent
 from crosstail.reports.run.page import write_folds_page, write_page
-from crosstail.reports.run.reported import ReportedRun, reported
 from crosstail.storage import read_json
 from crosstail.sweeps.plan import Hparams, search_name
-from crosstail.training.devices import Devices, is_main_process
-from crosstail.training.fit import ONE, Run, train_run
+from crosstail.training.devices import ONE, Devices, is_main_process
+from crosstail.training.fit import train_run
 from crosstail.training.inputs import folds, load_inputs, load_source
 from crosstail.training.logs import logged
-from crosstail.training.probabilities import Probabilities
 from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import resolve
 from crosstail.training.result import RunResult, mean_counts, pooled_accuracy
+from crosstail.training.run import Run
 from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import refuse_foreign
 
@@ -106,26 +105,22 @@ def fit(
             inputs = load_inputs(one, source)
             run = train_run(one, place, progress=shown if is_main_process() else None, inputs=inputs, devices=devices)
         if after:
-            kept = [part for before in after if (part := before.probabilities)]
-            held_out = Probabilities.pooled(kept) if len(kept) == len(after) else None
-            run = with_estimate(run, [before.result for before in after], held_out)
+            run = with_estimate(run, after)
         if is_main_process():
-            pages.append(reported(run))
-            write_page(pages[-1])
-        # The embedded or decoded samples of all folds may be too many for the memory.
-        return replace(run, inputs=replace(run.inputs, _seen=None))
+            write_page(run)
+        inputs.forget()  # the embedded or decoded samples of all folds may be too many for the memory
+        return run
 
-    pages: list[ReportedRun] = []
     runs = [train(one, place) for one, place in zip(specs, places, strict=True)]
     final = train(refit_spec([run.result for run in runs]), out / "refit", runs) if refit else None
     if len(runs) > 1 and is_main_process():
-        write_folds_page(out, pages[: len(runs)])
+        write_folds_page(out, runs)
     return Fitted(out, runs, final, _notes(spec, runs))
 
 
 def _notes(spec: RunSpec, runs: Sequence[Run]) -> list[str]:
     notes = [note for run in runs for note in (*run.result.data.notes, *run.result.notes)]
-    if spec.trace and not any(record.trace for record in runs[0].folder.records()):
+    if spec.trace and not any(record.trace for record in runs[0].records):
         notes.append("this run was finished before without --trace; use another --out to train it with a trace")
     return list(dict.fromkeys(notes))
 

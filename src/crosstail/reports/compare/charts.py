@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import pearsonr
 
-from crosstail.criterion import Criterion, scale, shown, sign
 from crosstail.data import shot_thresholds
-from crosstail.metrics import SHOTS, shot_group
+from crosstail.metrics import SHOTS, find, shot_group
 from crosstail.reports.charts import PALETTE, colours, names, palette, tip
 from crosstail.reports.compare.method_runs import MethodRun
 from crosstail.reports.compare.tables import RANKED, of_metric
@@ -18,7 +17,7 @@ from crosstail.reports.label_table import label_table
 from crosstail.reports.run.tables import STATISTICS
 from crosstail.reports.run.trace import MEANING
 from crosstail.reports.vega_lite import Options, draw, facet, field, layer
-from crosstail.reports.wording import SELECTED_ON
+from crosstail.reports.wording import selected_on
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import counted_steps, has_learnt
 
@@ -37,7 +36,7 @@ def shortlist(summary: pd.DataFrame, data: str, baseline: str, number: int = 6) 
 
 def counts_table(run: MethodRun) -> pd.DataFrame:
     """Training samples and shot group of each pair."""
-    first = run.folds[0]
+    first = run.runs[0]
     table = label_table(run.counts, first.domains, first.classes)
     table["shot"] = shot_group(table["count"], *shot_thresholds(first.spec.dataset))
     return table
@@ -45,7 +44,7 @@ def counts_table(run: MethodRun) -> pd.DataFrame:
 
 def ranked_counts_table(run: MethodRun) -> pd.DataFrame:
     """Mean training samples per domain of up to BARS groups of classes, from common to rare, named by their ranks."""
-    first, counts = run.folds[0], np.asarray(run.counts)
+    first, counts = run.runs[0], np.asarray(run.counts)
     groups = np.array_split(np.argsort(-counts.sum(0), kind="stable"), min(BARS, counts.shape[1]))
     means = np.stack([counts[:, group].mean(1) for group in groups], axis=1)  # (D, groups)
     ends = np.cumsum([len(group) for group in groups])
@@ -59,7 +58,7 @@ def ranked_counts_table(run: MethodRun) -> pd.DataFrame:
 
 def counts_chart(name: str, run: MethodRun) -> Chart:
     """Label distribution of each domain."""
-    labelled = len(run.folds[0].classes) <= LABELLED
+    labelled = len(run.runs[0].classes) <= LABELLED
     table = counts_table(run) if labelled else ranked_counts_table(run)
     classes = list(dict.fromkeys(table["class"]))
     what = "class" + ", from common to rare" * (not labelled)
@@ -76,7 +75,7 @@ def counts_chart(name: str, run: MethodRun) -> Chart:
     low, high, empty = known.min(), known.max(), counts.size - len(known)
     each = f"pairs have {low:,} to {high:,}" if low < high else f"each pair has {low:,}"
     title = f"{run.data}: {each} training samples" + (f", and {empty:,} of {counts.size:,} have none" if empty else "")
-    many, few = shot_thresholds(run.folds[0].spec.dataset)
+    many, few = shot_thresholds(run.runs[0].spec.dataset)
     note = f"Many: more than {many} training samples; medium: {few + 1} to {many}; few: 1 to {few}; zero: none."
     if counts.shape[1] > BARS:
         note += f" There are {counts.shape[1]:,} classes: a bar is the mean of several, from common to rare."
@@ -142,13 +141,13 @@ def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd
     `at` counts the steps of both stages; the untrained model is left out of the first table.
     """
     accuracy, distance = [], []
-    for method, fold in [(run.method, fold) for run in found if run.method in methods for fold in run.folds]:
+    for method, fold in [(run.method, fold) for run in found if run.method in methods for fold in run.runs]:
         records = RunFolder(fold.folder).records()
         for at, record in zip(counted_steps(records), records, strict=True):
             on = fold.spec.selected_on
-            value = getattr((record.averaged or record).validation, on)
+            value = (record.averaged or record).validation.value(on)
             if has_learnt(record, records) and value is not None:
-                accuracy.append((method, record.stage, at, scale(on) * value))
+                accuracy.append((method, record.stage, at, find(on).scale * value))
             known = {symbol: getattr(record.trace, name, None) for name, symbol in STATISTICS.items()}
             distance += [(method, at, symbol, value) for symbol, value in known.items() if value is not None]
     frame = pd.DataFrame(accuracy, columns=["method", "stage", "at", "value"])
@@ -157,11 +156,12 @@ def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd
     return curves, trace.groupby(["method", "at", "statistic"], sort=False)["distance"].mean().reset_index()
 
 
-def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str], on: Criterion) -> Chart:
+def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str], on: str) -> Chart:
     """Learning curves on the validation set, of what was selected `on`."""
     last = table.sort_values(["stage", "at"]).groupby("method")["mean"].last()
-    best = str((sign(on) * last).idxmax())
-    metric, unit = SELECTED_ON[on], ", %" if scale(on) == 100 else ""
+    of = find(on)
+    best = str((of.sign * last).idxmax())
+    metric, unit = selected_on(on), ", %" if of.share else ""
     base = draw(table).encode(x=field("at:Q", title="step"), color=colour("method", methods), detail="stage:O")
     band = base.mark("area", opacity=0.15).encode(y=field("min:Q", scale={"zero": False}), y2="max")
     line = base.mark("line", point=True).encode(
@@ -169,7 +169,7 @@ def curve_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str
         tooltip=["method:N", "stage:O", "at:Q", tip("mean", ".1f" if unit else ".3f")],
     )
     drawing = layer(band, line, width="container", height=280)
-    title = f"{data}: {best} ends best on validation, at {shown(last[best] / scale(on), on)}"
+    title = f"{data}: {best} ends best on validation, at {of.shown(last[best] / of.scale)}"
     note = "Lines are means over the seeds, bands their range; a second line or point is the second stage."
     return Chart(name, title, drawing, f"Lines: validation {metric} over the training steps", note)
 

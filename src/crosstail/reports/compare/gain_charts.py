@@ -6,16 +6,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.criterion import Metric, scale, sign
-from crosstail.metrics import FEW_TESTS
+from crosstail.metrics import FEW_TESTS, Metric, PairAccuracy, PairValues, SampleValues, find
 from crosstail.metrics._comparisons import difference_interval
+from crosstail.metrics._values import Z
 from crosstail.reports.charts import INK, certain, colours, diverging, names, palette, search, shades, tip
 from crosstail.reports.compare.charts import LABELLED, angle, counts_table
-from crosstail.reports.compare.measured import Z
-from crosstail.reports.compare.method_runs import ACCURACY, MethodRun
+from crosstail.reports.compare.method_runs import MethodRun
 from crosstail.reports.document.model import Chart
 from crosstail.reports.vega_lite import Channel, Drawing, draw, either, field, layer
-from crosstail.reports.wording import METRICS, digits, number, points
+from crosstail.reports.wording import number
 from crosstail.training.evaluation import MOST_PAIRS
 
 COLOURED = (
@@ -36,40 +35,33 @@ def gain_table(found: Sequence[MethodRun], baseline: str) -> pd.DataFrame:
     own: dict[str, list[MethodRun]] = {}
     for run in found:
         own.setdefault(run.method, []).append(run)
-    metric = found[0].metric
+    metric = find(found[0].metric)
     base, tables = own.pop(baseline), []
     for method, runs in own.items():
-        gain, low, high = _gain(runs, base) if metric == ACCURACY else _measured_gain(runs, base)
+        gain, low, high = _gain([run.pairs for run in runs], [run.pairs for run in base])
         values = {"gain": gain, "low": low, "high": high, "sure": certain(low, high, 0)}
-        columns = {name: (scale(metric) * of).round(digits(metric) + 1).ravel() for name, of in values.items()}
+        columns = {name: (metric.scale * of).round(metric.digits + 1).ravel() for name, of in values.items()}
         tables.append(counts_table(found[0]).assign(method=method, **columns))
     return pd.concat(tables, ignore_index=True)
 
 
-def _gain(runs: Sequence[MethodRun], base: Sequence[MethodRun]) -> Ends:
-    """The difference in accuracy on every pair (D, C), and its interval."""
-    (accuracy, tests), (other, other_tests) = (
-        np.mean([[run.accuracy.matrix, run.accuracy.independent[1]] for run in side], axis=0) for side in (runs, base)
-    )
-    totals = np.minimum(tests, other_tests)
-    low, high = difference_interval(np.nan_to_num(accuracy) * totals, np.nan_to_num(other) * totals, totals)
-    return accuracy - other, low, high
-
-
-def _measured_gain(runs: Sequence[MethodRun], base: Sequence[MethodRun]) -> Ends:
-    """The same for a metric of probabilities; without an interval where there are few test samples."""
-    values, errors = (
-        [np.mean([getattr(run.measured.of, name) for run in side], axis=0) for side in (runs, base)]
-        for name in ("pairs", "errors")
-    )
-    gain = sign(runs[0].metric) * (values[0] - values[1])
-    reach = np.where(runs[0].accuracy.totals < FEW_TESTS, np.nan, Z * np.hypot(*errors))
+def _gain(runs: Sequence[PairValues], base: Sequence[PairValues]) -> Ends:
+    """By how much the metric is better on every pair (D, C), and the interval of that; NaN with few test samples."""
+    values, other = (np.mean([run.matrix for run in side], axis=0) for side in (runs, base))
+    if isinstance(runs[0], PairAccuracy):
+        tests, other_tests = (
+            np.mean([of.independent[1] for of in side if isinstance(of, PairAccuracy)], axis=0) for side in (runs, base)
+        )
+        totals = np.minimum(tests, other_tests)
+        low, high = difference_interval(np.nan_to_num(values) * totals, np.nan_to_num(other) * totals, totals)
+        return values - other, low, high
+    errors = [np.mean([of.errors for of in side if isinstance(of, SampleValues)], axis=0) for side in (runs, base)]
+    gain = (values - other) * (1 if runs[0].higher_is_better else -1)
+    reach = np.where(runs[0].totals < FEW_TESTS, np.nan, Z * np.hypot(*errors))
     return gain, gain - reach, gain + reach
 
 
-def gain_chart(
-    name: str, data: str, table: pd.DataFrame, baseline: str, shown: str, metric: Metric = ACCURACY
-) -> Chart:
+def gain_chart(name: str, data: str, table: pd.DataFrame, baseline: str, shown: str, metric: Metric) -> Chart:
     """Gain of a method over the baseline for each pair; a menu selects other methods."""
     methods = list(dict.fromkeys(table["method"]))
     pair = ["domain", "class", "count", "shot"]
@@ -84,28 +76,27 @@ def gain_chart(
     choices = {"input": "select", "options": list(range(len(methods))), "labels": methods, "name": "method "}
     base = draw(wide).calculate(**{value: f"datum['{value}' + {menu}]" for value in VALUES})
     base = base.param({"name": menu, "value": methods.index(shown), "bind": choices})
-    reach = max(float(table["gain"].abs().max()), scale(metric) / 100)
+    reach = max(float(table["gain"].abs().max()), metric.scale / 100)
     few_classes = table["class"].nunique() <= LABELLED
     drawing = gain_heat_map(base, wide, reach, metric) if few_classes else _points(base, wide, metric)
     gains = table[(table["method"] == shown) & table["gain"].notna()]
     rare = gains[gains["shot"].isin(["few", "zero"])]["gain"].mean()
     title = f"{data}: {shown} gains over {baseline} on {_beyond(gains, 1)} of {len(gains)} pairs and loses on "
     title += _beyond(gains, -1)
-    average = f"{number(rare, digits(metric), '+')}{points(metric)} on average"
+    average = f"{number(rare, metric.digits, '+')}{metric.points} on average"
     title += "" if np.isnan(rare) else f"; few- and zero-shot pairs gain {average}"
     note = COLOURED if few_classes else ""
     if pairs > MOST_PAIRS:
         note = f"The chart shows a random {MOST_PAIRS:,} of {pairs:,} pairs; the title counts all of them."
-    if metric != ACCURACY:
-        note = f"A gain is a better {METRICS[metric]}. {note}".rstrip()
-    return Chart(name, title, drawing, f"Gain in test {METRICS[metric]} over {baseline} per domain and class", note)
+    note = f"A gain is a better {metric.label}. {note}".rstrip()
+    return Chart(name, title, drawing, f"Gain in test {metric.label} over {baseline} per domain and class", note)
 
 
 def _beyond(gains: pd.DataFrame, sign: int) -> str:
     return f"{int((sign * gains['gain'] > 0).sum())} ({int((sign * gains['sure'] > 0).sum())} beyond the noise)"
 
 
-def gain_heat_map(base: Drawing, table: pd.DataFrame, reach: float, metric: Metric = ACCURACY) -> Drawing:
+def gain_heat_map(base: Drawing, table: pd.DataFrame, reach: float, metric: Metric) -> Drawing:
     """Cells of a chart that has `VALUES`: the longer of domains and classes runs across."""
     across, down = "class", "domain"
     if table["domain"].nunique() > table["class"].nunique():
@@ -116,7 +107,7 @@ def gain_heat_map(base: Drawing, table: pd.DataFrame, reach: float, metric: Metr
         tooltip=_tooltip(metric),
     )
     colour = shades("sure", f"gain beyond the noise{_in_points(metric)}", diverging(reach), titleLimit=300)
-    words = f"replace(format(datum.gain, '+.{digits(metric) - 1}f'), regexp('^[+](0[.]?0*)$'), '$1')"
+    words = f"replace(format(datum.gain, '+.{metric.digits - 1}f'), regexp('^[+](0[.]?0*)$'), '$1')"
     text = base.calculate(words=f"isValid(datum.gain) ? {words} : ''").mark("text", fontSize=12)
     text = text.encode(text="words:N", color=either(f"abs(datum.sure) > {0.6 * reach}", "white", "currentColor"))
     height = 34 * table[down].nunique()
@@ -124,11 +115,11 @@ def gain_heat_map(base: Drawing, table: pd.DataFrame, reach: float, metric: Metr
 
 
 def _in_points(metric: Metric) -> str:
-    return ", points" if points(metric) else ""
+    return ", points" if metric.share else ""
 
 
 def _tooltip(metric: Metric) -> Channel:
-    form = f"+.{digits(metric)}f"
+    form = f"+.{metric.digits}f"
     ends = tip("low", form, "95 % interval from"), tip("high", form, "to")
     return ["domain:N", "class:N", "count:Q", tip("gain", form, f"gain{_in_points(metric)}"), *ends]
 

@@ -2,19 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.criterion import Metric, sign
 from crosstail.data import shot_thresholds
-from crosstail.metrics import SHOTS, PairAccuracy, shot_group
-from crosstail.reports.compare.measured import Measured, lacking, measured
+from crosstail.metrics import DEFAULT, Answers, PairAccuracy, PairValues, View, Weighting
+from crosstail.metrics._calibration import Calibration, calibrated
 from crosstail.reports.compare.read_runs import ComparedRun
+from crosstail.training.result import PROBABILITIES
+from crosstail.training.run import Run
 
-ACCURACY: Metric = "accuracy"
 TAIL = ("10th percentile", "90th percentile")
 """Tail percentile over pairs: 10th if higher is better, 90th if lower is."""
 
@@ -26,97 +28,103 @@ class MethodRun:
     data: str
     method: str
     seed: int
-    folds: Sequence[ComparedRun]
+    runs: Sequence[ComparedRun]
     known: bool = False  # whether the metrics are those with the domain known
-    metric: Metric = ACCURACY  # or one that needs probabilities
+    metric: str = DEFAULT  # or one that is computed from stored probabilities
 
     @property
-    def accuracy(self) -> PairAccuracy:
-        """Test hits and totals of every pair, summed over the folds."""
-        return PairAccuracy.pooled([fold.accuracy(self.known) for fold in self.folds])
+    def pairs(self) -> PairValues:
+        """The metric of every pair and domain, on the test samples of all runs."""
+        if self.metric == DEFAULT:  # which needs no samples, so thousands of runs are compared in a second
+            return PairAccuracy.pooled([run.accuracy(self.known) for run in self.runs])
+        return _measured(tuple(run.folder for run in self.runs), self.metric, self.known)
 
     @property
-    def measured(self) -> Measured:
-        """The metric of every pair and domain, for a metric that needs probabilities."""
-        folders, domains = tuple(fold.folder for fold in self.folds), tuple(self.folds[0].domains)
-        return measured(folders, domains, self.metric, self.known)
-
-    @property
-    def by_domain(self) -> list[float | None]:
-        """The metric of every domain."""
-        if self.metric == ACCURACY:
-            return self.accuracy.domains
-        return [None if np.isnan(value) else float(value) for value in self.measured.of.domains]
-
-    @property
-    def worst_pair_tests(self) -> int:
-        """Test samples of the pair where the metric is worst; 0 without any."""
-        if self.metric == ACCURACY:
-            return self.accuracy.worst_pair_tests
-        worse = -sign(self.metric) * self.measured.of.pairs
-        return 0 if np.isnan(worse).all() else int(self.accuracy.totals.flat[int(np.nanargmax(worse))])
+    def answers(self) -> Answers | None:
+        """Every test sample with its predicted class; None unless all runs have stored them."""
+        parts = [part for run in self.runs if (part := Run(run.folder).test) is not None]
+        if len(parts) < len(self.runs):
+            return None
+        every = Answers.pooled(parts)
+        return every.told if self.known else every
 
     @property
     def uses_domain(self) -> bool:
         """Whether its models predict otherwise where the domain is known."""
-        return any(fold.known_hits is not None for fold in self.folds)
+        return any(run.known_hits is not None for run in self.runs)
 
     @property
     def counts(self) -> NDArray[np.int64]:
         """Training samples of every pair, with folds their rounded mean, with dg those of the first unseen domain."""
-        counted = self.folds[:1] if self.dg else self.folds
-        return np.rint(np.mean([fold.counts for fold in counted], axis=0)).astype(np.int64)
+        counted = self.runs[:1] if self.dg else self.runs
+        return np.rint(np.mean([run.counts for run in counted], axis=0)).astype(np.int64)
 
     @property
     def dg(self) -> bool:
-        """Whether each fold is tested on a domain that it was not trained on."""
-        return self.folds[0].spec.protocol == "dg"
+        """Whether each run is tested on a domain that it was not trained on."""
+        return self.runs[0].spec.protocol == "dg"
 
     @property
     def metrics(self) -> dict[str, float | None]:
-        """The metric on the test samples by name; accuracies are between 0 and 1.
+        """The metric on the test samples by name, as a share if it is one.
 
         With dg, accuracy is the share of correct samples of an unseen domain, and the class mean the mean accuracy of
         its classes; both are averaged over the unseen domains.
         """
-        if self.metric != ACCURACY:
-            return self._measured_metrics()
-        accuracy = self.accuracy
-        worst = {"worst domain": accuracy.worst_domain, "worst pair": accuracy.worst_pair}
-        worst["10th percentile"] = accuracy.tenth_percentile
-        if self.dg:
-            tested = [fold.test for fold in self.folds if fold.test is not None]
-            class_mean = float(np.mean(tested)) if tested else None
-            return {"accuracy": accuracy.average, "class mean": class_mean, **worst}
-        shots = accuracy.shots(self.counts, *shot_thresholds(self.folds[0].spec.dataset))
-        return {"pair average": accuracy.pair_average, "average": accuracy.average, **shots, **worst}
-
-    def _measured_metrics(self) -> dict[str, float | None]:
-        """The same names, without shots in dg; the tail is that of the worst tenth of the pairs."""
-        pair_average, average = self.measured.means()
-        found: dict[str, float | None] = {"pair average": pair_average, "average": average}
-        if pair_average is None:
-            return found
-        lower, pairs = sign(self.metric) < 0, self.measured.of.pairs
+        values = self.pairs
+        found: dict[str, float | None] = {}
+        for name, weighting in averages(self).items():
+            found[name] = class_mean(values) if weighting == "class_mean" else getattr(values, weighting)
         if not self.dg:
-            group = shot_group(self.counts, *shot_thresholds(self.folds[0].spec.dataset))
-            shots = {shot: pairs[~np.isnan(pairs) & (group == shot)] for shot in SHOTS}
-            found |= {shot: float(values.mean()) if len(values) else None for shot, values in shots.items()}
-        domains = [value for value in self.by_domain if value is not None]
-        found["worst domain"] = max(domains) if lower else min(domains)
-        found["worst pair"] = float((np.nanmax if lower else np.nanmin)(pairs))
-        found[TAIL[lower]] = float(np.nanquantile(pairs, 0.9 if lower else 0.1))
-        return found
+            found |= values.shots(self.counts, *shot_thresholds(self.runs[0].spec.dataset))
+        if values.pair_average is None:
+            return found
+        tail = TAIL[not values.higher_is_better]
+        return found | {"worst domain": values.worst_domain, "worst pair": values.worst_pair, tail: values.tail}
 
     @property
     def ranked_by(self) -> float:
-        """The metric of `RANKED`, 0 without test samples."""
-        if self.metric != ACCURACY:
-            return self.measured.means()[0] or 0.0
-        return (self.accuracy.average if self.dg else self.accuracy.pair_average) or 0.0
+        """The first of the averages, 0 without test samples."""
+        return getattr(self.pairs, ranked_view(self)) or 0.0
 
 
-def method_runs(chosen: pd.DataFrame, metric: Metric = ACCURACY) -> tuple[list[MethodRun], list[str]]:
+def averages(run: MethodRun) -> dict[str, Weighting]:
+    """The averages of a metric by name; methods are ranked by the first.
+
+    With dg the accuracy is that of DomainBed, the share of correct samples of an unseen domain.
+    """
+    if run.dg and run.metric == DEFAULT:
+        return {"accuracy": "average", "class mean": "class_mean"}
+    return {"pair average": "pair_average", "average": "average"}
+
+
+def ranked_view(run: MethodRun) -> View:
+    """The view that methods are ranked by."""
+    return "average" if run.dg and run.metric == DEFAULT else "pair_average"
+
+
+def class_mean(values: PairValues) -> float | None:
+    """Mean over domains of the mean over their classes; None without test samples."""
+    rows = [row[~np.isnan(row)] for row in values.matrix]
+    means = [float(row.mean()) for row in rows if len(row)]
+    return float(np.mean(means)) if means else None
+
+
+@lru_cache(maxsize=4096)
+def _measured(folders: tuple[Path, ...], metric: str, known: bool) -> PairValues:
+    """A metric of the calibrated probabilities of runs, as `crosstail predict` gives them."""
+    parts = []
+    for folder in folders:
+        run = Run(folder)
+        assert run.held_out is not None  # runs that lack them are left out
+        test = calibrated(
+            run.held_out.test, run.calibration or Calibration.none(run.result.domains, len(run.result.classes))
+        )
+        parts.append(test.told if known else test)
+    return Answers.pooled(parts).value(metric)
+
+
+def method_runs(chosen: pd.DataFrame, metric: str = DEFAULT) -> tuple[list[MethodRun], list[str]]:
     """The runs by data set, method and seed, and sentences on those left out.
 
     They lack an unseen domain or fold, or the probabilities that a metric needs.
@@ -127,7 +135,7 @@ def method_runs(chosen: pd.DataFrame, metric: Metric = ACCURACY) -> tuple[list[M
     found, missing = [], []
     for (data, method, seed), runs in chosen.groupby(["data", "method", "seed"], sort=False):
         absent = needed[data] - set(runs["part"])
-        without = [run.folder for run in runs["run"] if metric != ACCURACY and lacking(run.folder)]
+        without = [run.folder for run in runs["run"] if metric != DEFAULT and not (run.folder / PROBABILITIES).exists()]
         if absent:
             missing.append(f"{method} on {data}, seed {seed}: no run for {', '.join(sorted(absent))}")
         elif without:

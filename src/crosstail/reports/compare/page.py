@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from crosstail.criterion import LOWER_IS_BETTER, Metric
+from crosstail.metrics import DEFAULT, Metric, find
 from crosstail.reports.compare import charts
 from crosstail.reports.compare.feature_charts import ModelFeatures, bound_table, feature_charts
 from crosstail.reports.compare.gain_charts import gain_chart, gain_table
-from crosstail.reports.compare.method_runs import ACCURACY, MethodRun, method_runs
+from crosstail.reports.compare.method_runs import MethodRun, method_runs
 from crosstail.reports.compare.paper_table import paper_table
 from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.read_runs import Runs
@@ -28,13 +28,14 @@ from crosstail.reports.compare.text_tables import (
 from crosstail.reports.document import html
 from crosstail.reports.document.files import FORMATS, save_chart, save_floating, save_table
 from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text, bullets
-from crosstail.reports.wording import METRICS, digits, interval, listing, number, several, unit
+from crosstail.reports.wording import interval, listing, number, of_the, several
 
 MEASURED = (
     "From the probabilities that the runs have kept, calibrated as predict gives them. Macro F1, balanced accuracy and "
     "AUROC of a pair are those of its class among all test samples of the domain; those of a domain are means over its "
     "classes. Intervals are from the influence of each test sample, so a pair with a single one adds no width."
 )
+UNSEEN = " With dg, all are those on the unseen domains, mean ± standard error."
 BASELINE = "erm"
 NAMED = 20  # skipped folders that are listed
 
@@ -46,7 +47,7 @@ def write_report(
     models: Sequence[ModelFeatures] = (),
     *,
     files: bool = True,
-    metric: Metric = ACCURACY,
+    metric: str = DEFAULT,
 ) -> Path:
     """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/.
 
@@ -56,8 +57,8 @@ def write_report(
     chosen = runs.chosen
     names, tests = _file_names(list(dict.fromkeys(chosen["data"]))), significance_table(chosen, baseline, metric)
     blocks = list(results(runs, tests, baseline or BASELINE, models, metric))
-    title = "Results" if metric == ACCURACY else METRICS[metric][:1].upper() + METRICS[metric][1:]
-    html.save(Document(f"{title} on {listing(list(names), 3)}", blocks), out / "index.html")
+    title = f"Results{of_the(find(metric))} on {listing(list(names), 3)}"
+    html.save(Document(title, blocks), out / "index.html")
     for block in blocks:
         if isinstance(block, Table) and block.name:
             save_table(block, out / "tables")
@@ -77,7 +78,7 @@ def results(
     tests: pd.DataFrame,
     baseline: str = BASELINE,
     models: Sequence[ModelFeatures] = (),
-    metric: Metric = ACCURACY,
+    metric: str = DEFAULT,
 ) -> Iterator[Block]:
     """What the runs and their `significance_table` show; `models` are those whose features to draw."""
     chosen = runs.chosen
@@ -90,10 +91,10 @@ def results(
         yield from _answer(summary, tests, next(iter(names)))
     yield Text(
         f"{several(len(chosen), 'finished run')} of {several(chosen['method'].nunique(), 'method')} on "
-        f"{several(len(names), 'data set')}. {_about(metric)}, mean ± standard deviation over the seeds; the best is "
-        "bold, and a dot marks BoDA." + _unseen(metric) * any(run.dg for run in found)
+        f"{several(len(names), 'data set')}. {_about(find(metric))}, mean ± standard deviation over the seeds; the "
+        "best is bold, and a dot marks BoDA." + UNSEEN * any(run.dg for run in found)
     )
-    if metric != ACCURACY:
+    if metric != DEFAULT:
         yield Text(MEASURED)
     for race in runs.races:
         yield Text(
@@ -128,17 +129,8 @@ def results(
 
 def _about(metric: Metric) -> str:
     """Name and unit of the metric."""
-    if metric == ACCURACY:
-        return "Accuracies in %"
-    lower = ", where lower is better" if metric in LOWER_IS_BETTER else ""
-    name = METRICS[metric]
-    return f"{name[:1].upper()}{name[1:]}{' in %' if unit(metric) else ''}{lower}"
-
-
-def _unseen(metric: Metric) -> str:
-    if metric == ACCURACY:
-        return " With dg, accuracy and class mean are those on the unseen domains, mean ± standard error."
-    return " With dg, all are those on the unseen domains, mean ± standard error."
+    lower = "" if metric.higher_is_better else ", where lower is better"
+    return f"{metric.label[:1].upper()}{metric.label[1:]}{' in %' if metric.share else ''}{lower}"
 
 
 def _answer(summary: pd.DataFrame, tests: pd.DataFrame, data: str) -> Iterator[Block]:
@@ -147,10 +139,9 @@ def _answer(summary: pd.DataFrame, tests: pd.DataFrame, data: str) -> Iterator[B
     if ranked.empty:
         return
     best, metric = ranked.iloc[0], metric_of(summary)
-    ends = f"95 % interval {interval(best['low'], best['high'], digits=digits(metric))}"
-    value = f"{number(best['mean'], digits(metric))}{unit(metric)}"
-    what = best["metric"] if metric == ACCURACY else f"{best['metric']} of the {METRICS[metric]}"
-    text = f"{best['method']} has the best {what} on {data}: {value} ({ends})."
+    ends = f"95 % interval {interval(best['low'], best['high'], digits=metric.digits)}"
+    value = f"{number(best['mean'], metric.digits)}{metric.unit}"
+    text = f"{best['method']} has the best {best['metric']}{of_the(metric)} on {data}: {value} ({ends})."
     cards = [Card("best", str(best["method"]), f"{value}, {ends}", "good")]
     tested = own[own["adjusted"].notna() & (own["against"] == best["method"])]
     if len(tested):
@@ -189,7 +180,7 @@ def _charts(
     curves, traces = charts.curve_tables(found, listed)
     if len(curves):
         yield Heading("Training", 3)
-        yield charts.curve_chart(f"curves-{name}", data, curves, listed, found[0].folds[0].spec.selected_on)
+        yield charts.curve_chart(f"curves-{name}", data, curves, listed, found[0].runs[0].spec.selected_on)
     if len(traces):
         yield charts.trace_chart(f"trace-{name}", data, traces, listed)
     of_data = table[table["data"] == data]

@@ -7,7 +7,7 @@ from crosstail.reports.compare.method_runs import TAIL
 from crosstail.reports.compare.significance import LEVEL, how
 from crosstail.reports.compare.tables import RANKED, metric_of, of_metric
 from crosstail.reports.document.model import Table
-from crosstail.reports.wording import METRICS, digits, number, several, unit
+from crosstail.reports.wording import number, several
 
 OTHERS = ("average", "class mean", "few", "worst domain", *TAIL)
 """Metrics beside the one that methods are ranked by, as far as there are any."""
@@ -24,7 +24,7 @@ def paper_table(summary: pd.DataFrame, tests: pd.DataFrame, data: str, name: str
     ranked = of_metric(summary, RANKED, data)
     if ranked.empty:
         return None
-    main, own, decimals = ranked["metric"].iloc[0], tests[tests["data"] == data], digits(metric_of(summary))
+    main, own, decimals = ranked["metric"].iloc[0], tests[tests["data"] == data], metric_of(summary).digits
     sure = set(own[own["adjusted"] < LEVEL]["method"])
     cells = {
         (row["method"], row["metric"]): row for row in of_metric(summary, [main, *OTHERS], data).to_dict("records")
@@ -50,7 +50,7 @@ def _caption(summary: pd.DataFrame, tests: pd.DataFrame, data: str, main: str, o
     spread = "standard deviation" if same else "standard error"
     of_seeds = f" (mean ± {spread} over {seeds} seeds)" if seeds > 1 else ""
     metric = metric_of(summary)
-    parts = [f"Test {METRICS[metric]} on {data}{' in %' if unit(metric) else ''}: {main}{of_seeds}"]
+    parts = [f"Test {metric.label} on {data}{' in %' if metric.share else ''}: {main}{of_seeds}"]
     meanings = {"few": "few-shot pairs"} | {tail: f"{tail} over pairs" for tail in TAIL}
     parts[0] += "".join(f", {meanings.get(metric, metric)}" for metric in others) + ". Best in bold"
     known = tests[tests["adjusted"].notna()]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from crosstail.criterion import scale, shown
 from crosstail.data import data_name
+from crosstail.metrics import find
 from crosstail.reports.charts import INK, PALETTE, colours, names, tip
 from crosstail.reports.document import html
 from crosstail.reports.document.model import (
@@ -26,7 +26,7 @@ from crosstail.reports.document.model import (
     bullets,
 )
 from crosstail.reports.vega_lite import Drawing, draw, field, layer
-from crosstail.reports.wording import SELECTED_ON, TRACKS, interval, number
+from crosstail.reports.wording import TRACKS, interval, number, selected_on
 from crosstail.sweeps.race_result import RaceResult, Standing
 from crosstail.sweeps.recommendation import start_with
 
@@ -64,7 +64,7 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
         values["known"] = row.test if row.known is None else row.known
         values |= dict(zip(("lead", "lead_low", "lead_high"), lead, strict=True))
         values["deviation"] = float("nan") if row.deviation is None else row.deviation
-        values["validation"] *= scale(row.selected_on) / 100
+        values["validation"] *= find(row.selected_on).scale / 100
         facts = {"place": place, "method": row.method, "family": row.family if row.family in MARKS else "own"}
         facts |= {"level": row.level, "seconds": row.seconds}
         rows.append(facts | {name: 100 * value for name, value in values.items()})
@@ -80,7 +80,7 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
     for row in board_table(board).to_dict("records"):
         lead = f"{row['lead']:+z.1f} ({interval(row['lead_low'], row['lead_high'], '+z')})" if row["place"] > 1 else ""
         deviation = "" if row["deviation"] != row["deviation"] else number(row["deviation"])
-        validation = shown(row["validation"] / scale(on), on, unit="")
+        validation = find(on).shown(row["validation"] / find(on).scale, unit=False)
         cells = [row["method"], validation, number(row["test"]), interval(row["low"], row["high"])]
         cells += [deviation, *[number(row["known"])] * known, lead, number(row["seconds"]), number(row["worst_domain"])]
         rows.append(cells[: len(header)])
@@ -88,7 +88,7 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
         header=header,
         rows=rows,
         faint={i for i, row in enumerate(board) if not row.level},
-        note=f"Best {SELECTED_ON[on]} on validation first; accuracies in %, ± over the seeds. Lead: by how many points "
+        note=f"Best {selected_on(on)} on validation first; accuracies in %, ± over the seeds. Lead: by how many points "
         "the first is ahead on the test set. Seconds: mean of one run, which depends on machine load."
         + (" " + TOLD)
         * known,
@@ -104,8 +104,9 @@ def groups(board: Sequence[Standing]) -> Items:
         if len(own):
             name = "First" if level and len(own) == 1 else f"{len(own)} {'tied' if level else 'worse'}"
             on = board[0].selected_on
-            ends = dict.fromkeys(shown(end / scale(on), on, unit="") for end in own["validation"].agg(["min", "max"]))
-            parts = [f"validation {' to '.join(ends)}{' %' * (scale(on) == 100)}", f"test {_range(own['test'])} %"]
+            metric, extremes = find(on), own["validation"].agg(["min", "max"])
+            ends = dict.fromkeys(metric.shown(end / metric.scale, unit=False) for end in extremes)
+            parts = [f"validation {' to '.join(ends)}{metric.unit}", f"test {_range(own['test'])} %"]
             parts += [f"{_range(behind, '+z')} points behind the first"] * (len(behind) > 0)
             items.append(Item(f"{name}: {', '.join(own['method'])}", "; ".join(parts)))
     return Items(items)
@@ -178,7 +179,7 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
         yield Chart("behind", "How far the others are behind", behind_chart(table), alternative, note)
     yield replace(leaderboard(board), title="Finalists" if race.stopped else "All methods")
     if race.stopped:
-        rows = [[one.method, str(one.trials), shown(one.validation, board[0].selected_on)] for one in race.stopped]
+        rows = [[one.method, str(one.trials), find(board[0].selected_on).shown(one.validation)] for one in race.stopped]
         note = (
             "The worse half on validation is dropped after each trial until few are left, except erm and frozen:blend."
         )
@@ -205,7 +206,7 @@ def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:
     first, cheapest = race.leaderboard[0], start_with(race.leaderboard)
     test = f"{number(100 * cheapest.test)} % on test, {interval(100 * cheapest.low, 100 * cheapest.high)}"
     yield Card("start with", cheapest.method, test, "good")
-    yield Card("best on validation", first.method, shown(first.validation, first.selected_on))
+    yield Card("best on validation", first.method, find(first.selected_on).shown(first.validation))
     yield Card("tied with it", str(tied - 1), "within the noise of the test samples")
     yield Card("worse", str(worse), "p < 0.05, corrected for the number of methods")
 
@@ -219,7 +220,7 @@ def _method(race: RaceResult) -> Iterator[Text]:
         f"{'up to ' * bool(race.stopped)}{race.trials} times for "
         f"{race.steps:,} steps with {race.batch_size} samples per domain{folds}: once with its default "
         f"hyperparameters, then with random ones. The trial that is best on validation was chosen{seeds}. Methods are "
-        f"ranked by {SELECTED_ON[race.leaderboard[0].selected_on]} on validation; ties go to the cheapest: fewest "
+        f"ranked by {selected_on(race.leaderboard[0].selected_on)} on validation; ties go to the cheapest: fewest "
         "passes over a batch per step, then fewest stages that are trained, then fewest hyperparameters to search. The "
         "test set has no influence on the ranking."
     )

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from crosstail.criterion import sign
 from crosstail.metrics._ranks import LEVEL, compare_ranks
 from crosstail.reports.charts import INK, PALETTE, names, tip
 from crosstail.reports.compare.tables import RANKED, metric_of, of_metric
@@ -19,7 +18,7 @@ def ranks(summary: pd.DataFrame) -> Iterator[Block]:
     """Mean ranks on the test sets of the methods that were run on all of them, as text, chart and table."""
     rows = of_metric(summary, RANKED)
     order = list(dict.fromkeys(rows["data"]))
-    values = sign(metric_of(summary)) * rows.pivot(index="method", columns="data", values="mean")[order].dropna()
+    values = metric_of(summary).sign * rows.pivot(index="method", columns="data", values="mean")[order].dropna()
     if len(order) < FEWEST or len(values) < FEWEST:
         return
     found = compare_ranks(values.T.to_numpy())

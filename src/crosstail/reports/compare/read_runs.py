@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.criterion import scale
 from crosstail.data import data_name
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics import PairAccuracy, find
 from crosstail.storage import read_json
 from crosstail.sweeps.index import Accuracies, Summary
 from crosstail.sweeps.select import choices
@@ -69,7 +68,7 @@ class ComparedRun:
         """What it was selected by, in % if it is a share."""
         on = self.spec.selected_on
         value = self.selected_by[on]
-        return None if value is None else scale(on) * value
+        return None if value is None else find(on).scale * value
 
     @property
     def searched(self) -> bool:
@@ -137,7 +136,7 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
         totals=test.totals.astype(np.int32),
         squares=test.squares,
         known_hits=known.hits.astype(np.int32) if result.known else None,
-        selected_by={on: getattr(result.validation, on) for on in (result.spec.selected_on, "pair_average")},
+        selected_by={on: result.validation.value(on) for on in (result.spec.selected_on, "pair_average")},
         test=result.test.pair_average,
         transferability=result.transferability,
         data=result.data,

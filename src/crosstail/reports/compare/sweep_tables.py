@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from crosstail.criterion import shown
+from crosstail.metrics import find
 from crosstail.reports.document.model import Table
-from crosstail.reports.wording import KNOWN_PAIR_AVERAGE, SELECTED_ON, TRACKS, duration, percent, several
+from crosstail.reports.wording import KNOWN_PAIR_AVERAGE, TRACKS, duration, percent, selected_on, several
 from crosstail.sweeps.select import SeedSummary, SelectedTrial, Spread
 from crosstail.sweeps.status import MethodStatus
 
@@ -30,12 +30,12 @@ def selection_table(summaries: Sequence[SeedSummary]) -> Table:
             cells.insert(1, _cell(summary.known or summary.accuracy["pair_average"]))
         seeds = str(summary.seeds) if summary.seeds == summary.planned else f"{summary.seeds} of {summary.planned}"
         trial = [] if unseen else ["–" if summary.trial is None else str(summary.trial)]
-        rows.append([summary.method, *trial, shown(summary.validation, on, unit=""), *cells, seeds])
+        rows.append([summary.method, *trial, find(on).shown(summary.validation, unit=False), *cells, seeds])
     header = ["method", *["trial"] * (not unseen), "val", *names, *unseen, "seeds"]
     title = "accuracy on the unseen domain" if unseen else "test accuracy"
     notes = [KNOWN_PAIR_AVERAGE] * known
     if on not in ("pair_average", "average"):
-        notes.append(f"Val: the {SELECTED_ON[on]} on validation, which was selected on.")
+        notes.append(f"Val: the {selected_on(on)} on validation, which was selected on.")
     return Table(title=f"{title} of the best trial on validation, %", header=header, rows=rows, note=" ".join(notes))
 
 

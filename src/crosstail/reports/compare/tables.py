@@ -1,16 +1,13 @@
 """The data behind a report over many runs, as tables."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from crosstail.criterion import Metric, scale, sign
-from crosstail.metrics import SHOTS, average_interval
-from crosstail.metrics._views import pair_weights
-from crosstail.reports.compare.measured import Z
-from crosstail.reports.compare.method_runs import ACCURACY, TAIL, MethodRun, method_runs
+from crosstail.metrics import DEFAULT, SHOTS, Metric, find
+from crosstail.reports.compare.method_runs import TAIL, MethodRun, averages, method_runs
 from crosstail.reports.wording import TRACKS
 from crosstail.sweeps.select import standard_error
 from crosstail.training.spec import split_method
@@ -33,8 +30,8 @@ def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
     """
     rows = []
     for one in found:
-        metrics, domains = one.metrics, dict(zip(one.folds[0].domains, one.by_domain, strict=True))
-        factor = scale(one.metric)
+        metrics, domains = one.metrics, dict(zip(one.runs[0].domains, one.pairs.domains, strict=True))
+        factor = find(one.metric).scale
         kinds = {"metric": {name: metrics[name] for name in METRICS if name in metrics}, "domain": domains}
         if one.known:
             kinds = {"known": kinds["metric"], "metric": {KNOWN: metrics["pair average"]}}
@@ -43,7 +40,7 @@ def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["data", "method", "seed", "kind", "metric", "value"])
 
 
-def summary_table(chosen: pd.DataFrame, metric: Metric = ACCURACY) -> pd.DataFrame:
+def summary_table(chosen: pd.DataFrame, metric: str = DEFAULT) -> pd.DataFrame:
     """One row per data set, method and metric: mean, standard deviation, number of seeds, interval, whether it is best.
 
     `of` is what these are averages and extremes of: accuracy, or a `metric` that needs probabilities.
@@ -65,8 +62,9 @@ def summary_table(chosen: pd.DataFrame, metric: Metric = ACCURACY) -> pd.DataFra
     ends = [intervals.get(key, (np.nan, np.nan)) for key in keys]
     table[["low", "high"]] = np.array(ends, float).reshape(-1, 2)
     by_metric = table.groupby(["data", "kind", "metric"])["mean"]
-    best = by_metric.transform("max") if sign(metric) > 0 else by_metric.transform("min")
-    table["best"] = sign(metric) * (table["mean"] - best) >= -1e-9
+    sign = find(metric).sign
+    best = by_metric.transform("max") if sign > 0 else by_metric.transform("min")
+    table["best"] = sign * (table["mean"] - best) >= -1e-9
     table["best"] &= by_metric.transform("nunique") > 1
     table = table.merge(_worst_pair_tests(found), how="left")
     algorithm = dict(zip(chosen["method"], chosen["algorithm"], strict=True))
@@ -77,7 +75,7 @@ def summary_table(chosen: pd.DataFrame, metric: Metric = ACCURACY) -> pd.DataFra
 def _worst_pair_tests(found: Sequence[MethodRun]) -> pd.DataFrame:
     keys = ["kind", "metric", "data", "method"]
     rows = [
-        (_kind(one), "worst pair", one.data, one.method, one.worst_pair_tests, one.accuracy.barely_tested)
+        (_kind(one), "worst pair", one.data, one.method, one.pairs.worst_pair_tests, one.pairs.barely_tested)
         for one in found
     ]
     table = pd.DataFrame(rows, columns=[*keys, "tests", "barely_tested"])
@@ -89,51 +87,24 @@ def _kind(one: MethodRun) -> str:
 
 
 def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, ...], tuple[float, float]]:
-    """The 95 % interval in %, by kind, data set, method and average.
-
-    Of several runs, it is that of their mean hits, as if one run had them: this is conservative, as runs err on
-    different samples. For a metric that needs probabilities, it is 1.96 times their mean standard error to both sides.
-    """
+    """The 95 % interval by kind, data set, method and average, of the mean over the seeds; in % of a share."""
     parts: dict[tuple[str, ...], list[MethodRun]] = {}
     for one in found:
         parts.setdefault((_kind(one), one.data, one.method), []).append(one)
     intervals: dict[tuple[str, ...], tuple[float, float]] = {}
     for key, own in parts.items():
-        if own[0].metric != ACCURACY:
-            names = "pair average", "average"
-            intervals |= {(*key, name): ends for name, ends in zip(names, _measured_intervals(own), strict=False)}
-            if own[0].known:
-                intervals["metric", *key[1:], KNOWN] = intervals[*key, names[0]]
-            continue
-        totals = np.mean([one.accuracy.totals for one in own], axis=0)
-        hits, tests = np.mean([one.accuracy.independent for one in own], axis=0)
-        if not totals.any():
-            continue
-        by_sample = pair_weights(totals, "average")
-        dg = {"accuracy": by_sample, "class mean": pair_weights(np.sign(totals), "average")}
-        mdlt = {"average": by_sample, "pair average": pair_weights(totals, "pair_average")}
-        for name, weights in (dg if own[0].dg else mdlt).items():
-            low, high = average_interval(hits.ravel(), tests.ravel(), weights.ravel())
-            intervals[*key, name] = 100 * float(low), 100 * float(high)
-            if own[0].known and name == "pair average":
-                intervals["metric", *key[1:], KNOWN] = intervals[*key, name]
+        values, factor = [one.pairs for one in own], find(own[0].metric).scale
+        for name, weighting in averages(own[0]).items():
+            if ends := type(values[0]).mean_interval(values, weighting):
+                intervals[*key, name] = factor * ends[0], factor * ends[1]
+                if own[0].known and name == "pair average":
+                    intervals["metric", *key[1:], KNOWN] = intervals[*key, name]
     return intervals
-
-
-def _measured_intervals(own: Sequence[MethodRun]) -> Iterator[tuple[float, float]]:
-    """95 % intervals of the pair and domain means."""
-    metric = own[0].metric
-    most = np.inf if metric == "log_loss" else 2.0 if metric == "brier" else 1.0
-    centres = np.array([one.measured.means() for one in own], float).mean(0)
-    for centre, error in zip(centres, np.mean([one.measured.errors() for one in own], axis=0), strict=True):
-        low, high = np.clip([centre - Z * error, centre + Z * error], 0, most)
-        yield scale(metric) * float(low), scale(metric) * float(high)
 
 
 def metric_of(summary: pd.DataFrame) -> Metric:
     """The metric that a summary is of."""
-    found: Metric = summary["of"].iloc[0] if len(summary) else ACCURACY
-    return found
+    return find(summary["of"].iloc[0] if len(summary) else DEFAULT)
 
 
 def of_metric(
@@ -143,7 +114,9 @@ def of_metric(
     rows = summary[(summary["kind"] == kind) & summary["metric"].isin(metrics)]
     if data is None:
         return rows
-    return rows[rows["data"] == data].sort_values("mean", ascending=sign(metric_of(summary)) < 0, kind="stable")
+    return rows[rows["data"] == data].sort_values(
+        "mean", ascending=not metric_of(summary).higher_is_better, kind="stable"
+    )
 
 
 def overall_table(summary: pd.DataFrame) -> pd.DataFrame:
@@ -164,7 +137,7 @@ def second_stage_table(summary: pd.DataFrame) -> pd.DataFrame:
 
     table = _variants(summary, without)[["data", "variant", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "without", "with"])
-    return table.assign(gain=sign(metric_of(summary)) * (table["with"] - table["without"]))
+    return table.assign(gain=metric_of(summary).sign * (table["with"] - table["without"]))
 
 
 def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
@@ -178,7 +151,7 @@ def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
 
     table = _variants(summary, balanced)[["data", "base", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "BoDA", "DA"])
-    return table.assign(gain=sign(metric_of(summary)) * (table["BoDA"] - table["DA"]))
+    return table.assign(gain=metric_of(summary).sign * (table["BoDA"] - table["DA"]))
 
 
 def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFrame:
@@ -193,7 +166,7 @@ def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFr
     return pd.DataFrame(found, columns=["data", "base", "variant", "of_base", "of_variant"])
 
 
-def nu_table(chosen: pd.DataFrame, metric: Metric = ACCURACY) -> pd.DataFrame:
+def nu_table(chosen: pd.DataFrame, metric: str = DEFAULT) -> pd.DataFrame:
     """One row per data set, method and ν: mean and deviation over the seeds, for methods run with several ν."""
     chosen = chosen[~chosen["run"].map(lambda run: run.searched).astype(bool)]
     specs = chosen["run"].map(lambda run: run.spec)

@@ -8,15 +8,12 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from crosstail.criterion import LOWER_IS_BETTER, Metric, sign
-from crosstail.metrics import FEW_TESTS
+from crosstail.metrics import FEW_TESTS, find
 from crosstail.reports.compare import tables
-from crosstail.reports.compare.method_runs import ACCURACY
 from crosstail.reports.compare.significance import LEVEL, how
 from crosstail.reports.compare.tables import METRICS, RANKED, metric_of, of_metric
 from crosstail.reports.document.model import Table
-from crosstail.reports.wording import METRICS as METRIC_NAMES
-from crosstail.reports.wording import SELECTED_ON, TRACKS, digits, has, number, points, probability, several, unit
+from crosstail.reports.wording import TRACKS, has, number, of_the, probability, selected_on, several
 
 
 def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
@@ -34,7 +31,7 @@ def known_table(summary: pd.DataFrame, data: str, name: str) -> Table | None:
     if known.empty or known.sub(unknown).abs().max() < 1e-9:
         return None
     table = _with_best(_of_kind("known", summary, data, name, f"{data}, {TRACKS[1]}"))
-    same = f"Methods that ignore the domain have the same {METRIC_NAMES[metric_of(summary)]} as above."
+    same = f"Methods that ignore the domain have the same {metric_of(summary).label} as above."
     return replace(table, note=f"{same} {table.note}".rstrip())
 
 
@@ -46,8 +43,10 @@ def _with_best(table: Table) -> Table:
     if len(ranked):
         best = ranked.iloc[0]  # rows are sorted by it
         metric = metric_of(ranked)
-        value = f"{number(best['mean'], digits(metric))}{unit(metric)}"
-        title = f"{table.title}: {best['method']} has the best {best['metric']}{_of(metric)} on the test set, {value}"
+        value = f"{number(best['mean'], metric.digits)}{metric.unit}"
+        title = (
+            f"{table.title}: {best['method']} has the best {best['metric']}{of_the(metric)} on the test set, {value}"
+        )
     few = table.numbers["barely_tested"].max()
     if few > 0:
         pairs = f"{several(int(few), 'pair')} {has(int(few))} n < {FEW_TESTS} test samples"
@@ -57,14 +56,14 @@ def _with_best(table: Table) -> Table:
 
 def domain_table(summary: pd.DataFrame, data: str, name: str) -> Table:
     """The metric on each domain, like `result_table`."""
-    return _of_kind("domain", summary, data, name, f"{data}: {METRIC_NAMES[metric_of(summary)]} on each domain")
+    return _of_kind("domain", summary, data, name, f"{data}: {metric_of(summary).label} on each domain")
 
 
 def _of_kind(kind: str, summary: pd.DataFrame, data: str, name: str, title: str) -> Table:
     of_data = summary[(summary["data"] == data) & (summary["kind"] == kind)]
     rank = of_metric(summary, RANKED, data, "known" if kind == "known" else "metric").set_index("method")["mean"]
     metric = metric_of(summary)
-    of_data = of_data.sort_values("method", key=lambda names: -sign(metric) * names.map(rank), kind="stable")
+    of_data = of_data.sort_values("method", key=lambda names: -metric.sign * names.map(rank), kind="stable")
     cells = {(row["method"], row["metric"]): row for row in of_data.to_dict("records")}
     present = dict.fromkeys(of_data["metric"])
     columns = list(present)
@@ -75,9 +74,9 @@ def _of_kind(kind: str, summary: pd.DataFrame, data: str, name: str, title: str)
         rows.append(["• " * bool(own["boda"].any()) + str(method), str(own["n"].max())])
         for j, column in enumerate(columns):
             cell = cells.get((method, column), {"mean": None, "error": np.nan, "best": False, "tests": np.nan})
-            spread = "" if np.isnan(cell["error"]) else f" ± {number(cell['error'], digits(metric))}"
+            spread = "" if np.isnan(cell["error"]) else f" ± {number(cell['error'], metric.digits)}"
             chance = f" (n = {cell['tests']:.0f})" if cell["tests"] < FEW_TESTS else ""
-            rows[i].append(number(cell["mean"], digits(metric)) + spread + chance)
+            rows[i].append(number(cell["mean"], metric.digits) + spread + chance)
             if cell["best"]:
                 best.add((i, j + 2))
     header = ["method", "seeds", *columns]
@@ -89,7 +88,7 @@ def overall(summary: pd.DataFrame) -> Table:
     table = tables.overall_table(summary)
     boda = set(summary[summary["boda"]]["method"])
     metric = metric_of(summary)
-    lower, name = metric in LOWER_IS_BETTER, METRIC_NAMES[metric]
+    lower, name = not metric.higher_is_better, metric.label
     leading = table.eq(table.min() if lower else table.max()) & (table.nunique() > 1)
     best = {(int(i), int(j) + 1) for i, j in np.argwhere(leading.to_numpy())}
     title = f"Average {name} on all data sets"
@@ -102,7 +101,7 @@ def overall(summary: pd.DataFrame) -> Table:
         title=title,
         header=list(flat.columns),
         rows=[
-            ["• " * (row[0] in boda) + row[0], *(number(value, digits(metric)) for value in row[1:])]
+            ["• " * (row[0] in boda) + row[0], *(number(value, metric.digits) for value in row[1:])]
             for row in flat.to_numpy()
         ],
         numbers=flat,
@@ -114,20 +113,20 @@ def overall(summary: pd.DataFrame) -> Table:
 def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFrame) -> list[Table]:
     """Second stage, DA against BoDA, ν, significance and hyperparameters, as far as there are runs for them."""
     found, metric = [], metric_of(summary)
-    decimals = digits(metric)
-    ranked = " or ".join(dict.fromkeys(of_metric(summary, RANKED)["metric"])) + _of(metric)
+    decimals = metric.digits
+    ranked = " or ".join(dict.fromkeys(of_metric(summary, RANKED)["metric"])) + of_the(metric)
     for name, what, table in (
         ("second-stage", "The second stage", tables.second_stage_table(summary)),
         ("da-boda", "Balancing the distance (BoDA against DA)", tables.alignment_table(summary)),
     ):
         if len(table):
-            change = number(sign(metric) * table["gain"].mean(), decimals, "+")
-            title = f"{what} changes the {ranked} by {change}{points(metric)} on average"
+            change = number(metric.sign * table["gain"].mean(), decimals, "+")
+            title = f"{what} changes the {ranked} by {change}{metric.points} on average"
             found.append(plain_table(name, title, table, decimals, gain=lambda v: number(v, decimals, "+")))
-    nu = tables.nu_table(chosen, metric)
+    nu = tables.nu_table(chosen, metric.name)
     if len(nu):
-        best = nu.iloc[int((sign(metric) * nu["mean"]).argmax())]
-        mean = f"{number(best['mean'], decimals)}{unit(metric)}"
+        best = nu.iloc[int((metric.sign * nu["mean"]).argmax())]
+        mean = f"{number(best['mean'], decimals)}{metric.unit}"
         title = f"The best calibration exponent is ν = {best['nu']:g}, with a mean {ranked} of {mean}"
         found.append(plain_table("nu", title, nu.rename(columns={"nu": "ν"}), decimals, **{"ν": "{:g}".format}))
     if tests["adjusted"].notna().any():
@@ -137,21 +136,16 @@ def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFram
         formats["difference"] = lambda v: number(v, decimals, "+")
         shown = plain_table("significance", title, tests, decimals, **formats)
         header = [{"adjusted": "corrected p", "low": "from", "high": "to"}.get(name, name) for name in shown.header]
-        in_points = "Points, with" if points(metric) else "With"
+        in_points = "Points, with" if metric.share else "With"
         found.append(replace(shown, header=header, note=f"{in_points} 95 % intervals: {how(metric)}."))
     criteria = dict.fromkeys(run.spec.selected_on for run in chosen["run"])
-    on = " or ".join(SELECTED_ON[one] for one in criteria)
+    on = " or ".join(selected_on(one) for one in criteria)
     title = f"Hyperparameters of the reported runs, and the {on} on validation that they were chosen by"
-    finest = max(map(digits, criteria))
+    finest = max(find(one).digits for one in criteria)
     formats = {"hparams": _hparams, "trials": lambda v: number(v, 0), "validation": lambda v: number(v, finest)}
     shown = plain_table("hyperparameters", title, tables.hparams_table(chosen), 1, **formats)
     found.append(replace(shown, header=[*shown.header[:-1], "hyperparameters"], words_last=True))
     return found
-
-
-def _of(metric: Metric) -> str:
-    """Name the metric of an average or extreme, unless it is accuracy."""
-    return "" if metric == ACCURACY else f" of the {METRIC_NAMES[metric]}"
 
 
 def plain_table(

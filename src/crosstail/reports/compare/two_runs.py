@@ -5,16 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from crosstail.data import shot_thresholds
-from crosstail.metrics import SHOTS, Difference, View, paired_difference, shot_group
+from crosstail.metrics import SHOTS, Answers, Difference, View, paired_difference, shot_group
 from crosstail.metrics._comparisons import pair_differences
 from crosstail.reports.compare.method_runs import MethodRun, method_runs
 from crosstail.reports.compare.read_runs import read_runs
-from crosstail.reports.compare.significance import LEVEL, answers, truth_of
+from crosstail.reports.compare.significance import LEVEL
 from crosstail.reports.label_table import label_table
 from crosstail.reports.wording import TRACKS
 
@@ -34,14 +32,14 @@ OF_SPLIT = (
 
 
 class Side(NamedTuple):
-    """A run and whether it classifies each test sample correctly (N,)."""
+    """A run and its answers for the test samples."""
 
     run: MethodRun
-    correct: NDArray[np.bool_]
+    answers: Answers
 
 
 @dataclass(frozen=True)
-class Metric:
+class Compared:
     """One accuracy of both runs, between 0 and 1, and the first minus the second."""
 
     name: str
@@ -57,7 +55,7 @@ class Comparison:
     names: tuple[str, str]
     data: str
     samples: int
-    metrics: Sequence[Metric]
+    metrics: Sequence[Compared]
     pairs: pd.DataFrame
     """One row per tested pair: domain, class, count, tested, accuracies and difference in %, its interval, p-values.
 
@@ -84,16 +82,14 @@ def compare(first: Path, second: Path) -> Comparison:
     """Compare two runs, or two folders of `fit` with --folds or --protocol dg, that were tested on the same samples."""
     runs = _run(first), _run(second)
     _check_same_data(*runs, first, second)
-    (one, truth), (other, _) = (_answered(*of) for of in zip(runs, (first, second), strict=True))
-    metrics = list(_metrics(one, other, truth))
+    one, other = (_answered(*of) for of in zip(runs, (first, second), strict=True))
+    metrics = list(_metrics(one, other))
     if any(run.uses_domain for run in runs) and not one.run.dg:
-        (one_told, _), (other_told, _) = (
-            _answered(replace(run, known=True), place) for run, place in zip(runs, (first, second), strict=True)
-        )
-        metrics.insert(1, _metric(f"{metrics[0].name}, {TRACKS[1]}", one_told, other_told, truth, "pair_average"))
+        one_told, other_told = (Side(replace(of.run, known=True), of.answers.told) for of in (one, other))
+        metrics.insert(1, _metric(f"{metrics[0].name}, {TRACKS[1]}", one_told, other_told))
     methods = one.run.method, other.run.method
     names = methods if methods[0] != methods[1] else (str(first), str(second))
-    return Comparison(names, one.run.data, len(one.correct), metrics, _pairs(one, other, truth))
+    return Comparison(names, one.run.data, len(one.answers), metrics, _pairs(one, other))
 
 
 def _run(place: Path) -> MethodRun:
@@ -107,10 +103,10 @@ def _run(place: Path) -> MethodRun:
 
 def _check_same_data(one: MethodRun, other: MethodRun, first: Path, second: Path) -> None:
     """Refuse runs that were tested on different samples; the checksum covers the data and their split."""
-    sums = [[(fold.spec.part, fold.data.checksum) for fold in run.folds] for run in (one, other)]
+    sums = [[(fold.spec.part, fold.data.checksum) for fold in run.runs] for run in (one, other)]
     if sums[0] == sums[1]:
         return
-    specs = [run.folds[0].spec for run in (one, other)]
+    specs = [run.runs[0].spec for run in (one, other)]
     fields = [*OF_SPLIT, *["seed"] * one.dg]
     differing = [name for name in fields if len({repr(getattr(spec, name)) for spec in specs}) > 1]
     said = "; ".join(f"{name} is {' and '.join(str(getattr(spec, name)) for spec in specs)}" for name in differing)
@@ -120,42 +116,47 @@ def _check_same_data(one: MethodRun, other: MethodRun, first: Path, second: Path
     )
 
 
-def _answered(run: MethodRun, place: Path) -> tuple[Side, dict[str, Any]]:
-    """The answers of a run, and the test samples as arguments of a paired test."""
-    found = answers(run)
+def _answered(run: MethodRun, place: Path) -> Side:
+    found = run.answers
     if found is None:
         raise ValueError(f"{place} has no predictions.pt: remove its result.json and run its `crosstail fit` again")
-    return Side(run, found[0]), truth_of(run, found)
+    return Side(run, found)
 
 
-def _metrics(one: Side, other: Side, truth: dict[str, Any]) -> Iterator[Metric]:
+def _metrics(one: Side, other: Side) -> Iterator[Compared]:
     views: dict[str, View] = {"pair average": "pair_average", "average over domains": "average"}
     if one.run.dg:
         views = {"accuracy on unseen domains": "average", "class mean": "pair_average"}
     views |= {"worst domain": "worst_domain", "worst pair": "worst_pair"}
-    yield from (_metric(name, one, other, truth, of) for name, of in views.items())
+    yield from (_metric(name, one, other, of) for name, of in views.items())
     if one.run.dg:
         return
-    shots = shot_group(one.run.counts, *shot_thresholds(one.run.folds[0].spec.dataset))
+    shots = shot_group(one.run.counts, *shot_thresholds(one.run.runs[0].spec.dataset))
     for shot in SHOTS:
-        own = shots[truth["domain"], truth["y"]] == shot
+        own = shots[one.answers.domain, one.answers.y] == shot
         if own.any():
-            arrays = {name: values[own] if isinstance(values, np.ndarray) else values for name, values in truth.items()}
-            first, second = (side.run.accuracy.only(shots == shot).pair_average or 0.0 for side in (one, other))
-            difference = paired_difference(one.correct[own], other.correct[own], **arrays)
-            yield Metric(f"{shot}-shot pairs", first, second, difference)
+            of_one, of_other = (Side(of.run, of.answers.keep(own)) for of in (one, other))
+            yield _metric(f"{shot}-shot pairs", of_one, of_other)
 
 
-def _metric(name: str, one: Side, other: Side, truth: dict[str, Any], of: View) -> Metric:
-    first, second = (getattr(side.run.accuracy, of) or 0.0 for side in (one, other))
-    return Metric(name, first, second, paired_difference(one.correct, other.correct, **truth, of=of))
+def _metric(name: str, one: Side, other: Side, of: View = "pair_average") -> Compared:
+    first, second = (getattr(side.answers.value(), of) or 0.0 for side in (one, other))
+    truth = truth_of(one.answers)
+    return Compared(name, first, second, paired_difference(one.answers.correct, other.answers.correct, **truth, of=of))
 
 
-def _pairs(one: Side, other: Side, truth: dict[str, Any]) -> pd.DataFrame:
-    fold, differences = one.run.folds[0], pair_differences(one.correct, other.correct, **truth)
+def truth_of(answers: Answers) -> dict[str, Any]:
+    """The arguments of a paired test that do not depend on the models."""
+    sizes = {"num_domains": len(answers.domains), "num_classes": len(answers.classes)}
+    return {"y": answers.y, "domain": answers.domain, "group": answers.group, **sizes}
+
+
+def _pairs(one: Side, other: Side) -> pd.DataFrame:
+    differences = pair_differences(one.answers.correct, other.answers.correct, **truth_of(one.answers))
+    fold = one.run.runs[0]
     table = label_table(one.run.counts, fold.domains, fold.classes)
-    table["tested"] = one.run.accuracy.totals.ravel()
-    table["first"], table["second"] = (100 * side.run.accuracy.matrix.ravel() for side in (one, other))
+    table["tested"] = one.run.pairs.totals.ravel()
+    table["first"], table["second"] = (100 * side.run.pairs.matrix.ravel() for side in (one, other))
     for name, values in (("difference", differences.estimate), ("low", differences.low), ("high", differences.high)):
         table[name] = 100 * values.ravel()
     table["p"], table["adjusted"] = differences.p_value.ravel(), differences.adjusted.ravel()

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from crosstail.metrics import DEFAULT, find
 from crosstail.reports.charts import certain
 from crosstail.reports.compare.charts import LABELLED
 from crosstail.reports.compare.gain_charts import COLOURED, gain_heat_map
 from crosstail.reports.compare.significance import LEVEL
-from crosstail.reports.compare.two_runs import Comparison, Metric
+from crosstail.reports.compare.two_runs import Compared, Comparison
 from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text
 from crosstail.reports.vega_lite import draw
 from crosstail.reports.wording import interval, number, probability, several
@@ -85,7 +86,7 @@ def _p(value: float) -> str:
     return f"p {probability(value)}" if value < 0.001 else f"p = {probability(value)}"
 
 
-def _ends(metric: Metric) -> str:
+def _ends(metric: Compared) -> str:
     return interval(100 * metric.difference.low, 100 * metric.difference.high, "+z")
 
 
@@ -122,6 +123,6 @@ def _chart(found: Comparison) -> Chart:
     first, second = found.names
     table = found.pairs.rename(columns={"difference": "gain"})
     table["sure"] = certain(table["low"], table["high"], 0)
-    drawing = gain_heat_map(draw(table.round(3)), table, max(float(table["gain"].abs().max()), 1.0))
+    drawing = gain_heat_map(draw(table.round(3)), table, max(float(table["gain"].abs().max()), 1.0), find(DEFAULT))
     title = f"Accuracy of {first} minus that of {second}"
     return Chart("pairs", title, drawing, f"Heat map: {title}, per domain and class", COLOURED)

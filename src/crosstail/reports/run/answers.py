@@ -12,7 +12,8 @@ from crosstail.data import sheet_of
 from crosstail.metrics import FEW_TESTS
 from crosstail.reports.document.model import Block, Card, Cards, Code, Text, bullets
 from crosstail.reports.run.command import inputs_in, short_command
-from crosstail.reports.run.tables import has_known, headline_table, pair_table
+from crosstail.reports.run.tables import headline_table
+from crosstail.reports.run.tested import Tested
 from crosstail.reports.wording import estimate_note, has, interval, listing, number, several
 from crosstail.training.result import RunResult
 
@@ -26,24 +27,26 @@ CARDS = {
 }
 
 
-def usable(results: Sequence[RunResult]) -> Iterator[Block]:
-    """How accurate the model is, where it is clearly worse, and what is not known."""
-    metrics = {row["metric"]: row for row in headline_table(results).to_dict("records")}
+def usable(tested: Tested, results: Sequence[RunResult] = ()) -> Iterator[Block]:
+    """How accurate the model is, where it is clearly worse, and what is not known; `results` if it is of runs."""
+    refit = estimate_note(results[0]) if results else ""
+    metrics = {row["metric"]: row for row in headline_table(tested).to_dict("records")}
     if "pair average" not in metrics:
-        yield Text(estimate_note(results[0]) or "There are no test samples, so the accuracy is unknown.", lead=True)
+        yield Text(refit or "There are no test samples, so the accuracy is unknown.", lead=True)
         return
-    spec, average, tested = results[0].spec, metrics["pair average"], tested_pairs(pair_table(results))
+    average = metrics["pair average"]
     where = "Over all (domain, class) pairs, each weighted equally,"
-    if spec.unseen is not None and len(results) == 1:
-        where = f"On {spec.unseen}, a domain that the model was not trained on, with every class weighted equally,"
+    if tested.unseen and len(results) == 1:
+        where = f"On {tested.unseen[0]}, a domain that the model was not trained on, with every class weighted equally,"
     expected = f"{where} {number(average['value'])} % of the answers are right ({ends(average)})."
-    unknown = _unseen(results[0]) if len(results) == 1 else ""
-    yield Text(" ".join(filter(None, (expected, clearly_worse(tested, average["value"]), unknown))), lead=True)
-    if refit := estimate_note(results[0]):
+    worse = clearly_worse(tested_pairs(tested.pairs), average["value"])
+    unknown = "How it does on a domain that it was not trained on was not measured."
+    yield Text(" ".join([expected, worse, *[unknown] * (len(results) < 2 and not tested.zero_shot)]), lead=True)
+    if refit:
         yield Text(refit)
     cards = [_card(label, metrics[metric]) for metric, label in CARDS.items() if metric in metrics]
-    if has_known(results):
-        known = headline_table(results, known=True).iloc[0].to_dict()
+    if tested.has_known:
+        known = headline_table(tested, known=True).iloc[0].to_dict()
         note = f"{ends(known)}, all pairs, if the model is told the domain"
         cards.insert(1, Card("With the domain known", f"{number(known['value'])} %", note, tone(known)))
     yield Cards(cards)
@@ -90,12 +93,6 @@ def clearly_worse(tested: pd.DataFrame, average: float) -> str:
     return f"{text}."
 
 
-def _unseen(result: RunResult) -> str:
-    if result.spec.unseen is not None or result.spec.protocol == "dg":
-        return ""
-    return "How it does on a domain that it was not trained on was not measured."
-
-
 def pair_name(row: Any) -> str:
     """Domain and class of a row."""
     return f"{row['domain']} / {row['class']}"
@@ -106,9 +103,9 @@ def right(row: Any) -> str:
     return f"{row['hits']:,} of {row['tested']:,} right"
 
 
-def next_steps(results: Sequence[RunResult], out: Path) -> Iterator[Block]:
+def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[Block]:
     """What to collect and to test, and the commands for it."""
-    spec, tested = results[0].spec, tested_pairs(pair_table(results))
+    spec, tested = results[0].spec, tested_pairs(of.pairs)
     advice = list(_collect(tested, counted=spec.unseen is None))
     yield bullets(advice)
     if len(results) == 1:

@@ -8,19 +8,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration, balanced_weights
 from crosstail.metrics.probabilities import calibration_error, reliability
 from crosstail.prediction.sets import COVERAGE
 from crosstail.reports.charts import INK, colours, palette, tip
 from crosstail.reports.document.model import Block, Chart, Heading, Table, Text, bullets
-from crosstail.reports.run.covered import SETS, pair_sets, set_rows, summary
-from crosstail.reports.run.group_metrics import FILE, Tested, of_classes, of_domains, whole
-from crosstail.reports.run.reported import ReportedRun
+from crosstail.reports.run.certainty_data import FILE, Certainty, of_classes, of_domains, whole
+from crosstail.reports.run.set_coverage import SETS, pair_sets, set_rows, summary
 from crosstail.reports.run.suspects import suspects
 from crosstail.reports.vega_lite import draw, field, layer
 from crosstail.reports.wording import interval, number
-from crosstail.training.probabilities import Probabilities
 from crosstail.training.result import RunResult
+from crosstail.training.run import Run
 
 NO_SAMPLES = "There are no validation samples to calibrate on."
 SITES, LEAST_BINS = 8, 3  # domains up to which each has a curve, and fewest points of one
@@ -28,15 +28,15 @@ CLASSES = 30  # in a table
 TITLES = {"log_loss": "log loss", "macro_f1": "macro F1", "auroc": "AUROC", "brier": "Brier score"}
 
 
-def certainty(run: ReportedRun) -> Iterator[Block]:
+def certainty(run: Run, about: Certainty | None) -> Iterator[Block]:
     """The section, if the run has kept the probabilities of test samples."""
-    if run.tested is None:
+    if about is None:
         return
     yield Heading("How sure is it?")
-    yield from _calibrated(run.result, run.tested)
-    yield from _classes(run.tested.metrics)
-    if run.tested.sets is not None:
-        yield from _sets(run.result, run.tested.sets)
+    yield from _calibrated(run.result, about)
+    yield from _classes(about.metrics)
+    if about.sets is not None:
+        yield from _sets(run.result, about.sets)
     yield from suspects(run)
 
 
@@ -50,11 +50,12 @@ class Confidence:
     domain: NDArray[np.int64]
 
     @classmethod
-    def of(cls, test: Probabilities, given: Calibration | None) -> "Confidence":
+    def of(cls, test: Answers, given: Calibration | None) -> "Confidence":
         """From test samples, with calibrated probabilities if requested."""
-        p = np.exp(test.unknown.astype(np.float64)) if given is None else given.probabilities(test.unknown, -1, ())
+        assert test.log_p is not None
+        p = np.exp(test.log_p.astype(np.float64)) if given is None else given.probabilities(test.log_p, -1, ())
         weights = balanced_weights(test.y, test.domain, p.shape[1])
-        return cls(p.max(1).astype(np.float64), test.predicted == test.y, weights, test.domain)
+        return cls(p.max(1).astype(np.float64), test.correct, weights, test.domain)
 
     def error(self, own: NDArray[np.bool_] | slice = slice(None)) -> tuple[float, float, float]:
         """The calibration error of some samples with its 95 % interval, in points."""
@@ -81,13 +82,11 @@ RELIABILITY = ["tested", "temperature", "calibration error, points", "95 % inter
 RELIABILITY_NOTE = "Temperatures are those where the domain is known; the rest is measured with it unknown."
 
 
-def reliability_rows(
-    test: Probabilities, given: Calibration, table: pd.DataFrame, domains: list[str]
-) -> list[list[str]]:
+def reliability_rows(test: Answers, given: Calibration, table: pd.DataFrame) -> list[list[str]]:
     """A row for each domain with test samples: its name, and what `RELIABILITY` names; the table is that of groups."""
     confidence, rows = Confidence.of(test, given), []
     for row in of_domains(table).to_dict("records"):
-        own = test.domain == domains.index(row["domain"])
+        own = test.domain == test.domains.index(row["domain"])
         rows.append(_reliability_row(row, given.sites.get(row["domain"], given.sharpness), confidence.error(own)))
     return rows
 
@@ -97,7 +96,7 @@ def _reliability_row(row: dict[Any, Any], sharpness: float, error: tuple[float, 
     return [*about, *(number(row[name], 3) for name in TITLES)]
 
 
-def _calibrated(result: RunResult, about: Tested) -> Iterator[Block]:
+def _calibrated(result: RunResult, about: Certainty) -> Iterator[Block]:
     given, test, table = about.given, about.samples, about.metrics
     confidence, before = Confidence.of(test, given), Confidence.of(test, None)
     error, low, high = confidence.error()
@@ -110,7 +109,7 @@ def _calibrated(result: RunResult, about: Tested) -> Iterator[Block]:
         f"equally, confidence and accuracy differ by {number(error)} points on average (95 % interval "
         f"{interval(low, high)}); before calibration it was {number(before.error()[0])}. {source}"
     )
-    rows = reliability_rows(test, given, table, result.domains)
+    rows = reliability_rows(test, given, table)
     together = whole(table).to_dict("records")[0] | {"domain": "all, domain unknown"}
     rows.append(_reliability_row(together, given.sharpness, (error, low, high)))
     last = {(len(rows) - 1, j) for j in range(len(rows[0]))}
@@ -177,14 +176,14 @@ def _sets(result: RunResult, table: pd.DataFrame) -> Iterator[Block]:
     yield pair_sets(table, result.domains, result.classes)
 
 
-def certainty_card(run: ReportedRun) -> list[Block]:
+def certainty_card(run: Run, about: Certainty | None) -> list[Block]:
     """Reliability and prediction sets of each domain, for a model card."""
-    about, domains = run.tested, run.result.domains
+    domains = run.result.domains
     if about is None or about.sets is None:
         return []
     test, given = about.samples, about.given
     sets = {name: row for name, *row in set_rows(about.sets, domains)}
-    rows = [[*row[:2], *row[3:5], *sets[row[0]][1:]] for row in reliability_rows(test, given, about.metrics, domains)]
+    rows = [[*row[:2], *row[3:5], *sets[row[0]][1:]] for row in reliability_rows(test, given, about.metrics)]
     header = ["domain", *RELIABILITY[:1], *RELIABILITY[2:4], *SETS[1:]]
     error, low, high = Confidence.of(test, given).error()
     notes = [

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration
 from crosstail.prediction.evaluate import Evaluated
 from crosstail.prediction.sets import COVERAGE
@@ -16,12 +17,9 @@ from crosstail.reports.run.certainty import (
     reliability_chart,
     reliability_rows,
 )
-from crosstail.reports.run.covered import SETS, covered, pair_sets, set_rows
-from crosstail.reports.run.group_metrics import group_metrics, of_classes, of_domains, of_pairs, whole
-from crosstail.reports.run.reported import ReportedRun
+from crosstail.reports.run.certainty_data import calibrated_metrics, of_classes, of_domains, of_pairs, whole
+from crosstail.reports.run.set_coverage import SETS, covered, pair_sets, set_rows
 from crosstail.reports.wording import interval, number
-from crosstail.training.probabilities import Probabilities
-from crosstail.training.result import RunResult
 
 
 def suffix(label: str) -> str:
@@ -29,15 +27,9 @@ def suffix(label: str) -> str:
     return f" ({label.removesuffix(' data')})"
 
 
-def certainty_elsewhere(
-    new: ReportedRun, own: RunResult, found: Evaluated, kept: Probabilities | None, label: str
-) -> Iterator[Block]:
-    """The section, with the temperatures and thresholds of the run; `kept` are the probabilities of its own samples."""
-    given, said = new.calibration, found.probabilities
-    if given is None:
-        return
-    test = None if kept is None or not kept.test.any() else kept.part(test=True)
-    classes, old = own.classes, "own test set"
+def certainty_elsewhere(found: Evaluated, given: Calibration, test: Answers | None, label: str) -> Iterator[Block]:
+    """The section, with the temperatures and thresholds of the run; `test` are its own test samples, if kept."""
+    said, old = found.answers, "own test set"
     yield Heading("How sure is it?")
     error, low, high = Confidence.of(said, given).error()
     against = "" if test is None else f", against {number(Confidence.of(test, given).error()[0])} on the run's test set"
@@ -45,14 +37,13 @@ def certainty_elsewhere(
         f"With the run's temperatures and all pairs weighted equally, confidence and accuracy differ by "
         f"{number(error)} points on average on the {label} (95 % interval {interval(low, high)}){against}."
     )
-    names = new.result.domains
-    table = group_metrics(said, given, None, names, classes)
-    rows = [[name, label, *row] for name, *row in reliability_rows(said, given, table, names)]
-    curves = [Confidence.of(said, given).curves([name + suffix(label) for name in names], label)]
+    table = calibrated_metrics(said, given, None)
+    rows = [[name, label, *row] for name, *row in reliability_rows(said, given, table)]
+    curves = [Confidence.of(said, given).curves([name + suffix(label) for name in said.domains], label)]
     if test is not None:
-        table = group_metrics(test, given, None, own.domains, classes)
-        rows += [[name, old, *row] for name, *row in reliability_rows(test, given, table, own.domains)]
-        curves.append(Confidence.of(test, given).curves(own.domains, old))
+        table = calibrated_metrics(test, given, None)
+        rows += [[name, old, *row] for name, *row in reliability_rows(test, given, table)]
+        curves.append(Confidence.of(test, given).curves(test.domains, old))
     yield Table(header=["domain", "tested on", *RELIABILITY], rows=rows, note=RELIABILITY_NOTE)
     yield from reliability_chart(pd.concat(curves))
     if found.sets is None or test is None:
@@ -62,15 +53,15 @@ def certainty_elsewhere(
         f"With `--coverage {COVERAGE}`, {100 * found.sets['inside'].mean():.1f} % of the sets on the {label} contain "
         f"the true class. Their thresholds come from the run's test set, whose own sets use its other samples."
     )
-    rows = [[name, label, *row] for name, *row in set_rows(found.sets, names)]
-    rows += [[name, old, *row] for name, *row in set_rows(covered(test, given, own.domains), own.domains)]
+    rows = [[name, label, *row] for name, *row in set_rows(found.sets, said.domains)]
+    rows += [[name, old, *row] for name, *row in set_rows(covered(test, given), test.domains)]
     yield Table(header=["domain", "tested on", *SETS], rows=rows)
-    yield pair_sets(found.sets, names, classes, counted=False)
+    yield pair_sets(found.sets, said.domains, said.classes, counted=False)
 
 
-def certainty_json(found: Evaluated, given: Calibration, classes: list[str]) -> dict[str, Any]:
+def certainty_json(found: Evaluated, given: Calibration) -> dict[str, Any]:
     """Metrics of calibrated probabilities, with the domain unknown, and of prediction sets, for every group."""
-    table = group_metrics(found.probabilities, given, found.sets, list(found.samples.domains), classes)
+    table = calibrated_metrics(found.answers, given, found.sets)
 
     def rows(part: pd.DataFrame, *names: str) -> list[dict[str, Any]]:
         kept = part.drop(columns=[name for name in ("domain", "class") if name not in names]).to_dict("records")

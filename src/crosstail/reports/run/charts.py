@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from crosstail.criterion import Criterion, scale
+from crosstail.metrics import find
 from crosstail.reports.charts import INK, PALETTE, colours, names, numbers, palette, ramp, shades, tip
 from crosstail.reports.vega_lite import Channel, Drawing, Options, concat, draw, either, field, layer
-from crosstail.reports.wording import SELECTED_ON
+from crosstail.reports.wording import selected_on
 
 NUMBERED = 40  # classes or domains up to which cells have room for a number
 TALL = 16  # the same, up to which cells have room for two lines
@@ -74,11 +74,11 @@ def _numbered(base: Drawing, tall: bool) -> list[Drawing]:
     return [*layers, numbers(tested, "accuracy", ".0f", dark, dy=-5 if tall else 0)]
 
 
-def selection_chart(table: pd.DataFrame, on: Criterion) -> Drawing:
+def selection_chart(table: pd.DataFrame, on: str) -> Drawing:
     """What is selected on per step, on validation and test, with a ring around the reported evaluation."""
-    share = scale(on) == 100
-    y = field("value:Q", title=SELECTED_ON[on] + ", %" * share, scale={"zero": False})
-    tooltip = ["stage:O", "step:Q", "split:N", tip("value", ".1f" if share else ".3f", SELECTED_ON[on])]
+    share = find(on).share
+    y = field("value:Q", title=selected_on(on) + ", %" * share, scale={"zero": False})
+    tooltip = ["stage:O", "step:Q", "split:N", tip("value", ".1f" if share else ".3f", selected_on(on))]
     base = _curve(table, "split", ["validation", "test"], y, tooltip)
     ring = base.where("datum.reported").mark("point", size=160, strokeWidth=2, filled=False)
     return _curves(base.mark("line", point=True), ring, *_second_stage(table))

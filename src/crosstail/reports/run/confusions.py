@@ -4,15 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from crosstail.data import DomainDataset, ImageFiles
+from crosstail.metrics import Answers
 from crosstail.reports.charts import PALETTE, colours, tip
 from crosstail.reports.document.model import Block, Chart, Gallery, Heading, Picture, Text, bullets
-from crosstail.reports.run.reported import ReportedRun
-from crosstail.reports.run.tables import pair_table
+from crosstail.reports.run.tested import Tested
 from crosstail.reports.vega_lite import draw, field, layer
-from crosstail.training.predictions import Predictions
-from crosstail.training.result import RunResult
 
 Pair = tuple[int, int]
 
@@ -24,51 +23,50 @@ SIDE = 160  # pixels of a picture
 KINDS = {"right": PALETTE[0], "wrong": PALETTE[5], "wrong, other classes": PALETTE[1]}
 
 
-def failing_pairs(result: RunResult) -> list[Pair]:
+def failing_pairs(answers: Answers) -> list[Pair]:
     """The clearest failures, lowest upper end of the interval first, as (domain, class) indices."""
-    pairs = pair_table([result])
+    pairs = Tested.of_answers(answers).pairs
     worst = pairs[pairs["hits"] < pairs["tested"]].sort_values(["high", "accuracy"], kind="stable").head(PAIRS)
     named = zip(worst["domain"], worst["class"], strict=True)
-    return [(result.domains.index(domain), result.classes.index(name)) for domain, name in named]
+    return [(answers.domains.index(domain), answers.classes.index(name)) for domain, name in named]
 
 
-def confusion_table(result: RunResult, predictions: Predictions, pairs: Sequence[Pair]) -> pd.DataFrame:
+def confusion_table(answers: Answers, pairs: Sequence[Pair]) -> pd.DataFrame:
     """One row per pair and answer: pair, answer, samples, share in %, kind; rare answers share one row."""
     rows = []
     for d, c in pairs:
-        given = predictions.predicted[(predictions.domain == d) & (predictions.y == c)]
-        counts = np.bincount(given, minlength=len(result.classes))
+        given = answers.predicted[(answers.domain == d) & (answers.y == c)]
+        counts = np.bincount(given, minlength=len(answers.classes))
         right, counts[c] = counts[c], 0
         order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k]]
-        answers = [(result.classes[c], right, "right")]
-        answers += [(result.classes[k], counts[k], "wrong") for k in order[:CLASSES]]
-        answers.append((f"others: {len(order) - CLASSES}", counts[order[CLASSES:]].sum(), "wrong, other classes"))
-        pair = _name(result, (d, c))
-        rows += [(pair, answer, int(n), 100 * n / len(given), kind) for answer, n, kind in answers if n]
+        said = [(answers.classes[c], right, "right")]
+        said += [(answers.classes[k], counts[k], "wrong") for k in order[:CLASSES]]
+        said.append((f"others: {len(order) - CLASSES}", counts[order[CLASSES:]].sum(), "wrong, other classes"))
+        pair = _name(answers, (d, c))
+        rows += [(pair, answer, int(n), 100 * n / len(given), kind) for answer, n, kind in said if n]
     return pd.DataFrame(rows, columns=["pair", "answer", "samples", "share", "kind"])
 
 
-def failures(predictions: Predictions, pair: Pair) -> list[int]:
+def failures(answers: Answers, pair: Pair) -> list[int]:
     """Positions in the test set, from 0, of the first samples of a pair that fail."""
-    own = (predictions.domain == pair[0]) & (predictions.y == pair[1])
-    return [int(i) for i in np.flatnonzero(own & (predictions.predicted != predictions.y))[:SAMPLES]]
+    own = (answers.domain == pair[0]) & (answers.y == pair[1])
+    return [int(i) for i in np.flatnonzero(own & ~answers.correct)[:SAMPLES]]
 
 
-def confusion_blocks(run: ReportedRun) -> list[Block]:
-    """What the worst pairs are mistaken for and the samples that fail, if the run has its predictions."""
-    result, predictions = run.result, run.predictions
-    pairs = [pair for pair in failing_pairs(result) if predictions and failures(predictions, pair)]
-    if predictions is None or not pairs:
+def confusion_blocks(answers: Answers | None, dataset: DomainDataset | None, *, images: bool) -> list[Block]:
+    """What the worst pairs are mistaken for and the test samples that fail, with pictures if there are any."""
+    pairs = [pair for pair in (failing_pairs(answers) if answers else ()) if answers and failures(answers, pair)]
+    if answers is None or not pairs:
         return []
     chart: list[Block] = [
         Heading("What the worst pairs are mistaken for", 3),
-        confusion_chart(confusion_table(result, predictions, pairs)),
+        confusion_chart(confusion_table(answers, pairs)),
     ]
     heading = Heading("Misclassified samples", 3)
-    images = len(result.input_shape) == 3
-    if images and run.dataset is not None:
+    if images and dataset is not None:
+        rows = dataset.rows("test") if answers.row is None else answers.row
         try:
-            galleries = [_gallery(result, predictions, run.dataset, pair) for pair in pairs]
+            galleries = [_gallery(answers, dataset, rows, pair) for pair in pairs]
             about = Text(
                 f"Up to {SAMPLES} test samples of each of the worst pairs, with the predicted class and file or number."
             )
@@ -78,22 +76,22 @@ def confusion_blocks(run: ReportedRun) -> list[Block]:
     gone = "The images are missing or have changed, so only their numbers are shown. " if images else ""
     lines = []
     for pair in pairs:
-        answers = (f"{i} as {result.classes[predictions.predicted[i]]}" for i in failures(predictions, pair))
-        lines.append(f"{_name(result, pair)}: " + "; ".join(answers))
+        said = (f"{i} as {answers.classes[answers.predicted[i]]}" for i in failures(answers, pair))
+        lines.append(f"{_name(answers, pair)}: " + "; ".join(said))
     return [*chart, heading, Text(f"{gone}Test samples are numbered from 0 in the order of the data."), bullets(lines)]
 
 
-def _gallery(result: RunResult, predictions: Predictions, dataset: DomainDataset, pair: Pair) -> Gallery:
-    name, rows, pictures = _name(result, pair), dataset.rows("test"), []
-    for number in failures(predictions, pair):
-        row, answer = int(rows[number]), result.classes[predictions.predicted[number]]
+def _gallery(answers: Answers, dataset: DomainDataset, rows: NDArray[np.int64], pair: Pair) -> Gallery:
+    name, pictures = _name(answers, pair), []
+    for number in failures(answers, pair):
+        row, answer = int(rows[number]), answers.classes[answers.predicted[number]]
         place = dataset.x.paths(row)[0] if isinstance(dataset.x, ImageFiles) else f"test sample {number}"
         pictures.append(Picture(dataset.x[row], f"→ {answer}", f"{name} predicted as {answer}: {place}", place))
     return Gallery(name, pictures, SIDE)
 
 
-def _name(result: RunResult, pair: Pair) -> str:
-    return f"{result.domains[pair[0]]} / {result.classes[pair[1]]}"
+def _name(answers: Answers, pair: Pair) -> str:
+    return f"{answers.domains[pair[0]]} / {answers.classes[pair[1]]}"
 
 
 def confusion_chart(table: pd.DataFrame) -> Chart:

@@ -1,6 +1,6 @@
 """A sentence or two on how a run was trained."""
 
-from crosstail.reports.wording import SELECTED_ON
+from crosstail.reports.wording import selected_on
 from crosstail.training.resolve import steps_of_stages
 from crosstail.training.result import RunResult
 
@@ -31,7 +31,7 @@ def fitted(result: RunResult) -> str:
         return f"{begun}. {stopped(result)}"
     if spec.average == "swad":
         return f"{begun} of SWAD's average over stage one."
-    return f"{begun} of step {first:,} of stage one, which has the best {SELECTED_ON[spec.selected_on]} on validation."
+    return f"{begun} of step {first:,} of stage one, which has the best {selected_on(spec.selected_on)} on validation."
 
 
 def stopped(result: RunResult) -> str:

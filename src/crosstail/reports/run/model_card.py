@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,15 +10,17 @@ import pandas as pd
 
 from crosstail import algorithms, backbones, second_stages
 from crosstail.data import data_name, sheet_of
+from crosstail.metrics import PairAccuracy
 from crosstail.reports.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.reports.run.certainty import certainty_card
+from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.command import command
+from crosstail.reports.run.duplicates import duplicates
 from crosstail.reports.run.how_trained import how_trained
-from crosstail.reports.run.reported import ReportedRun
 from crosstail.reports.run.suspects import label_error_note
-from crosstail.reports.run.tables import has_known, headline_table, pair_table, tracks_note, worst_table
+from crosstail.reports.run.tables import headline_table, worst_table
+from crosstail.reports.run.tested import Tested
 from crosstail.reports.wording import (
-    SELECTED_ON,
     TRACKS,
     either,
     estimate_note,
@@ -26,10 +28,12 @@ from crosstail.reports.wording import (
     interval,
     listing,
     number,
+    selected_on,
     several,
 )
 from crosstail.training import RunSpec
-from crosstail.training.result import RunResult, pooled
+from crosstail.training.result import RunResult
+from crosstail.training.run import Run
 
 WEAK = 50  # accuracy in % below which a pair is named
 
@@ -43,31 +47,31 @@ def title_of(spec: RunSpec, folds: bool = False) -> str:
     return f"{what}: {part}" if part else what
 
 
-def model_card(run: ReportedRun, exported: dict[str, Any] | None = None) -> Document:
+def model_card(run: Run, about: Certainty | None, exported: dict[str, Any] | None = None) -> Document:
     """The card of a run, or of a file exported from it, given the file's machine-readable description."""
-    result = run.result
+    result, tested = run.result, Tested.of_results([run.result])
     parts: dict[str, list[Block]] = {
         "File": [bullets(_file(exported))] if exported else [],
         "Model and intended use": [bullets(_purpose(result))],
         "Data": [bullets(filter(None, (*_data(result), label_error_note(run)))), _counts(result)],
         "Training and selection": [bullets(_training(result))],
         f"{'Estimated' if result.estimate else 'Test'} accuracy in %": [
-            bullets(filter(None, (estimate_note(result), tracks_note([result]), intervals_note([result])))),
-            accuracy_table([result]),
+            bullets(filter(None, (estimate_note(result), tested.tracks_note, intervals_note(tested.accuracy)))),
+            accuracy_table(tested),
         ],
-        "Certainty": certainty_card(run),
-        "Limits": [bullets(limits(run))],
+        "Certainty": certainty_card(run, about),
+        "Limits": [bullets(limits(run, tested))],
         "Versions and checksums": [bullets(versions(run))],
-        "How to repeat it": [Code(command(result.spec, run.folder))],
+        "How to repeat it": [Code(command(result.spec, run.path))],
     }
     blocks = [block for heading, part in parts.items() if part for block in (Heading(heading), *part)]
     return Document(title_of(result.spec), blocks)
 
 
-def accuracy_table(results: Sequence[RunResult]) -> Table:
+def accuracy_table(tested: Tested) -> Table:
     """The test metrics of a run, or over all folds, with their intervals; both tracks if the model uses the domain."""
-    tracks = dict(zip(TRACKS, (False, True), strict=True)) if has_known(results) else {"accuracy": False}
-    records = [headline_table(results, known).to_dict("records") for known in tracks.values()]
+    tracks = dict(zip(TRACKS, (False, True), strict=True)) if tested.has_known else {"accuracy": False}
+    records = [headline_table(tested, known).to_dict("records") for known in tracks.values()]
     rows = [
         [row[0]["metric"]]
         + [cell for r in row for cell in (number(r["value"]), interval(r["low"], r["high"]))]
@@ -78,9 +82,9 @@ def accuracy_table(results: Sequence[RunResult]) -> Table:
     return Table(header=header, rows=rows, words_last=True)
 
 
-def intervals_note(results: Sequence[RunResult]) -> str:
+def intervals_note(accuracy: PairAccuracy) -> str:
     """What the intervals cover, and by how much groups widen them."""
-    accuracy, note = pooled(results), "The intervals cover the choice of test samples."
+    note = "The intervals cover the choice of test samples."
     if accuracy.squares is None:
         return note
     independent = accuracy.independent[1].sum()
@@ -88,10 +92,10 @@ def intervals_note(results: Sequence[RunResult]) -> str:
     return f"{note} {together}, so the {accuracy.totals.sum():,} test samples count as {independent:,.0f}."
 
 
-def limits(run: ReportedRun) -> list[str]:
+def limits(run: Run, tested: Tested) -> list[str]:
     """Where the accuracy is low, unknown or unreliable, as far as the run shows."""
     result = run.result
-    found = [_domain_limit(result), *_pair_limits(pair_table([result]))]
+    found = [_domain_limit(result), *_pair_limits(tested.pairs)]
     if not np.any(result.validation.totals) and result.spec.stop_at is None:
         found.append("There were no validation samples, so the last evaluation was selected, not the best one.")
     if len(result.input_shape) == 3 and not _pretrained(result.spec):
@@ -101,13 +105,13 @@ def limits(run: ReportedRun) -> list[str]:
         f"All models had seed {result.spec.seed}" if result.estimate else f"A single run with seed {result.spec.seed}"
     )
     found.append(f"{seed}; the intervals do not cover the choice of seed.")
-    return found + run.duplicates()
+    return found + duplicates(run)
 
 
-def versions(run: ReportedRun) -> Iterator[str]:
+def versions(run: Run) -> Iterator[str]:
     """What the model was trained with, and how to recognise its files."""
     yield f"Trained with {', '.join(f'{name} {value}' for name, value in run.result.versions.items())}."
-    model = run.folder / "model.pt"
+    model = run.path / "model.pt"
     if model.exists():
         with model.open("rb") as stream:
             yield f"SHA-256 of model.pt: {hashlib.file_digest(stream, 'sha256').hexdigest()}."
@@ -187,7 +191,7 @@ def _training(result: RunResult) -> Iterator[str]:
     yield hyperparameters(result)
     yield from (f"Note: {note}." for note in result.notes)
     kept = (
-        f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {SELECTED_ON[spec.selected_on]} on "
+        f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {selected_on(spec.selected_on)} on "
         f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
     )
     if spec.average == "swad":

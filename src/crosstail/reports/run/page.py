@@ -6,74 +6,75 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from crosstail.data import shot_thresholds
 from crosstail.reports.document import html, markdown
 from crosstail.reports.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
 from crosstail.reports.run import model_card as card
 from crosstail.reports.run import tables
 from crosstail.reports.run.answers import next_steps, usable
 from crosstail.reports.run.certainty import certainty
+from crosstail.reports.run.certainty_data import FILE as METRICS
+from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.charts import loss_chart, selection_chart
 from crosstail.reports.run.command import command
 from crosstail.reports.run.confusions import confusion_blocks
-from crosstail.reports.run.failing import pair_map, worst_pairs
-from crosstail.reports.run.group_metrics import FILE as METRICS
 from crosstail.reports.run.how_trained import how_trained
-from crosstail.reports.run.reported import ReportedRun
-from crosstail.reports.run.tables import DISTANCES, ESTIMATED, STATISTICS, pair_table
-from crosstail.reports.run.together import together
+from crosstail.reports.run.pooled_run import pooled_answers
+from crosstail.reports.run.tables import DISTANCES, ESTIMATED, STATISTICS
+from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.trace import trace_charts
 from crosstail.reports.run.unseen import unseen_blocks
+from crosstail.reports.run.worst_pairs import pair_map, worst_pairs
 from crosstail.reports.wording import (
     KNOWN_PAIR_AVERAGE,
-    SELECTED_ON,
     TRACKS,
     estimate_note,
     estimated,
     interval,
     number,
+    selected_on,
 )
 from crosstail.storage import write_whole
 from crosstail.training.result import Evaluation, RunResult
+from crosstail.training.run import Run
 
 MEANING = "Mean distances between pairs: " + "; ".join(f"{k}: {v}" for k, v in DISTANCES.items()) + "."
 
 
-def write_page(run: ReportedRun) -> None:
+def write_page(run: Run) -> None:
     """Write report.html, model_card.md, and metrics.csv if it has kept probabilities, into the run's folder."""
-    html.save(run_document(run), run.folder / "report.html")
-    if run.tested is not None:
-        write_whole(run.folder / METRICS, run.tested.metrics.to_csv(index=False, float_format="%.6g").encode())
-    write_whole(run.folder / "model_card.md", markdown.render(card.model_card(run)).encode())
+    about = Certainty.of(run)
+    html.save(run_document(run, about), run.path / "report.html")
+    if about is not None:
+        write_whole(run.path / METRICS, about.metrics.to_csv(index=False, float_format="%.6g").encode())
+    write_whole(run.path / "model_card.md", markdown.render(card.model_card(run, about)).encode())
 
 
-def write_folds_page(out: Path, runs: Sequence[ReportedRun]) -> None:
+def write_folds_page(out: Path, runs: Sequence[Run]) -> None:
     """Write OUT/report.html over the runs that leave out each domain or fold."""
     html.save(folds_document(out, runs), out / "report.html")
 
 
-def run_document(run: ReportedRun) -> Document:
+def run_document(run: Run, about: Certainty | None) -> Document:
     """The page of one run."""
-    result = run.result
-    pairs, few, counted = _tested_on([result])
-    fails = [*pair_map(pairs, few, counted), *confusion_blocks(run), *worst_pairs(pairs, counted)]
+    result, tested = run.result, Tested.of_results([run.result])
+    mistaken = confusion_blocks(run.test, run.dataset, images=len(result.input_shape) == 3)
+    fails = [*pair_map(tested, _counted(result)), *mistaken, *worst_pairs(tested, _counted(result))]
     blocks = [
         Heading("Can I use it?"),
-        *usable([result]),
+        *usable(tested, [result]),
         *([Heading("Where does it fail?"), *fails] if fails else ()),
-        *certainty(run),
+        *certainty(run, about),
         Heading("What next?"),
-        *next_steps([result], run.folder),
+        *next_steps([result], tested, run.path),
         Heading("How was it made?"),
         *_notes([result]),
-        *_metrics([result]),
+        *_metrics([result], tested),
         *_training(result, run.records),
         *_data([result]),
         Heading("Limits", 3),
-        bullets(card.limits(run)),
-        *_repeat(command(result.spec, run.folder), result),
+        bullets(card.limits(run, tested)),
+        *_repeat(command(result.spec, run.path), result),
         Heading("Versions and checksums", 3),
         bullets(card.versions(run)),
         Text("`model_card.md` has the same and more, to ship with the model.", dim=True),
@@ -82,24 +83,23 @@ def run_document(run: ReportedRun) -> Document:
     return Document(card.title_of(result.spec), blocks)
 
 
-def folds_document(out: Path, runs: Sequence[ReportedRun]) -> Document:
+def folds_document(out: Path, runs: Sequence[Run]) -> Document:
     """The page over all folds, or over all unseen domains."""
     results = [run.result for run in runs]
-    spec, joined = results[0].spec, together(runs)
-    pairs, few, counted = _tested_on(results)
+    spec, tested, images = results[0].spec, Tested.of_results(results), len(results[0].input_shape) == 3
     dg = spec.protocol == "dg"
     blocks = [
         Heading("Can I use it on a new domain?" if dg else "Can I use it?"),
-        *(unseen_blocks(results) if dg else (*usable(results), *_folds(results))),
+        *(unseen_blocks(results) if dg else (*usable(tested, results), *_folds(results, tested))),
         Heading("Where does it fail?"),
-        *pair_map(pairs, few, counted),
-        *(confusion_blocks(joined) if joined else ()),
-        *worst_pairs(pairs, counted),
+        *pair_map(tested, _counted(results[0])),
+        *confusion_blocks(pooled_answers(runs), runs[0].dataset, images=images),
+        *worst_pairs(tested, _counted(results[0])),
         Heading("What next?"),
-        *next_steps(results, out),
+        *next_steps(results, tested, out),
         Heading("How was it made?"),
         *_notes(results),
-        *_metrics(results),
+        *_metrics(results, tested),
         *_data(results),
         *_repeat(command(replace(spec, unseen=None, fold=None), out), results[0]),
         *(_each_unseen(results) if dg else ()),
@@ -107,31 +107,29 @@ def folds_document(out: Path, runs: Sequence[ReportedRun]) -> Document:
     return Document(card.title_of(spec, folds=True), blocks)
 
 
-def _tested_on(results: Sequence[RunResult]) -> tuple[pd.DataFrame, int, str]:
-    """The table of pairs, the number of samples up to which one is few-shot, and what is counted."""
-    spec = results[0].spec
-    counted = "training samples" + (" of the class" if spec.unseen is not None else "")
-    return pair_table(results), shot_thresholds(spec.dataset)[1], counted
+def _counted(result: RunResult) -> str:
+    """What is counted for each pair."""
+    return "training samples" + (" of the class" if result.spec.unseen is not None else "")
 
 
 def _notes(results: Sequence[RunResult]) -> list[Block]:
     return [Text(f"Note: {note}.") for note in dict.fromkeys(note for result in results for note in result.notes)]
 
 
-def _metrics(results: Sequence[RunResult]) -> Iterator[Block]:
-    table = card.accuracy_table(results)
+def _metrics(results: Sequence[RunResult], tested: Tested) -> Iterator[Block]:
+    table = card.accuracy_table(tested)
     if not table.rows:
         return
     yield Heading("All metrics", 3)
     pooled = f" of {len(results)} folds together: every sample was tested once" if results[0].spec.fold else ""
     refit = estimate_note(results[0])
     title = f"{'Estimated' if refit else 'Test'} accuracy{pooled if len(results) > 1 else ''}, in %."
-    yield Text(" ".join(filter(None, (title, tables.tracks_note(results), card.intervals_note(results)))))
+    yield Text(" ".join(filter(None, (title, tested.tracks_note, card.intervals_note(tested.accuracy)))))
     note = "Intervals of the worst pair and domain account for taking the lowest of several, so they are wide."
     yield replace(table, note=note)
 
 
-def _folds(results: Sequence[RunResult]) -> Iterator[Block]:
+def _folds(results: Sequence[RunResult], tested: Tested) -> Iterator[Block]:
     yield Heading("Each fold", 3)
     yield Text(
         "Each row is a separate run: one fold is its test set, a tenth of every pair in the others its validation set, "
@@ -140,7 +138,7 @@ def _folds(results: Sequence[RunResult]) -> Iterator[Block]:
         "accuracy depends on the samples that were trained and tested on. A run's folder has a page with its learning "
         "curves."
     )
-    known = tables.has_known(results)
+    known = tested.has_known
     rows = [
         [
             str(row["fold"]),
@@ -176,7 +174,7 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
         return
     spec = result.spec
     yield Heading("Training", 3)
-    weights, metric = " of the averaged weights" if spec.average else "", SELECTED_ON[spec.selected_on]
+    weights, metric = " of the averaged weights" if spec.average else "", selected_on(spec.selected_on)
     second = " The second stage fits a new classifier on the features of stage one." if records[-1].stage == 2 else ""
     kept = f"The evaluation{weights} with the best {metric} on validation is reported (ring).{second}"
     if spec.average == "swad" and (last := records[-1].averaged) and last.steps:

@@ -5,14 +5,8 @@ from dataclasses import replace
 
 from crosstail.metrics import PairAccuracy
 from crosstail.reports.document.model import Table
-from crosstail.reports.run.tables import (
-    DISTANCES,
-    STATISTICS,
-    cross_validation_table,
-    fold_table,
-    has_known,
-    tracks_note,
-)
+from crosstail.reports.run.tables import DISTANCES, STATISTICS, cross_validation_table, fold_table
+from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.unseen import expectation, seen_table
 from crosstail.reports.wording import (
     KNOWN_PAIR_AVERAGE,
@@ -49,8 +43,8 @@ def accuracy_summary(
 
 def result_summary(result: RunResult) -> Table:
     """The test accuracy and the transferability statistics of one run."""
-    test, names = result.tested(), (result.domains, result.classes)
-    two = has_known([result])
+    test, names, tested = result.tested(), (result.domains, result.classes), Tested.of_results([result])
+    two = tested.has_known
     rows = _metrics(test.pairs(), *names, apart=two)
     if result.raw and not result.estimate:
         rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
@@ -61,7 +55,7 @@ def result_summary(result: RunResult) -> Table:
     known = result.tested(known=True)
     others = [*_metrics(known.pairs(), *names, apart=True), *_shots(known)] if two else None
     title = f"{_subject(result.spec)}: {'estimated' if result.estimate else 'test'} accuracy"
-    return _summary(title, rows, others, " ".join(filter(None, (tracks_note([result]), estimate_note(result)))))
+    return _summary(title, rows, others, " ".join(filter(None, (tested.tracks_note, estimate_note(result)))))
 
 
 def _metrics(accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str], apart: bool) -> list[Row]:
@@ -72,7 +66,7 @@ def _metrics(accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[s
         ["pair average, %", percent(accuracy.pair_average), f"95 % interval {ends}" if ends and not apart else ""],
         *[["  95 % interval", ends, ""]] * bool(ends and apart),
         ["worst pair", percent(accuracy.worst_pair), worst_pair(accuracy, domains, classes)],
-        ["10th percentile", percent(accuracy.tenth_percentile), tail_note(accuracy)],
+        ["10th percentile", percent(accuracy.tail), tail_note(accuracy)],
         ["average over domains", percent(accuracy.average), ""],
     ]
     for domain, value in zip(domains, accuracy.domains, strict=True):
@@ -109,7 +103,8 @@ def folds_summary(results: Sequence[RunResult]) -> list[Table]:
         return [_unseen_summary(results)]
     accuracy = pooled_accuracy(results, mean_counts(results))
     title = f"{_subject(replace(first.spec, fold=None))}, {len(results)} folds pooled: test accuracy"
-    names, two = (first.domains, first.classes), has_known(results)
+    tested, names = Tested.of_results(results), (first.domains, first.classes)
+    two = tested.has_known
     told = pooled_accuracy(results, mean_counts(results), known=True)
     pooled = [*_metrics(accuracy.pairs(), *names, apart=two), *_shots(accuracy)]
     others = [*_metrics(told.pairs(), *names, apart=True), *_shots(told)] if two else None
@@ -123,7 +118,7 @@ def folds_summary(results: Sequence[RunResult]) -> list[Table]:
     emphasised = {(len(results), j) for j in range(len(header))}
     note = KNOWN_PAIR_AVERAGE if two else ""
     folds = Table(title="each fold, %", header=header, rows=rows, emphasised=emphasised, note=note)
-    return [_summary(title, pooled, others, tracks_note(results)), folds]
+    return [_summary(title, pooled, others, tested.tracks_note), folds]
 
 
 def _unseen_summary(results: Sequence[RunResult]) -> Table:

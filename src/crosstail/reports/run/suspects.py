@@ -12,26 +12,26 @@ from crosstail.prediction.label_errors import label_errors
 from crosstail.prediction.prior import with_prior
 from crosstail.reports.document.model import Block, Gallery, Heading, Picture, Table, Text, bullets
 from crosstail.reports.run.command import options
-from crosstail.reports.run.reported import ReportedRun
 from crosstail.reports.wording import number
+from crosstail.training.run import Run
 
 SHOWN, SIDE = 12, 160  # label errors that are shown, and pixels of their pictures
 COUNTED = 10  # pairs in the table of a page
 PAIRS, OF_PAIR = 20, 6  # pairs of an audit, and label errors that are shown of each
 
 
-def suspect_table(run: ReportedRun) -> pd.DataFrame:
+def suspect_table(run: Run) -> pd.DataFrame:
     """The samples, most suspicious first: row, path or number, domain, label, its probability, and what it seems to be.
 
     Empty if the run has kept no probabilities. They are corrected to the prevalence of every site: a balanced model
     takes many samples of a frequent class for a rare one, and that says nothing about their labels.
     """
-    kept, given, result = run.probabilities, run.calibration, run.result
+    kept, given, result = None if run.held_out is None else run.held_out.every, run.calibration, run.result
     columns = ["row", "sample", "domain", "label", "seems", "probability"]
-    if kept is None or given is None or not len(kept.y):
+    if kept is None or given is None or not len(kept) or kept.row is None or kept.told.log_p is None:
         return pd.DataFrame(columns=columns)
     shares = training_shares(np.array(result.counts))[kept.domain]
-    found = label_errors(with_prior(given.prevalence(kept.told()), shares), kept.y)
+    found = label_errors(with_prior(given.prevalence(kept.told.log_p), shares), kept.y)
     rows, x = kept.row[found["row"]], None if run.dataset is None else run.dataset.x
     places = [x.paths(int(row))[0] if isinstance(x, ImageFiles) else f"sample {row}" for row in rows]
     names = [
@@ -45,15 +45,15 @@ def suspect_table(run: ReportedRun) -> pd.DataFrame:
     return pd.DataFrame(dict(zip(columns, (rows, places, *names, found["probability"]), strict=True)))
 
 
-def suspects(run: ReportedRun, note: str = "") -> Iterator[Block]:
+def suspects(run: Run, note: str = "") -> Iterator[Block]:
     """The most suspicious samples, and how many there are of each pair; the note says where to find the others."""
     table = suspect_table(run)
     if table.empty:
         return
     yield from _heading(run, table, "the most suspicious first")
     yield _shown(run, table.head(SHOWN), "label → what it seems to be")
-    assert run.probabilities is not None
-    kept, pairs = run.probabilities, table.groupby(["domain", "label"], sort=False)
+    assert run.held_out is not None
+    kept, pairs = run.held_out.every, table.groupby(["domain", "label"], sort=False)
     rows = []
     for (domain, label), own in sorted(pairs, key=lambda pair: -len(pair[1]))[:COUNTED]:
         d, c = run.result.domains.index(str(domain)), run.result.classes.index(str(label))
@@ -68,7 +68,7 @@ def suspects(run: ReportedRun, note: str = "") -> Iterator[Block]:
     yield Table(header=header, rows=rows, title=title, note=note)
 
 
-def suspects_by_pair(run: ReportedRun) -> Iterator[Block]:
+def suspects_by_pair(run: Run) -> Iterator[Block]:
     """The most suspicious samples of each pair, the pair with the most of them first."""
     table = suspect_table(run)
     if table.empty:
@@ -81,34 +81,34 @@ def suspects_by_pair(run: ReportedRun) -> Iterator[Block]:
         yield Text(f"{len(pairs) - PAIRS:,} more pairs have some.", dim=True)
 
 
-def label_error_note(run: ReportedRun) -> str:
+def label_error_note(run: Run) -> str:
     """How many held-out samples are probably mislabelled; empty if none are."""
     found = len(suspect_table(run))
     if not found:
         return ""
-    assert run.probabilities is not None
-    number_of = f"{found:,} of {len(run.probabilities.y):,}"
+    assert run.held_out is not None
+    number_of = f"{found:,} of {len(run.held_out):,}"
     return f"{number_of} held-out samples are probably labelled wrongly: {_audit(run)} lists them."
 
 
-def _audit(run: ReportedRun) -> str:
+def _audit(run: Run) -> str:
     """The command that lists them."""
     spec = run.result.spec
     about = options(spec, only=("columns", "group_by", "labels", "data_seed"))
-    line = ["crosstail", "audit", spec.dataset, *about, "--run", str(run.folder), "--out", "label-errors.html"]
+    line = ["crosstail", "audit", spec.dataset, *about, "--run", str(run.path), "--out", "label-errors.html"]
     return f"`{shlex.join(line)}`"
 
 
-def _heading(run: ReportedRun, table: pd.DataFrame, order: str) -> Iterator[Block]:
-    assert run.probabilities is not None
+def _heading(run: Run, table: pd.DataFrame, order: str) -> Iterator[Block]:
+    assert run.held_out is not None
     yield Heading("Probable label errors", 3)
     yield Text(
-        f"{len(table):,} of {len(run.probabilities.y):,} held-out samples look as if they had another class: {order}. "
+        f"{len(table):,} of {len(run.held_out):,} held-out samples look as if they had another class: {order}. "
         "Some of them are mistakes of the model: look before you correct a label."
     )
 
 
-def _shown(run: ReportedRun, table: pd.DataFrame, caption: str) -> Block:
+def _shown(run: Run, table: pd.DataFrame, caption: str) -> Block:
     """Pictures of samples, or if there are none, a list of them."""
     pictures, lines = [], []
     for one in table.to_dict("records"):

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crosstail.criterion import scale
-from crosstail.data import shot_thresholds
-from crosstail.metrics import SHOTS, shot_group, wilson
+from crosstail.metrics import SHOTS, find
 from crosstail.metrics._views import View
-from crosstail.reports.label_table import label_table
-from crosstail.reports.wording import SAME_TRACKS, TRACKS_NOTE, tail_note, worst_pair
-from crosstail.training.result import Evaluation, RunResult, counted_steps, has_learnt, mean_counts, pooled
+from crosstail.reports.run.tested import Tested
+from crosstail.reports.wording import tail_note, worst_pair
+from crosstail.training.result import Evaluation, RunResult, counted_steps, has_learnt, pooled
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
 ESTIMATED = (
@@ -29,58 +27,21 @@ DISTANCES = {
 }
 
 
-def has_known(results: Sequence[RunResult]) -> bool:
-    """Whether there are two tracks that differ: with the domain unknown, and known."""
-    if not any(result.known for result in results):
-        return False
-    return bool((pooled(results).hits != pooled(results, known=True).hits).any())
-
-
-def tracks_note(results: Sequence[RunResult]) -> str:
-    """A note that explains the two tracks, or that they do not differ; empty if the model ignores the domain."""
-    if has_known(results):
-        return TRACKS_NOTE
-    return SAME_TRACKS if any(result.known for result in results) else ""
-
-
-def pair_table(results: Sequence[RunResult]) -> pd.DataFrame:
-    """One row per pair: training count, shots, hits, test samples, accuracy in % with Wilson's interval.
-
-    `known` is the accuracy with the domain known, if the model uses it. With folds, the count is the mean over them.
-    With unseen domains, only these have rows, and the count is that of the class in the other domains. `top` is the
-    upper end of an interval that holds for all pairs at once: what is below it is low by more than chance.
-    """
-    first, accuracy, counts = results[0], pooled(results), mean_counts(results)
-    unseen = {r.spec.unseen: np.sum(r.counts, axis=0) for r in results if r.spec.unseen is not None}
-    for domain, of_class in unseen.items():
-        counts[first.domains.index(domain)] = of_class
-    table = label_table(counts, first.domains, first.classes)
-    table["shot"] = shot_group(table["count"], *shot_thresholds(first.spec.dataset))
-    table["hits"], table["tested"] = accuracy.hits.ravel(), accuracy.totals.ravel()
-    hits, tests = accuracy.independent
-    low, high = wilson(hits.ravel(), tests.ravel())
-    table["accuracy"], table["low"], table["high"] = 100 * accuracy.matrix.ravel(), 100 * low, 100 * high
-    table["top"] = 100 * wilson(hits.ravel(), tests.ravel(), 0.95 ** (1 / max(1, (tests > 0).sum())))[1]
-    if has_known(results):
-        table["known"] = 100 * pooled(results, known=True).matrix.ravel()
-    return table[table["domain"].isin(list(unseen))].reset_index(drop=True) if unseen else table
-
-
 def worst_table(pairs: pd.DataFrame, number: int = 10) -> pd.DataFrame:
     """The pairs with the lowest accuracy; ties are broken by the lower interval."""
     return pairs[pairs["tested"] > 0].sort_values(["accuracy", "high", "low"], kind="stable").head(number)
 
 
-def headline_table(results: Sequence[RunResult], known: bool = False) -> pd.DataFrame:
+def headline_table(tested: Tested, known: bool = False) -> pd.DataFrame:
     """One row per metric: its value in % with a 95 % interval, and what it covers; empty without test samples."""
-    first, accuracy, every = results[0], pooled(results, known), pair_table(results)
+    accuracy, every = tested.told(known), tested.pairs
     pairs = every[every["tested"] > 0]
     rows: list[tuple[str, Any, Any, str]] = []
     if len(pairs):
-        share = {n: value for n, value in zip(first.domains, accuracy.domains, strict=True) if value is not None}
+        share = {n: value for n, value in zip(tested.domains, accuracy.domains, strict=True) if value is not None}
         views: dict[str, tuple[View, str]] = {
             "pair average": ("pair_average", f"{len(pairs):,} pairs, equally weighted"),
-            "worst pair": ("worst_pair", worst_pair(accuracy, first.domains, first.classes)),
+            "worst pair": ("worst_pair", worst_pair(accuracy, tested.domains, tested.classes)),
         }
         if len(share) > 1:
             views["average over domains"] = "average", f"{len(share):,} domains, equally weighted"
@@ -88,9 +49,9 @@ def headline_table(results: Sequence[RunResult], known: bool = False) -> pd.Data
         else:
             views["all samples"] = "average", next(iter(share))
         rows += [(name, getattr(accuracy, of), accuracy.interval(of), what) for name, (of, what) in views.items()]
-        rows.insert(2, ("10th percentile", accuracy.tenth_percentile, (np.nan, np.nan), tail_note(accuracy)))
-    if first.spec.protocol != "dg":  # in an unseen domain every pair is zero-shot
-        many, few = shot_thresholds(first.spec.dataset)
+        rows.insert(2, ("10th percentile", accuracy.tail, (np.nan, np.nan), tail_note(accuracy)))
+    if not tested.zero_shot:  # in an unseen domain every pair is zero-shot
+        many, few = tested.shots
         sizes = {"many": f"over {many}", "medium": f"{few + 1} to {many}", "few": f"1 to {few}", "zero": "no"}
         for shot in SHOTS:
             group = pairs[pairs["shot"] == shot]
@@ -158,9 +119,9 @@ def selection_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.Data
     rows, on = [], result.spec.selected_on
     for at, r in zip(counted_steps(records), records, strict=True):
         for split in ("validation", "test"):
-            value = getattr(getattr(r.averaged or r, split), on)
+            value = getattr(r.averaged or r, split).value(on)
             if has_learnt(r, records) and value is not None:
-                rows.append((r.stage, r.step, at, split, scale(on) * value))
+                rows.append((r.stage, r.step, at, split, find(on).scale * value))
     table = pd.DataFrame(rows, columns=["stage", "step", "at", "split", "value"])
     last = max(record.stage for record in records)
     table["reported"] = (table["stage"] == last) & (table["step"] == result.selected_step)

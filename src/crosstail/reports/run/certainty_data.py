@@ -1,14 +1,14 @@
-"""All metrics of probabilities for every domain, class and pair, and for all samples together."""
+"""What is known of how sure a model is: prediction sets of test samples, and all metrics of every group."""
 
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from crosstail.metrics._calibration import Calibration
-from crosstail.metrics.probabilities import metrics_of_every_group
-from crosstail.reports.run.covered import covered
-from crosstail.training.probabilities import Probabilities
+from crosstail.metrics import Answers, group_metrics
+from crosstail.metrics._calibration import Calibration, calibrated
+from crosstail.reports.run.set_coverage import covered
+from crosstail.training.run import Run
 
 FILE = "metrics.csv"
 """File in the run's folder with the metrics of its test samples."""
@@ -16,42 +16,40 @@ GROUPS: list[list[str]] = [[], ["domain"], ["class"], ["domain", "class"]]
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
-    """Probabilities, prediction sets and metrics of a run's test samples."""
+class Certainty:
+    """Log probabilities, prediction sets and metrics of test samples."""
 
-    samples: Probabilities
+    samples: Answers
     given: Calibration
     sets: pd.DataFrame | None
     """Result of `covered`; None for a single sample."""
     metrics: pd.DataFrame
-    """Result of `group_metrics`."""
+    """Result of `calibrated_metrics`."""
 
     @classmethod
-    def of(cls, kept: Probabilities, given: Calibration, domains: list[str], classes: list[str]) -> "Tested":
-        """From stored probabilities; thresholds of sets come from other test samples."""
-        test = kept.part(test=True)
-        sets = covered(test, given, domains) if len(test.y) > 1 else None
-        return cls(test, given, sets, group_metrics(test, given, sets, domains, classes))
+    def of(cls, run: Run) -> "Certainty | None":
+        """That of a run, if it has kept log probabilities of test samples; thresholds of sets come from others."""
+        if run.held_out is None or run.calibration is None or not len(run.held_out.test):
+            return None
+        test, given = run.held_out.test, run.calibration
+        sets = covered(test, given) if len(test) > 1 else None
+        return cls(test, given, sets, calibrated_metrics(test, given, sets))
 
 
-def group_metrics(
-    test: Probabilities, given: Calibration, sets: pd.DataFrame | None, domains: list[str], classes: list[str]
-) -> pd.DataFrame:
+def calibrated_metrics(test: Answers, given: Calibration, sets: pd.DataFrame | None) -> pd.DataFrame:
     """A row for each group, with `domain` and `class` empty where it has all of them; `sets` is that of `covered`.
 
     Probabilities are calibrated, with the domain unknown; prediction sets are those where it is known.
     """
-    said = given.probabilities(test.unknown, -1, ())
-    found = metrics_of_every_group(said, test.y, test.domain, domains=domains, classes=classes)
+    found = group_metrics(calibrated(test, given))
     if sets is None:
         return found
-    named = sets.assign(review=sets["size"] != 1, domain=[domains[d] for d in sets["domain"]])
-    named["class"] = [classes[c] for c in sets["class"]]
+    named = sets.assign(review=sets["size"] != 1, domain=[test.domains[d] for d in sets["domain"]])
+    named["class"] = [test.classes[c] for c in sets["class"]]
     means = {"covered": ("inside", "mean"), "classes_per_set": ("size", "mean"), "to_review": ("review", "mean")}
     parts = [named.groupby(keys or np.zeros(len(named))).agg(**means).reset_index() for keys in GROUPS]
-    return found.merge(
-        pd.concat(parts).reindex(columns=["domain", "class", *means]), on=["domain", "class"], how="left"
-    )
+    every = pd.concat(parts).reindex(columns=["domain", "class", *means])
+    return found.merge(every, on=["domain", "class"], how="left")
 
 
 def whole(table: pd.DataFrame) -> pd.DataFrame:

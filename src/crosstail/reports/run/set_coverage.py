@@ -1,16 +1,17 @@
 """Prediction sets of test samples: how often they contain the true class, and how many classes they have."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from crosstail.data.splits.groups import fold_of
+from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration
 from crosstail.prediction.sets import COVERAGE, PredictionSets, has_threshold
 from crosstail.reports.document.model import Table
 from crosstail.reports.wording import number
-from crosstail.training.probabilities import Probabilities
 
 FOLDS = 5
 SETS = ["tested", "covered, %", "classes per set", "to review, %"]
@@ -18,14 +19,15 @@ CLASSES, DOMAINS = 40, 8  # the largest table with a cell for each pair
 LARGEST = 20  # pairs in the list instead
 
 
-def covered(test: Probabilities, given: Calibration, domains: list[str], coverage: float = COVERAGE) -> pd.DataFrame:
+def covered(test: Answers, given: Calibration, coverage: float = COVERAGE) -> pd.DataFrame:
     """A row for each test sample: domain, class, whether its set contains it, and the size of the set.
 
     Thresholds come from other test samples, in turns, with groups kept whole.
     """
-    said = given.probabilities(test.told(), test.domain, domains)
-    own, pair = said[np.arange(len(said)), test.y], test.domain * said.shape[1] + test.y
-    members, sizes = np.ones(said.shape, bool), {"num_sites": len(domains), "num_classes": said.shape[1]}
+    assert test.told.log_p is not None
+    said, pair = given.probabilities(test.told.log_p, test.domain, test.domains), test.pair
+    own, members = said[np.arange(len(said)), test.y], np.ones(said.shape, bool)
+    sizes = {"num_sites": len(test.domains), "num_classes": said.shape[1]}
     groups = len(pair) if test.group is None else len(np.unique(test.group))
     fold = fold_of(pair, test.group, min(FOLDS, groups), seed=0) if groups > 1 else np.zeros(len(pair), np.int64)
     for k in range(int(fold.max()) + 1):
@@ -42,7 +44,7 @@ def summary(own: pd.DataFrame) -> dict[str, float]:
     return {"covered": float(own["inside"].mean()), "classes_per_set": float(own["size"].mean()), "to_review": review}
 
 
-def set_rows(table: pd.DataFrame, domains: list[str]) -> list[list[str]]:
+def set_rows(table: pd.DataFrame, domains: Sequence[str]) -> list[list[str]]:
     """A row for each domain with test samples: its name, and what `SETS` names; the table is that of `covered`."""
     return [
         [name, *_cells(own)]
@@ -51,7 +53,7 @@ def set_rows(table: pd.DataFrame, domains: list[str]) -> list[list[str]]:
     ]
 
 
-def pair_sets(table: pd.DataFrame, domains: list[str], classes: list[str], counted: bool = True) -> Table:
+def pair_sets(table: pd.DataFrame, domains: Sequence[str], classes: Sequence[str], counted: bool = True) -> Table:
     """Coverage and size of the sets of every pair; of many pairs, those with the largest sets.
 
     If they are `counted`, these samples are those that thresholds come from, and too few of a pair are marked.

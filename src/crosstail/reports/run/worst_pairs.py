@@ -9,14 +9,20 @@ from crosstail.reports.run.answers import pair_name, tested_pairs
 from crosstail.reports.run.charts import NUMBERED, pair_chart
 from crosstail.reports.run.model_card import resolution_note
 from crosstail.reports.run.tables import worst_table
+from crosstail.reports.run.tested import Tested
 from crosstail.reports.wording import TRACKS, interval, number
 
 DRAWN = 5000  # pairs up to which there is a heat map
 CELLS = 46, 150  # pixels between which the cells of a heat map grow
 
 
-def pair_map(pairs: pd.DataFrame, few: int, counted: str = "training samples") -> Iterator[Block]:
-    """The heat map of `pair_table`; pairs with at most `few` of what is `counted` are marked."""
+def pair_map(tested: Tested, counted: str = "training samples") -> Iterator[Block]:
+    """The heat map of every pair; those with few of what is `counted` are marked."""
+    yield from pair_heat_map(tested.pairs, tested.shots[1], counted)
+
+
+def pair_heat_map(pairs: pd.DataFrame, few: int, counted: str = "training samples") -> Iterator[Block]:
+    """The same of any pairs, of which those with at most `few` of what is counted are marked."""
     if not pairs["tested"].any():
         return
     yield Heading("Every (domain, class) pair", 3)
@@ -43,8 +49,9 @@ def pair_map(pairs: pd.DataFrame, few: int, counted: str = "training samples") -
     )
 
 
-def worst_pairs(pairs: pd.DataFrame, counted: str = "training samples") -> Iterator[Block]:
+def worst_pairs(of: Tested, counted: str = "training samples") -> Iterator[Block]:
     """The pairs with the lowest accuracy."""
+    pairs = of.pairs
     worst, known = worst_table(pairs), "known" in pairs
     if worst.empty:
         return

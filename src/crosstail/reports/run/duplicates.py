@@ -1,0 +1,39 @@
+"""Duplicates among the samples of a run, for its pages."""
+
+import msgspec
+
+from crosstail.data.dataset import UNUSED
+from crosstail.reports.audit.duplicates import describe, equal_inputs
+from crosstail.reports.audit.findings import exact_findings
+from crosstail.storage import read_json, write_json
+from crosstail.training.run import Run
+
+AUDIT = "audit.json"
+
+
+class AuditFile(msgspec.Struct, frozen=True):
+    """Content of audit.json."""
+
+    duplicates: list[str]
+
+
+def duplicates(run: Run) -> list[str]:
+    """Sentences on duplicate samples; the search is stored in the folder, for when the data are gone."""
+    file = run.path / AUDIT
+    if file.exists():
+        return read_json(file, AuditFile).duplicates
+    if run.dataset is None:
+        return []
+    dataset = run.dataset.plain()
+    try:
+        groups = equal_inputs(dataset)
+        used = [[row for row in group if dataset.split[row] != UNUSED] for group in groups]
+    except (ValueError, OSError):  # an image that cannot be read
+        return []
+    found = exact_findings(
+        describe([group for group in used if len(group) > 1], dataset, exact=True),
+        "image" if dataset.is_image else "row",
+    )
+    sentences = [finding.text for finding in found]
+    write_json(file, AuditFile(sentences))
+    return sentences

@@ -1,0 +1,90 @@
+"""What pages and tables show of a model: the accuracy of every pair, whatever it was computed from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from crosstail.metrics import Answers, PairAccuracy, shot_group, wilson
+from crosstail.reports.label_table import label_table
+from crosstail.reports.wording import SAME_TRACKS, TRACKS_NOTE
+from crosstail.training.result import RunResult, mean_counts, pooled
+
+
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """The accuracy of every pair, with the names and training counts of the pairs."""
+
+    domains: Sequence[str]
+    classes: Sequence[str]
+    counts: NDArray[np.int64]  # (D, C), with folds the mean over them
+    accuracy: PairAccuracy
+    informed: PairAccuracy | None = None
+    """Of the model that is told the domain, if it makes use of that."""
+    shots: tuple[int, int] = (100, 20)
+    unseen: Sequence[str] = ()
+    """Domains that were left out of training, if only these were tested: their counts are those of the others."""
+    zero_shot: bool = False
+    """Whether no tested domain was trained on, so that there are no shot groups."""
+
+    @classmethod
+    def of_answers(cls, answers: Answers) -> "Tested":
+        """From labelled samples with a model's answers."""
+        informed = PairAccuracy.of(answers.informed) if answers.informed is not None else None
+        values = PairAccuracy.of(answers)
+        return cls(answers.domains, answers.classes, answers.counts, values, informed, answers.shots)
+
+    @classmethod
+    def of_results(cls, results: Sequence[RunResult]) -> "Tested":
+        """From a run, or several that leave out a domain or a fold each and together test every pair once."""
+        first, counts = results[0], mean_counts(results)
+        unseen = {r.spec.unseen: np.sum(r.counts, axis=0) for r in results if r.spec.unseen is not None}
+        for domain, of_class in unseen.items():
+            counts[first.domains.index(domain)] = of_class
+        informed = pooled(results, known=True) if any(result.known for result in results) else None
+        return cls(
+            first.domains,
+            first.classes,
+            counts,
+            pooled(results),
+            informed,
+            first.shots,
+            list(unseen),
+            first.spec.protocol == "dg",
+        )
+
+    @property
+    def has_known(self) -> bool:
+        """Whether there are two tracks that differ: with the domain unknown, and known."""
+        return self.informed is not None and bool((self.accuracy.hits != self.informed.hits).any())
+
+    @property
+    def tracks_note(self) -> str:
+        """A note that explains the two tracks, or that they do not differ; empty if the model ignores the domain."""
+        return TRACKS_NOTE if self.has_known else SAME_TRACKS if self.informed is not None else ""
+
+    def told(self, known: bool) -> PairAccuracy:
+        """The accuracy; with the domain `known`, the same as without if the model ignores it."""
+        return self.informed if known and self.informed is not None else self.accuracy
+
+    @cached_property
+    def pairs(self) -> pd.DataFrame:
+        """One row per pair: training count, shots, hits, test samples, accuracy in % with Wilson's interval.
+
+        `known` is the accuracy with the domain known, if the model uses it. With unseen domains, only these have rows,
+        and the count is that of the class in the other domains. `top` is the upper end of an interval that holds for
+        all pairs at once: what is below it is low by more than chance.
+        """
+        table = label_table(self.counts, self.domains, self.classes)
+        table["shot"] = shot_group(table["count"], *self.shots)
+        table["hits"], table["tested"] = self.accuracy.hits.ravel(), self.accuracy.totals.ravel()
+        hits, tests = self.accuracy.independent
+        low, high = wilson(hits.ravel(), tests.ravel())
+        table["accuracy"], table["low"], table["high"] = 100 * self.accuracy.matrix.ravel(), 100 * low, 100 * high
+        table["top"] = 100 * wilson(hits.ravel(), tests.ravel(), 0.95 ** (1 / max(1, (tests > 0).sum())))[1]
+        if self.has_known and self.informed is not None:
+            table["known"] = 100 * self.informed.matrix.ravel()
+        return table[table["domain"].isin(self.unseen)].reset_index(drop=True) if self.unseen else table

@@ -1,0 +1,70 @@
+"""A run: its folder, and all that is known of it."""
+
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from crosstail.algorithms import Algorithm
+from crosstail.data import DomainDataset
+from crosstail.metrics import Answers
+from crosstail.metrics._calibration import Calibration
+from crosstail.training.folder import RunFolder
+from crosstail.training.held_out import HeldOut, load_predictions
+from crosstail.training.inputs import Inputs, load_inputs
+from crosstail.training.model import load_model
+from crosstail.training.result import Evaluation, RunResult
+
+
+class Run:
+    """A finished run in its folder. Training hands over what is in memory; the rest is read when it is asked for."""
+
+    def __init__(self, path: Path, **known: Any) -> None:
+        self.path = path
+        self.folder = RunFolder(path)
+        vars(self).update(known)  # a cached property that is there is not computed
+
+    @cached_property
+    def result(self) -> RunResult:
+        """The content of result.json."""
+        return self.folder.finished_result()
+
+    @cached_property
+    def records(self) -> list[Evaluation]:
+        """The evaluations during training."""
+        return self.folder.records()
+
+    @cached_property
+    def test(self) -> Answers | None:
+        """Every test sample with its predicted class; None if they are not stored."""
+        return load_predictions(self.folder, self.result)
+
+    @cached_property
+    def held_out(self) -> HeldOut | None:
+        """Validation and test samples with their log probabilities; None if these are not kept."""
+        return HeldOut.load(self.folder, self.result)
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """How scores become probabilities; None for a run that was not calibrated."""
+        return self.folder.calibration()
+
+    @cached_property
+    def inputs(self) -> Inputs | None:
+        """The data; None if they are gone or have changed since."""
+        with suppress(OSError, ValueError):
+            found = load_inputs(self.result.spec)
+            if found.raw.checksum == self.result.data.checksum:
+                return found
+        return None
+
+    @property
+    def dataset(self) -> DomainDataset | None:
+        """The data as loaded and split, before any embedding; None if they are gone or have changed since."""
+        return self.inputs.raw if self.inputs else None
+
+    def model(self, trust: bool = False) -> Algorithm:
+        """The trained model, for inputs as a frozen backbone embeds them; `trust` allows running code of the run."""
+        if self.inputs is None:
+            raise ValueError(f"{self.path}: its data are gone or have changed, and the model is for inputs like those")
+        return load_model(self.folder, self.inputs.seen(), trust)
