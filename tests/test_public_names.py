@@ -28,6 +28,7 @@ def test_the_names_are_those_that_others_rely_on():
         "boda_loss",
         "fit",
         "load",
+        "race",
     ]
     assert set(crosstail.__all__) <= set(dir(crosstail))
     with pytest.raises(AttributeError, match="'crosstail' has no attribute 'bodda_loss'"):

@@ -19,6 +19,7 @@ _PUBLIC = {  # and in __init__.pyi, for type checkers
     "boda_loss": "losses",
     "fit": "workflows.fit",
     "load": "data",
+    "race": "workflows.race",
 }
 __all__ = [*_PUBLIC]
 

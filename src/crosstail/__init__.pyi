@@ -8,5 +8,6 @@ from crosstail.training import RunSpec as RunSpec
 from crosstail.transfer import PairStatistics as PairStatistics
 from crosstail.transfer import TransferabilityGraph as TransferabilityGraph
 from crosstail.workflows.fit import fit as fit
+from crosstail.workflows.race import race as race
 
 __version__: str

@@ -56,4 +56,13 @@ def test_fit_with_folds_and_a_final_model(place: Path) -> None:
     assert [run.result.spec.fold for run in fitted.runs] == [1, 2] and fitted.run is fitted.final
     assert fitted.to_json()["refit"].estimate.hits == fitted.to_json()["test"].hits
     assert (out / "report.html").exists() and (out / "refit" / "model_card.md").exists()
-    assert {what.partition(":")[0] for what, _, _ in told} >= {"fold 1 of 2", "fold 2 of 2", "refit on every sample"}
+    assert {what.partition(":")[0] for what, _, _ in told} >= {"fold 1 of 2", "fold 2 of 2"}
+
+
+def test_race(place: Path) -> None:
+    out = place / "race"
+    raced = crosstail.race(spec_of(place), out, algorithm=("erm", "focal"), trials=1, seeds=1, workers=1)
+    assert {row.method for row in raced.result.leaderboard} == {"erm", "focal"} and raced.result.complete
+    assert raced.best and (raced.best / "result.json").exists() and (out / "report.html").exists()
+    with pytest.raises(ValueError, match="a race is on all domains"):
+        crosstail.race(spec_of(place, protocol="dg"), out)

@@ -8,11 +8,12 @@ from rich.console import Console
 
 from crosstail.cli._checks import known_source
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, say_next
+from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels
 from crosstail.training.existing import existing_run
+from crosstail.workflows._output import unused_path
 
 if TYPE_CHECKING:
     from crosstail.reports.run.reported import ReportedRun
@@ -78,7 +79,7 @@ def audit(
         broken = isinstance(found.inputs, ImageInputs) and bool(found.inputs.broken)
         how: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by, "data_seed": data_seed}
         spec = RunSpec(dataset=source, **how, skip_broken=broken)
-        say_next(console, "race", source, *options(spec), "--out", free("race"))
+        say_next(console, "race", source, *options(spec), "--out", unused_path("race"))
 
 
 def _run_on(path: Path, source: str) -> "ReportedRun":

@@ -8,10 +8,11 @@ from rich.console import Console
 
 from crosstail.cli._checks import known_source
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, say_next
+from crosstail.cli._next import say_next
 from crosstail.cli._parameters import RowLauncher, RowWorkers
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels, SkipBroken, option
+from crosstail.workflows._output import unused_path
 
 
 def embed(
@@ -75,4 +76,4 @@ def embed(
     for note in images.notes:
         console.print(f"note: {note}", soft_wrap=True)
     console.print(f"{' × '.join(f'{n:,}' for n in x.shape)} numbers in {out}.", soft_wrap=True)
-    say_next(console, "race", out, "--out", free("race"))
+    say_next(console, "race", out, "--out", unused_path("race"))

@@ -11,11 +11,12 @@ from rich.console import Console
 
 from crosstail.cli._checks import known_source, require_output
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, inputs_of, say_next
+from crosstail.cli._next import inputs_of, say_next
 from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, GroupBy, SkipBroken
 from crosstail.training.existing import existing_run
+from crosstail.workflows._output import unused_path
 
 
 def evaluate(
@@ -87,9 +88,9 @@ def evaluate(
     write_evaluation(page, predictor, found, command)  # last: the run's folder may be read-only
     console.print(f"The page is in {page}.", soft_wrap=True)
     if inputs := inputs_of(source, dataset, columns):
-        say_next(console, "predict", run, *inputs, "--out", free("classes.csv"))
+        say_next(console, "predict", run, *inputs, "--out", unused_path("classes.csv"))
     else:  # a benchmark has no files that one could predict
-        say_next(console, "export", run, "--format", "torch", "--out", free("model.pt2"))
+        say_next(console, "export", run, "--format", "torch", "--out", unused_path("model.pt2"))
 
 
 def page_name(source: str, split: str) -> str:

@@ -8,12 +8,13 @@ from rich.console import Console
 
 from crosstail.cli._checks import require_output
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, say_next
+from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json, MovedWeights, RowLauncher, RowWorkers, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
 from crosstail.prediction.sets import require_coverage
 from crosstail.training.existing import existing_run
+from crosstail.workflows._output import unused_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -137,7 +138,7 @@ def predict(
     answers.finish(form.end)
     if out is not None:
         console.print(f"{answers.written} predictions in {out}")
-        say_next(console, "export", run, "--format", "torch", "--out", free("model.pt2"))
+        say_next(console, "export", run, "--format", "torch", "--out", unused_path("model.pt2"))
 
 
 def _counted(progress: "Progress", start: int, total: int) -> "Progress":

@@ -12,10 +12,11 @@ from rich.console import Console
 from crosstail import discovery
 from crosstail.cli._checks import check_method, check_spec, known_source
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, say_next
+from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar, sweep_progress
 from crosstail.cli._run_options import HIDDEN, Data, RunOptions
+from crosstail.workflows._output import unused_path
 
 if TYPE_CHECKING:
     from crosstail.sweeps.plan import Plan
@@ -179,6 +180,6 @@ def _show(store: "Store", planned: "Plan", as_json: bool) -> None:
         for note in selection_notes(chosen):
             console.print(note)
         console.print(f"The chosen hyperparameters are in {store.path / 'selected.json'}, for crosstail fit --hparams.")
-        say_next(console, "report", store.path, "--out", free("report"))
+        say_next(console, "report", store.path, "--out", unused_path("report"))
     if any(row.seeds < row.planned for row in rows):
         raise SystemExit(1)
