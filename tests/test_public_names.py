@@ -29,6 +29,8 @@ def test_the_names_are_those_that_others_rely_on():
         "fit",
         "load",
         "race",
+        "select",
+        "sweep",
     ]
     assert set(crosstail.__all__) <= set(dir(crosstail))
     with pytest.raises(AttributeError, match="'crosstail' has no attribute 'bodda_loss'"):

@@ -20,6 +20,8 @@ _PUBLIC = {  # and in __init__.pyi, for type checkers
     "fit": "workflows.fit",
     "load": "data",
     "race": "workflows.race",
+    "select": "workflows.select",
+    "sweep": "workflows.sweep",
 }
 __all__ = [*_PUBLIC]
 

@@ -9,5 +9,7 @@ from crosstail.transfer import PairStatistics as PairStatistics
 from crosstail.transfer import TransferabilityGraph as TransferabilityGraph
 from crosstail.workflows.fit import fit as fit
 from crosstail.workflows.race import race as race
+from crosstail.workflows.select import select as select
+from crosstail.workflows.sweep import sweep as sweep
 
 __version__: str

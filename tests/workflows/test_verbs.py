@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 import crosstail
 from crosstail import RunSpec
 from crosstail.testing import save_separable
+from crosstail.training.resolve import resolve
 from crosstail.workflows.fit import Fitted
+from crosstail.workflows.sweep import estimate
 
 OPTIONAL = {"crosstail.integrations.lightning", "crosstail.integrations.transformers"}
 
@@ -66,3 +69,22 @@ def test_race(place: Path) -> None:
     assert raced.best and (raced.best / "result.json").exists() and (out / "report.html").exists()
     with pytest.raises(ValueError, match="a race is on all domains"):
         crosstail.race(spec_of(place, protocol="dg"), out)
+
+
+def test_sweep_estimate_and_select(place: Path) -> None:
+    told = []
+
+    @contextmanager
+    def watch(plan):
+        yield lambda job, outcome: told.append((job.name, outcome.how))
+
+    out, how = place / "sweep", {"algorithm": ["erm"], "trials": 2, "seeds": 1, "launcher": "inline"}
+    assert estimate(spec_of(place), out, **how).runs == 2 and not out.exists()
+    swept = crosstail.sweep(spec_of(place), out, **how, watch=watch)
+    assert told == [("trial 0", "done"), ("trial 1", "done")] and swept.complete
+    selected = crosstail.select(out, out=place / "best.json", select_on="worst_pair")
+    assert set(selected.hparams) == {"erm"} == set(swept.hparams) and selected.file == place / "best.json"
+    assert crosstail.fit(spec_of(place), place / "best", hparams=selected.file).run.result.spec.hparams == {
+        **resolve(spec_of(place)).hparams,
+        **selected.hparams["erm"],
+    }
