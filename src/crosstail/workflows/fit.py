@@ -12,7 +12,7 @@ from crosstail.reports.run.reported import ReportedRun, reported
 from crosstail.storage import read_json
 from crosstail.sweeps.plan import Hparams, search_name
 from crosstail.training.devices import Devices, is_main_process
-from crosstail.training.fit import ONE, Run, train_run
+from crosstail.training.fit import Run, train_run
 from crosstail.training.inputs import folds, load_inputs, load_source
 from crosstail.training.logs import logged
 from crosstail.training.probabilities import Probabilities
@@ -21,6 +21,8 @@ from crosstail.training.resolve import resolve
 from crosstail.training.result import RunResult, mean_counts, pooled_accuracy
 from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import refuse_foreign
+
+ONE = Devices()
 
 
 @dataclass(frozen=True)

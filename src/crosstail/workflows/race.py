@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -72,7 +73,7 @@ def race(
     if spec.protocol != "mdlt" or spec.part:
         raise ValueError(f"a race is on all domains and folds, not on {spec.part or 'unseen domains'}")
     freeze = data.kind_of(spec.dataset, spec.columns) != "vectors"
-    budget = {"steps": spec.steps or STEPS, "evaluations": EVALUATIONS, "augment": False}
+    budget: dict[str, Any] = {"steps": spec.steps or STEPS, "evaluations": EVALUATIONS, "augment": False}
     shared = replace(spec, algorithm="erm", second_stage=None, hparams={}, seed=0, freeze=freeze, **budget)
     methods = algorithm or [entry.name for entry in algorithms.catalogue()]
     refuse_foreign(out, own=(out / "race.json").exists() and not (out / "spec.json").exists())

@@ -15,7 +15,7 @@ from crosstail.reports.compare.measured import Measured, lacking, measured
 from crosstail.reports.compare.read_runs import ComparedRun
 
 ACCURACY: Metric = "accuracy"
-TAIL = ("10th percentile", "90th percentile")
+TAIL: tuple[str, str] = ("10th percentile", "90th percentile")
 """Tail percentile over pairs: 10th if higher is better, 90th if lower is."""
 
 
