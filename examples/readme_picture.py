@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-from crosstail.cli import demo
 from crosstail.reports.document.files import save_drawing
 from crosstail.reports.graph_chart import graph_chart
 from crosstail.reports.vega_lite import concat
@@ -11,6 +10,7 @@ from crosstail.training.evaluation import graph_of
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import load_inputs
 from crosstail.training.model import load_model
+from crosstail.workflows import demo
 
 charts = []
 for method, title in (("erm", "ERM"), ("boda", "BoDA")):

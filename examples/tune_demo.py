@@ -1,6 +1,6 @@
 """Search the demo's hyperparameters: 20 random trials per method, selected on validation.
 
-Trial 0 has the defaults. Writes src/crosstail/cli/demo_hparams.json, and the runs to --out; finished runs are not
+Trial 0 has the defaults. Writes src/crosstail/workflows/demo_hparams.json, and the runs to --out; finished runs are not
 repeated. Takes about five minutes on two cores:
 
     python examples/tune_demo.py --out runs/tune
@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from crosstail import algorithms
-from crosstail.cli import demo
 from crosstail.training.fit import train_run
+from crosstail.workflows import demo
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--out", type=Path, default=Path("runs/tune"))

@@ -25,9 +25,21 @@ def test_the_names_are_those_that_others_rely_on():
         "PairStatistics",
         "RunSpec",
         "TransferabilityGraph",
+        "audit",
         "boda_loss",
+        "compare",
+        "demo",
+        "embed",
+        "evaluate",
+        "export",
         "fit",
+        "graph",
         "load",
+        "predict",
+        "race",
+        "report",
+        "select",
+        "sweep",
     ]
     assert set(crosstail.__all__) <= set(dir(crosstail))
     with pytest.raises(AttributeError, match="'crosstail' has no attribute 'bodda_loss'"):

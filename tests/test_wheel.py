@@ -152,7 +152,7 @@ for module in pkgutil.walk_packages(crosstail.__path__, "crosstail."):
 print(json.dumps(missing))
 
 from crosstail import cli
-from crosstail.cli import demo
+from crosstail.workflows import demo
 from crosstail.data.benchmarks import digits
 demo.METHODS, demo.STEPS = ("erm", "boda:retrain", "frozen:blend"), 10
 digits.POOL = {"train": 9, "val": 3, "test": 4}

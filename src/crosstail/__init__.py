@@ -16,9 +16,21 @@ _PUBLIC = {  # and in __init__.pyi, for type checkers
     "PairStatistics": "transfer",
     "RunSpec": "training",
     "TransferabilityGraph": "transfer",
+    "audit": "workflows.audit",
     "boda_loss": "losses",
+    "compare": "workflows.compare",
+    "demo": "workflows.demo",
+    "embed": "workflows.embed",
+    "evaluate": "workflows.evaluate",
+    "export": "workflows.export",
     "fit": "workflows.fit",
+    "graph": "workflows.graph",
     "load": "data",
+    "predict": "workflows.predict",
+    "race": "workflows.race",
+    "report": "workflows.report",
+    "select": "workflows.select",
+    "sweep": "workflows.sweep",
 }
 __all__ = [*_PUBLIC]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from crosstail.cli import demo
 from crosstail.data.benchmarks import digits
 from crosstail.reports.compare.demo_page import metrics_table, verdict
 from crosstail.reports.compare.tables import METRICS
+from crosstail.workflows import demo
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import timm
 import torch
 
 from crosstail import data
-from crosstail.training import embedding, inputs
+from crosstail.training import embedding
 from crosstail.training.folder import RunFolder
 
 SHORT = "--width 8 --steps 30 --batch-size 8 --evaluations 2"
@@ -112,7 +112,9 @@ def test_a_finetuned_model_has_all_of_its_weights(crosstail, photos, weights):
 
 @pytest.fixture
 def asked(asked, monkeypatch):
-    monkeypatch.setattr(inputs, "load_inputs", lambda spec, source: None)  # resnet50 would be downloaded
+    monkeypatch.setattr(
+        "crosstail.workflows.fit.load_inputs", lambda spec, source: None
+    )  # resnet50 would be downloaded
     return asked
 
 

@@ -22,6 +22,7 @@ from crosstail.reports.run.command import command
 from crosstail.sweeps.plan import Plan
 from crosstail.training import spec as spec_module
 from crosstail.training.spec import RunSpec
+from crosstail.workflows.race import next_command
 
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=("C",)), min_size=1, max_size=8)
 NAME = WORD.filter(lambda text: "=" not in text)
@@ -124,7 +125,7 @@ def test_a_new_field_is_one_line(wider, tmp_path, monkeypatch, capsys):
     spec = wider(dataset="d", flavour="sweet")
     assert [run.flavour for run in Plan(shared=spec, methods=("erm",)).runs("erm", {})] == ["sweet"]
     assert "--flavour sweet" in command(spec, Path("run")) and parsed(command(spec, Path("run"))) == spec
-    assert "--flavour sweet" in importlib.import_module("crosstail.cli.race")._next(spec, "erm", Path("race"))
+    assert "--flavour sweet" in next_command(spec, "erm", Path("race"))
     assert spec.key != wider(dataset="d").key
 
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
-from itertools import chain, count, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,17 +20,6 @@ def pasted(verb: str, *words: Any) -> str:
 def say_next(console: Console, verb: str, *words: Any) -> None:
     """Print the command that follows."""
     console.print(f"Next: {pasted(verb, *words)}", markup=False, highlight=False, soft_wrap=True)
-
-
-def free(name: str) -> Path:
-    """This name in the working folder, with a number if it is taken, so that no other work is in the way.
-
-    >>> free("no-such-run").name
-    'no-such-run'
-    """
-    path = Path(name)
-    numbered = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
-    return next(one for one in chain([path], numbered) if not one.exists())
 
 
 def inputs_of(source: str, dataset: "DomainDataset", columns: Mapping[str, str]) -> list[str]:

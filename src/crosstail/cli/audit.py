@@ -2,20 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, say_next
+from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels
 from crosstail.training.existing import existing_run
-
-if TYPE_CHECKING:
-    from crosstail.reports.run.reported import ReportedRun
+from crosstail.workflows._output import require_page, unused_path
 
 ALL = "`--out` shows more of each pair, and `--json` lists all of them."
 
@@ -41,34 +39,26 @@ def audit(
             `fit --folds 5 --refit`, every sample was held out: --run OUT/refit.
         out: Also write an .html page that works offline.
     """
-    if out is not None and out.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"--out {out}: expected a name that ends in .html")
+    require_page(out)
     source = known_source(source)
     run = None if run is None else existing_run(run)
     import_torch()
 
-    from crosstail import data
-    from crosstail.reports.audit import audit as examine
     from crosstail.reports.audit import recommend
-    from crosstail.reports.audit.document import page, summary
+    from crosstail.reports.audit.document import summary
     from crosstail.reports.audit.inputs import ImageInputs
-    from crosstail.reports.document import html, terminal
+    from crosstail.reports.document import terminal
     from crosstail.reports.run.command import options
-    from crosstail.reports.run.suspects import suspect_table, suspects, suspects_by_pair
+    from crosstail.reports.run.suspects import suspects
     from crosstail.training import RunSpec
+    from crosstail.workflows.audit import audit
 
-    many, few = data.shot_thresholds(source)
+    how: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by, "data_seed": data_seed}
     with progress_bar(Console(stderr=True)) as progress:
-        dataset = data.load(
-            source, labels=labels, seed=data_seed, columns=columns, group_by=group_by, progress=progress
-        )
-        found = examine(dataset.plain(), many=many, few=few, progress=progress)
-    trained = None if run is None else _run_on(run, source)
-    if out is not None:
-        html.save(page(found, dataset, [] if trained is None else list(suspects_by_pair(trained))), out)
+        audited = audit(source, **how, run=run, out=out, progress=progress)
+    found, trained = audited.found, audited.run
     if as_json:
-        wrong = {} if trained is None else {"label_errors": suspect_table(trained).to_dict("records")}
-        print(json.dumps({**found.to_json(), **wrong}))
+        print(json.dumps(audited.to_json()))
         return
     console = Console(highlight=False)
     terminal.show([*summary(found), *([] if trained is None else suspects(trained, ALL))], console)
@@ -76,21 +66,5 @@ def audit(
     console.print(where, markup=False, soft_wrap=True)
     if recommend(found) is not None:
         broken = isinstance(found.inputs, ImageInputs) and bool(found.inputs.broken)
-        how: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by, "data_seed": data_seed}
         spec = RunSpec(dataset=source, **how, skip_broken=broken)
-        say_next(console, "race", source, *options(spec), "--out", free("race"))
-
-
-def _run_on(path: Path, source: str) -> "ReportedRun":
-    """A run on these data that has stored probabilities of its held-out samples."""
-    from crosstail.reports.run.reported import read_run
-
-    run = read_run(path)
-    trained = run.result.spec.dataset
-    if Path(trained).resolve() != Path(source).resolve():
-        raise ValueError(f"--run {path} was trained on {trained}, not on {source}")
-    if run.dataset is None:
-        raise ValueError(f"--run {path}: {source} has changed since it was trained on")
-    if run.probabilities is None or run.calibration is None:
-        raise ValueError(f"--run {path} has no probabilities.npz: run its `crosstail fit` command again, which adds it")
-    return run
+        say_next(console, "race", source, *options(spec), "--out", unused_path("race"))

@@ -10,6 +10,7 @@ from rich.console import Console
 from crosstail.cli._imports import import_torch
 from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
+from crosstail.workflows._output import require_page
 
 
 def compare(
@@ -29,20 +30,17 @@ def compare(
         second: Another, on the same data and split.
         out: Also write an .html page that works offline.
     """
-    if out is not None and out.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"--out {out}: expected a name that ends in .html")
+    require_page(out)
     for folder in (first, second):
         if not folder.is_dir():
             raise FileNotFoundError(f"{folder}: there is no such folder")
     import_torch()
 
-    from crosstail.reports.compare.two_runs import compare as compare_runs
-    from crosstail.reports.compare.two_runs_page import page, summary
-    from crosstail.reports.document import html, terminal
+    from crosstail.reports.compare.two_runs_page import summary
+    from crosstail.reports.document import terminal
+    from crosstail.workflows.compare import compare
 
-    found = compare_runs(first, second)
-    if out is not None:
-        html.save(page(found), out)
+    found = compare(first, second, out=out)
     if as_json:
         print(json.dumps(found.to_json()))
         return

@@ -1,6 +1,5 @@
 """crosstail embed: turn images into vectors, once."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,10 +7,11 @@ from rich.console import Console
 
 from crosstail.cli._checks import known_source
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, say_next
+from crosstail.cli._next import say_next
 from crosstail.cli._parameters import RowLauncher, RowWorkers
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels, SkipBroken, option
+from crosstail.workflows._output import unused_path
 
 
 def embed(
@@ -47,32 +47,16 @@ def embed(
     dataset = known_source(dataset)
     import_torch()
 
-    from crosstail import data
-    from crosstail.storage import scratch_array
-    from crosstail.training import RunSpec, embedding
-    from crosstail.training.inputs import load_inputs, load_source
-    from crosstail.training.memory import lower_if_short
-    from crosstail.training.resolve import resolve
+    from crosstail.training import RunSpec
+    from crosstail.workflows.embed import embed
 
     source: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by}
     source |= {"skip_broken": skip_broken, "data_seed": data_seed}
-    network: dict[str, Any] = {"backbone": backbone, "weights": weights, "resolution": resolution, "views": views}
-    spec = resolve(RunSpec(dataset=dataset, **source, **network, freeze=True))
+    spec = RunSpec(dataset=dataset, **source, backbone=backbone, weights=weights, resolution=resolution, views=views)
     console = Console(stderr=True, markup=False, highlight=False)
     with progress_bar(console) as progress:
-        inputs = load_inputs(spec, load_source(spec, progress))
-    images, frozen = inputs.raw, inputs.frozen
-    assert frozen is not None
-    lower = f"--batch-size (now {batch_size}), --resolution (now {images.x.shape[1]})"
-    with scratch_array(out, (len(images), 1 + views, frozen.num_features)) as into:
-        with progress_bar(console) as progress, lower_if_short(lower):
-            report = partial(progress, "embedding")
-            if launcher == "ray":
-                x = embedding.embed_on_ray(images, frozen, views, batch_size, workers, report, into)
-            else:
-                x = embedding.embed(images, frozen, views=views, batch_size=batch_size, progress=report, into=into)
-        data.save_arrays(images.with_x(x), out)
-    for note in images.notes:
+        done = embed(spec, out, batch_size=batch_size, launcher=launcher, workers=workers, progress=progress)
+    for note in done.notes:
         console.print(f"note: {note}", soft_wrap=True)
-    console.print(f"{' × '.join(f'{n:,}' for n in x.shape)} numbers in {out}.", soft_wrap=True)
-    say_next(console, "race", out, "--out", free("race"))
+    console.print(f"{' × '.join(f'{n:,}' for n in done.shape)} numbers in {out}.", soft_wrap=True)
+    say_next(console, "race", out, "--out", unused_path("race"))

@@ -1,21 +1,19 @@
 """crosstail evaluate: test a trained model on any labelled data."""
 
-import hashlib
 import json
-import shlex
-from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rich.console import Console
 
-from crosstail.cli._checks import known_source, require_output
+from crosstail.cli._checks import known_source
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, inputs_of, say_next
+from crosstail.cli._next import inputs_of, say_next
 from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, GroupBy, SkipBroken
 from crosstail.training.existing import existing_run
+from crosstail.workflows._output import require_page, unused_path
 
 
 def evaluate(
@@ -43,57 +41,38 @@ def evaluate(
         split: Split to evaluate on; for the run's own data, the run's split. Default: all unseen samples.
         out: The page to write; default: in RUN/evaluated.
     """
-    folder, source = existing_run(run), known_source(source)
+    existing_run(run)
+    require_page(out)
+    source = known_source(source)
     import_torch()
 
-    from crosstail.prediction.evaluate import evaluate_on, load_for
-    from crosstail.prediction.predictor import Predictor
     from crosstail.reports.document import terminal
-    from crosstail.reports.run.certainty_elsewhere import certainty_json
-    from crosstail.reports.run.command import words
-    from crosstail.reports.run.evaluated import write_evaluation
     from crosstail.reports.run.summary import accuracy_summary
+    from crosstail.workflows.evaluate import evaluate
 
-    predictor = Predictor(folder, weights, trust)
+    how: dict[str, Any] = {"columns": columns, "group_by": group_by, "weights": weights, "skip_broken": skip_broken}
     with progress_bar(Console(stderr=True)) as progress:
-        dataset = load_for(
-            predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken, progress=progress
-        )
-        found = evaluate_on(predictor, dataset, split, progress)
-    if out is not None:
-        require_output(out, (), ".html", ".htm")
-    page = out or folder / "evaluated" / page_name(source, split)
-    options = words(split=split, columns=columns, group_by=group_by, skip_broken=skip_broken)
-    command = shlex.join(["crosstail", "evaluate", str(run), source, *options])
-    seen = [name for name in dataset.domains if name in predictor.sites]
-    if as_json:
-        facts = {"domains": dataset.domains, "classes": predictor.classes, "left_out": asdict(found.left_out)}
-        known = {"known": {"sites": seen, **found.known.to_json()}} if found.known else {}
-        said = {"probabilities": certainty_json(found, predictor.calibration, list(predictor.classes))}
-        print(json.dumps({**facts, **found.accuracy.to_json(), **known, **said}))
-        write_evaluation(page, predictor, found, command)
-        return
+        evaluated = evaluate(run, source, split=split, out=out, **how, trust=trust, progress=progress)
+    found, dataset = evaluated.found, evaluated.dataset
     console = Console(markup=False)
-    for note in dataset.notes:
-        console.print(f"note: {note}", soft_wrap=True)
-    if str(found.left_out):
-        console.print(f"left out {found.left_out}", soft_wrap=True)
-    unseen = [name for name in dataset.domains if name not in seen]
-    if found.known and unseen:
-        console.print(f"note: new to the model, so they stay unknown: {', '.join(unseen)}", soft_wrap=True)
-    title = f"{run} on {source}, {split}"
-    table = accuracy_summary(title, found.accuracy, dataset.domains, predictor.classes, found.known)
-    terminal.show([table], console)
-    write_evaluation(page, predictor, found, command)  # last: the run's folder may be read-only
-    console.print(f"The page is in {page}.", soft_wrap=True)
+    if as_json:
+        print(json.dumps(evaluated.to_json()))
+    else:
+        for note in dataset.notes:
+            console.print(f"note: {note}", soft_wrap=True)
+        if str(found.left_out):
+            console.print(f"left out {found.left_out}", soft_wrap=True)
+        unseen = [name for name in dataset.domains if name not in evaluated.known_domains]
+        if found.known and unseen:
+            console.print(f"note: new to the model, so they stay unknown: {', '.join(unseen)}", soft_wrap=True)
+        names = f"{run} on {source}, {split}", found.accuracy, dataset.domains, evaluated.predictor.classes
+        terminal.show([accuracy_summary(*names, found.known)], console)
+    if evaluated.unwritten:
+        raise evaluated.unwritten
+    if as_json:
+        return
+    console.print(f"The page is in {evaluated.page}.", soft_wrap=True)
     if inputs := inputs_of(source, dataset, columns):
-        say_next(console, "predict", run, *inputs, "--out", free("classes.csv"))
+        say_next(console, "predict", run, *inputs, "--out", unused_path("classes.csv"))
     else:  # a benchmark has no files that one could predict
-        say_next(console, "export", run, "--format", "torch", "--out", free("model.pt2"))
-
-
-def page_name(source: str, split: str) -> str:
-    """One name for every source and split, also of files with the same name in different folders."""
-    path = Path(source).resolve()
-    place = hashlib.sha256(str(path).encode()).hexdigest()[:6]
-    return "-".join([path.stem, place, *([] if split == "all" else [split])]) + ".html"
+        say_next(console, "export", run, "--format", "torch", "--out", unused_path("model.pt2"))

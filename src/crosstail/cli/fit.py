@@ -10,11 +10,12 @@ from rich.console import Console
 from crosstail import discovery
 from crosstail.cli._checks import check_spec, known_source
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, inputs_of, say_next
+from crosstail.cli._next import inputs_of, say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions
 from crosstail.training.spec import Accelerator
+from crosstail.workflows._output import unused_path
 
 if TYPE_CHECKING:
     pass
@@ -92,4 +93,4 @@ def fit(
         read = options_of(spec, only=("columns", "group_by", "skip_broken"))
         say_next(console, "evaluate", out, spec.dataset, *read, "--split", "test")
     elif inputs := inputs_of(spec.dataset, fitted.runs[0].inputs.raw, spec.columns):
-        say_next(console, "predict", fitted.run.folder.path, *inputs, "--out", free("classes.csv"))
+        say_next(console, "predict", fitted.run.folder.path, *inputs, "--out", unused_path("classes.csv"))

@@ -1,27 +1,26 @@
 """crosstail predict: classes for unlabelled files."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import require_output
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, say_next
+from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json, MovedWeights, RowLauncher, RowWorkers, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
 from crosstail.prediction.sets import require_coverage
 from crosstail.training.existing import existing_run
+from crosstail.workflows._output import unused_path
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from crosstail.prediction.answers import Parts
     from crosstail.prediction.decision import Decision
     from crosstail.prediction.predictor import Predictor
-    from crosstail.progress import Progress
 
 
 def predict(
@@ -72,77 +71,32 @@ def predict(
         require_coverage(coverage)
     import_torch()
 
-    import numpy as np
-    import pandas as pd
-
-    from crosstail.data import ImageFiles
-    from crosstail.prediction.answers import CSV, JSON, Answers, blocks_of, shown_classes
-    from crosstail.prediction.decision import decide
-    from crosstail.prediction.inputs import BATCH, NamedInputs, RayActors, predict_inputs
-    from crosstail.prediction.kept_scores import mark_of
-    from crosstail.prediction.predictor import Predictor, find_inputs
-    from crosstail.prediction.sites import sites_of
+    from crosstail.workflows.predict import NothingPredicted, predict
 
     console = Console(stderr=True, markup=False, highlight=False)
-    predictor = Predictor(run, weights, trust)
-    names, x, table = find_inputs(files, predictor)
-    where = sites_of(predictor, names, site, table)
-    for note in where.notes:
-        console.print(f"note: {note}", soft_wrap=True)
-    inputs, classes = NamedInputs(names, x, where.domain, skip_broken), np.array(predictor.classes, object)
-    shown, blocks = shown_classes(len(classes), top), blocks_of(len(names), len(classes), BATCH)
-    if prior == "estimate" and len(blocks) > 1:
-        size = f"{len(names):,} inputs × {len(classes):,} classes are too many probabilities"
-        raise ValueError(f"--prior estimate: {size}. Give at most {blocks[0].stop:,} inputs at a time")
-    sources = [Path(name) for name in names] if isinstance(x, ImageFiles) else files
-    form = JSON if as_json or (out is not None and out.suffix == ".json") else CSV
-    mark = "" if out is None else mark_of(predictor.run.path / "result.json", sources, where.domain)
-    answers = Answers(out, mark, how=repr((form.end, shown, prior, coverage, per, site)))
-    found: Decision | None = None
-
-    def parts(rows: "NDArray[np.int64]", log_p: "NDArray[np.float32]") -> "Parts":
-        assert found is not None
-        for some, probabilities, members in found.chunks(log_p, where.domain[rows]):
-            columns = {"input": [names[row] for row in rows[some]]}
-            columns |= {} if site is None else {"site": [where.names[row] for row in rows[some]]}
-            table = pd.DataFrame({**columns, "class": classes[probabilities.argmax(1)]})
-            if members is not None:
-                table["set"] = [classes[row].tolist() for row in members]
-                table["review"] = members.sum(1) != 1
-            yield some.start == 0 and not answers.written, table, probabilities
-
-    on_ray = RayActors(workers, weights, trust) if launcher == "ray" else None
-    with progress_bar(console) as progress:
-        for block in blocks:
-            if block.start in answers.blocks:
-                continue
-            kept, here = answers.scores(block, len(classes)), _counted(progress, block.start, len(names))
-            scores = predict_inputs(predictor, inputs.part(block), kept, here, on_ray)
-            rows = block.start + scores.rows
-            if found is None and len(rows):  # the same for all blocks, or there is only one
-                sites = where.domain if len(blocks) > 1 else where.domain[rows]
-                found = decide(predictor, scores.log_p, sites, prior=prior, coverage=coverage, per=per)
-            skipped = [f"{names[block.start + row]}: {problem}" for row, problem in scores.problems.items()]
-            texts = form.texts(parts(rows, scores.log_p), predictor.classes, shown) if len(rows) else ()
-            answers.add(block, len(rows), skipped, texts)
-    for problem in answers.skipped:
-        console.print(f"skipped: {problem}", soft_wrap=True)
-    if not answers.written:
-        answers.remove()
-        raise ValueError(f"{files[0]}: none of the {len(names):,} inputs can be read")
-    if found is not None:
-        for note in found.notes:
+    how: dict[str, Any] = {"site": site, "prior": prior, "coverage": coverage, "per": per, "top": top}
+    how |= {"weights": weights, "skip_broken": skip_broken, "trust": trust, "launcher": launcher, "workers": workers}
+    try:
+        with progress_bar(console) as progress:
+            found = predict(run, files, out=out or sys.stdout, **how, as_json=as_json, progress=progress)
+    except NothingPredicted as error:
+        _show_skipped(console, error.notes, error.skipped)
+        raise
+    _show_skipped(console, found.site_notes, found.skipped)
+    if found.decision is not None:
+        for note in found.decision.notes:
             console.print(f"note: {note}", soft_wrap=True)
-        _show_prevalence(console, predictor, found)
-    answers.finish(form.end)
+        _show_prevalence(console, found.predictor, found.decision)
     if out is not None:
-        console.print(f"{answers.written} predictions in {out}")
-        say_next(console, "export", run, "--format", "torch", "--out", free("model.pt2"))
+        console.print(f"{found.number} predictions in {out}")
+        say_next(console, "export", run, "--format", "torch", "--out", unused_path("model.pt2"))
 
 
-def _counted(progress: "Progress", start: int, total: int) -> "Progress":
-    """Progress in a block of the inputs as progress in all of them."""
-    return lambda what, done, _: progress(what, start + done, total)
+def _show_skipped(console: Console, notes: Sequence[str], skipped: Sequence[str]) -> None:
+    for note in notes:
+        console.print(f"note: {note}", soft_wrap=True)
+    for problem in skipped:
+        console.print(f"skipped: {problem}", soft_wrap=True)
 
 
 def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision") -> None:

@@ -1,7 +1,7 @@
 """crosstail report: tables, charts and one page from many runs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -36,27 +36,19 @@ def report(
     """
     import_torch()
 
-    from crosstail.reports.compare.method_runs import method_runs
-    from crosstail.reports.compare.page import BASELINE, write_report
-    from crosstail.reports.compare.read_runs import read_runs
+    from crosstail.workflows.report import report
 
-    runs = read_runs(folders)
-    models = []
-    if graphs:
-        from crosstail.reports.compare.feature_charts import model_features
-
-        with progress_bar(Console(stderr=True)) as progress:
-            models = [model_features(run, trust, progress) for run in graphs]
-    page = write_report(out, runs, baseline, models, files=charts, metric=metric)
-    console = Console(highlight=False, markup=False)
+    how: dict[str, Any] = {"baseline": baseline, "graphs": graphs, "trust": trust, "metric": metric, "charts": charts}
+    with progress_bar(Console(stderr=True)) as progress:
+        found = report(folders, out=out, **how, progress=progress)
+    console, runs = Console(highlight=False, markup=False), found.runs
     console.print(f"{len(runs.table):,} finished runs, {len(runs.skipped):,} folders skipped", soft_wrap=True)
     for path, why in runs.skipped[:5]:
         console.print(f"skipped: {path}: {why}", soft_wrap=True)
-    for why in method_runs(runs.chosen, metric)[1][:5]:
+    for why in found.left_out[:5]:
         console.print(f"left out: {why}", soft_wrap=True)
     for race in runs.races:
         console.print(f"race on {race.dataset}: {race.recommendation}", soft_wrap=True)
-    methods = list(dict.fromkeys(runs.chosen["method"]))
-    if (wanted := baseline or BASELINE) not in methods:
-        console.print(f"note: no runs of {wanted!r}, so no gains; set --baseline to one of {', '.join(methods)}")
-    console.print(f"Next: open {page}", soft_wrap=True)
+    for note in found.notes:
+        console.print(f"note: {note}")
+    console.print(f"Next: open {found.page}", soft_wrap=True)

@@ -21,31 +21,19 @@ def select(folder: Sweep, /, *, out: Path | None = None, select_on: str | None =
     """
     from crosstail.reports.compare.sweep_tables import selection_notes, selection_table
     from crosstail.reports.document import terminal
-    from crosstail.storage import write_json
-    from crosstail.sweeps.select import as_file, choices, table
-    from crosstail.sweeps.store import Store
+    from crosstail.workflows.select import select
 
     if out is not None and out != folder / "selected.json":
         require_output(out, (), ".json")
-    store = Store.existing(folder)
-    results = store.results()
-    chosen = choices(store, results, select_on=select_on)
-    if all(choice.trial is None for choice in chosen):
-        raise ValueError(f"{folder} has no finished trial to select from; crosstail status {folder} shows its progress")
-    place = out or folder / "selected.json"
-    write_json(place, as_file(chosen))
+    found = select(folder, out=out, select_on=select_on)
     if as_json:
-        shown = [{k: v for k, v in vars(choice).items() if k not in ("plan", "keys")} for choice in chosen]
-        for one, choice in zip(shown, chosen, strict=True):
-            if choice.plan.shared.protocol == "dg":
-                one |= {"unseen": choice.plan.shared.unseen, "seed": choice.plan.shared.seed}
-        print(msgspec.json.encode(shown).decode())
+        print(msgspec.json.encode(found.to_json()).decode())
         return
     console = Console(highlight=False, markup=False)
-    terminal.show([selection_table(table(chosen, results))], console)
-    for method, hparams in as_file(chosen).items():
+    terminal.show([selection_table(found.rows)], console)
+    for method, hparams in found.hparams.items():
         words = ", ".join(f"{name} {value}" for name, value in hparams.items())
         console.print(f"{method}: {words or 'defaults'}")
-    for note in selection_notes(chosen):
+    for note in selection_notes(found.chosen):
         console.print(note)
-    console.print(f"written to {place}")
+    console.print(f"written to {found.file}")

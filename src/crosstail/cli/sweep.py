@@ -2,7 +2,9 @@
 
 import json
 import tomllib
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
@@ -12,14 +14,16 @@ from rich.console import Console
 from crosstail import discovery
 from crosstail.cli._checks import check_method, check_spec, known_source
 from crosstail.cli._imports import import_torch
-from crosstail.cli._next import free, say_next
+from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar, sweep_progress
 from crosstail.cli._run_options import HIDDEN, Data, RunOptions
+from crosstail.workflows._output import unused_path
 
 if TYPE_CHECKING:
     from crosstail.sweeps.plan import Plan
-    from crosstail.sweeps.store import Store
+    from crosstail.sweeps.worker import Job, Outcome
+    from crosstail.workflows.sweep import Estimated, Swept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,75 +114,61 @@ def sweep(
         time_limit: Seconds after which a run counts as failed.
         dry_run: Only estimate the number of runs, the time and the disk space.
     """
-    shared = options.spec(dataset=known_source(dataset))
-    check_spec(shared)
+    spec = options.spec(dataset=known_source(dataset))
+    check_spec(spec)
     for method in algorithm:
         check_method(method)
     launcher = discovery.known("crosstail.sweeps.launchers", launcher, "launcher")
     import_torch()
 
-    from crosstail.sweeps import plan as planning
-    from crosstail.sweeps.drive import sweep as drive
-    from crosstail.sweeps.launchers._launcher import Resources
-    from crosstail.sweeps.launchers._launcher import launcher as find
-    from crosstail.sweeps.store import Store
+    from crosstail.workflows.sweep import estimate, sweep
 
-    planned = planning.make(shared, algorithm, trials=trials, seeds=seeds, search=search)
-    store = Store(out)
+    how: dict[str, Any] = {"algorithm": algorithm, "trials": trials, "seeds": seeds, "search": search}
+    how |= {"launcher": launcher, "workers": workers, "time_limit": time_limit}
     console = Console(stderr=True)
-    with find(launcher, store, Resources(workers, time_limit)) as crew:
+    with ExitStack() as shown:
+        how["progress"] = shown.enter_context(progress_bar(console))
         if dry_run:
-            _show_cost(console, planned, crew.workers, as_json)
+            _show_cost(estimate(spec, out, **how), as_json)
             return
-        with progress_bar(console) as progress:
-            events = drive(planned, store, crew, progress)
-        with sweep_progress(console, planned) as tell:
-            for job, outcome in events:
-                tell(job, outcome)
-    _show(store, planned, as_json)
+
+        def watch(plan: "Plan") -> "AbstractContextManager[Callable[[Job, Outcome], None]]":
+            shown.close()  # a terminal has one display at a time
+            return sweep_progress(console, plan)
+
+        swept = sweep(spec, out, **how, watch=watch)
+    _show(swept, as_json)
+    if not swept.complete:
+        raise SystemExit(1)
 
 
-def _show_cost(console: Console, planned: "Plan", workers: int, as_json: bool) -> None:
+def _show_cost(cost: "Estimated", as_json: bool) -> None:
     from crosstail.reports.wording import duration, file_size, several
-    from crosstail.sweeps.estimate import estimate
 
-    with progress_bar(console) as progress:
-        costs = estimate(planned, progress)
-    seconds = sum(cost.seconds for cost in costs) / workers
-    runs, disk = sum(cost.runs for cost in costs), sum(cost.size for cost in costs)
     if as_json:
-        record = {"runs": runs, "hours": seconds / 3600, "bytes": disk, "algorithms": list(map(asdict, costs))}
-        print(json.dumps(record))
+        print(json.dumps(cost.to_json()))
         return
     shown = Console(highlight=False, markup=False)
-    for cost in costs:
-        each = f"{cost.runs} runs of {duration(cost.seconds / cost.runs)}"
-        shown.print(f"{cost.method}: {each}, {file_size(cost.size)}")
-    crew = several(workers, "worker")
-    shown.print(f"In total {runs} runs, about {duration(seconds)} with {crew}, {file_size(disk)} of disk.")
+    for own in cost.methods:
+        each = f"{own.runs} runs of {duration(own.seconds / own.runs)}"
+        shown.print(f"{own.method}: {each}, {file_size(own.size)}")
+    crew = several(cost.workers, "worker")
+    shown.print(
+        f"In total {cost.runs} runs, about {duration(cost.seconds)} with {crew}, {file_size(cost.size)} of disk."
+    )
 
 
-def _show(store: "Store", planned: "Plan", as_json: bool) -> None:
-    """Show the accuracies of this plan's methods; the job has failed if a method's runs are incomplete."""
+def _show(swept: "Swept", as_json: bool) -> None:
+    """Show the accuracies of this plan's methods."""
     from crosstail.reports.compare.sweep_tables import selection_notes, selection_table
     from crosstail.reports.document import terminal
-    from crosstail.storage import write_json
-    from crosstail.sweeps.select import as_file, choices, table
 
-    results = store.results()
-    write_json(store.path / "selected.json", as_file(choices(store, results)))
-    chosen = choices(store, results, planned)
-    rows = table(chosen, results)
     if as_json:
-        selected = [as_file([choice for choice in chosen if choice.method == row.method]) for row in rows]
-        shown = [own.get(row.method, own) for row, own in zip(rows, selected, strict=True)]  # with dg, by search
-        print(json.dumps([asdict(row) | {"hparams": hparams} for row, hparams in zip(rows, shown, strict=True)]))
-    else:
-        console = Console(highlight=False, markup=False)
-        terminal.show([selection_table(rows)], console)
-        for note in selection_notes(chosen):
-            console.print(note)
-        console.print(f"The chosen hyperparameters are in {store.path / 'selected.json'}, for crosstail fit --hparams.")
-        say_next(console, "report", store.path, "--out", free("report"))
-    if any(row.seeds < row.planned for row in rows):
-        raise SystemExit(1)
+        print(json.dumps(swept.to_json()))
+        return
+    console = Console(highlight=False, markup=False)
+    terminal.show([selection_table(swept.rows)], console)
+    for note in selection_notes(swept.chosen):
+        console.print(note)
+    console.print(f"The chosen hyperparameters are in {swept.file}, for crosstail fit --hparams.")
+    say_next(console, "report", swept.file.parent, "--out", unused_path("report"))

@@ -2,10 +2,9 @@
 
 import json
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import msgspec
 import numpy as np
@@ -42,15 +41,15 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class Answers:
-    """Answers to be printed or, with `out`, to be kept in a folder beside that file until all are there.
+    """Answers to be written to a stream or, if `out` is a file, to be kept in a folder beside it until all are there.
 
     `mark` says which inputs and model the folder is for; what another command has left there is removed. Answers that
     were written with other options, `how`, do not count.
     """
 
-    def __init__(self, out: Path | None, mark: str = "", how: str = "") -> None:
+    def __init__(self, out: Path | TextIO | None, mark: str = "", how: str = "") -> None:
         self.out, self.how, self.blocks = out, how, dict[int, Block]()
-        self.folder = None if out is None else out.with_name(f".{out.name}.part")
+        self.folder = out.with_name(f".{out.name}.part") if isinstance(out, Path) else None
         if self.folder is None:
             return
         if not (self.folder / MARK).exists() or (self.folder / MARK).read_text(encoding="utf-8") != mark:
@@ -73,9 +72,11 @@ class Answers:
     def add(self, block: slice, number: int, skipped: list[str], texts: Iterable[str]) -> None:
         """Take the answers of a block; its scores are no longer needed."""
         done = Block(self.how, number, skipped)
-        if self.folder is None:
-            sys.stdout.writelines(texts)
+        if not isinstance(self.out, Path):
+            if self.out is not None:
+                self.out.writelines(texts)
         else:
+            assert self.folder is not None
             file = self.folder / f"{block.start}.txt"
             with naming(file), file.open("w", encoding="utf-8", newline="") as stream:
                 stream.writelines(texts)
@@ -95,9 +96,11 @@ class Answers:
 
     def finish(self, end: str) -> None:
         """Put the answers together, followed by `end`."""
-        if self.folder is None or self.out is None:
-            sys.stdout.write(end)
+        if not isinstance(self.out, Path):
+            if self.out is not None:
+                self.out.write(end)
             return
+        assert self.folder is not None
         with replacing(self.out) as partial, naming(self.out), partial.open("wb") as whole:
             for start in sorted(self.blocks):  # copied, not moved: a kill must leave every block complete
                 with (self.folder / f"{start}.txt").open("rb") as part:

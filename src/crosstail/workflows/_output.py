@@ -1,5 +1,6 @@
-"""Output that would replace the results of another command."""
+"""Output that would replace other results: refused, or given another name."""
 
+from itertools import chain, count
 from pathlib import Path
 
 
@@ -8,3 +9,20 @@ def refuse_foreign(out: Path, own: bool) -> None:
     found = [file for name in ("report.html", "spec.json") if (file := out / name).exists()]
     if found and not own:
         raise ValueError(f"{out} already contains {found[0].name} from another command; choose another --out")
+
+
+def require_page(out: Path | None) -> None:
+    """Refuse a page whose name is that of another kind of file."""
+    if out is not None and out.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"--out {out}: expected a name that ends in .html")
+
+
+def unused_path(name: str) -> Path:
+    """This name in the working folder, with a number if it is taken, so that no other work is in the way.
+
+    >>> unused_path("no-such-run").name
+    'no-such-run'
+    """
+    path = Path(name)
+    numbered = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
+    return next(one for one in chain([path], numbered) if not one.exists())

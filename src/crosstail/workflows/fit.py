@@ -21,6 +21,8 @@ from crosstail.training.run import Run
 from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import refuse_foreign
 
+ONE = Devices()
+
 
 @dataclass(frozen=True)
 class Fitted:

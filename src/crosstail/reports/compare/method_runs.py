@@ -17,7 +17,7 @@ from crosstail.reports.compare.read_runs import ComparedRun
 from crosstail.training.result import PROBABILITIES
 from crosstail.training.run import Run
 
-TAIL = ("10th percentile", "90th percentile")
+TAIL: tuple[str, str] = ("10th percentile", "90th percentile")
 """Tail percentile over pairs: 10th if higher is better, 90th if lower is."""
 
 

@@ -1,0 +1,81 @@
+"""Look at a data set before any training."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crosstail import data
+from crosstail.data import DomainDataset
+from crosstail.progress import Progress, silent
+from crosstail.reports.audit import Audit
+from crosstail.reports.audit import audit as examine
+from crosstail.reports.audit.document import page
+from crosstail.reports.document import html
+from crosstail.reports.run.reported import ReportedRun, read_run
+from crosstail.reports.run.suspects import suspect_table, suspects_by_pair
+from crosstail.training.existing import existing_run
+from crosstail.workflows._output import require_page
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """What an audit has found."""
+
+    found: Audit
+    dataset: DomainDataset
+    run: ReportedRun | None = None
+    """A run on these data, whose held-out samples show probable label errors."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        wrong = {} if self.run is None else {"label_errors": suspect_table(self.run).to_dict("records")}
+        return {**self.found.to_json(), **wrong}
+
+
+def audit(
+    source: str,
+    *,
+    labels: Sequence[str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    group_by: str | None = None,
+    data_seed: int = 0,
+    run: Path | None = None,
+    out: Path | None = None,
+    progress: Progress = silent,
+) -> Audited:
+    """Count the pairs, compare the label distributions, find duplicates and broken images, and suggest what to try.
+
+    Args:
+        source: The data, as the field `dataset` of a RunSpec; `labels`, `columns`, `group_by` and `data_seed` are its
+            fields too.
+        run: A finished run on these data: also list probable label errors among its held-out samples.
+        out: Also write an .html page that works offline.
+        progress: Called as the work advances.
+
+    >>> found = audit("digits").found
+    >>> len(found.domains), len(found.classes)
+    (3, 10)
+    """
+    require_page(out)
+    many, few = data.shot_thresholds(source)
+    read: dict[str, Any] = {"labels": labels, "seed": data_seed, "columns": columns, "group_by": group_by}
+    dataset = data.load(source, **read, progress=progress)
+    found = examine(dataset.plain(), many=many, few=few, progress=progress)
+    trained = None if run is None else _run_on(existing_run(run), source)
+    if out is not None:
+        html.save(page(found, dataset, [] if trained is None else list(suspects_by_pair(trained))), out)
+    return Audited(found, dataset, trained)
+
+
+def _run_on(path: Path, source: str) -> ReportedRun:
+    """A run on these data that has stored probabilities of its held-out samples."""
+    run = read_run(path)
+    trained = run.result.spec.dataset
+    if Path(trained).resolve() != Path(source).resolve():
+        raise ValueError(f"--run {path} was trained on {trained}, not on {source}")
+    if run.dataset is None:
+        raise ValueError(f"--run {path}: {source} has changed since it was trained on")
+    if run.probabilities is None or run.calibration is None:
+        raise ValueError(f"--run {path} has no probabilities.npz: run its `crosstail fit` command again, which adds it")
+    return run

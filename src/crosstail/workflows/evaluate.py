@@ -1,0 +1,94 @@
+"""Test a trained model on any labelled data."""
+
+import hashlib
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from crosstail.data import DomainDataset
+from crosstail.prediction.evaluate import Evaluated, evaluate_on, load_for
+from crosstail.prediction.predictor import Predictor
+from crosstail.progress import Progress, silent
+from crosstail.reports.run.certainty_elsewhere import certainty_json
+from crosstail.reports.run.command import words
+from crosstail.reports.run.evaluated import write_evaluation
+from crosstail.training.existing import existing_run
+from crosstail.workflows._output import require_page
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedRun:
+    """A run's model on other data."""
+
+    predictor: Predictor
+    dataset: DomainDataset
+    """As loaded; `found.samples` are those of them that were evaluated."""
+    found: Evaluated
+    page: Path
+    unwritten: OSError | None = None
+    """Why there is no page, if there is none: the folder of the run may be read-only."""
+
+    @property
+    def known_domains(self) -> list[str]:
+        """The domains of the data that the model knows."""
+        return [name for name in self.dataset.domains if name in self.predictor.sites]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        found, classes = self.found, self.predictor.classes
+        facts = {"domains": self.dataset.domains, "classes": classes, "left_out": asdict(found.left_out)}
+        known = {"known": {"sites": self.known_domains, **found.known.to_json()}} if found.known else {}
+        said = {"probabilities": certainty_json(found, self.predictor.calibration, list(classes))}
+        return {**facts, **found.accuracy.to_json(), **known, **said}
+
+
+def evaluate(
+    run: Path,
+    source: str,
+    *,
+    split: Literal["all", "train", "val", "test"] = "all",
+    out: Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    group_by: str | None = None,
+    weights: Path | None = None,
+    skip_broken: bool = False,
+    trust: bool = False,
+    progress: Progress = silent,
+) -> EvaluatedRun:
+    """Test a run's model on new labelled data, including domains that it has not seen, and write a page.
+
+    Samples that the run was trained or selected on are found by content and left out, and so are samples of classes
+    that the model does not know.
+
+    Args:
+        run: Folder of a finished run.
+        source: The data, as the field `dataset` of a RunSpec; `columns`, `group_by` and `skip_broken` are its fields
+            too.
+        split: Split to evaluate on; for the run's own data, the run's split. Default: all unseen samples.
+        out: The page to write; default: in RUN/evaluated.
+        weights: Weights of the frozen backbone, if the file has moved.
+        trust: Run the algorithm file that is stored with the run.
+        progress: Called as the work advances.
+    """
+    require_page(out)
+    folder = existing_run(run)
+    predictor = Predictor(folder, weights, trust)
+    read: dict[str, Any] = {"columns": columns, "group_by": group_by, "skip_broken": skip_broken}
+    dataset = load_for(predictor, source, split, **read, progress=progress)
+    found = evaluate_on(predictor, dataset, split, progress)
+    page = out or folder / "evaluated" / page_name(source, split)
+    command = shlex.join(["crosstail", "evaluate", str(run), source, *words(split=split, **read)])
+    try:
+        write_evaluation(page, predictor, found, command)
+    except OSError as error:
+        return EvaluatedRun(predictor, dataset, found, page, error)
+    return EvaluatedRun(predictor, dataset, found, page)
+
+
+def page_name(source: str, split: str) -> str:
+    """One name for every source and split, also of files with the same name in different folders."""
+    path = Path(source).resolve()
+    place = hashlib.sha256(str(path).encode()).hexdigest()[:6]
+    return "-".join([path.stem, place, *([] if split == "all" else [split])]) + ".html"

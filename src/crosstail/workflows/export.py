@@ -1,0 +1,60 @@
+"""A model as one file for other programs."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from crosstail.prediction import export as exporting
+from crosstail.prediction.export import Check
+from crosstail.progress import Progress, silent
+from crosstail.reports.document import markdown
+from crosstail.reports.run.model_card import model_card
+from crosstail.reports.run.reported import read_run
+from crosstail.storage import write_whole
+from crosstail.training.existing import existing_run
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An exported model, described in FILE.json and FILE.md beside it."""
+
+    out: Path
+    check: Check
+    """How it compares with the run."""
+    notes: Sequence[str]
+
+
+def export(
+    run: Path,
+    *,
+    out: Path,
+    format: Literal["onnx", "torch"] = "onnx",
+    site: str | None = None,
+    trust: bool = False,
+    progress: Progress = silent,
+) -> Exported:
+    """Export the whole model, from inputs to probabilities, and check that it agrees with the run.
+
+    Raises `crosstail.prediction.export.Differs` if it does not.
+
+    Args:
+        run: Folder of a finished run.
+        out: File to write; FILE.json beside it describes inputs and outputs, FILE.md is a model card.
+        format: ONNX, or a .pt2 file for torch.export.
+        site: Domain of the run that the inputs are from; without it, the domain is unknown.
+        trust: Run the algorithm file that is stored with the run.
+        progress: Called as the two are compared.
+    """
+    run = existing_run(run)
+    reported, notes = read_run(run), []
+    check = exporting.export(run, out, format, dataset=reported.dataset, site=site, trust=trust, progress=progress)
+    description = json.loads(out.with_name(f"{out.name}.json").read_text(encoding="utf-8"))
+    if site and description["site"] is None:
+        notes.append(f"{reported.result.spec.method} does not use the site")
+    card = model_card(reported, exported=description)
+    write_whole(out.with_name(f"{out.name}.md"), markdown.render(card).encode())
+    if reported.dataset is None:
+        notes.append(f"the run's data, {reported.result.spec.dataset}, are missing or have changed")
+    return Exported(out, check, notes)

@@ -1,0 +1,156 @@
+"""Classes for unlabelled files."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TextIO
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from crosstail.data import ImageFiles
+from crosstail.prediction import inputs
+from crosstail.prediction.answers import CSV, JSON, Answers, Parts, blocks_of, shown_classes
+from crosstail.prediction.decision import Decision, decide
+from crosstail.prediction.inputs import NamedInputs, RayActors, predict_inputs
+from crosstail.prediction.kept_scores import mark_of
+from crosstail.prediction.predictor import Predictor, find_inputs
+from crosstail.prediction.sets import require_coverage
+from crosstail.prediction.sites import sites_of
+from crosstail.progress import Progress, silent
+from crosstail.training.existing import existing_run
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """The answers for all inputs that can be read."""
+
+    predictor: Predictor
+    number: int
+    table: pd.DataFrame | None
+    """Without `out`: input, class, with a site the site, with a coverage the set and whether to review it."""
+    probabilities: NDArray[np.float32] | None
+    """Without `out`: of every class (N, C), in the order of `predictor.classes`."""
+    skipped: Sequence[str]
+    """The inputs that cannot be read, and why."""
+    site_notes: Sequence[str]
+    decision: Decision | None
+    """With its notes and, for the prior `estimate`, the estimated shares; None if all answers were there before."""
+
+
+class NothingPredicted(ValueError):
+    """No input can be read."""
+
+    def __init__(self, text: str, skipped: Sequence[str], notes: Sequence[str]) -> None:
+        super().__init__(text)
+        self.skipped, self.notes = skipped, notes
+
+
+def predict(
+    run: Path,
+    files: Sequence[Path],
+    *,
+    site: str | None = None,
+    prior: str | None = None,
+    coverage: float | None = None,
+    per: Literal["all", "site", "class", "pair"] = "pair",
+    top: int | None = None,
+    out: Path | TextIO | None = None,
+    weights: Path | None = None,
+    skip_broken: bool = False,
+    trust: bool = False,
+    launcher: Literal["inline", "ray"] = "inline",
+    workers: int | None = None,
+    as_json: bool = False,
+    progress: Progress = silent,
+) -> Predicted:
+    """Predict the class of images or vectors, with a calibrated probability for each class.
+
+    Args:
+        run: Folder of a finished run.
+        files: Images, folders of images, one .csv with a column `path`, or one .npy or .npz file of inputs.
+        site: The site that the inputs are from: a domain of the run; `folder`, if the path of each file contains its
+            site; or `column:NAME` of the .csv. Without it, the site is unknown.
+        prior: How frequent the classes are: `uniform`; `train` (as frequent as in training at the site); a .csv file
+            with the columns `class` and `share`; or `estimate` (from these inputs). Default: the model's own answer,
+            for which all pairs are equally frequent.
+        coverage: For each input, add a set of classes that contains the true one with this probability, such as 0.9,
+            and mark the input for review unless the set contains exactly one class.
+        per: Groups for which the coverage holds separately.
+        top: Write only this many of the most probable classes; default: all classes, or 5 if there are more than 1,000.
+        out: A .csv or .json file or an open stream to write to; with a file, an interrupted call resumes. Default: the
+            answers are in memory.
+        weights: Weights of the frozen backbone, if the file has moved.
+        skip_broken: Skip images that cannot be read.
+        trust: Run the algorithm file that is stored with the run.
+        launcher: inline: in this process; ray: on the cluster at $RAY_ADDRESS, or here.
+        workers: Actors on Ray; default: one per GPU, or one per core.
+        as_json: Write JSON, whatever `out` is.
+        progress: Called as the work advances.
+    """
+    if coverage is not None:
+        require_coverage(coverage)
+    predictor = Predictor(existing_run(run), weights, trust)
+    names, x, table = find_inputs(files, predictor)
+    where = sites_of(predictor, names, site, table)
+    named, classes = NamedInputs(names, x, where.domain, skip_broken), np.array(predictor.classes, object)
+    shown, blocks = shown_classes(len(classes), top), blocks_of(len(names), len(classes), inputs.BATCH)
+    if prior == "estimate" and len(blocks) > 1:
+        size = f"{len(names):,} inputs × {len(classes):,} classes are too many probabilities"
+        raise ValueError(f"--prior estimate: {size}. Give at most {blocks[0].stop:,} inputs at a time")
+    form = JSON if as_json or (isinstance(out, Path) and out.suffix == ".json") else CSV
+    mark = ""
+    if isinstance(out, Path):
+        sources = [Path(name) for name in names] if isinstance(x, ImageFiles) else files
+        mark = mark_of(predictor.folder.path / "result.json", sources, where.domain)
+    answers = Answers(out, mark, how=repr((form.end, shown, prior, coverage, per, site)))
+    found: Decision | None = None
+    tables: list[pd.DataFrame] = []
+    kept_probabilities: list[NDArray[np.float32]] = []
+
+    def parts(rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> Parts:
+        assert found is not None
+        for some, probabilities, members in found.chunks(log_p, where.domain[rows]):
+            columns = {"input": [names[row] for row in rows[some]]}
+            columns |= {} if site is None else {"site": [where.names[row] for row in rows[some]]}
+            table = pd.DataFrame({**columns, "class": classes[probabilities.argmax(1)]})
+            if members is not None:
+                table["set"] = [classes[row].tolist() for row in members]
+                table["review"] = members.sum(1) != 1
+            yield some.start == 0 and not answers.written, table, probabilities
+
+    def texts(rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> Iterable[str]:
+        if out is not None:
+            return form.texts(parts(rows, log_p), predictor.classes, shown)
+        for _, table, probabilities in parts(rows, log_p):
+            tables.append(table)
+            kept_probabilities.append(probabilities)
+        return ()
+
+    on_ray = RayActors(workers, weights, trust) if launcher == "ray" else None
+    for block in blocks:
+        if block.start in answers.blocks:
+            continue
+        kept, here = answers.scores(block, len(classes)), _counted(progress, block.start, len(names))
+        scores = predict_inputs(predictor, named.part(block), kept, here, on_ray)
+        rows = block.start + scores.rows
+        if found is None and len(rows):  # the same for all blocks, or there is only one
+            sites = where.domain if len(blocks) > 1 else where.domain[rows]
+            found = decide(predictor, scores.log_p, sites, prior=prior, coverage=coverage, per=per)
+        skipped = [f"{names[block.start + row]}: {problem}" for row, problem in scores.problems.items()]
+        answers.add(block, len(rows), skipped, texts(rows, scores.log_p) if len(rows) else ())
+    if not answers.written:
+        answers.remove()
+        text = f"{files[0]}: none of the {len(names):,} inputs can be read"
+        raise NothingPredicted(text, answers.skipped, where.notes)
+    number, unread = answers.written, answers.skipped
+    answers.finish(form.end)
+    whole = pd.concat(tables, ignore_index=True) if out is None else None
+    probable = np.concatenate(kept_probabilities) if out is None else None
+    return Predicted(predictor, number, whole, probable, unread, where.notes, found)
+
+
+def _counted(progress: Progress, start: int, total: int) -> Progress:
+    """Progress in a block of the inputs as progress in all of them."""
+    return lambda what, done, _: progress(what, start + done, total)

@@ -1,0 +1,134 @@
+"""Search each method's hyperparameters, select on validation, and repeat the best trial under several seeds."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from crosstail.progress import Progress, silent
+from crosstail.storage import write_json
+from crosstail.sweeps import drive
+from crosstail.sweeps import plan as planning
+from crosstail.sweeps.estimate import SweepCost
+from crosstail.sweeps.estimate import estimate as measure
+from crosstail.sweeps.launchers import _launcher
+from crosstail.sweeps.plan import Plan
+from crosstail.sweeps.select import as_file, choices, table
+from crosstail.sweeps.store import Store
+from crosstail.sweeps.worker import Job, Outcome
+from crosstail.training.spec import RunSpec
+from crosstail.workflows.select import SELECTED, Selected
+
+Watch = Callable[[Plan], AbstractContextManager[Callable[[Job, Outcome], None]]]
+"""Given the plan before its first run, a context whose function is told every run and its outcome."""
+
+
+@dataclass(frozen=True)
+class Swept(Selected):
+    """A sweep that has ended: its best trials, and the accuracy of every method."""
+
+    plan: Plan
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The accuracy of every method with its hyperparameters, with dg those of every search."""
+        found = []
+        for row in self.rows:
+            own = as_file([choice for choice in self.chosen if choice.method == row.method])
+            found.append(asdict(row) | {"hparams": own.get(row.method, own)})
+        return found
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """What a sweep would cost."""
+
+    methods: Sequence[SweepCost]
+    workers: int
+
+    @property
+    def runs(self) -> int:
+        return sum(cost.runs for cost in self.methods)
+
+    @property
+    def seconds(self) -> float:
+        """With all workers busy."""
+        return sum(cost.seconds for cost in self.methods) / self.workers
+
+    @property
+    def size(self) -> float:
+        """Bytes of all runs."""
+        return sum(cost.size for cost in self.methods)
+
+    def to_json(self) -> dict[str, Any]:
+        """The sums, and the cost of every method."""
+        costs = [asdict(cost) for cost in self.methods]
+        return {"runs": self.runs, "hours": self.seconds / 3600, "bytes": self.size, "algorithms": costs}
+
+
+def _unwatched(plan: Plan) -> AbstractContextManager[Callable[[Job, Outcome], None]]:
+    return nullcontext(lambda job, outcome: None)
+
+
+def sweep(
+    spec: RunSpec,
+    out: Path,
+    *,
+    algorithm: Sequence[str],
+    trials: int = 20,
+    seeds: int = 3,
+    search: Literal["random", "tpe"] = "random",
+    launcher: str = "local",
+    workers: int | None = None,
+    time_limit: float | None = None,
+    progress: Progress = silent,
+    watch: Watch = _unwatched,
+) -> Swept:
+    """Search each method's hyperparameters, select on validation, and repeat the best trial under several seeds.
+
+    With dg, as in DomainBed, every seed repeats the search, and each unseen domain has its own best trial. With folds,
+    a trial is trained on every fold and selected by the mean over them.
+
+    Args:
+        spec: What all runs share; the sweep sets their methods, hyperparameters and seeds.
+        out: Folder of the sweep; the same call again resumes it.
+        algorithm: Methods such as boda or boda:retrain, or files.
+        trials: Trials per method; the first has the default hyperparameters.
+        seeds: Seeds of the trial that is best on validation; with dg, seeds of the whole search.
+        search: random, or tpe: Optuna proposes trials from the earlier ones and stops poor ones early.
+        launcher: local: processes on this machine; inline: this process; ray or slurm: a cluster.
+        workers: Runs at a time; default: one per GPU, or one per core.
+        time_limit: Seconds after which a run counts as failed.
+        progress: Called while the data are loaded and embedded.
+        watch: Told every run and its outcome.
+    """
+    plan = planning.make(spec, algorithm, trials=trials, seeds=seeds, search=search)
+    store = Store(out)
+    with _launcher.launcher(launcher, store, _launcher.Resources(workers, time_limit)) as crew:
+        events = drive.sweep(plan, store, crew, progress)
+        with watch(plan) as tell:
+            for job, outcome in events:
+                tell(job, outcome)
+    results, file = store.results(), out / SELECTED
+    write_json(file, as_file(choices(store, results)))
+    chosen = choices(store, results, plan)
+    return Swept(file, chosen, table(chosen, results), plan)
+
+
+def estimate(
+    spec: RunSpec,
+    out: Path,
+    *,
+    algorithm: Sequence[str],
+    trials: int = 20,
+    seeds: int = 3,
+    search: Literal["random", "tpe"] = "random",
+    launcher: str = "local",
+    workers: int | None = None,
+    time_limit: float | None = None,
+    progress: Progress = silent,
+) -> Estimated:
+    """Estimate the runs, the time and the disk space of a sweep, by its arguments."""
+    plan = planning.make(spec, algorithm, trials=trials, seeds=seeds, search=search)
+    with _launcher.launcher(launcher, Store(out), _launcher.Resources(workers, time_limit)) as crew:
+        return Estimated(measure(plan, progress), crew.workers)
