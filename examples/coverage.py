@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from result_options import result_options
 
-from crosstail.metrics.probabilities import calibration_error
+from crosstail.metrics._reliability import calibration_error
 from crosstail.prediction.sets import FALLBACK, PredictionSets
 from crosstail.training import RunSpec
 from crosstail.training.fit import Run, train_run

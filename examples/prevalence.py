@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.metrics._calibration import Calibration, pair_weights, training_shares
-from crosstail.metrics.probabilities import calibration_error
+from crosstail.metrics._reliability import calibration_error
 from crosstail.prediction.prior import estimate_prior, with_prior
 from crosstail.training.folder import RunFolder
 from crosstail.training.probabilities import Probabilities

@@ -7,8 +7,8 @@ import pytest
 from sklearn.metrics import f1_score, log_loss, roc_auc_score
 
 from crosstail.criterion import Metric
-from crosstail.metrics.pair_metrics import metric_values, standard_error
-from crosstail.metrics.probabilities import metric_table
+from crosstail.metrics._values import metric_values, standard_error
+from crosstail.metrics._reliability import metric_table
 
 METRICS = get_args(Metric)[1:]  # without accuracy
 SHAPE = 2, 3

@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score, log_loss
 
 from crosstail.criterion import score
 from crosstail.metrics import PairAccuracy
-from crosstail.metrics.pair_scores import PairScores
+from crosstail.metrics import PairScores
 
 NUM_DOMAINS, NUM_CLASSES = 3, 4
 

@@ -13,7 +13,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from crosstail.metrics.probabilities import calibration_error, metric_table, reliability
+from crosstail.metrics._reliability import calibration_error, metric_table, reliability
 
 NAMES = {"domains": ["a", "b"], "classes": ["x", "y", "z"]}
 

@@ -8,8 +8,8 @@ import pytest
 from scipy.special import log_softmax
 
 from crosstail.criterion import Criterion
-from crosstail.metrics.pair_scores import PairScores
-from crosstail.metrics.probabilities import metric_table
+from crosstail.metrics import PairScores
+from crosstail.metrics._reliability import metric_table
 from crosstail.second_stages._choice import first_best
 from crosstail.second_stages._stage import Features
 from crosstail.testing import save_separable

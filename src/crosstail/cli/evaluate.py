@@ -48,6 +48,7 @@ def evaluate(
 
     from crosstail.reports.document import terminal
     from crosstail.reports.run.summary import accuracy_summary
+    from crosstail.reports.run.tested import Tested
     from crosstail.workflows.evaluate import evaluate
 
     how: dict[str, Any] = {"columns": columns, "group_by": group_by, "weights": weights, "skip_broken": skip_broken}
@@ -63,10 +64,9 @@ def evaluate(
         if str(found.left_out):
             console.print(f"left out {found.left_out}", soft_wrap=True)
         unseen = [name for name in dataset.domains if name not in evaluated.known_domains]
-        if found.known and unseen:
+        if found.answers.informed and unseen:
             console.print(f"note: new to the model, so they stay unknown: {', '.join(unseen)}", soft_wrap=True)
-        names = f"{run} on {source}, {split}", found.accuracy, dataset.domains, evaluated.predictor.classes
-        terminal.show([accuracy_summary(*names, found.known)], console)
+        terminal.show([accuracy_summary(f"{run} on {source}, {split}", Tested.of_answers(found.answers))], console)
     if evaluated.unwritten:
         raise evaluated.unwritten
     if as_json:

@@ -84,7 +84,7 @@ def fit(
     results, final = fitted.results, fitted.final
     terminal.show([result_summary(results[0])] if len(results) == 1 else folds_summary(results), console)
     if final is not None:
-        console.print(f"\n{final.folder.path}: {estimate_note(final.result)} {stopped(final.result)}")
+        console.print(f"\n{final.path}: {estimate_note(final.result)} {stopped(final.result)}")
     console.print(f"The page is in {out / 'report.html'}.", soft_wrap=True)
     if len(results) > 1 and final is None:  # the same again, and a final model
         words = [*options_of(spec), *(["--hparams", selected] if selected else [])]
@@ -92,5 +92,5 @@ def fit(
     elif final is None and any(any(row) for row in results[0].test.totals):
         read = options_of(spec, only=("columns", "group_by", "skip_broken"))
         say_next(console, "evaluate", out, spec.dataset, *read, "--split", "test")
-    elif inputs := inputs_of(spec.dataset, fitted.runs[0].inputs.raw, spec.columns):
-        say_next(console, "predict", fitted.run.folder.path, *inputs, "--out", unused_path("classes.csv"))
+    elif (used := fitted.runs[0].dataset) and (inputs := inputs_of(spec.dataset, used, spec.columns)):
+        say_next(console, "predict", fitted.run.path, *inputs, "--out", unused_path("classes.csv"))

@@ -183,7 +183,9 @@ def check_known_domain(name: str) -> None:
     with easy_run(name, [[9, 4, 9], [2, 9, 9], [0, 0, 0]]) as (spec, folder):
         with changed(spec.dataset) as arrays:
             arrays["split"][arrays["split"] == "val"] = "test"  # so that a second stage cannot choose to change nothing
-        dataset = train_run(replace(spec, steps=6, evaluations=1), folder).inputs.seen()
+        inputs = train_run(replace(spec, steps=6, evaluations=1), folder).inputs
+        assert inputs
+        dataset = inputs.seen()
         model = load_model(RunFolder(folder), dataset, trust=True).eval()
         x, domain = to_input(dataset.x[:6]), torch.tensor([0, 1, 2] * 2)
         with torch.no_grad():
@@ -200,6 +202,7 @@ def check_stored(name: str) -> None:
     with easy_run(name) as (spec, folder):
         run = train_run(spec, folder)
         dataset, said = run.dataset, run.test
+        assert dataset
         answers = Predictor(folder, trust=True).probabilities(dataset.x[dataset.rows("test")]).argmax(1)
         assert said and (answers == said.predicted).all(), f"{name}: the stored model predicts other classes"
         export(folder, folder / "model.pt2", "torch", dataset=dataset, trust=True)  # compares the two

@@ -53,7 +53,7 @@ def answers(
     *,
     told: bool = False,
     keep: NDArray[np.bool_] | None = None,
-    fabric: AnyFabric | None = None,
+    fabric: "AnyFabric | None" = None,
 ) -> tuple[Answers, NDArray[np.float16]]:
     """The answers for these rows, from the inputs alone or `told` their domain, and the log probabilities to `keep`.
 
@@ -91,7 +91,7 @@ def _joined(fabric: AnyFabric, own: NDArray[Any]) -> NDArray[Any]:
 
 
 def split_answers(
-    algorithm: Algorithm, dataset: DomainDataset, split: str, on: str, fabric: AnyFabric | None = None
+    algorithm: Algorithm, dataset: DomainDataset, split: str, on: str, fabric: "AnyFabric | None" = None
 ) -> Answers:
     """The answers on a split, with what a metric to select `on` needs."""
     rows = dataset.rows(split)

@@ -12,9 +12,9 @@ from crosstail.reports.audit import Audit
 from crosstail.reports.audit import audit as examine
 from crosstail.reports.audit.document import page
 from crosstail.reports.document import html
-from crosstail.reports.run.reported import ReportedRun, read_run
 from crosstail.reports.run.suspects import suspect_table, suspects_by_pair
 from crosstail.training.existing import existing_run
+from crosstail.training.run import Run
 from crosstail.workflows._output import require_page
 
 
@@ -24,7 +24,7 @@ class Audited:
 
     found: Audit
     dataset: DomainDataset
-    run: ReportedRun | None = None
+    run: Run | None = None
     """A run on these data, whose held-out samples show probable label errors."""
 
     def to_json(self) -> dict[str, Any]:
@@ -68,14 +68,14 @@ def audit(
     return Audited(found, dataset, trained)
 
 
-def _run_on(path: Path, source: str) -> ReportedRun:
+def _run_on(path: Path, source: str) -> Run:
     """A run on these data that has stored probabilities of its held-out samples."""
-    run = read_run(path)
+    run = Run(path)
     trained = run.result.spec.dataset
     if Path(trained).resolve() != Path(source).resolve():
         raise ValueError(f"--run {path} was trained on {trained}, not on {source}")
     if run.dataset is None:
         raise ValueError(f"--run {path}: {source} has changed since it was trained on")
-    if run.probabilities is None or run.calibration is None:
+    if run.held_out is None or run.calibration is None:
         raise ValueError(f"--run {path} has no probabilities.npz: run its `crosstail fit` command again, which adds it")
     return run

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crosstail.data import DomainDataset
+from crosstail.metrics import PairAccuracy
 from crosstail.prediction.evaluate import Evaluated, evaluate_on, load_for
 from crosstail.prediction.predictor import Predictor
 from crosstail.progress import Progress, silent
@@ -37,11 +38,11 @@ class EvaluatedRun:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as plain values."""
-        found, classes = self.found, self.predictor.classes
-        facts = {"domains": self.dataset.domains, "classes": classes, "left_out": asdict(found.left_out)}
-        known = {"known": {"sites": self.known_domains, **found.known.to_json()}} if found.known else {}
-        said = {"probabilities": certainty_json(found, self.predictor.calibration, list(classes))}
-        return {**facts, **found.accuracy.to_json(), **known, **said}
+        found, informed = self.found, self.found.answers.informed
+        facts = {"domains": self.dataset.domains, "classes": self.predictor.classes, "left_out": asdict(found.left_out)}
+        known = {"known": {"sites": self.known_domains, **PairAccuracy.of(informed).to_json()}} if informed else {}
+        said = {"probabilities": certainty_json(found, self.predictor.calibration)}
+        return {**facts, **PairAccuracy.of(found.answers).to_json(), **known, **said}
 
 
 def evaluate(

@@ -10,10 +10,11 @@ from crosstail.prediction import export as exporting
 from crosstail.prediction.export import Check
 from crosstail.progress import Progress, silent
 from crosstail.reports.document import markdown
+from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.model_card import model_card
-from crosstail.reports.run.reported import read_run
 from crosstail.storage import write_whole
 from crosstail.training.existing import existing_run
+from crosstail.training.run import Run
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,13 @@ def export(
         progress: Called as the two are compared.
     """
     run = existing_run(run)
-    reported, notes = read_run(run), []
-    check = exporting.export(run, out, format, dataset=reported.dataset, site=site, trust=trust, progress=progress)
+    trained, notes = Run(run), list[str]()
+    check = exporting.export(run, out, format, dataset=trained.dataset, site=site, trust=trust, progress=progress)
     description = json.loads(out.with_name(f"{out.name}.json").read_text(encoding="utf-8"))
     if site and description["site"] is None:
-        notes.append(f"{reported.result.spec.method} does not use the site")
-    card = model_card(reported, exported=description)
+        notes.append(f"{trained.result.spec.method} does not use the site")
+    card = model_card(trained, Certainty.of(trained), exported=description)
     write_whole(out.with_name(f"{out.name}.md"), markdown.render(card).encode())
-    if reported.dataset is None:
-        notes.append(f"the run's data, {reported.result.spec.dataset}, are missing or have changed")
+    if trained.dataset is None:
+        notes.append(f"the run's data, {trained.result.spec.dataset}, are missing or have changed")
     return Exported(out, check, notes)

@@ -21,8 +21,6 @@ from crosstail.training.run import Run
 from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import refuse_foreign
 
-ONE = Devices()
-
 
 @dataclass(frozen=True)
 class Fitted:

@@ -103,7 +103,7 @@ def predict(
     mark = ""
     if isinstance(out, Path):
         sources = [Path(name) for name in names] if isinstance(x, ImageFiles) else files
-        mark = mark_of(predictor.folder.path / "result.json", sources, where.domain)
+        mark = mark_of(predictor.run.path / "result.json", sources, where.domain)
     answers = Answers(out, mark, how=repr((form.end, shown, prior, coverage, per, site)))
     found: Decision | None = None
     tables: list[pd.DataFrame] = []

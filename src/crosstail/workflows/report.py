@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosstail.criterion import Metric
 from crosstail.progress import Progress, silent
 from crosstail.reports.compare.feature_charts import model_features
 from crosstail.reports.compare.method_runs import method_runs
@@ -31,7 +30,7 @@ def report(
     baseline: str | None = None,
     graphs: Sequence[Path] = (),
     trust: bool = False,
-    metric: Metric = "accuracy",
+    metric: str = "accuracy",
     charts: bool = True,
     progress: Progress = silent,
 ) -> Report:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crosstail.criterion import Criterion
 from crosstail.storage import write_json
 from crosstail.sweeps.plan import Hparams
 from crosstail.sweeps.select import SeedSummary, SelectedTrial, as_file, choices, table
@@ -43,7 +42,7 @@ class Selected:
         return found
 
 
-def select(folder: Path, *, out: Path | None = None, select_on: Criterion | None = None) -> Selected:
+def select(folder: Path, *, out: Path | None = None, select_on: str | None = None) -> Selected:
     """Choose each method's best trial of a sweep on validation, and write its hyperparameters for `fit`.
 
     Args:

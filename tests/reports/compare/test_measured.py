@@ -8,7 +8,7 @@ import pytest
 
 from crosstail.criterion import LOWER_IS_BETTER
 from crosstail.metrics._calibration import Calibration
-from crosstail.metrics.probabilities import metric_table
+from crosstail.metrics._reliability import metric_table
 from crosstail.reports.compare.gain_charts import gain_table
 from crosstail.reports.compare.method_runs import method_runs
 from crosstail.reports.compare.page import write_report

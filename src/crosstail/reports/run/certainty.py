@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration, balanced_weights
-from crosstail.metrics.probabilities import calibration_error, reliability
+from crosstail.metrics._reliability import calibration_error, reliability
 from crosstail.prediction.sets import COVERAGE
 from crosstail.reports.charts import INK, colours, palette, tip
 from crosstail.reports.document.model import Block, Chart, Heading, Table, Text, bullets

@@ -10,9 +10,7 @@ from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.unseen import expectation, seen_table
 from crosstail.reports.wording import (
     KNOWN_PAIR_AVERAGE,
-    SAME_TRACKS,
     TRACKS,
-    TRACKS_NOTE,
     either,
     estimate_note,
     estimated,
@@ -22,38 +20,39 @@ from crosstail.reports.wording import (
     worst_pair,
 )
 from crosstail.training import RunSpec
-from crosstail.training.result import RunResult, SplitAccuracy, mean_counts, pooled_accuracy
+from crosstail.training.result import RunResult
 
 Row = list[str]  # name, value and note; with two tracks, name, both values and note
 
 
-def accuracy_summary(
-    title: str,
-    accuracy: PairAccuracy,
-    domains: Sequence[str],
-    classes: Sequence[str],
-    known: PairAccuracy | None = None,
-) -> Table:
-    """The accuracy of one model on one set of samples, beside that with the domain `known` if that differs."""
-    two = known is not None and bool((known.hits != accuracy.hits).any())
-    rows = _metrics(accuracy, domains, classes, apart=two)
-    others = _metrics(known, domains, classes, apart=True) if known and two else None
-    return _summary(title, rows, others, TRACKS_NOTE if two else SAME_TRACKS if known else "")
+def accuracy_summary(title: str, tested: Tested) -> Table:
+    """The accuracy of one model on one set of samples, beside that with the domain known if that differs."""
+    return _summary(title, *_tracks(tested), tested.tracks_note)
+
+
+def _tracks(tested: Tested, shots: bool = False) -> tuple[list[Row], list[Row] | None]:
+    """The metrics with the domain unknown, and if they differ, those with it known; with those of `shots` groups."""
+
+    def rows(known: bool) -> list[Row]:
+        accuracy = tested.told(known)
+        found = _metrics(accuracy, tested.domains, tested.classes, apart=tested.has_known)
+        return found + (_shots(accuracy.shots(tested.counts, *tested.shots)) if shots else [])
+
+    return rows(known=False), rows(known=True) if tested.has_known else None
 
 
 def result_summary(result: RunResult) -> Table:
     """The test accuracy and the transferability statistics of one run."""
-    test, names, tested = result.tested(), (result.domains, result.classes), Tested.of_results([result])
-    two = tested.has_known
-    rows = _metrics(test.pairs(), *names, apart=two)
+    test, tested = result.tested(), Tested.of_results([result])
+    rows, others = _tracks(tested)
     if result.raw and not result.estimate:
         rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
-    rows += _shots(test)
+    rows += _shots(test.shots)
     for name, symbol in STATISTICS.items():
         value = estimated(getattr(result.transferability, name), result.transferability.errors.get(name))
         rows.append([f"transferability {symbol}", value, DISTANCES[symbol]])
-    known = result.tested(known=True)
-    others = [*_metrics(known.pairs(), *names, apart=True), *_shots(known)] if two else None
+    if others is not None:
+        others += _shots(result.tested(known=True).shots)
     title = f"{_subject(result.spec)}: {'estimated' if result.estimate else 'test'} accuracy"
     return _summary(title, rows, others, " ".join(filter(None, (tested.tracks_note, estimate_note(result)))))
 
@@ -92,8 +91,8 @@ def _subject(spec: RunSpec) -> str:
     return f"{what}, {spec.part}" if spec.part else what
 
 
-def _shots(accuracy: SplitAccuracy) -> list[list[str]]:
-    return [[f"{shot}-shot pairs", percent(value), ""] for shot, value in accuracy.shots.items() if value is not None]
+def _shots(shots: dict[str, float | None]) -> list[Row]:
+    return [[f"{shot}-shot pairs", percent(value), ""] for shot, value in shots.items() if value is not None]
 
 
 def folds_summary(results: Sequence[RunResult]) -> list[Table]:
@@ -101,13 +100,9 @@ def folds_summary(results: Sequence[RunResult]) -> list[Table]:
     first = results[0]
     if first.spec.protocol == "dg":
         return [_unseen_summary(results)]
-    accuracy = pooled_accuracy(results, mean_counts(results))
     title = f"{_subject(replace(first.spec, fold=None))}, {len(results)} folds pooled: test accuracy"
-    tested, names = Tested.of_results(results), (first.domains, first.classes)
-    two = tested.has_known
-    told = pooled_accuracy(results, mean_counts(results), known=True)
-    pooled = [*_metrics(accuracy.pairs(), *names, apart=two), *_shots(accuracy)]
-    others = [*_metrics(told.pairs(), *names, apart=True), *_shots(told)] if two else None
+    tested = Tested.of_results(results)
+    two, (pooled, others) = tested.has_known, _tracks(tested, shots=True)
     rows = [
         [str(row["fold"]), number(row["tested"], 0, ",").strip("–")]
         + [number(row[metric]) for metric in ("pair average", *["known"] * two, "average")]
