@@ -1,6 +1,6 @@
 """Accuracy of a classifier on each (domain, class) pair."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -237,11 +237,6 @@ class PairAccuracy:
         if self.squares is not None:
             tables["squares"] = self.squares.tolist()
         return {**views, "tenth_percentile": self.tenth_percentile, **shots, **tables}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> "PairAccuracy":
-        """Restore from `to_json`; only hits, totals and, if any, squares are needed."""
-        return cls(*(np.asarray(record[name]) for name in ("hits", "totals", "squares") if name in record))
 
     @property
     def _squares(self) -> NDArray[np.int64]:

@@ -1,9 +1,9 @@
 """Metrics of probabilities: overall, per domain, per class and per pair."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -11,30 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch.special import gammaincc
 
-By = Literal["overall", "domain", "class", "pair"]
 BINS, IN_BIN, DRAWS = 15, 20, 1000
-
-
-def metric_table(
-    probabilities: NDArray[np.floating],
-    y: NDArray[np.int64],
-    domain: NDArray[np.int64],
-    by: By = "overall",
-    *,
-    domains: Sequence[str],
-    classes: Sequence[str],
-) -> pd.DataFrame:
-    """A row for each group with samples: their number, all metrics, and an interval of the calibration error.
-
-    Balanced accuracy, F1 and AUROC (one class against the others) are means over the classes that the group has
-    samples of. For a class or a pair they are those of the class, among all samples or those of the domain.
-
-    >>> p, y = np.array([[0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]), np.array([0, 1, 1])
-    >>> metric_table(p, y, np.zeros(3, int), domains=["a"], classes=["x", "y"])[["accuracy", "auroc"]].round(2).values
-    array([[0.67, 1.  ]])
-    """
-    of_domains = range(len(domains)) if by in ("domain", "pair") else (None,)
-    return _table(probabilities, y, domain, of_domains, domains, classes, parts=(by in ("class", "pair"),))
 
 
 def metrics_of_every_group(
@@ -45,31 +22,25 @@ def metrics_of_every_group(
     domains: Sequence[str],
     classes: Sequence[str],
 ) -> pd.DataFrame:
-    """The rows of all four tables: `domain` and `class` are empty where a row is about all of them."""
-    every = (None, *range(len(domains)))
-    found = _table(probabilities, y, domain, every, domains, classes, parts=(False, True))
-    return found.reindex(columns=["domain", "class", *found.columns.drop(["domain", "class"], errors="ignore")])
+    """A row for all samples, each domain, class and pair that has any: their number and all metrics.
 
+    `domain` and `class` are empty where a row is about all of them. Balanced accuracy, F1 and AUROC (one class against
+    the others) are means over the classes that the group has samples of; for a class or a pair they are those of the
+    class, among all samples or those of the domain. The calibration error has an interval.
 
-def _table(
-    probabilities: NDArray[np.floating],
-    y: NDArray[np.int64],
-    domain: NDArray[np.int64],
-    of_domains: Iterable[int | None],
-    domains: Sequence[str],
-    classes: Sequence[str],
-    parts: Iterable[bool],
-) -> pd.DataFrame:
-    """Rows of these domains, None for all of them: as a whole, and in `parts`, which are its classes."""
+    >>> p, y = np.array([[0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]), np.array([0, 1, 1])
+    >>> found = metrics_of_every_group(p, y, np.zeros(3, int), domains=["a"], classes=["x", "y"])
+    >>> found.loc[0, ["accuracy", "auroc"]].astype(float).round(2).tolist()
+    [0.67, 1.0]
+    """
     rows: list[dict[str, Any]] = []
-    for d in of_domains:
+    for d in (None, *range(len(domains))):
         among = slice(None) if d is None else domain == d
-        said, names = _Said.of(probabilities[among], y[among]), {} if d is None else {"domain": domains[d]}
-        for part in parts if len(said.y) else ():
-            if not part:
-                rows.append({**names, **said.metrics()})
-            else:
-                rows += [{**names, "class": classes[c], **said.metrics(c)} for c in np.flatnonzero(said.true).tolist()]
+        said, name = _Said.of(probabilities[among], y[among]), None if d is None else domains[d]
+        if not len(said.y):
+            continue
+        rows.append({"domain": name, "class": None, **said.metrics()})
+        rows += [{"domain": name, "class": classes[c], **said.metrics(c)} for c in np.flatnonzero(said.true).tolist()]
     return pd.DataFrame(rows)
 
 
