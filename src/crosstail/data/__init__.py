@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # importing torch takes seconds, and a wrong path is found wi
     from crosstail.data.splits.label_profiles import LabelProfile, apply_labels
     from crosstail.data.splits.paper import paper_split
 else:
-    __getattr__ = discovery.lazily(__file__)
+    __getattr__, __dir__ = discovery.lazily(__file__)
 
 __all__ = [
     "SPLITS", "Augment", "BrokenImage", "DomainBatch", "DomainBatches", "DomainDataset", "ImageFiles",
