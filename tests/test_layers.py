@@ -35,7 +35,8 @@ LAYERS = [
     {"losses"},
     {"cache", "ray_actors"},
     {"storage"},
-    {"criterion", "discovery", "literature", "machine", "progress", "__init__"},
+    {"criterion", "literature", "machine", "progress", "__init__"},
+    {"discovery"},
 ]
 LEVEL = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}
 LOSSES_MAY_IMPORT = {"torch", "numpy"}

@@ -119,15 +119,18 @@ def combined(name: str) -> list[str]:
     return words if "+".join(words) == name else name.split("+")
 
 
-def lazily(file: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a package whose names are imported on first use, from where `if TYPE_CHECKING:` says."""
+def lazily(file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package whose names are imported on first use, from where a file says.
+
+    That is its stub, or itself with the imports under `if TYPE_CHECKING:`.
+    """
     package = Path(file)
     imports = [node for node in ast.walk(ast.parse(package.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)]
-    places = {alias.asname or alias.name: node.module for node in imports for alias in node.names}
+    places = {alias.name: node.module for node in imports for alias in node.names}
 
     def get(name: str) -> Any:
-        if name.startswith("_") or name not in places:
+        if name not in places:
             raise AttributeError(f"module {package.parent.name!r} has no attribute {name!r}")
         return getattr(importlib.import_module(str(places[name])), name)
 
-    return get
+    return get, lambda: sorted(places)

@@ -1,14 +1,14 @@
-"""Metrics of probabilities per pair and domain: against `metric_table`, scikit-learn, and drawing samples again."""
+"""Metrics of probabilities per pair and domain: against the metrics of a run, scikit-learn, and samples drawn again."""
 
 from typing import get_args
 
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score, log_loss, roc_auc_score
+from tests.metrics.groups import metrics_by
 
 from crosstail.criterion import Metric
-from crosstail.metrics._values import metric_values, standard_error
-from crosstail.metrics._reliability import metric_table
+from crosstail.metrics.pair_metrics import metric_values, standard_error
 
 METRICS = get_args(Metric)[1:]  # without accuracy
 SHAPE = 2, 3
@@ -34,10 +34,10 @@ def test_pairs_and_domains_are_those_of_the_tables_of_a_run(metric, samples):
     p, _, y, domain = samples
     found = metric_values(metric, *samples, SHAPE[0])
     names = {"domains": ["0", "1"], "classes": ["0", "1", "2"]}
-    for row in metric_table(p, y, domain, "pair", **names).to_dict("records"):
+    for row in metrics_by("pair", p, y, domain, **names).to_dict("records"):
         assert found.pairs[int(row["domain"]), int(row["class"])] == pytest.approx(row[metric], nan_ok=True)
     assert np.isnan(found.pairs[0, 2])
-    of_domains = metric_table(p, y, domain, "domain", **names)[metric]
+    of_domains = metrics_by("domain", p, y, domain, **names)[metric]
     assert found.domains.tolist() == pytest.approx(of_domains.tolist())
 
 

@@ -250,14 +250,13 @@ def test_shots_need_counts_of_the_same_pairs():
 
 
 @given(tables())
-def test_json_round_trip(accuracy: PairAccuracy):
+def test_json_has_every_metric(accuracy: PairAccuracy):
     text = json.dumps(accuracy.to_json(np.full(accuracy.totals.shape, 30)), allow_nan=False)
     record = json.loads(text)
     assert list(record["shots"]) == list(SHOTS)
     assert record["shots"]["medium"] == accuracy.pair_average
-    back = PairAccuracy.from_json(record)
-    np.testing.assert_array_equal(back.hits, accuracy.hits)
-    np.testing.assert_array_equal(back.totals, accuracy.totals)
+    np.testing.assert_array_equal(record["hits"], accuracy.hits)
+    np.testing.assert_array_equal(record["totals"], accuracy.totals)
     assert {key: record[key] for key in VIEWS} == {key: getattr(accuracy, key) for key in VIEWS}
 
 
@@ -531,13 +530,6 @@ def test_some_of_the_pairs(case: tuple[Predictions, list[int]], data: st.DataObj
     rows = [i for i, (_, y, d) in enumerate(p.samples) if mask[d, y]]
     kept = Predictions(*shape, [p.samples[i] for i in rows])
     assert accuracy_of(p, group).only(mask).to_json() == accuracy_of(kept, [group[i] for i in rows]).to_json()
-
-
-@given(grouped())
-def test_groups_survive_json(case: tuple[Predictions, list[int]]):
-    accuracy = accuracy_of(*case)
-    back = PairAccuracy.from_json(json.loads(json.dumps(accuracy.to_json())))
-    assert back.to_json() == accuracy.to_json() and back.interval() == accuracy.interval()
 
 
 def draw_groups(

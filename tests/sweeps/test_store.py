@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.opened import opened
 
 from crosstail.storage import write_json
 from crosstail.sweeps import lease as leases
@@ -280,27 +281,27 @@ def test_a_folder_without_a_result_is_not_finished(store):
     assert not store.has(SPEC.key)
 
 
-def test_the_index_is_read_instead_of_the_results_and_rebuilt_when_it_is_lost(store, finish, monkeypatch):
+def test_the_index_is_read_instead_of_the_results_and_rebuilt_when_it_is_lost(store, finish):
     specs = [replace(SPEC, seed=seed) for seed in range(30)]
     for spec in specs:
         finish(store, spec, spec.seed / 100)
     expected = store.results()
     assert [expected[spec.key].test["average"] for spec in specs] == [spec.seed / 100 for spec in specs]
     index = store.path / "index.jsonl"
-    read = []
-    from crosstail.sweeps import index as indexes
 
-    real = indexes.read_summary
-    monkeypatch.setattr(indexes, "read_summary", lambda path, key: read.append(key) or real(path, key))
-    assert Store(store.path).results() == expected and read == []
+    def read():
+        with opened() as files:
+            found = Store(store.path).results()
+        return found, sum(file.name == "result.json" for file in files)
+
+    assert read() == (expected, 0)
     whole = index.read_bytes()
     for content in (b"", whole[: len(whole) // 2], b"garbage\n" + whole, bytes(1000), b"[]\n", b"5\n"):
         index.write_bytes(content)
-        assert Store(store.path).results() == expected
-    assert read
-    read.clear()
+        assert read() == (expected, 30)
     finish(store, replace(SPEC, seed=99))
-    assert len(Store(store.path).results()) == 31 and len(read) == 1
+    found, results = read()
+    assert len(found) == 31 and results == 1  # that of the new run
 
 
 def test_a_sweep_works_without_an_index_that_cannot_be_written(store, finish, monkeypatch):

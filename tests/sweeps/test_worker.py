@@ -1,11 +1,14 @@
 """One run of a sweep: the same as `fit`, resumed where another process stopped, and recorded when it fails."""
 
+import shutil
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
+from tests.opened import opened
 
 from crosstail.sweeps import worker
 from crosstail.sweeps.lease import sign_of
@@ -166,30 +169,34 @@ def test_a_last_record_that_a_kill_cut_short_is_no_damage(store, spec, whole):
     assert content(store.path / "runs" / spec.key) == whole and not (store.path / "damaged").exists()
 
 
-def test_data_are_loaded_once_for_runs_that_share_them(store, shared, monkeypatch):
-    worker._load.cache_clear()
-    read = []
-    real = worker.load_inputs
-    monkeypatch.setattr(worker, "load_inputs", lambda spec, source: read.append(spec.unseen) or real(spec, source))
-    for changes in ({}, {"seed": 1}, {"algorithm": "boda", "hparams": {"nu": 0.5}, "steps": 5, "width": 4}):
-        assert execute(store, Job(resolve(replace(shared, **changes)))).how == "done"
-    assert read == [None]
-    for unseen in ("0", "1", "0"):
-        execute(store, Job(resolve(replace(shared, protocol="dg", unseen=unseen, hparams={"lr": len(read) / 100}))))
-    assert read == [None, "0", "1"]
-    execute(store, Job(replace(shared, data_seed=5)))
-    assert len(read) == 4
+@pytest.fixture
+def fresh(shared, tmp_path):
+    """A spec of data that no other test has loaded, and whether a call opens their file."""
+    file = Path(shutil.copy(shared.dataset, tmp_path / "fresh.npz"))
+
+    def opens(call):
+        with opened() as files:
+            call()
+        return file in files
+
+    return replace(shared, dataset=str(file)), opens
 
 
-def test_with_dg_every_seed_has_its_split_and_the_source_is_loaded_once(store, shared, monkeypatch):
-    worker._load.cache_clear()
-    worker._source.cache_clear()
-    read = []
-    real = worker.load_source
-    monkeypatch.setattr(worker, "load_source", lambda spec: read.append(spec) or real(spec))
+def test_data_are_loaded_once_for_runs_that_share_them(store, fresh):
+    shared, opens = fresh
+    several = {}, {"seed": 1}, {"algorithm": "boda", "hparams": {"nu": 0.5}, "steps": 5, "width": 4}
+    specs = [resolve(replace(shared, **changes)) for changes in several]
+    loads = [opens(lambda spec=spec: execute(store, Job(spec))) for spec in specs]
+    assert loads == [True, False, False] and all(store.has(spec.key) for spec in specs)
+    assert opens(lambda: execute(store, Job(replace(shared, data_seed=5))))
+
+
+def test_with_dg_every_seed_has_its_split_and_the_source_is_loaded_once(fresh):
+    shared, opens = fresh
     dg = [replace(shared, protocol="dg", unseen=unseen, seed=seed) for unseen in ("0", "1") for seed in (0, 1)]
-    splits = {worker.inputs(spec).raw.split.tobytes() for spec in dg}
-    assert len(splits) == 4 and len(read) == 1
+    splits = set()
+    loads = [opens(lambda spec=spec: splits.add(worker.inputs(spec).raw.split.tobytes())) for spec in dg]
+    assert len(splits) == 4 and loads == [True, False, False, False]
     assert worker.inputs(dg[-1]) is worker.inputs(replace(dg[-1], hparams={"lr": 0.1}))
 
 

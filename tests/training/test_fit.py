@@ -170,16 +170,6 @@ def test_only_stage_two_has_class_balanced_batches(dataset, tmp_path, monkeypatc
     assert drawn[1][0].x.shape == (8, 8)  # the features, embedded once, not the inputs
 
 
-def test_an_algorithm_may_ask_for_class_balanced_batches(dataset, tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        loop, "DomainBatches", lambda *args, **options: (asked.append(options), DomainBatches(*args, **options))[1]
-    )
-    monkeypatch.setattr("crosstail.algorithms._algorithm.Algorithm.class_balanced", True)
-    train_run(make(dataset, steps=2), tmp_path)
-    assert [options["class_balanced"] for options in asked] == [True]
-
-
 def test_the_seed_alone_decides_the_start(dataset):
     """Whatever was drawn before."""
     spec = resolve(make(dataset))

@@ -201,13 +201,11 @@ def test_a_crash_at_any_write(place, tmp_path, whole, monkeypatch, when):
         assert found == expected, f"crash {when} write {number}"
 
 
-def test_a_finished_run_returns_at_once(place, tmp_path, monkeypatch):
+def test_a_finished_run_returns_at_once(place, tmp_path):
     spec = vectors(place, second_stage="retrain")
     result = train_run(spec, tmp_path).result
     before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()}
-    for name in ("build_algorithm", "train"):
-        monkeypatch.setattr(fit_module, name, None)
-    assert train_run(spec, tmp_path, progress=lambda *report: pytest.fail("trains again")).result == result
+    assert fit(spec, tmp_path, progress=lambda *report: pytest.fail("trains again")).result == result
     assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()} == before
 
 

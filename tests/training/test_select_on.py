@@ -6,10 +6,10 @@ from typing import get_args
 import numpy as np
 import pytest
 from scipy.special import log_softmax
+from tests.metrics.groups import metrics_by
 
 from crosstail.criterion import Criterion
-from crosstail.metrics import PairScores
-from crosstail.metrics._reliability import metric_table
+from crosstail.metrics.pair_scores import PairScores
 from crosstail.second_stages._choice import first_best
 from crosstail.second_stages._stage import Features
 from crosstail.testing import save_separable
@@ -72,11 +72,11 @@ def test_training_does_not_depend_on_what_is_selected_on(runs):
 def test_the_recorded_metrics_are_those_of_the_kept_probabilities(runs):
     run = runs["macro_f1"]
     held_out = run.probabilities.part(test=False)
-    table = metric_table(
+    table = metrics_by(
+        "pair",
         np.exp(held_out.unknown.astype(float)),
         held_out.y,
         held_out.domain,
-        "pair",
         domains=run.result.domains,
         classes=run.result.classes,
     )

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from tests.opened import opened
 
 from crosstail.data.images.decoded_cache import DecodedCache
 from crosstail.data.images.files import ImageFiles
@@ -20,25 +21,28 @@ def files(photos):
     return ImageFiles(root, sorted(p.relative_to(root).as_posix() for p in root.rglob("*.jpg")), resolution=32)
 
 
-def no_decoding(monkeypatch):
-    monkeypatch.setattr("crosstail.data.images.files.read_image", lambda *_, **__: pytest.fail("decoded again"))
+def images(read):
+    return [file for file in read if file.suffix == ".jpg"]
 
 
-def test_the_same_pixels_without_decoding_again(files, tmp_path, monkeypatch):
+def test_the_same_pixels_without_decoding_again(files, tmp_path):
     cached = files.cached(folder=tmp_path / "cache")
-    first = cached[:]
-    assert (first == files[:]).all()
-    no_decoding(monkeypatch)
-    assert (cached[:] == first).all()
-    assert (cached.take([4, 2])[:] == first[[4, 2]]).all()
-    assert (pickle.loads(pickle.dumps(cached))[:] == first).all()
-    assert (files.cached(folder=tmp_path / "cache")[:] == first).all()  # another run
+    with opened() as read:
+        first = cached[:]
+    assert len(images(read)) == len(files) and (first == files[:]).all()
+    with opened() as read:
+        assert (cached[:] == first).all()
+        assert (cached.take([4, 2])[:] == first[[4, 2]]).all()
+        assert (pickle.loads(pickle.dumps(cached))[:] == first).all()
+        assert (files.cached(folder=tmp_path / "cache")[:] == first).all()  # another run
+    assert images(read) == []
 
 
-def test_parts_of_a_data_set_share_one_cache(files, tmp_path, monkeypatch):
+def test_parts_of_a_data_set_share_one_cache(files, tmp_path):
     files.take([1, 3]).cached(folder=tmp_path)[:]
-    no_decoding(monkeypatch)
-    assert files.cached(folder=tmp_path)[[3]].shape == (1, 32, 32, 3)
+    with opened() as read:
+        assert files.cached(folder=tmp_path)[[3]].shape == (1, 32, 32, 3)
+    assert images(read) == []
 
 
 def test_a_file_that_changed_is_decoded_again(files, tmp_path, picture):

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 import torch
 from PIL import Image, ImageOps
+from tests.opened import opened
 from torchvision.transforms import v2
 
 from crosstail.data import BrokenImage, ImageFiles, check_images
@@ -214,19 +215,21 @@ def test_a_broken_file_is_named_by_its_relative_path(files):
     assert "truncated" in str(error.value).lower() and "--skip-broken" in str(error.value)
 
 
-def test_check_finds_what_cannot_be_decoded_and_remembers_it(files, monkeypatch):
+def test_check_finds_what_cannot_be_decoded_and_remembers_it(files):
     paths = files.paths()
     (files.root / paths[2]).write_bytes(b"")
     (files.root / paths[9]).write_text("no image")
     (files.root / paths[20]).unlink()
     seen = []
-    found = check_images(files, lambda done, total: seen.append((done, total)))
+    with opened() as read:
+        found = check_images(files, lambda done, total: seen.append((done, total)))
+    assert files.root / paths[0] in read
     assert [path for path, _ in found] == [paths[2], paths[9], paths[20]]
     assert all(named in problem for named, (_, problem) in zip(("empty", "JPEG", "no such file"), found, strict=True))
     assert seen == [(24, 24)]
-    monkeypatch.setattr("crosstail.data.images.broken.read_image", lambda *_, **__: pytest.fail("read again"))
-    assert check_images(files) == found
-    monkeypatch.undo()
+    with opened() as read:
+        assert check_images(files) == found
+    assert not [file for file in read if file.is_relative_to(files.root)]
     shutil.copy(files.root / paths[0], files.root / paths[2])
     assert [path for path, _ in check_images(files)] == [paths[9], paths[20]]
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from crosstail.data import ImageFiles, load, load_arrays, save_arrays, save_split
+from crosstail.data import ImageFiles, load, load_arrays, save_arrays
 from crosstail.data.sources.group_like import looks_like_group
 from crosstail.data.sources.groups import names_in_paths, numbered
 
@@ -105,14 +105,6 @@ def test_a_row_that_is_listed_twice(manifest):
     twice.to_csv(file, index=False)
     with pytest.raises(ValueError, match=r"line 33 .* with another group"):
         load(file)
-
-
-def test_groups_are_saved_with_a_split(manifest, tmp_path):
-    dataset = load(manifest(group=[None, "p", "p", *PAIRS[3:]]))
-    np.save(tmp_path / "saved.npy", dataset.x)
-    save_split(dataset, tmp_path / "saved.csv")
-    again = load(tmp_path / "saved.csv")
-    assert again.checksum == dataset.checksum and again.group.tolist() == dataset.group.tolist()
 
 
 # ---- arrays

@@ -1,12 +1,10 @@
 """Manifests: columns under any name, paths in their folder, labels of any kind, and split files."""
 
-import hashlib
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from crosstail.data import ImageFiles, kind_of, load, load_manifest, read_split, save_split
+from crosstail.data import ImageFiles, kind_of, load, load_manifest, read_split
 
 ROWS = [
     ("photo", "cat", "a/1.jpg", "train"),
@@ -167,45 +165,6 @@ def test_no_split_column(write):
     rows = [(d, c, f"{d}{c}{i}.png") for d in "pq" for c in "xy" for i in range(20)]
     dataset = load_manifest(write(rows, ("domain", "label", "path")), seed=1)
     assert (dataset.counts("val") == 2).all() and (dataset.counts("test") == 4).all()
-
-
-def test_saved_split_comes_back(photos, tmp_path):
-    dataset = load(photos(n=20), seed=5)
-    path = tmp_path / "split.csv"
-    checksum = save_split(dataset, path)
-    assert checksum == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert (tmp_path / "split.csv.sha256").read_text() == f"{checksum}  split.csv\n"  # as `sha256sum` writes it
-    again = load(path, root=dataset.x.root)
-    assert again.checksum == dataset.checksum and (again.split == dataset.split).all()
-    assert save_split(again, tmp_path / "other.csv") == checksum
-
-
-def test_saved_split_of_arrays(tmp_path):
-    dataset = load("digits")
-    save_split(dataset, tmp_path / "digits.csv")
-    np.save(tmp_path / "digits.npy", dataset.x)
-    again = load(tmp_path / "digits.csv")
-    assert (again.x == dataset.x).all() and (again.split == dataset.split).all()
-    for names, codes, other_names, other in (
-        (dataset.domains, dataset.domain, again.domains, again.domain),
-        (dataset.classes, dataset.y, again.classes, again.y),
-    ):
-        assert (np.array(names)[codes] == np.array(other_names)[other]).all()
-
-
-def test_saved_split_that_was_changed(photos, tmp_path):
-    dataset = load(photos(n=4))
-    path = tmp_path / "split.csv"
-    save_split(dataset, path)
-    path.write_text(path.read_text().replace("train", "test", 1))
-    with pytest.raises(
-        ValueError, match=r"split\.csv: was changed since it was saved: .* Remove split\.csv\.sha256 if"
-    ):
-        load(path, root=dataset.x.root)
-    (tmp_path / "split.csv.sha256").unlink()
-    assert len(load(path, root=dataset.x.root)) == len(dataset)
-    with pytest.raises(ValueError, match=r"split\.txt: a split is saved as \.csv"):
-        save_split(dataset, tmp_path / "split.txt")
 
 
 COUNTS = {  # train, val, test; largest pair, pairs without training data

@@ -1,14 +1,14 @@
-"""Tables of a metric of probabilities: against `metric_table`, with the right order, bold and sign."""
+"""Tables of a metric of probabilities: against `metrics_of_every_group`, with the right order, bold and sign."""
 
 import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.metrics.groups import metrics_by
 
 from crosstail.criterion import LOWER_IS_BETTER
 from crosstail.metrics._calibration import Calibration
-from crosstail.metrics._reliability import metric_table
 from crosstail.reports.compare.gain_charts import gain_table
 from crosstail.reports.compare.method_runs import method_runs
 from crosstail.reports.compare.page import write_report
@@ -60,7 +60,7 @@ def test_averages_and_extremes_are_those_of_the_tables_of_a_run(place, metric):
     summary = summary_table(read_runs([place]).chosen, metric)
     p, y, domain = (np.load(place / "b0/probabilities.npz")[name] for name in ("unknown", "y", "domain"))
     p = np.exp(p.astype(np.float64))
-    pairs, domains = (metric_table(p, y, domain, by, **NAMES)[metric] for by in ("pair", "domain"))
+    pairs, domains = (metrics_by(by, p, y, domain, **NAMES)[metric] for by in ("pair", "domain"))
     factor, lower = (1 if metric in ("log_loss", "brier") else 100), metric in LOWER_IS_BETTER
     expected = {"pair average": pairs.mean(), "average": domains.mean()}
     expected |= {"worst pair": pairs.max() if lower else pairs.min()}

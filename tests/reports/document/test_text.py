@@ -1,11 +1,11 @@
-"""Documents as Markdown, LaTeX and in the terminal."""
+"""Documents as Markdown and in the terminal."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
 
-from crosstail.reports.document import latex, markdown, terminal
+from crosstail.reports.document import markdown, terminal
 from crosstail.reports.document.model import (
     Card,
     Cards,
@@ -64,20 +64,6 @@ def test_markdown():
 
 def test_code_cannot_leave_its_fence():
     assert markdown.render(Document("t", [Code("a ``` b")])).endswith("````sh\na ``` b\n````\n")
-
-
-def test_latex():
-    text = latex.render(DOCUMENT)
-    for part in (
-        r"\section{Cats \& dogs}",
-        r"A\_paragraph of \texttt{a\_b}.",
-        r"\item All is well.",
-        r"sketch / cat & \textbf{5.0} \\",
-        r"\caption{Pairs. Of 10.}",
-        r"\includegraphics[width=\linewidth]{charts/points}",
-        r"\begin{quote}\ttfamily crosstail fit `a`\end{quote}",
-    ):
-        assert part in text, part
 
 
 def test_the_terminal_shows_names_as_they_are_but_no_control_characters():

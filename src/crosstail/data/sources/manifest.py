@@ -1,7 +1,6 @@
 """The source "manifest": a CSV or Parquet file or a DataFrame with a row per sample; split files are manifests, too."""
 
 import errno
-import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import csv
 
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import AnyPath, ImageFiles, Samples
@@ -24,7 +22,6 @@ from crosstail.data.sources.manifest_table import (
     Columns,
     Manifest,
     checked,
-    checksum_file,
     choose,
     read_manifest,
 )
@@ -99,26 +96,6 @@ def _as_dataset(manifest: Manifest, x: Samples, **options: Unpack[SourceOptions]
         assert isinstance(dataset.x, ImageFiles)
         table = table[table["path"].isin(dataset.x.paths())]
     return dataset.with_notes(*group_like_notes(dataset, replace(manifest, table=table).group_like))
-
-
-def save_split(dataset: DomainDataset, path: AnyPath) -> str:
-    """Write the split as a manifest, with its checksum in `path`.sha256 (as `sha256sum` does), and return the checksum.
-
-    Image files are listed by path relative to their root: load the split with `load_manifest(path, root=...)`. Arrays
-    are listed by row number, into a .npy or .npz file of the same name. A saved split that was edited does not load.
-    Domains and classes come back in natural order, whatever their order was.
-    """
-    file = Path(path)
-    if file.suffix.lower() != ".csv":
-        raise ValueError(f"{file}: a split is saved as .csv")
-    where = {"path": dataset.x.paths()} if isinstance(dataset.x, ImageFiles) else {"x": np.arange(len(dataset))}
-    names = {"domain": np.array(dataset.domains)[dataset.domain], "label": np.array(dataset.classes)[dataset.y]}
-    group = {} if dataset.group is None else {"group": dataset.group}
-    table = pa.table(names | where | {"split": dataset.split} | group)
-    csv.write_csv(table, file, csv.WriteOptions(quoting_style="needed"))
-    checksum = hashlib.sha256(file.read_bytes()).hexdigest()
-    checksum_file(file).write_text(f"{checksum}  {file.name}\n", encoding="utf-8")
-    return checksum
 
 
 def _files(manifest: Manifest, folder: Path, *, skip_missing: bool) -> tuple[Manifest, ImageFiles]:

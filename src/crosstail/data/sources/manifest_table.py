@@ -1,6 +1,5 @@
 """The table of a manifest: its columns under our names, with every row checked."""
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -159,11 +158,6 @@ def _missing(file: Path, name: str, found: list[str]) -> ValueError:
     return ValueError(f"{file}: has no column {name!r} but {', '.join(found)}; expected {expected} {option}")
 
 
-def checksum_file(path: Path) -> Path:
-    """Where the checksum of a split file is kept, in the format of `sha256sum`."""
-    return path.with_name(path.name + ".sha256")
-
-
 def _read(
     file: Path, columns: Columns, required: tuple[str, ...] = ("domain", "label"), *, group_like: bool = False
 ) -> Any:
@@ -172,7 +166,6 @@ def _read(
         raise ValueError(f"{file}: expected a .csv or .parquet file")
     if not file.is_file():
         raise FileNotFoundError(f"{file}: there is no such file")
-    _verify(file)
     chosen = columns_of(file, columns, required)
     if group_like:
         chosen |= group_like_columns(chosen, _header(file))
@@ -212,16 +205,6 @@ def _table_of(file: Path, read: Callable[[], Any]) -> Any:
         raise ValueError(f"{file}: is not text in UTF-8 (byte {error.start}); save it as UTF-8") from error
     except (pa.ArrowException, OSError, ValueError, Error) as error:
         raise ValueError(f"{file}: cannot be read as a table ({' '.join(str(error).split())[:200]})") from error
-
-
-def _verify(file: Path) -> None:
-    """Compare a split file with its checksum, if it has one."""
-    beside = checksum_file(file)
-    if not beside.is_file():
-        return
-    if beside.read_text(encoding="utf-8").split(maxsplit=1)[:1] != [hashlib.sha256(file.read_bytes()).hexdigest()]:
-        changed = f"was changed since it was saved: its checksum is not that in {beside.name}"
-        raise ValueError(f"{file}: {changed}. Remove {beside.name} if the change is intended")
 
 
 def _at(file: Path, row: int) -> str:

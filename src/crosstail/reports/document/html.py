@@ -16,8 +16,7 @@ from markupsafe import Markup, escape
 from PIL import Image
 
 from crosstail.cache import cache_folder, write_atomically
-from crosstail.reports.document.model import Chart, Document, Heading, Picture, Table
-from crosstail.reports.document.text import CODE
+from crosstail.reports.document.model import CODE, Chart, Document, Heading, Picture, Table
 from crosstail.storage import write_whole
 
 

@@ -1,9 +1,8 @@
-"""Documents as LaTeX, to include in a paper; the preamble needs booktabs and graphicx."""
+"""Tables as LaTeX, to include in a paper; the preamble needs booktabs and graphicx."""
 
 import re
 
-from crosstail.reports.document import text
-from crosstail.reports.document.model import Chart, Code, Document, Heading, Items, Table, Text
+from crosstail.reports.document.model import Table
 
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "–": "--"}
 _SPECIAL |= {sign: rf"\{sign}" for sign in "&%$#_{}"}
@@ -13,11 +12,6 @@ _SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}"}
 _MINUS = re.compile(r"^-(?=\d)")
 _SCALED = r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox{0}}\else\usebox{0}\fi"
 LONG = 60  # letters beyond which a cell has several lines
-
-
-def render(document: Document) -> str:
-    """The whole document as one section; charts are included from charts/NAME.pdf."""
-    return text.render(document, _MARKUP)
 
 
 def table(block: Table) -> str:
@@ -49,28 +43,3 @@ def escape(text: str) -> str:
     'a\\\\_b \\\\& 5 \\\\%'
     """
     return "".join(_SPECIAL.get(sign, sign) for sign in text)
-
-
-def _prose(words: str) -> str:
-    return text.CODE.sub(r"\\texttt{\1}", escape(words))
-
-
-def _items(block: Items) -> str:
-    lines = [rf"\item {_prose(f'{item.text} {item.detail}'.strip())}" for item in block.items]
-    return "\n".join([r"\begin{itemize}", *lines, r"\end{itemize}"])
-
-
-def _float(kind: str, block: Table | Chart, body: str) -> str:
-    caption = _prose(". ".join(filter(None, (block.title, block.note))))
-    return "\n".join([rf"\begin{{{kind}}}", body, rf"\caption{{{caption}}}", rf"\end{{{kind}}}"])
-
-
-_MARKUP: text.Markup = {
-    Document: lambda block: rf"\section{{{escape(block.title)}}}",
-    Heading: lambda block: rf"\{'sub' * (block.level - 1)}section{{{escape(block.text)}}}",
-    Text: lambda block: _prose(block.text),
-    Code: lambda block: rf"\begin{{quote}}\ttfamily {escape(block.text)}\end{{quote}}",
-    Items: _items,
-    Table: lambda block: _float("table", block, table(block)),
-    Chart: lambda block: _float("figure", block, rf"\includegraphics[width=\linewidth]{{charts/{block.name}}}"),
-}

@@ -1,15 +1,17 @@
 """Documents as Markdown."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 
-from crosstail.reports.document import text
-from crosstail.reports.document.model import Chart, Code, Document, Heading, Item, Items, Table, Text
+from crosstail.reports.document.model import CODE, Chart, Code, Document, Heading, Item, Items, Table, Text, plain
 from crosstail.reports.wording import sentence
 
 
 def render(document: Document) -> str:
     """The whole document; charts and images become their text alternatives."""
-    return text.render(document, _MARKUP)
+    blocks = (document, *map(plain, document.blocks))
+    return "\n\n".join(filter(None, (_MARKUP[type(block)](block) for block in blocks))) + "\n"
 
 
 def table(block: Table) -> str:
@@ -42,7 +44,7 @@ def _prose(words: str) -> str:
     >>> print(_prose("`a_b` or a_b"))
     `a_b` or a\\_b
     """
-    parts = text.CODE.split(words)
+    parts = CODE.split(words)
     return "".join(f"`{part}`" if i % 2 else escape(part) for i, part in enumerate(parts))
 
 
@@ -63,7 +65,7 @@ def _titled(block: Table | Chart, body: str) -> str:
     return "\n\n".join(filter(None, (block.title and _heading(block.title), body, _prose(block.note))))
 
 
-_MARKUP: text.Markup = {
+_MARKUP: dict[type, Callable[[Any], str]] = {
     Document: lambda block: f"# {escape(block.title)}",
     Heading: lambda block: _heading(block.text, block.level),
     Text: lambda block: _prose(block.text),

@@ -18,6 +18,9 @@ if TYPE_CHECKING:  # a table in the terminal needs neither
 
     from crosstail.reports.vega_lite import Drawing
 
+CODE = re.compile(r"(?<![\w`])`([^`\n]+)`(?![\w`])")
+"""Code in prose; a backtick within a name is not the start of any."""
+
 _NUMBER = re.compile(r"(?:[\W\d_]|\b(?:to|of|n|p|e|s|ms|min|h|kB|MB|GB)\b)*")
 
 
@@ -164,6 +167,13 @@ class Gallery:
 
 
 Block = Heading | Text | Code | Items | Cards | Table | Chart | Gallery
+
+
+def plain(block: Block) -> Block:
+    """The block, or its fallback where neither images nor cards can be shown."""
+    if isinstance(block, Cards):
+        return block.table
+    return block.alternatives if isinstance(block, Gallery) else block
 
 
 @dataclass(frozen=True)

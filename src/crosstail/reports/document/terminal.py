@@ -6,8 +6,7 @@ from rich import table as rich_table
 from rich.console import Console, Group, RenderableType
 from rich.text import Text as Words
 
-from crosstail.reports.document.model import Block, Chart, Code, Heading, Items, Table, Text
-from crosstail.reports.document.text import plain
+from crosstail.reports.document.model import Block, Chart, Code, Heading, Items, Table, Text, plain
 
 # From light to dark with a readable number on each; the number itself carries the meaning.
 _LIGHT, _DARK = ("#deebf7", "#c6dbef", "#9ecae1", "#6baed6"), ("#3182bd", "#08519c")
