@@ -414,8 +414,8 @@ def test_the_lower_tail_of_the_pairs():
     accuracy = PairAccuracy(hits, totals)
     assert accuracy.worst_pair_tests == 2 and accuracy.barely_tested == 3
     ordered = sorted(h / n for h, n in zip(hits.ravel(), totals.ravel(), strict=True) if n)  # nine: position 0.8
-    assert accuracy.tenth_percentile == pytest.approx(0.2 * ordered[0] + 0.8 * ordered[1])
-    assert PairAccuracy(np.zeros((1, 2), int), np.zeros((1, 2), int)).tenth_percentile is None
+    assert accuracy.tail == pytest.approx(0.2 * ordered[0] + 0.8 * ordered[1])
+    assert PairAccuracy(np.zeros((1, 2), int), np.zeros((1, 2), int)).tail is None
 
 
 def test_of_equally_bad_pairs_the_worst_has_most_test_samples():
