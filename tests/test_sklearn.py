@@ -59,7 +59,9 @@ def test_trains_the_model_of_a_run(samples, tmp_path, method):
     (classes, c), (domains, d) = (np.unique(labels, return_inverse=True) for labels in (y, domain))
     np.savez(tmp_path / "v.npz", x=x, y=c, domain=d, split=np.full(len(x), "train"), classes=classes, domains=domains)
     seed = int(np.random.RandomState(3).randint(2**31))
-    run = train_run(RunSpec(dataset=str(tmp_path / "v.npz"), algorithm=method, seed=seed, **SHORT), tmp_path / "r").result
+    run = train_run(
+        RunSpec(dataset=str(tmp_path / "v.npz"), algorithm=method, seed=seed, **SHORT), tmp_path / "r"
+    ).result
     assert model.result_.spec.method == run.spec.method and model.result_.counts == [[20, 11, 6], [5, 12, 21]]
     expected = Predictor(tmp_path / "r").probabilities(x)
     np.testing.assert_allclose(model.predict_proba(x), expected, atol=1e-6)

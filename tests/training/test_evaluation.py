@@ -10,12 +10,13 @@ import torch
 from crosstail.data import DomainDataset
 from crosstail.losses import PairStatistics
 from crosstail.metrics import PairAccuracy
-from crosstail.training import RunSpec, probabilities
+from crosstail.metrics._answers import SAMPLES
+from crosstail.training import RunSpec, held_out
 from crosstail.training.evaluation import (
     answers,
     features,
     graph_of,
-    pair_scores,
+    split_answers,
     stream_statistics,
     traced,
     transferability,
@@ -47,6 +48,11 @@ def parts():
     ).train()
 
 
+def assert_same(one, other):
+    for name in SAMPLES:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
 def one_by_one(function, dataset, rows):
     with torch.no_grad():
         return [function(torch.from_numpy(dataset.x[row : row + 1]))[0] for row in rows]
@@ -59,7 +65,7 @@ def test_hits_and_totals(batch, parts):
         pair = dataset.domain[row], dataset.y[row]
         totals[pair] += 1
         hits[pair] += int(scores.argmax()) == dataset.y[row]
-    found = pair_scores(algorithm, dataset, "test").accuracy
+    found = PairAccuracy.of(split_answers(algorithm, dataset, "test", "pair_average"))
     assert (found.hits == hits).all() and (found.totals == totals).all() and hits.any()
 
 
@@ -72,13 +78,11 @@ def test_hits_with_the_domain_known(batch, parts):
         d, y = dataset.domain[row], dataset.y[row]
         hits[d, y] += int((scores + bias[d]).argmax()) == y
     rows = dataset.rows("test")
-    predicted, own, log_p = answers(algorithm, dataset, rows, known=True, keep=np.ones(len(rows), bool))
-    assert (own == log_p[np.arange(len(rows)), dataset.y[rows]]).all()
-    found = PairAccuracy.from_predictions(
-        predicted, dataset.y[rows], dataset.domain[rows], num_domains=2, num_classes=3
-    )
+    said, log_p = answers(algorithm, dataset, rows, told=True, keep=np.ones(len(rows), bool))
+    assert (said.true == log_p[np.arange(len(rows)), dataset.y[rows]]).all()
+    found = PairAccuracy.of(said)
     assert (found.hits == hits).all() and hits.any()
-    assert (found.hits != pair_scores(algorithm, dataset, "test").accuracy.hits).any()
+    assert (found.hits != PairAccuracy.of(split_answers(algorithm, dataset, "test", "pair_average")).hits).any()
     for row, told in zip(rows, log_p, strict=True):
         scores = one_by_one(algorithm, dataset, [row])[0] + bias[dataset.domain[row]]
         np.testing.assert_allclose(told, scores.log_softmax(-1).detach(), rtol=2e-3, atol=1e-3)
@@ -90,23 +94,26 @@ def test_probabilities_of_some_and_predictions_of_all_held_out_samples(batch, pa
     dataset = replace(dataset, split=np.where(np.arange(50) < 20, "train", np.where(np.arange(50) < 30, "val", "test")))
     bias = torch.tensor([[5.0, 0, 0], [0, 0, 5.0]])
     algorithm.scores = lambda z, domain=None: algorithm.head(z) + (0 if domain is None else bias[domain])
-    every = probabilities.held_out(algorithm, dataset, known=True)
-    assert every.probabilities.row.tolist() == list(range(20, 50))
-    monkeypatch.setattr(probabilities, "LEAST", 1)
-    monkeypatch.setattr(probabilities, "MOST", 3 * 12)
-    some = probabilities.held_out(algorithm, dataset, known=True)
-    assert len(some.probabilities.row) == 12
-    same = every.probabilities.keep(np.isin(every.probabilities.row, some.probabilities.row))
-    for name, values in vars(same).items():
-        np.testing.assert_array_equal(getattr(some.probabilities, name), values)
-    assert some.known == every.known and len(some.predictions.y) == 20
-    for name, values in vars(every.predictions).items():
-        np.testing.assert_array_equal(getattr(some.predictions, name), values)
+    how = {"informed": True, "shots": (100, 20)}
+    whole, every = held_out.held_out(algorithm, dataset, **how)
+    assert every.every.row.tolist() == list(range(20, 50)) and every.test.row.tolist() == list(range(30, 50))
+    monkeypatch.setattr(held_out, "LEAST", 1)
+    monkeypatch.setattr(held_out, "MOST", 3 * 12)
+    less, some = held_out.held_out(algorithm, dataset, **how)
+    assert len(some) == 12 and len(less) == 30
+    for name in ("validation", "test"):
+        own = getattr(some, name)
+        same = getattr(every, name).keep(np.isin(getattr(every, name).row, own.row))
+        for one, other in ((same, own), (same.told, own.told)):
+            assert other.log_p.shape == (len(own), 3)
+            assert_same(one, other)
+        assert_same(getattr(whole, name), getattr(less, name))
+        assert_same(getattr(whole, name).told, getattr(less, name).told)
 
 
 def test_an_empty_split_has_no_accuracy(parts):
     dataset, algorithm = parts
-    found = pair_scores(algorithm, dataset, "val").accuracy
+    found = PairAccuracy.of(split_answers(algorithm, dataset, "val", "pair_average"))
     assert not found.totals.any() and found.pair_average is None
 
 
@@ -134,7 +141,7 @@ def test_the_model_is_evaluated_in_evaluation_mode_and_goes_on_in_training_mode(
     modes = []
     algorithm.backbone.register_forward_hook(lambda module, args, z: modes.append((module.training, z.requires_grad)))
     for work in (
-        lambda: pair_scores(algorithm, dataset, "test").accuracy,
+        lambda: PairAccuracy.of(split_answers(algorithm, dataset, "test", "pair_average")),
         lambda: features(algorithm, dataset, np.arange(5)),
         lambda: stream_statistics(algorithm, dataset, algorithm.statistics()),
     ):

@@ -17,14 +17,14 @@ from crosstail.storage import only_process, write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec, loop, second_stage
 from crosstail.training.devices import OneDevice
-from crosstail.training.evaluation import graph_of, pair_scores
+from crosstail.training.evaluation import graph_of, split_answers
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
 from crosstail.training.model import build_algorithm, load_model
-from crosstail.training.predictions import Predictions
 from crosstail.training.resolve import resolve
 from crosstail.training.result import SplitAccuracy
+from crosstail.training.run import Run
 from crosstail.training.second_stage import build_classifier
 from crosstail.transfer import TransferabilityGraph
 
@@ -52,9 +52,11 @@ def test_the_accuracies_are_those_of_the_model(dataset, tmp_path, stage):
     inputs = load_inputs(resolve(spec)).seen()
     model = load_model(RunFolder(tmp_path), inputs)
     for name, split in (("validation", "val"), ("test", "test")):
-        scores = pair_scores(model, inputs, split)
-        shots = SplitAccuracy.of(scores.accuracy, COUNTS).shots
-        assert getattr(result, name) == msgspec.structs.replace(SplitAccuracy.of_scores(scores), shots=shots)
+        said = split_answers(model, inputs, split, "pair_average")
+        shots = said.value().shots(COUNTS)
+        assert getattr(result, name) == msgspec.structs.replace(
+            SplitAccuracy.of_answers(said, "pair_average"), shots=shots
+        )
     accuracy = np.array(result.test.hits) / np.array(result.test.totals)
     expected = {"many": accuracy[0, 0], "zero": accuracy[1, 0], "few": np.mean([accuracy[0, 1], accuracy[0, 2]])}
     expected["medium"] = np.mean([accuracy[1, 1], accuracy[1, 2]])
@@ -80,11 +82,11 @@ def test_groups_are_counted_in_the_result_and_stored_with_the_predictions(datase
         assert found.squares == squares.tolist() != found.totals
     read = RunFolder(tmp_path / "run")
     assert read.result() == result and read.result().test.pairs().squares.tolist() == squares.tolist()
-    stored = Predictions.load(read)
+    stored = Run(tmp_path / "run").test
     assert stored.group.tolist() == grouped.group[rows].tolist() and stored.y.tolist() == plain.y[rows].tolist()
     train_run(spec, tmp_path / "plain")
     plain = RunFolder(tmp_path / "plain")
-    assert "squares" not in (plain.path / "result.json").read_text() and Predictions.load(plain).group is None
+    assert "squares" not in (plain.path / "result.json").read_text() and Run(plain.path).test.group is None
 
 
 def test_the_graph_is_that_of_the_training_features(dataset, tmp_path):

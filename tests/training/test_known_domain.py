@@ -11,10 +11,10 @@ from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import Inputs, folds, load_inputs, load_source
 from crosstail.training.model import load_model
-from crosstail.training.predictions import Predictions
 from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import resolve
 from crosstail.training.result import pooled_accuracy
+from crosstail.training.run import Run
 
 COUNTS = np.array([[40, 4, 0], [4, 40, 2], [2, 4, 40]])
 
@@ -50,18 +50,18 @@ def test_both_tracks_are_those_of_the_model(spec, tmp_path):
         assert (hits["known"] != hits["unknown"]).any()
         assert found["known"].squares == found["unknown"].squares and found["known"].shots.keys() >= {"few", "zero"}
     assert RunFolder(tmp_path / "run").result() == run.result == train_run(spec, tmp_path / "run").result
-    stored = Predictions.load(run.folder)
-    assert stored is not None and (stored.known != stored.predicted).any()
+    stored = Run(run.path).test
+    assert stored is not None and (stored.told.predicted != stored.predicted).any()
     for d, y in np.ndindex(3, 3):
         own = (stored.domain == d) & (stored.y == y)
-        assert (stored.known[own] == y).sum() == run.result.known.test.hits[d][y]
+        assert stored.told.keep(own).correct.sum() == run.result.known.test.hits[d][y]
 
 
 @pytest.mark.parametrize("changes", [{"algorithm": "erm"}, {"second_stage": "retrain"}, {"protocol": "dg"}])
 def test_a_model_that_ignores_the_domain_or_is_tested_on_unseen_ones_has_one_track(spec, tmp_path, changes):
     spec = resolve(replace(spec, hparams={}, **changes, steps=2, evaluations=1))
     run = train_run(folds(spec, load_source(spec))[0], tmp_path / "run")
-    assert run.result.known is None and run.predictions.known is None
+    assert run.result.known is None and run.test.informed is None
     assert "known" not in (tmp_path / "run" / "result.json").read_text()
 
 
@@ -69,14 +69,15 @@ def test_a_single_domain_is_always_known(spec, tmp_path):
     dataset = load_inputs(spec).raw
     one = replace(dataset.keep(dataset.domain == 0), domains=dataset.domains[:1])
     run = train_run(replace(spec, steps=2, evaluations=1), tmp_path / "run", inputs=Inputs(one))
-    assert run.result.known is None and run.predictions.known is None
+    assert run.result.known is None and run.test.informed is None
 
 
 @pytest.mark.parametrize("changes", [{}, {"folds": 2}])
 def test_a_refit_is_given_the_estimate_of_both_tracks(spec, tmp_path, changes):
     spec = replace(spec, **changes)
-    results = [train_run(one, tmp_path / str(one.fold)).result for one in folds(spec, load_source(spec))]
-    run = with_estimate(train_run(refit_spec(results), tmp_path / "refit"), results)
+    runs = [train_run(one, tmp_path / str(one.fold)) for one in folds(spec, load_source(spec))]
+    results = [run.result for run in runs]
+    run = with_estimate(train_run(refit_spec(results), tmp_path / "refit"), runs)
     hits = np.sum([result.known.test.hits for result in results], axis=0)
     estimate = run.result.known.estimate
     assert (np.array(estimate.hits) == hits).all() and (hits != np.array(run.result.estimate.hits)).any()

@@ -22,13 +22,14 @@ def spec(tmp_path):
     return resolve(RunSpec(dataset=str(tmp_path / "easy.npz"), algorithm="boda", second_stage="retrain", **size))
 
 
-def every_result(spec, out):
-    return [train_run(one, out / f"{i}").result for i, one in enumerate(folds(spec, load_source(spec)))]
+def every_run(spec, out):
+    return [train_run(one, out / f"{i}") for i, one in enumerate(folds(spec, load_source(spec)))]
 
 
 @pytest.mark.parametrize("changes", [{}, {"folds": 4}, {"protocol": "dg"}])
 def test_the_final_model_is_trained_on_every_sample_for_the_median_of_the_selected_steps(spec, tmp_path, changes):
-    results = every_result(replace(spec, **changes), tmp_path / "runs")
+    runs = every_run(replace(spec, **changes), tmp_path / "runs")
+    results = [run.result for run in runs]
     assert len(results) == {"folds": 4, "protocol": 2}.get(next(iter(changes), ""), 1)
     found = refit_spec(results)
     assert found.part and found.unseen is None and found.fold is None
@@ -39,7 +40,7 @@ def test_the_final_model_is_trained_on_every_sample_for_the_median_of_the_select
     assert run.result.selected_steps == list(found.stop_at)
     assert np.sum(run.result.counts) == len(load_source(found)) and not np.any(run.result.test.totals)
     assert run.result.estimate is None
-    done = with_estimate(run, results)
+    done = with_estimate(run, runs)
     assert RunFolder(tmp_path / "final").result() == done.result
     for name in ("hits", "totals"):
         pooled = np.sum([getattr(result.test, name) for result in results], axis=0)

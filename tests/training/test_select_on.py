@@ -1,15 +1,13 @@
 """--select-on: the step of a run, with and without averaged weights, and numbers that a second stage chooses."""
 
 from dataclasses import replace
-from typing import get_args
 
 import numpy as np
 import pytest
 from scipy.special import log_softmax
-from tests.metrics.groups import metrics_by
+from tests.metrics.answered import answered
 
-from crosstail.criterion import Criterion
-from crosstail.metrics.pair_scores import PairScores
+from crosstail.metrics import criteria, find, value_on
 from crosstail.second_stages._choice import first_best
 from crosstail.second_stages._stage import Features
 from crosstail.testing import save_separable
@@ -18,7 +16,7 @@ from crosstail.training.fit import train_run
 from crosstail.training.resolve import resolve
 from crosstail.training.result import SplitAccuracy, best_on_validation, selection_score
 
-CRITERIA = get_args(Criterion)
+CRITERIA = criteria()
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +46,13 @@ def test_the_step_is_the_first_that_is_best_on_validation(runs):
         best, step = None, None
         for record in run.folder.records():
             validation = record.averaged.validation
-            value = getattr(validation, on)
+            value = validation.value(on)
             tie = validation.pair_average if on.startswith("worst") else 0
-            value = (-value if on == "log_loss" else value, tie)
+            value = (find(on).sign * value, tie)
             if best is None or value > best:
                 best, step = value, record.step
         assert run.result.selected_step == step
-        assert getattr(run.result.validation, on) == pytest.approx(abs(best[0]))
+        assert run.result.validation.value(on) == pytest.approx(abs(best[0]))
         chosen.add(step)
     assert len(chosen) > 1  # the criteria differ
 
@@ -71,16 +69,10 @@ def test_training_does_not_depend_on_what_is_selected_on(runs):
 
 def test_the_recorded_metrics_are_those_of_the_kept_probabilities(runs):
     run = runs["macro_f1"]
-    held_out = run.probabilities.part(test=False)
-    table = metrics_by(
-        "pair",
-        np.exp(held_out.unknown.astype(float)),
-        held_out.y,
-        held_out.domain,
-        domains=run.result.domains,
-        classes=run.result.classes,
-    )
-    assert run.result.validation.log_loss == pytest.approx(table["log_loss"].mean(), rel=1e-3)
+    held_out = run.held_out.validation
+    log_p = held_out.log_p.astype(float)[np.arange(len(held_out)), held_out.y]
+    of_pairs = [-log_p[held_out.pair == pair].mean() for pair in np.unique(held_out.pair)]
+    assert run.result.validation.log_loss == pytest.approx(np.mean(of_pairs), rel=1e-3)
     assert (np.asarray(run.result.validation.totals) == 0).any()  # a pair without validation samples is left out
 
 
@@ -114,8 +106,8 @@ def test_a_number_is_chosen_by_what_is_selected_on(on):
     found = []
     for value in values:
         said = scores - value * bias
-        of = PairScores.of(said.argmax(1), log_softmax(said, axis=1), y, domain, 2)
-        value = of.value(on)
-        found.append((-value if on == "log_loss" else value, of.value("pair_average") if "worst" in on else 0))
+        of = answered(said.argmax(1), log_softmax(said, axis=1), y, domain, 2)
+        judged = round(find(on).sign * value_on(of, on), 9)
+        found.append((judged, of.value().pair_average if "worst" in on else 0))
     best = max(found)
     assert first_best(values, lambda value: scores - value * bias, features) == values[found.index(best)]
