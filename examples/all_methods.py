@@ -11,11 +11,13 @@ hour on two cores for each of the two, once the images are embedded; what is fin
 import argparse
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from PIL import Image
 
-from crosstail import algorithms, cli, discovery
+import crosstail
+from crosstail import RunSpec, algorithms, discovery
 from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.compare.tables import of_metric, summary_table
@@ -27,24 +29,17 @@ from crosstail.sweeps.race_result import RaceResult, Standing
 from crosstail.training.resolve import canonical_method
 from crosstail.training.spec import split_method
 
-SETS = {
-    "office-caltech10": ("office-caltech10",),
-    "ham10000": (
-        "ham10000/manifest.csv",
-        "--column",
-        "domain=source",
-        "--column",
-        "label=diagnosis",
-        "--column",
-        "group=lesion_id",
-    ),
-    "crisis": ("crisis.npz",),
-    "digits": ("digits",),
-    "digits-mlt, opposite tails": ("digits-mlt.npz", "--labels", "forward:100", "--labels", "backward:100"),
+HAM10000 = {"domain": "source", "label": "diagnosis", "group": "lesion_id"}
+SETS: dict[str, dict[str, Any]] = {
+    "office-caltech10": {"dataset": "office-caltech10"},
+    "ham10000": {"dataset": "ham10000/manifest.csv", "columns": HAM10000},
+    "crisis": {"dataset": "crisis.npz"},
+    "digits": {"dataset": "digits"},
+    "digits-mlt, opposite tails": {"dataset": "digits-mlt.npz", "labels": ("forward:100", "backward:100")},
 }
 SEARCHED = ("office-caltech10", "ham10000", "crisis")
-TO_THE_END = ("--finalists", "1000")
-RACES = {"default": ("--trials", "1", *TO_THE_END), "halving": (), "full": TO_THE_END}
+TO_THE_END = {"finalists": 1000}
+RACES = {"default": {"trials": 1, **TO_THE_END}, "halving": {}, "full": TO_THE_END}
 """With default hyperparameters; as `crosstail race` does it; and with the same budget for every method."""
 
 COMPARED = ("erm", "boda")  # methods named for each set
@@ -61,23 +56,12 @@ def methods() -> list[str]:
     return list(dict.fromkeys(map(canonical_method, names)))
 
 
-def race(data: Path, words: tuple[str, ...], out: Path, kind: str) -> None:
+def race(data: Path, fields: dict[str, Any], out: Path, kind: str) -> None:
     """Run or resume a race, and keep how it ended as OUT/KIND.json; all races on a set share their runs."""
-    source, *options = words
-    named = [word for method in methods() for word in ("--algorithm", method)]
-    place = source if source == "digits" else str(data / source)
-    ended, before = out / "race.json", _written(out / "race.json")
-    try:
-        cli.main(["race", place, *options, *RACES[kind], *named, "--out", str(out)])
-    except SystemExit:
-        if _written(ended) == before:
-            raise
-        # A method has failed, which the page says.
-    shutil.copyfile(ended, out / f"{kind}.json")
-
-
-def _written(file: Path) -> int:
-    return file.stat().st_mtime_ns if file.exists() else 0
+    source = fields["dataset"]
+    spec = RunSpec(**fields | {"dataset": source if source == "digits" else str(data / source)})
+    crosstail.race(spec, out, algorithm=methods(), **RACES[kind])  # a method may have failed, which the page says
+    shutil.copyfile(out / "race.json", out / f"{kind}.json")
 
 
 def read_races(places: dict[str, Path]) -> Races:
@@ -321,9 +305,9 @@ def main() -> None:
     parser.add_argument("--page-only", action="store_true", help="write the page from races that are finished")
     arguments = parser.parse_args()
     places = {name: arguments.out / name.partition(",")[0] for name in SETS}
-    for name, words in () if arguments.page_only else SETS.items():
+    for name, fields in () if arguments.page_only else SETS.items():
         for kind in RACES if arguments.search and name in SEARCHED else ("default",):
-            race(arguments.data, words, places[name], kind)
+            race(arguments.data, fields, places[name], kind)
     races = read_races(places)
     text = page(summaries(places, races), races, DOCS / "images/all-methods.png")
     (DOCS / "results/all-methods.md").write_text(text, encoding="utf-8")

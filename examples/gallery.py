@@ -7,31 +7,19 @@ Takes about five minutes on one core. Finished runs are not repeated:
 
 import argparse
 import os
-import shlex
 from pathlib import Path
 
 from PIL import Image
 
-from crosstail.cli import main
+from crosstail import RunSpec, fit, report, sweep
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "images" / "gallery"
-NETWORK = "--backbone efficientnet_lite0 --freeze --steps 300"
+NETWORK = {"backbone": "efficientnet_lite0", "freeze": True, "steps": 300}
 LABELS = {
-    "uniform": "--labels uniform",
-    "forward": "--labels forward:57",
-    "opposite": "--labels forward:57 --labels backward:57 --labels uniform",
+    "uniform": ("uniform",),
+    "forward": ("forward:57",),
+    "opposite": ("forward:57", "backward:57", "uniform"),
 }
-COMMANDS = [
-    *(
-        f"fit digits {labels} {NETWORK} --algorithm {algorithm} --out labels/{name}-{algorithm}"
-        for name, labels in LABELS.items()
-        for algorithm in ("erm", "boda")
-    ),
-    f"sweep digits {NETWORK} --algorithm erm --algorithm coral --algorithm bsoftmax --algorithm boda "
-    "--algorithm boda:retrain --trials 4 --seeds 2 --launcher inline --out sweep",
-    "report labels --graphs labels/opposite-erm --graphs labels/opposite-boda --out report-labels",
-    "report sweep --out report-sweep",
-]
 KEPT = {
     "labels-uniform": "report-labels/charts/labels-digits-uniform.png",
     "labels-forward": "report-labels/charts/labels-digits-forward-57.png",
@@ -51,9 +39,19 @@ parser.add_argument("--out", type=Path, default=Path("runs/gallery"))
 out = parser.parse_args().out
 out.mkdir(parents=True, exist_ok=True)
 os.chdir(out)
-for words in COMMANDS:
-    print(f"crosstail {words}", flush=True)
-    main(shlex.split(words))
+for name, labels in LABELS.items():
+    for algorithm in ("erm", "boda"):
+        print(f"{algorithm} on {name} labels", flush=True)
+        fit(
+            RunSpec(dataset="digits", labels=labels, algorithm=algorithm, **NETWORK),
+            Path("labels", f"{name}-{algorithm}"),
+        )
+print("sweep and reports", flush=True)
+swept = ("erm", "coral", "bsoftmax", "boda", "boda:retrain")
+sweep(RunSpec(dataset="digits", **NETWORK), Path("sweep"), algorithm=swept, trials=4, seeds=2, launcher="inline")
+opposite = [Path("labels", f"opposite-{algorithm}") for algorithm in ("erm", "boda")]
+report([Path("labels")], graphs=opposite, out=Path("report-labels"))
+report([Path("sweep")], out=Path("report-sweep"))
 PICTURES.mkdir(parents=True, exist_ok=True)
 for name, file in KEPT.items():
     # 256 colours keep the files small.

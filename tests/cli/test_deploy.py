@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from crosstail.reports.run.covered import covered, pair_sets
+from crosstail.training.probabilities import Probabilities
 from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 
 from crosstail.metrics._calibration import calibrate
 from crosstail.prediction.predictor import UNKNOWN, Predictor
-from crosstail.reports.run.covered import covered, pair_sets
 from crosstail.training.folder import RunFolder
-from crosstail.training.probabilities import Probabilities
 
 SITES = ["berlin", "lagos"]
 FIT = "fit v.npz --algorithm erm --backbone identity --steps 60 --hp lr=0.02 --batch-size 16 --evaluations 1 --out run"

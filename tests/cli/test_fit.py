@@ -293,17 +293,6 @@ def test_a_trace_is_kept_where_it_is_asked_for_from_the_start(crosstail, vectors
     assert '"input": "range"' in Path("traced/report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("first", "second"), [("--protocol dg", ""), ("", "--protocol dg")])
-def test_a_page_of_other_runs_is_not_overwritten(crosstail, vectors, first, second):
-    words = f"fit {vectors} --algorithm erm --width 8 --steps 2 --batch-size 4 --evaluations 1 --out runs"
-    assert crosstail(f"{words} {first}").code == 0
-    page = Path("runs/report.html").read_bytes()
-    done = crosstail(f"{words} {second}")
-    assert done.code == 2 and "report.html" in done.err and "--out" in done.err
-    assert Path("runs/report.html").read_bytes() == page
-    assert crosstail(f"{words} {first}").code == 0
-
-
 SMALL = "--backbone small_cnn --resolution 16 --width 8 --steps 2 --batch-size 4 --evaluations 1"
 
 

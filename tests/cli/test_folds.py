@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosstail.training import loop
 from crosstail.training.folder import RunFolder
 
 SHORT = "--algorithm erm --width 8 --steps 6 --batch-size 4 --evaluations 3"
@@ -53,34 +52,6 @@ def test_the_terminal_and_the_page_show_the_pooled_accuracy_and_each_fold(crosst
     assert all(Path(f"cv/fold-{k}/report.html").exists() for k in (1, 2, 3))
 
 
-def test_one_fold_alone_is_the_same_run(crosstail, vectors):
-    assert crosstail(f"fit {vectors} {SHORT} --folds 3 --fold 2 --out cv/fold-2").code == 0
-    before = Path("cv/fold-2/result.json").read_bytes()
-    assert crosstail(f"fit {vectors} {SHORT} --folds 3 --out cv").code == 0
-    assert Path("cv/fold-2/result.json").read_bytes() == before
-
-
-def test_an_interrupted_cross_validation_goes_on_where_it_stopped(crosstail, vectors, monkeypatch):
-    words = f"fit {vectors} {SHORT} --folds 3 --refit"
-    assert crosstail(f"{words} --out whole").code == 0
-    trained = loop.train
-
-    def stop(algorithm, dataset, spec, **options):
-        if spec.fold == 2:
-            raise KeyboardInterrupt
-        return trained(algorithm, dataset, spec, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("crosstail.training.fit.train", stop)
-        assert crosstail(f"{words} --out parts").code != 0
-    assert Path("parts/fold-1/result.json").exists() and not Path("parts/fold-2/result.json").exists()
-    first = Path("parts/fold-1/result.json").stat().st_mtime_ns
-    assert crosstail(f"{words} --out parts").code == 0
-    assert Path("parts/fold-1/result.json").stat().st_mtime_ns == first
-    one, other = (RunFolder(Path(place)).weights() for place in ("whole/refit", "parts/refit"))
-    assert all((one[name] == other[name]).all() for name in one)
-
-
 def test_folds_and_other_runs_do_not_share_a_folder(crosstail, vectors):
     assert crosstail(f"fit {vectors} {SHORT} --folds 3 --out cv").code == 0
     for other in ("--folds 4", ""):
@@ -118,12 +89,3 @@ def test_the_final_model_predicts_and_is_exported_but_has_nothing_to_be_tested_o
     assert json.loads(test.out)["hits"] == RunFolder(Path("cv/fold-2")).result().test.hits
     done = crosstail("report cv --page-only --out report")
     assert done.code == 0 and "skipped: cv/refit" in done.out
-
-
-def test_the_repeat_command_of_the_final_model_trains_the_same_weights(crosstail, vectors):
-    assert crosstail(f"fit {vectors} {SHORT} --folds 3 --refit --out cv").code == 0
-    stop = RunFolder(Path("cv/refit")).spec().stop_at[0]
-    done = crosstail(f"fit {vectors} {SHORT} --folds 3 --stop-at {stop} --out again")
-    assert done.code == 0 and "unknown" in " ".join(done.out.split())
-    one, other = (RunFolder(Path(place)).weights() for place in ("cv/refit", "again"))
-    assert all((one[name] == other[name]).all() for name in one)

@@ -10,12 +10,12 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
+from crosstail.criterion import Criterion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crosstail
 from crosstail import cli
-from crosstail.criterion import Criterion
 from crosstail.reports.compare import read_runs as read_runs_module
 from crosstail.reports.compare.read_runs import ComparedRun
 from crosstail.reports.run.command import command

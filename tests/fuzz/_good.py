@@ -6,11 +6,11 @@ from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
+from crosstail.reports.run.reported import reported
 from PIL import Image
 from tests.fuzz._case import HANDLED, Case, run
 
 from crosstail.reports.run.command import options
-from crosstail.reports.run.reported import reported
 from crosstail.storage import write_json
 from crosstail.sweeps.select import as_file, choices
 from crosstail.sweeps.store import Proposal, Store

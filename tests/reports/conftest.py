@@ -11,15 +11,15 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from crosstail.reports.run.reported import ReportedRun
+from crosstail.training.predictions import Predictions
 from jsonschema import Draft7Validator
 
 from crosstail.metrics import PairAccuracy
-from crosstail.reports.run.reported import ReportedRun
 from crosstail.reports.vega_lite import Drawing
 from crosstail.storage import write_json
 from crosstail.training import RunSpec
 from crosstail.training.data_facts import DataFacts
-from crosstail.training.predictions import Predictions
 from crosstail.training.result import Evaluation, KnownDomain, RunResult, SplitAccuracy, Transferability
 
 COUNTS = [[150, 40], [7, 0]]

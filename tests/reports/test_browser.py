@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from crosstail.reports.run.reported import read_run
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
@@ -19,7 +20,6 @@ from crosstail.reports.compare.feature_charts import ModelFeatures
 from crosstail.reports.compare.page import write_report
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.run.page import write_page
-from crosstail.reports.run.reported import read_run
 from crosstail.transfer import TransferabilityGraph
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

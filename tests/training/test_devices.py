@@ -48,12 +48,12 @@ TWO = """
 import msgspec, sys
 from pathlib import Path
 from crosstail.training import RunSpec
-from crosstail.training.fit import fit
+from crosstail.training.fit import train_run
 from crosstail.training.devices import Devices
 
 for line in Path(sys.argv[1]).read_text().splitlines():
     spec = msgspec.json.decode(line, type=RunSpec)
-    fit(spec, Path(sys.argv[2]) / spec.key, devices=Devices("cpu", 2))
+    train_run(spec, Path(sys.argv[2]) / spec.key, devices=Devices("cpu", 2))
 """
 
 
@@ -164,4 +164,4 @@ def test_several_devices_need_an_extra_that_one_does_not(spec, tmp_path, monkeyp
     for several in ({"number": 2}, {"nodes": 2}):
         with pytest.raises(ValueError, match=r"need Lightning Fabric: pip install 'crosstail\[devices\]'"):
             Devices(**several)
-    fit(spec, tmp_path / "run", devices=Devices("cpu"))
+    train_run(spec, tmp_path / "run", devices=Devices("cpu"))

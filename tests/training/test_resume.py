@@ -205,7 +205,7 @@ def test_a_finished_run_returns_at_once(place, tmp_path):
     spec = vectors(place, second_stage="retrain")
     result = train_run(spec, tmp_path).result
     before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()}
-    assert fit(spec, tmp_path, progress=lambda *report: pytest.fail("trains again")).result == result
+    assert train_run(spec, tmp_path, progress=lambda *report: pytest.fail("trains again")).result == result
     assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in tmp_path.iterdir()} == before
 
 

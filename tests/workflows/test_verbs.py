@@ -93,7 +93,7 @@ def test_sweep_estimate_and_select(place: Path) -> None:
 
 
 def test_evaluate(fitted: Fitted, place: Path) -> None:
-    evaluated = crosstail.evaluate(fitted.out, str(place / "v.npz"), split="test", out=place / "evaluated.html")
+    evaluated = crosstail.evaluate(fitted.out, spec_of(place), split="test", out=place / "evaluated.html")
     assert evaluated.found.accuracy.hits.tolist() == fitted.run.result.test.hits
     assert evaluated.page.exists() and evaluated.known_domains == list(evaluated.dataset.domains)
     assert evaluated.to_json()["hits"] == fitted.run.result.test.hits
@@ -113,11 +113,11 @@ def test_predict_in_memory_and_to_a_file(fitted: Fitted, place: Path, more) -> N
 
 
 def test_audit(fitted: Fitted, place: Path) -> None:
-    audited = crosstail.audit(str(place / "v.npz"), run=fitted.out, out=place / "audit.html")
+    audited = crosstail.audit(spec_of(place), run=fitted.out, out=place / "audit.html")
     assert audited.found.counts["train"].sum() == 120 and (place / "audit.html").exists()
     assert "label_errors" in audited.to_json()
     with pytest.raises(ValueError, match=r"ends in \.html"):
-        crosstail.audit(str(place / "v.npz"), out=place / "audit.pdf")
+        crosstail.audit(spec_of(place), out=place / "audit.pdf")
 
 
 def test_compare_and_report(fitted: Fitted, place: Path) -> None:

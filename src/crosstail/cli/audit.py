@@ -1,6 +1,7 @@
 """crosstail audit: look at a data set before any training."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,10 @@ def audit(
     from crosstail.training import RunSpec
     from crosstail.workflows.audit import audit
 
-    how: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by, "data_seed": data_seed}
+    read: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by, "data_seed": data_seed}
+    spec = RunSpec(dataset=source, **read)
     with progress_bar(Console(stderr=True)) as progress:
-        audited = audit(source, **how, run=run, out=out, progress=progress)
+        audited = audit(spec, run=run, out=out, progress=progress)
     found, trained = audited.found, audited.run
     if as_json:
         print(json.dumps(audited.to_json()))
@@ -66,5 +68,5 @@ def audit(
     console.print(where, markup=False, soft_wrap=True)
     if recommend(found) is not None:
         broken = isinstance(found.inputs, ImageInputs) and bool(found.inputs.broken)
-        spec = RunSpec(dataset=source, **how, skip_broken=broken)
-        say_next(console, "race", source, *options(spec), "--out", unused_path("race"))
+        said = options(replace(spec, skip_broken=broken))
+        say_next(console, "race", source, *said, "--out", unused_path("race"))

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from rich.console import Console
 
@@ -13,6 +13,7 @@ from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Columns, Data, GroupBy, SkipBroken
 from crosstail.training.existing import existing_run
+from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import require_page, unused_path
 
 
@@ -51,9 +52,9 @@ def evaluate(
     from crosstail.reports.run.tested import Tested
     from crosstail.workflows.evaluate import evaluate
 
-    how: dict[str, Any] = {"columns": columns, "group_by": group_by, "weights": weights, "skip_broken": skip_broken}
+    spec = RunSpec(dataset=source, columns=columns, group_by=group_by, skip_broken=skip_broken)
     with progress_bar(Console(stderr=True)) as progress:
-        evaluated = evaluate(run, source, split=split, out=out, **how, trust=trust, progress=progress)
+        evaluated = evaluate(run, spec, split=split, out=out, weights=weights, trust=trust, progress=progress)
     found, dataset = evaluated.found, evaluated.dataset
     console = Console(markup=False)
     if as_json:

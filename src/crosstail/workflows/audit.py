@@ -1,6 +1,5 @@
 """Look at a data set before any training."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from crosstail.reports.document import html
 from crosstail.reports.run.suspects import suspect_table, suspects_by_pair
 from crosstail.training.existing import existing_run
 from crosstail.training.run import Run
+from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import require_page
 
 
@@ -34,12 +34,8 @@ class Audited:
 
 
 def audit(
-    source: str,
+    spec: RunSpec,
     *,
-    labels: Sequence[str] | None = None,
-    columns: Mapping[str, str] | None = None,
-    group_by: str | None = None,
-    data_seed: int = 0,
     run: Path | None = None,
     out: Path | None = None,
     progress: Progress = silent,
@@ -47,22 +43,21 @@ def audit(
     """Count the pairs, compare the label distributions, find duplicates and broken images, and suggest what to try.
 
     Args:
-        source: The data, as the field `dataset` of a RunSpec; `labels`, `columns`, `group_by` and `data_seed` are its
-            fields too.
+        spec: The data: `dataset`, `labels`, `columns`, `group_by` and `data_seed`; nothing else of it counts.
         run: A finished run on these data: also list probable label errors among its held-out samples.
         out: Also write an .html page that works offline.
         progress: Called as the work advances.
 
-    >>> found = audit("digits").found
+    >>> found = audit(RunSpec(dataset="digits")).found
     >>> len(found.domains), len(found.classes)
     (3, 10)
     """
     require_page(out)
-    many, few = data.shot_thresholds(source)
-    read: dict[str, Any] = {"labels": labels, "seed": data_seed, "columns": columns, "group_by": group_by}
-    dataset = data.load(source, **read, progress=progress)
+    many, few = data.shot_thresholds(spec.dataset)
+    read: dict[str, Any] = {"labels": spec.labels, "columns": spec.columns, "group_by": spec.group_by}
+    dataset = data.load(spec.dataset, **read, seed=spec.data_seed, progress=progress)
     found = examine(dataset.plain(), many=many, few=few, progress=progress)
-    trained = None if run is None else _run_on(existing_run(run), source)
+    trained = None if run is None else _run_on(existing_run(run), spec.dataset)
     if out is not None:
         html.save(page(found, dataset, [] if trained is None else list(suspects_by_pair(trained))), out)
     return Audited(found, dataset, trained)

@@ -2,7 +2,6 @@
 
 import hashlib
 import shlex
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from crosstail.reports.run.certainty_elsewhere import certainty_json
 from crosstail.reports.run.command import words
 from crosstail.reports.run.evaluated import write_evaluation
 from crosstail.training.existing import existing_run
+from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import require_page
 
 
@@ -47,14 +47,11 @@ class EvaluatedRun:
 
 def evaluate(
     run: Path,
-    source: str,
+    spec: RunSpec,
     *,
     split: Literal["all", "train", "val", "test"] = "all",
     out: Path | None = None,
-    columns: Mapping[str, str] | None = None,
-    group_by: str | None = None,
     weights: Path | None = None,
-    skip_broken: bool = False,
     trust: bool = False,
     progress: Progress = silent,
 ) -> EvaluatedRun:
@@ -65,8 +62,7 @@ def evaluate(
 
     Args:
         run: Folder of a finished run.
-        source: The data, as the field `dataset` of a RunSpec; `columns`, `group_by` and `skip_broken` are its fields
-            too.
+        spec: The data: `dataset`, `columns`, `group_by` and `skip_broken`; nothing else of it counts.
         split: Split to evaluate on; for the run's own data, the run's split. Default: all unseen samples.
         out: The page to write; default: in RUN/evaluated.
         weights: Weights of the frozen backbone, if the file has moved.
@@ -76,11 +72,11 @@ def evaluate(
     require_page(out)
     folder = existing_run(run)
     predictor = Predictor(folder, weights, trust)
-    read: dict[str, Any] = {"columns": columns, "group_by": group_by, "skip_broken": skip_broken}
-    dataset = load_for(predictor, source, split, **read, progress=progress)
+    read: dict[str, Any] = {name: getattr(spec, name) for name in ("columns", "group_by", "skip_broken")}
+    dataset = load_for(predictor, spec.dataset, split, **read, progress=progress)
     found = evaluate_on(predictor, dataset, split, progress)
-    page = out or folder / "evaluated" / page_name(source, split)
-    command = shlex.join(["crosstail", "evaluate", str(run), source, *words(split=split, **read)])
+    page = out or folder / "evaluated" / page_name(spec.dataset, split)
+    command = shlex.join(["crosstail", "evaluate", str(run), spec.dataset, *words(split=split, **read)])
     try:
         write_evaluation(page, predictor, found, command)
     except OSError as error:

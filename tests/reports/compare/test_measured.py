@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from crosstail.criterion import LOWER_IS_BETTER
+from crosstail.training.probabilities import Probabilities
 from tests.metrics.groups import metrics_by
 
-from crosstail.criterion import LOWER_IS_BETTER
 from crosstail.metrics._calibration import Calibration
 from crosstail.reports.compare.gain_charts import gain_table
 from crosstail.reports.compare.method_runs import method_runs
@@ -17,7 +18,6 @@ from crosstail.reports.compare.significance import significance_table, verdict
 from crosstail.reports.compare.tables import of_metric, overall_table, second_stage_table, summary_table
 from crosstail.reports.compare.text_tables import overall, result_table
 from crosstail.training.folder import RunFolder
-from crosstail.training.probabilities import Probabilities
 
 HITS, TOTALS, COUNTS = [[40, 20, 30], [35, 25, 0]], [[50, 50, 50], [50, 50, 0]], [[150, 40, 7], [7, 0, 30]]
 NAMES = {"domains": ["d0", "d1"], "classes": ["c0", "c1", "c2"]}

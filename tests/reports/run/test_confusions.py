@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from crosstail.reports.run.reported import read_run
+from crosstail.training.predictions import Predictions
 from PIL import Image
 
 from crosstail.reports.document import html
@@ -19,10 +21,8 @@ from crosstail.reports.run.confusions import (
     failing_pairs,
     failures,
 )
-from crosstail.reports.run.reported import read_run
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.predictions import Predictions
 
 EVIL = "<script>alert(1)</script>"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from crosstail.training.probabilities import Probabilities
 
 from crosstail.data import DomainDataset
 from crosstail.metrics import PairAccuracy
@@ -16,7 +17,6 @@ from crosstail.reports.run.certainty import Confidence
 from crosstail.reports.run.certainty_elsewhere import certainty_json
 from crosstail.reports.run.evaluated import domain_table, evaluation_document, on_new_data, side_by_side
 from crosstail.reports.run.tables import pair_table
-from crosstail.training.probabilities import Probabilities
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 """The page and the card of a run whose second stage has no steps."""
 
 import pytest
+from crosstail.reports.run.reported import reported
 
 from crosstail.reports.document.model import Chart, Text
 from crosstail.reports.run.how_trained import fitted, length, stopped
 from crosstail.reports.run.page import run_document
-from crosstail.reports.run.reported import reported
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run

@@ -7,13 +7,13 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
+from crosstail.training.probabilities import Probabilities
 
 from crosstail import data
 from crosstail.metrics._calibration import Calibration
 from crosstail.reports.document import markdown
 from crosstail.reports.document.model import Heading, Items, Table
 from crosstail.reports.run.model_card import limits, model_card
-from crosstail.training.probabilities import Probabilities
 
 HITS, TOTALS = [[9, 1], [3, 0]], [[10, 4], [6, 0]]
 DESCRIPTION = {

@@ -8,14 +8,14 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
+from crosstail.reports.run.failing import DRAWN
+from crosstail.reports.run.reported import ReportedRun
 
 from crosstail.metrics import PairAccuracy, wilson
 from crosstail.reports.document import html
 from crosstail.reports.document.model import Table
 from crosstail.reports.run.charts import NUMBERED, PANEL, pair_chart, selection_chart
-from crosstail.reports.run.failing import DRAWN
 from crosstail.reports.run.page import folds_document, run_document, write_page
-from crosstail.reports.run.reported import ReportedRun
 from crosstail.reports.run.tables import (
     cross_validation_table,
     fold_table,

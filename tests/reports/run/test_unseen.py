@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
+from crosstail.reports.run.reported import ReportedRun
+from crosstail.reports.run.together import together
+from crosstail.training.predictions import Predictions
 from msgspec.structs import replace
 from scipy import stats
 
 from crosstail.data import DomainDataset
 from crosstail.metrics import PairAccuracy
 from crosstail.reports.document.model import Cards, Chart, Table
-from crosstail.reports.run.reported import ReportedRun
 from crosstail.reports.run.summary import folds_summary
-from crosstail.reports.run.together import together
 from crosstail.reports.run.unseen import expectation, expected, seen_table, unseen_blocks
-from crosstail.training.predictions import Predictions
 from crosstail.training.result import SplitAccuracy
 
 RIGHT = [8, 6, 9, 7]  # of 10 test samples of each unseen domain
