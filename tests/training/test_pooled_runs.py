@@ -100,8 +100,9 @@ def test_for_a_new_domain_it_is_judged_on_whole_domains(vectors, tmp_path, monke
 @pytest.mark.parametrize("stage", STAGES)
 def test_folds_and_the_final_model_on_every_sample(vectors, tmp_path, stage):
     spec = spec_of(vectors, stage, folds=2)
-    results = [train_run(one, tmp_path / str(one.fold)).result for one in folds(spec, load_source(spec))]
-    final = with_estimate(train_run(refit_spec(results), tmp_path / "final"), results)
+    runs = [train_run(one, tmp_path / str(one.fold)) for one in folds(spec, load_source(spec))]
+    results = [run.result for run in runs]
+    final = with_estimate(train_run(refit_spec(results), tmp_path / "final"), runs)
     hits = np.sum([result.known.test.hits for result in results], axis=0)
     assert (np.array(final.result.known.estimate.hits) == hits).all()
     assert np.sum(final.result.counts) == len(load_source(spec))
