@@ -200,9 +200,9 @@ def test_every_link_of_the_site_leads_somewhere(site):
 
 
 def test_the_pages_of_the_commands_are_current():
-    pages = runpy.run_path(str(ROOT / "examples/command_pages.py"))["pages"]()
+    pages = runpy.run_path(str(ROOT / "studies/command_pages.py"))["pages"]()
     written = {path: path.read_text(encoding="utf-8") for path in pages if path.exists()}
-    assert written == pages, "run: python examples/command_pages.py"
+    assert written == pages, "run: python -m studies.command_pages"
     assert set((ROOT / "docs/commands").iterdir()) <= set(pages)
 
 

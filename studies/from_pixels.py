@@ -2,7 +2,7 @@
 
 Takes two hours on one core; finished runs are not repeated:
 
-    python examples/from_pixels.py --data ../shared/data --out runs/pixels
+    python -m studies.from_pixels --data ../shared/data --out runs/pixels
 
 DATA contains digits-mlt-16.npz, Digits-MLT at half the size, which `python -m studies.paper_claims --resume` writes to
 its runs. The runs with opposite tails are among those of that study.
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from result_options import result_options
+from studies.result_options import result_options
 
 from crosstail import backbones, second_stages
 from crosstail.metrics import mean_interval
@@ -130,7 +130,7 @@ the samples. `:pooled` and `:blend` fit another classifier on the network's feat
 
 Accuracy in percent, mean ± standard deviation over the seeds: pair average on validation and test; few-shot pairs or,
 where pairs are missing, those without training samples; the worst pair. Then the difference in pair average on test
-from ERM and from the default `{default}`, with 95 % intervals. Written by `python examples/from_pixels.py`.
+from ERM and from the default `{default}`, with 95 % intervals. Written by `python -m studies.from_pixels`.
 
 {tables}
 

@@ -2,7 +2,7 @@
 
 Takes about five minutes on one core. Finished runs are not repeated:
 
-    python examples/gallery.py --out runs/gallery
+    python -m studies.gallery --out runs/gallery
 """
 
 import argparse

@@ -4,7 +4,7 @@ The default `frozen:blend` and those it should be compared with, on three splits
 features with long tails; on the first split every algorithm. Takes half an hour on two cores once the images are
 embedded; finished runs are not repeated:
 
-    python examples/default_method.py --data ../shared/data --out runs/default
+    python -m studies.default_method --data ../shared/data --out runs/default
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from result_options import result_options
+from studies.result_options import result_options
 
 from crosstail import algorithms
 from crosstail.metrics import mean_interval, paired_difference
@@ -204,7 +204,7 @@ with others on {seeds} splits of nine sets with long tails. Test accuracy in per
 average / few-shot pairs (1 to 20 training samples; digits: 1 to 8) / pairs with none. The model is not told the
 domain of a test sample. Frozen EfficientNet-Lite0, for crisis sentence embeddings; the others train a two-layer
 network for {steps} steps, as in a race, with their default hyperparameters.
-Written by `python examples/default_method.py`.
+Written by `python -m studies.default_method`.
 
 | set | {header} |
 {rule}|

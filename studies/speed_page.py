@@ -1,7 +1,7 @@
 """Write docs/results/speed.md and its charts from the records of the benchmarks.
 
 python -m bench --json docs/results/speed.json
-python -m examples.speed_page [--growth] [--scale]
+python -m studies.speed_page [--growth] [--scale]
 
 --growth first measures memory again, which takes some minutes, and --scale whole commands on up to 100,000 pairs, which
 takes an hour and can be stopped and continued.

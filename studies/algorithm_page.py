@@ -1,4 +1,4 @@
-"""Write the tables of algorithms.md and second-stages.md in docs/: `python examples/algorithm_page.py`."""
+"""Write the tables of algorithms.md and second-stages.md in docs/: `python -m studies.algorithm_page`."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from crosstail.algorithms._catalogue import preset_entries
 from crosstail.training.spec import split_method
 
 DOCS = Path(__file__).parents[1] / "docs"
-BEGIN, END = "<!-- written by examples/algorithm_page.py -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- written by studies/algorithm_page.py -->\n", "<!-- end -->\n"
 
 
 def algorithm_tables() -> str:

@@ -2,7 +2,7 @@
 
 Takes about ten minutes on one core. Finished runs are not repeated:
 
-    python examples/compare_statistics.py --out runs/statistics
+    python -m studies.compare_statistics --out runs/statistics
 """
 
 import argparse
@@ -32,7 +32,7 @@ lines = [
     "",
     "`digits` with its default label profiles, batches of 3 × 24, default hyperparameters, three seeds. Mean ±",
     "standard deviation of the test pair average at the evaluation that is best on validation. Written by",
-    "`python examples/compare_statistics.py`.",
+    "`python -m studies.compare_statistics`.",
     "",
     "| network | algorithm | statistics | pair average, % |",
     "|---|---|---|---|",

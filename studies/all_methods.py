@@ -4,8 +4,8 @@ First a race on each set with default hyperparameters, in which nothing stops ea
 `crosstail race`, which searches hyperparameters and stops weak methods early, and the same race to the end. About an
 hour on two cores for each of the two, once the images are embedded; what is finished is not repeated:
 
-    python examples/all_methods.py --data ../shared/data --out races
-    python examples/all_methods.py --data ../shared/data --out races --search
+    python -m studies.all_methods --data ../shared/data --out races
+    python -m studies.all_methods --data ../shared/data --out races --search
 """
 
 import argparse
@@ -116,7 +116,7 @@ def page(summary: pd.DataFrame, races: Races, picture: Path) -> str:
         f"Frozen EfficientNet-Lite0 features, for crisis sentence embeddings; {len(order)} methods with their default",
         f"hyperparameters, {steps} steps, {several(seeds, 'seed')}. Nothing was searched: this compares defaults,",
         "not the best settings. Accuracies are pair averages on the test sets in %, means over the seeds. Written by",
-        "`python examples/all_methods.py`.",
+        "`python -m studies.all_methods`.",
         "",
         "Some had more than published defaults. The form of `blend` and `pooled` was chosen out of 25 by validation on",
         "splits of these sets, with test accuracies in view, and the split used here may be among them ([what was",

@@ -1,6 +1,6 @@
 """Write docs/results/negatives.md: bias and spread of the BoDA loss with sampled negatives, against the exact loss.
 
-python examples/sampled_negatives.py [--draws 200]
+python -m studies.sampled_negatives [--draws 200]
 """
 
 import argparse
@@ -134,7 +134,7 @@ def main() -> None:
         "`boda_loss(..., negatives=K)` against the exact loss, on synthetic features:",
         f"{DOMAINS} domains × {CLASSES} classes = {DOMAINS * CLASSES:,} pairs with long-tailed counts,",
         f"{FEATURES} features, one batch of {BATCH} samples, {draws} draws per row.",
-        "Written by `python examples/sampled_negatives.py`.",
+        "Written by `python -m studies.sampled_negatives`.",
         "Design: [which pairs stand for the denominator](../decisions/sampled-negatives.md). Time: [speed](speed.md).",
         "",
         "Everything is relative to the exact value, or to the length of the exact gradient. The estimated",

@@ -4,7 +4,7 @@ Flips one in twenty labels of each set, cross-validates the default on the resul
 samples are among the first that `crosstail audit --run` lists. Takes three minutes on one core once the images are
 embedded:
 
-    python examples/label_errors.py --data ../shared/data --out runs/label_errors
+    python -m studies.label_errors --data ../shared/data --out runs/label_errors
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from result_options import result_options
+from studies.result_options import result_options
 
 from crosstail.data import DomainDataset, save_arrays
 from crosstail.metrics import wilson
@@ -116,7 +116,7 @@ their true class. In %, with 95 % intervals; by chance, {share:.0f} % of any par
 
 Pages and audits use the probabilities *of the site*, those of `predict --prior train`: the labels are as frequent as
 they are there. *Balanced* ones, for equally frequent pairs, take frequent classes for rare ones, and suspect right
-labels. Written by `python examples/label_errors.py`.
+labels. Written by `python -m studies.label_errors`.
 
 | set | flipped (k) | to | probabilities | listed | in first k/4 | in first k | found at all | true class named |
 |---|---|---|---|---|---|---|---|---|

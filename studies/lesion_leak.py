@@ -3,7 +3,7 @@
 HAM10000 has 10,015 pictures of 7,470 skin lesions. They are split twice: by picture, and by lesion. Takes ten minutes
 on one core once the pictures are embedded; finished runs are not repeated:
 
-    python examples/lesion_leak.py --data ../shared/data/ham10000/manifest.csv --out runs/leak
+    python -m studies.lesion_leak --data ../shared/data/ham10000/manifest.csv --out runs/leak
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from result_options import result_options
+from studies.result_options import result_options
 
 from crosstail.data import ImageFiles
 from crosstail.metrics import PairAccuracy, mean_interval
@@ -115,7 +115,7 @@ HAM10000 has 10,015 pictures of 7,470 skin lesions from four sources, with seven
 empty. A split by picture tests on lesions that were trained on. Here the same methods are trained on both splits: by
 picture, and by lesion (`--column group=lesion_id`). Test accuracy in percent, mean ± standard deviation over {seeds}
 seeds, each with its own split; the difference is by how much the split by picture is too good, with a 95 % interval.
-Frozen EfficientNet-Lite0, an MLP, 1,000 steps, default hyperparameters. Written by `python examples/lesion_leak.py`.
+Frozen EfficientNet-Lite0, an MLP, 1,000 steps, default hyperparameters. Written by `python -m studies.lesion_leak`.
 
 | method | accuracy | split by picture | split by lesion | too good by |
 |---|---|---|---|---|

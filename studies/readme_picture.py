@@ -1,4 +1,4 @@
-"""Draw the picture in README.md from the runs of `make demo`: python examples/readme_picture.py demo."""
+"""Draw the picture in README.md from the runs of `make demo`: python -m studies.readme_picture demo."""
 
 import sys
 from pathlib import Path

@@ -1,9 +1,9 @@
 """Probabilities and estimated prevalences at a site, on real data: docs/results/prevalence.md.
 
-Needs the runs of examples/coverage.py. The held-out samples of each are divided anew, whole groups together, into a
+Needs the runs of studies/coverage.py. The held-out samples of each are divided anew, whole groups together, into a
 part for the calibration, as large as the validation set, and one that is tested. Takes five minutes on one core:
 
-    python examples/prevalence.py --runs runs/coverage
+    python -m studies.prevalence --runs runs/coverage
 """
 
 import argparse
@@ -119,7 +119,7 @@ def main() -> None:
 
 TEXT = """# Probabilities and prevalence at a site, on real data
 
-Written by `python examples/prevalence.py`. The default on fixed features; its held-out samples are divided {divisions}
+Written by `python -m studies.prevalence`. The default on fixed features; its held-out samples are divided {divisions}
 times, whole groups together, into a part for the calibration and one that is tested.
 
 **Probabilities with `--prior train`**, where classes are as frequent at every site as in training: log loss, and

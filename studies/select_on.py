@@ -5,7 +5,7 @@ metrics, are selected from afterwards: the step within a run, and the trial of a
 on one core once the images are embedded; finished runs are not repeated, and the page is of the splits that are
 complete:
 
-    python examples/select_on.py --data ../shared/data --out runs/select-on
+    python -m studies.select_on --data ../shared/data --out runs/select-on
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import pandas as pd
 import torch
-from result_options import result_options
+from studies.result_options import result_options
 
 from crosstail.criterion import UNBOUNDED, Criterion, sign
 from crosstail.metrics import mean_interval
@@ -168,7 +168,7 @@ of {width} units, {evaluations} evaluations, and {trials} trials of a random sea
 of what is selected on one metric, minus that of what is selected on `pair_average`, the default: the mean over the
 algorithms, with Student's 95 % interval over the {clusters} splits of all sets. In points; log loss is as it is, and
 lower is better.
-Written by `python examples/select_on.py`.
+Written by `python -m studies.select_on`.
 
 Does it help what is selected on? For the trial and its step:
 

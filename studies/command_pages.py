@@ -1,4 +1,4 @@
-"""Write the pages of the commands and of RunSpec's fields from their help: `python examples/command_pages.py`."""
+"""Write the pages of the commands and of RunSpec's fields from their help: `python -m studies.command_pages`."""
 
 import re
 from dataclasses import MISSING, Field, fields
@@ -11,7 +11,7 @@ from crosstail.report.run.command import NEGATIVE, SPELLED
 from crosstail.training.spec import RunSpec, identifying_fields
 
 DOCS = Path(__file__).parents[1] / "docs"
-WRITTEN = "<!-- written by examples/command_pages.py -->"
+WRITTEN = "<!-- written by studies/command_pages.py -->"
 
 
 def pages() -> dict[Path, str]:

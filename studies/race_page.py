@@ -1,7 +1,7 @@
 """Write the leaderboard of a race and its chart: docs/results/race-NAME.md, docs/images/race-NAME.png.
 
 crosstail race office-caltech10/ --workers 2 --out race
-python examples/race_page.py race/race.json office-caltech10 --took "6 minutes on two cores"
+python -m studies.race_page race/race.json office-caltech10 --took "6 minutes on two cores"
 """
 
 import argparse
@@ -38,7 +38,7 @@ def page(race: RaceResult, name: str, command: str, took: str, picture: Path) ->
         f"{early}{others + 1} had {several(race.trials, 'trial')} of {race.steps} steps each,",
         f"then {several(race.seeds, 'seed')} of the best on validation; {features}.",
         f"It took {took}.",
-        "How to read it: [race.md](../race.md). Written by `python examples/race_page.py`.",
+        "How to read it: [race.md](../race.md). Written by `python -m studies.race_page`.",
         "",
         f"> {race.recommendation}",
         "",
