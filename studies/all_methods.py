@@ -285,7 +285,7 @@ def _behind(row: Standing) -> str:
 
 
 def method_table(order: pd.DataFrame, average: pd.DataFrame, sets: list[str]) -> list[str]:
-    """A row per method with its pair average and rank on each set."""
+    """A row per method with its pair average on each set."""
     lines = [
         "## All methods",
         "",
@@ -293,10 +293,9 @@ def method_table(order: pd.DataFrame, average: pd.DataFrame, sets: list[str]) ->
         "|---|---|---:|" + "---:|" * len(sets),
     ]
     for _, row in order.iterrows():
-        cells = [f"{average.loc[row['method'], name]:.1f} ({row[name]:g})" for name in sets]
+        cells = [f"{average.loc[row['method'], name]:.1f}" for name in sets]
         lines.append(f"| `{row['method']}` | {row['family']} | {row['mean']:.1f} | {' | '.join(cells)} |")
-    lines += ["", "Pair average in %, and in brackets the rank on the set."]
-    return lines
+    return [*lines, "", "Pair average in %."]
 
 
 def left_out(order: pd.DataFrame, races: Races) -> list[str]:

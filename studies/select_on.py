@@ -118,7 +118,6 @@ def verdict(trial: pd.DataFrame, on: Criterion) -> str:
 def page(table: pd.DataFrame) -> str:
     """The page of all complete splits."""
     step, trial = (against_base(table[table["what"] == what]) for what in ("step", "trial"))
-    worst = trial.loc[["worst_domain", "worst_pair"]].reset_index().sort_values("set", kind="stable")
     means = table[(table["what"] == "trial") & (table["on"] == BASE)].groupby("set", sort=False)[list(SHOWN)].mean()
     base = [
         " | ".join(["", name, *(f"{v:.3f}" if m in UNBOUNDED else f"{100 * v:.1f}" for m, v in own.items()), ""])
@@ -138,7 +137,6 @@ def page(table: pd.DataFrame) -> str:
         base="\n".join(line.strip() for line in base),
         step=rows(step.reset_index(), ["on"]),
         trial=rows(trial.reset_index(), ["on"]),
-        sets=rows(worst, ["set", "on"]),
     )
 
 
@@ -164,13 +162,12 @@ TEXT = """# What to select on
 
 Does it matter which validation metric selects the step and the trial ([`--select-on`](../sweeps.md#what-to-select-on))?
 {algorithms} on {seeds} splits of four sets of frozen or sentence features with long tails: {steps} steps of a network
-of {width} units, {evaluations} evaluations, and {trials} trials of a random search each. Each number is the test metric
-of what is selected on one metric, minus that of what is selected on `pair_average`, the default: the mean over the
-algorithms, with Student's 95 % interval over the {clusters} splits of all sets. In points; log loss is as it is, and
-lower is better.
+of {width} units, {evaluations} evaluations, and {trials} trials of a random search each. Each number is the change of a
+test metric if another metric than `pair_average`, the default, selects: the mean over the algorithms, with Student's
+95 % interval over the {clusters} splits of all sets. In points; log loss as it is (lower is better).
 Written by `python -m studies.select_on`.
 
-Does it help what is selected on? For the trial and its step:
+Does a metric improve if it is selected on? For the trial and its step:
 
 {verdicts}
 
@@ -191,12 +188,6 @@ What the default reaches, in percent:
 | set | {header} |
 {rule}
 {base}
-
-Selecting the trial on the worst group, set by set:
-
-| set | selected on | {header} |
-|---{rule}
-{sets}
 """
 
 

@@ -120,6 +120,14 @@ def row(entry: dict[str, object]) -> str:
     return f"| `{entry['bench']}` | {entry['name']} | {ours} | {entry['peer']} | {shown} | {entry['sense']} {bound} |"
 
 
+def shown(record: list[dict[str, object]]) -> list[dict[str, object]]:
+    """All rows, but of the steps of the algorithms only those over their limits and the one nearest to its own."""
+    used = dict(enumerate(limits_table(record)["used"]))
+    steps = [i for i, entry in enumerate(record) if entry["bench"] == "step"]
+    most = max((used[i] for i in steps if used[i] <= 1), default=0.0)
+    return [entry for i, entry in enumerate(record) if i not in steps or used[i] > 1 or used[i] == most]
+
+
 def main() -> None:
     """Draw the charts and write the page; with --growth, measure memory first."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -149,7 +157,7 @@ def main() -> None:
         "",
         "| `python -m bench …` | measurement | ours | reference | ratio | limit |",
         "|---|---|---|---|---|---|",
-        *map(row, record),
+        *map(row, shown(record)),
     ]
     page = DOCS / "results" / "speed.md"
     text = replaced(page.read_text(encoding="utf-8"), "table", lines)

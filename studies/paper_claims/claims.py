@@ -126,12 +126,11 @@ def models(study: Study) -> pd.DataFrame:
 
 
 def correlations(study: Study) -> pd.DataFrame:
-    """By configuration: r of (β + γ) − α and accuracy with Fisher's 95 % interval, the rank correlation, the range."""
+    """By configuration: r of (β + γ) − α and accuracy with Fisher's 95 % interval, and the range."""
     rows = []
     for where, part in models(study).groupby("labels", sort=False):
         if len(part) > 3 and part["accuracy"].nunique() > 1:
             pearson = stats.pearsonr(part["separation"], part["accuracy"])
-            rank = stats.spearmanr(part["separation"], part["accuracy"]).statistic
             ends = part["accuracy"].min(), part["accuracy"].max()
-            rows.append((where, len(part), *ends, pearson.statistic, *pearson.confidence_interval(0.95), rank))
-    return pd.DataFrame(rows, columns=["labels", "models", "least", "most", "r", "low", "high", "rank"])
+            rows.append((where, len(part), *ends, pearson.statistic, *pearson.confidence_interval(0.95)))
+    return pd.DataFrame(rows, columns=["labels", "models", "least", "most", "r", "low", "high"])
