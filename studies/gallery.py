@@ -1,4 +1,4 @@
-"""Train small models on the synthetic digits and draw the charts of docs/gallery.md from them.
+"""Train small models on the synthetic digits and draw the charts of docs/report.md from them.
 
 Takes about five minutes on one core. Finished runs are not repeated:
 
@@ -33,8 +33,6 @@ COMMANDS = [
     "report sweep --out report-sweep",
 ]
 KEPT = {
-    "labels-uniform": "report-labels/charts/labels-digits-uniform.png",
-    "labels-forward": "report-labels/charts/labels-digits-forward-57.png",
     "labels-opposite": "report-labels/charts/labels-digits-forward-57-backward-57-uniform.png",
     "graphs": "report-labels/charts/graphs.png",
     "matrix": "report-labels/charts/matrix-1.png",
