@@ -25,7 +25,7 @@ def algorithm_tables() -> str:
             lines += ["| name | what | cost | hyperparameters | differs from the paper or from public code |"]
             lines += ["|---|---|---|---|---|"]
         hparams = ", ".join(_default(h) for h in entry.hyperparameters if h not in common)
-        paper = f"{entry.what} ({entry.paper}, {entry.year})"
+        paper = entry.what if "@" in entry.name else f"{entry.what} ({entry.paper}, {entry.year})"
         differs = _beyond(entry.differs, seen)
         lines.append(_row([f"`{entry.name}`", paper, f"{entry.passes:g}", hparams or "–", "; ".join(differs) or "–"]))
         seen[entry.name] = set(entry.differs)

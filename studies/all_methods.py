@@ -289,12 +289,12 @@ def method_table(order: pd.DataFrame, average: pd.DataFrame, sets: list[str]) ->
     lines = [
         "## All methods",
         "",
-        f"| method | family | mean rank | {' | '.join(sets)} |",
-        "|---|---|---:|" + "---:|" * len(sets),
+        f"| method | mean rank | {' | '.join(sets)} |",
+        "|---|---:|" + "---:|" * len(sets),
     ]
     for _, row in order.iterrows():
         cells = [f"{average.loc[row['method'], name]:.1f}" for name in sets]
-        lines.append(f"| `{row['method']}` | {row['family']} | {row['mean']:.1f} | {' | '.join(cells)} |")
+        lines.append(f"| `{row['method']}` | {row['mean']:.1f} | {' | '.join(cells)} |")
     return [*lines, "", "Pair average in %."]
 
 

@@ -59,13 +59,13 @@ CASES = (
         ("boda+coral",),
     ),
 )
-COLUMNS = ("pair average, validation", "pair average, test", "few-shot", "zero-shot", "worst pair")
+COLUMNS = ("pair average, validation", "pair average, test", "few-shot", "zero-shot")
 
 
 def measured(result: RunResult) -> list[float]:
     """The columns of the table, in percent; NaN where there is no such pair."""
     test, shots = result.test, result.test.shots
-    found = (result.validation.pair_average, test.pair_average, shots["few"], shots["zero"], test.worst_pair)
+    found = (result.validation.pair_average, test.pair_average, shots["few"], shots["zero"])
     return [np.nan if value is None else 100 * value for value in found]
 
 

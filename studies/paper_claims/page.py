@@ -231,10 +231,13 @@ def separation_chart(found: pd.DataFrame) -> Drawing:
 
 PER_SETTING: dict[str, Callable[[Study], list[str]]] = {
     "methods": methods,
-    "configurations": configurations,
     "correlations": correlation_table,
 }
-FROM_PIXELS: dict[str, Callable[[Study], list[str]]] = {"ablation": ablation, "features": features}
+FROM_PIXELS: dict[str, Callable[[Study], list[str]]] = {
+    "ablation": ablation,
+    "configurations": configurations,
+    "features": features,
+}
 
 
 def blocks(studies: Studies) -> dict[str, list[str]]:

@@ -80,7 +80,7 @@ def test_the_page_has_the_boards_of_all_sets(places, races, tmp_path):
         assert found[5].endswith(f"{max(averages[name].values()):.1f}")
         assert found[6].startswith(f"{averages[name]['erm']:.1f} (rank ")
     for method in METHODS:  # the numbers of default hyperparameters, although two sets have others too
-        shown = row(lines, f"`{method}`")[3:]
+        shown = row(lines, f"`{method}`")[2:]
         assert [cell.split()[0] for cell in shown] == [f"{averages[name][method]:.1f}" for name in TABLES]
     ranks = {m: sum(sorted(a.values(), reverse=True).index(a[m]) for a in averages.values()) for m in METHODS}
     assert f"mean ranks of two of these {len(METHODS)} methods" in text
