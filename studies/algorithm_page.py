@@ -1,5 +1,6 @@
 """Write the tables of algorithms.md and second-stages.md in docs/: `python -m studies.algorithm_page`."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ def algorithm_tables() -> str:
     entries = [each for first in algorithms.catalogue() for each in (first, *preset_entries(first))]
     common = next(entry.hyperparameters for entry in entries if entry.name == "erm")
     lines = ["", "All have " + "; ".join(map(_described, common)) + "."]
+    times = Counter(each for entry in entries if "@" not in entry.name for each in entry.differs)
+    marks = {each: f"({number})" for number, each in enumerate((e for e in times if times[e] > 3), start=1)}
+    lines += ["", "In the last column: " + "; ".join(f"{mark} {each}" for each, mark in marks.items()) + "."]
     family, seen = "", dict[str, set[str]]()
     for entry in entries:
         if entry.family != family:
@@ -26,7 +30,7 @@ def algorithm_tables() -> str:
             lines += ["|---|---|---|---|---|"]
         hparams = ", ".join(_default(h) for h in entry.hyperparameters if h not in common)
         paper = entry.what if "@" in entry.name else f"{entry.what} ({entry.paper}, {entry.year})"
-        differs = _beyond(entry.differs, seen)
+        differs = [marks.get(each, each) for each in _beyond(entry.differs, seen)]
         lines.append(_row([f"`{entry.name}`", paper, f"{entry.passes:g}", hparams or "–", "; ".join(differs) or "–"]))
         seen[entry.name] = set(entry.differs)
     return "\n".join([*lines, "", ""])

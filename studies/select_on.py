@@ -117,7 +117,7 @@ def verdict(trial: pd.DataFrame, on: Criterion) -> str:
 
 def page(table: pd.DataFrame) -> str:
     """The page of all complete splits."""
-    step, trial = (against_base(table[table["what"] == what]) for what in ("step", "trial"))
+    trial = against_base(table[table["what"] == "trial"])
     means = table[(table["what"] == "trial") & (table["on"] == BASE)].groupby("set", sort=False)[list(SHOWN)].mean()
     base = [
         " | ".join(["", name, *(f"{v:.3f}" if m in UNBOUNDED else f"{100 * v:.1f}" for m, v in own.items()), ""])
@@ -135,7 +135,6 @@ def page(table: pd.DataFrame) -> str:
         trials=TRIALS,
         verdicts="\n".join(verdict(trial, on) for on in CRITERIA if on != BASE and on in SHOWN),
         base="\n".join(line.strip() for line in base),
-        step=rows(step.reset_index(), ["on"]),
         trial=rows(trial.reset_index(), ["on"]),
     )
 
@@ -170,12 +169,6 @@ Written by `python -m studies.select_on`.
 Does a metric improve if it is selected on? For the trial and its step:
 
 {verdicts}
-
-Selecting the step of one run with the default hyperparameters (`crosstail fit`):
-
-| selected on | {header} |
-{rule}
-{step}
 
 Selecting the trial and its step (`crosstail sweep`):
 

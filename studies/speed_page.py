@@ -116,8 +116,8 @@ def row(entry: dict[str, object]) -> str:
     ratio, limit = entry["ratio"], float(str(entry["limit"]))
     bound = f"{limit:g}" if ratio is not None else amount(limit, str(entry["unit"]))
     shown = f"{float(str(ratio)):.2f}" if ratio is not None else ""
-    ours = amount(float(str(entry["ours"])), str(entry["unit"]))
-    return f"| `{entry['bench']}` | {entry['name']} | {ours} | {entry['peer']} | {shown} | {entry['sense']} {bound} |"
+    ours, sense = amount(float(str(entry["ours"])), str(entry["unit"])), "≤" if entry["sense"] == "at most" else "≥"
+    return f"| `{entry['bench']}` | {entry['name']} | {ours} | {entry['peer']} | {shown} | {sense} {bound} |"
 
 
 def shown(record: list[dict[str, object]]) -> list[dict[str, object]]:

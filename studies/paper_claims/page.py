@@ -229,13 +229,11 @@ def separation_chart(found: pd.DataFrame) -> Drawing:
     return facet(panel, found, by, resolve={"scale": {"x": "independent", "y": "independent"}})
 
 
-PER_SETTING: dict[str, Callable[[Study], list[str]]] = {
-    "methods": methods,
-    "correlations": correlation_table,
-}
+PER_SETTING: dict[str, Callable[[Study], list[str]]] = {"methods": methods}
 FROM_PIXELS: dict[str, Callable[[Study], list[str]]] = {
     "ablation": ablation,
     "configurations": configurations,
+    "correlations": correlation_table,
     "features": features,
 }
 
