@@ -260,8 +260,8 @@ def halving(races: Races) -> list[str]:
         "|---|---:|---:|---|---|---:|---:|---|---:|",
         *rows,
         "",
-        "Rank on validation: that of the first, stopping early, in the full race. Behind on the test set: points by "
-        "which the full race's first is ahead of it, with a 95 % interval.",
+        "*Rank on validation*: where the full race puts the first of the race that stops early. *Behind on the test "
+        "set*: points by which the full race's first is ahead of it, with a 95 % interval.",
         "",
     ]
 

@@ -112,18 +112,18 @@ def main() -> None:
 TEXT = """# What leaking lesions are worth
 
 HAM10000 has 10,015 pictures of 7,470 skin lesions from four sources, with seven diagnoses; two of the 28 pairs are
-empty. A split by picture tests on lesions that were trained on. Here the same methods are trained on both splits: by
-picture, and by lesion (`--column group=lesion_id`). Test accuracy in percent, mean ± standard deviation over {seeds}
-seeds, each with its own split; the difference is by how much the split by picture is too good, with a 95 % interval.
-Frozen EfficientNet-Lite0, an MLP, 1,000 steps, default hyperparameters. Written by `python -m studies.lesion_leak`.
+empty. A split by picture tests on lesions that were trained on. Here the same methods are trained on a split by
+picture and on one by lesion (`--column group=lesion_id`). Test accuracy in percent, mean ± standard deviation over
+{seeds} seeds, each with its own split; the difference is by how much the split by picture is too good, with a 95 %
+interval. Frozen EfficientNet-Lite0, an MLP, 1,000 steps, default hyperparameters. Written by `python -m
+studies.lesion_leak`.
 
 | method | accuracy | split by picture | split by lesion | too good by |
 |---|---|---|---|---|
 {rows}
 
 The two splits have different test pictures, which blurs the difference. Within the split by picture, the same models
-can be compared on test pictures of lesions that they know and of lesions that they do not, as means over the pairs
-that have both:
+can be compared on test pictures of known and of new lesions, as means over the pairs that have both:
 
 | method | lesion in training | new lesion | difference | test pictures of known lesions |
 |---|---|---|---|---|
