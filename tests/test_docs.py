@@ -1,6 +1,7 @@
 """The documentation works: code runs, commands and options exist, links resolve, and the site builds."""
 
 import importlib
+import json
 import os
 import re
 import runpy
@@ -215,6 +216,20 @@ def test_formulas_are_drawn_without_scripts(site):
     assert page.count("<math ") == blocks + inline == page.count("</math>")
     for page in site.rglob("*.html"):
         assert "arithmatex" not in page.read_text(encoding="utf-8"), page.name
+
+
+def test_the_search_finds_words_beside_punctuation_and_no_listings(site):
+    index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
+    separator = re.compile(index["config"]["separator"])
+    found = {entry["location"]: separator.split(unescape(entry["text"]).lower()) for entry in index["docs"]}
+    assert found["backbones.html#which-one"].count("dinov2") == 2  # (DINOv2 uses, timm:vit_small_patch14_dinov2
+    assert not any(place.startswith("source/") for place in found)
+    assert not any("Source code in" in entry["text"] for entry in index["docs"])
+
+
+def test_the_navigation_is_short():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert 20 < len(re.findall(r"[\w/-]+\.md\b", text.partition("\nnav:")[2].partition("\nnot_in_nav:")[0])) <= 45
 
 
 def test_every_public_name_is_in_the_reference(site):
