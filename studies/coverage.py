@@ -88,8 +88,9 @@ TEXT = """# Prediction sets and calibration on real data
 
 The default on fixed features ([how to use it](../howto/deploy.md)). The test samples are divided {splits} times at
 random into two halves of whole groups: thresholds for a coverage of {coverage} come from one, the other is counted.
-For groups with enough samples for a threshold of their own in at least half of the divisions: the lowest and highest
-mean coverage, and groups below {coverage} minus two standard errors. Last, all samples: mean coverage and size of the sets.
+For groups with enough samples for a threshold of their own in at least half of the divisions: the lowest and
+highest mean coverage, and groups below {coverage} minus two standard errors. Last, all samples: mean coverage and size
+of the sets.
 Written by `python -m studies.coverage`.
 
 | set | `--per` | groups | mean coverage of a group | below | all samples | classes per set |
