@@ -27,7 +27,7 @@ BLOCK = re.compile(
 ONE_LINER = re.compile(r"python3? -c ")
 ANSWERED = re.compile(r"""^\$ python -c "(?P<code>.+)"\n(?P<answer>(?:(?!```).+\n)+)""", re.MULTILINE)
 INLINE = re.compile(r"`(crosstail [^`]+)`")
-LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
+LINK = re.compile(r"(?:\]\(|<img src=\")(?!\w+:|#)([^)#\s\"]+)")
 
 
 def name(page):

@@ -229,8 +229,8 @@ def separation_chart(found: pd.DataFrame) -> Drawing:
     return facet(panel, found, by, resolve={"scale": {"x": "independent", "y": "independent"}})
 
 
-PER_SETTING: dict[str, Callable[[Study], list[str]]] = {"methods": methods}
 FROM_PIXELS: dict[str, Callable[[Study], list[str]]] = {
+    "methods": methods,
     "ablation": ablation,
     "configurations": configurations,
     "correlations": correlation_table,
@@ -243,8 +243,7 @@ def blocks(studies: Studies) -> dict[str, list[str]]:
     digits = [study for study in studies.values() if not study.setting.photos]
     found = {"verdicts": verdicts(studies), "cost": cost(studies), "unseen": unseen_domains(studies["photos"])}
     found |= {f"summary-{study.setting.name}": summary(study) for study in digits}
-    for name, section in PER_SETTING.items():
-        found[name] = [line for study in digits for line in (f"*{study.setting.title}*", "", *section(study))]
+
     found |= {name: section(studies["cnn"]) for name, section in FROM_PIXELS.items()}
     picture = "![Points: accuracy against (β + γ) − α, per network and configuration](../images/claims-separation.png)"
     return found | {"separation": [picture, ""] if len(separations(studies)) else []}
