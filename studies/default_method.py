@@ -1,6 +1,6 @@
 """Is the default on fixed features better than the others? docs/results/default.md.
 
-The default `frozen:blend` and those it should be compared with, on three splits of nine sets of frozen or sentence
+The default `frozen:blend` and its competitors, on three splits of nine sets of frozen or sentence
 features with long tails; on the first split every algorithm. Takes half an hour on two cores once the images are
 embedded; finished runs are not repeated:
 

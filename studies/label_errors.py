@@ -55,7 +55,7 @@ def flipped(dataset: DomainDataset, to: str) -> tuple[DomainDataset, np.ndarray]
 
 
 def listed(dataset: DomainDataset, out: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """The rows that are probably labelled wrongly by models that were not trained on them, and what they seem to be.
+    """The rows that are probably labelled wrongly by models that were not trained on them, and their likely classes.
 
     From probabilities for equally frequent pairs, and from those at the prevalence of every site, as reports use them.
     """

@@ -1,4 +1,4 @@
-"""How much too good is the accuracy if pictures of one lesion are trained on and tested on? docs/results/leak.md.
+"""How much is accuracy inflated if a lesion has pictures in both training and test? docs/results/leak.md.
 
 HAM10000 has 10,015 pictures of 7,470 skin lesions. They are split twice: by picture, and by lesion. Takes ten minutes
 on one core once the pictures are embedded; finished runs are not repeated:
@@ -109,16 +109,16 @@ def main() -> None:
     )
 
 
-TEXT = """# What leaking lesions are worth
+TEXT = """# How much a leak inflates accuracy
 
 HAM10000 has 10,015 pictures of 7,470 skin lesions from four sources, with seven diagnoses; two of the 28 pairs are
 empty. A split by picture tests on lesions that were trained on. Here the same methods are trained on a split by
 picture and on one by lesion (`--column group=lesion_id`). Test accuracy in percent, mean ± standard deviation over
-{seeds} seeds, each with its own split; the difference is by how much the split by picture is too good, with a 95 %
+{seeds} seeds, each with its own split; the difference is the inflation, with a 95 %
 interval. Frozen EfficientNet-Lite0, an MLP, 1,000 steps, default hyperparameters. Written by `python -m
 studies.lesion_leak`.
 
-| method | accuracy | split by picture | split by lesion | too good by |
+| method | accuracy | split by picture | split by lesion | inflation |
 |---|---|---|---|---|
 {rows}
 

@@ -1,4 +1,4 @@
-"""The paper's claims, ours with their intervals, and what the one says of the other."""
+"""The paper's claims beside our measurements, and the verdict on each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ TIGHT = 100 * (2.92947 / 2.92513 - 1)  # percent: the paper's gap between loss a
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, what we have, and how the one is judged by the other."""
+    """What the paper says, what we measured, and the rule that compares them."""
 
     text: str
     paper: str
@@ -32,7 +32,7 @@ class Claim:
 
 
 def verdict(values: Sequence[float], paper: float) -> str:
-    """What the interval of a gain says of the paper's gain; 0 where the paper has no number.
+    """Compare the interval of a gain with the paper's gain, 0 where the paper gives no number.
 
     >>> verdict([2.9, 3.0, 3.1], 3.0), verdict([0.9, 1.0, 1.1], 3.0), verdict([-1.0, 0.0, 1.0], 9.0)
     ('reproduced', 'partly: a gain, but smaller', 'not: no gain beyond the noise')
