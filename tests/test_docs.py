@@ -1,6 +1,7 @@
 """The documentation works: code runs, commands and options exist, links resolve, and the site builds."""
 
 import importlib
+import json
 import os
 import re
 import runpy
@@ -26,7 +27,7 @@ BLOCK = re.compile(
 ONE_LINER = re.compile(r"python3? -c ")
 ANSWERED = re.compile(r"""^\$ python -c "(?P<code>.+)"\n(?P<answer>(?:(?!```).+\n)+)""", re.MULTILINE)
 INLINE = re.compile(r"`(crosstail [^`]+)`")
-LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
+LINK = re.compile(r"(?:\]\(|<img src=\")(?!\w+:|#)([^)#\s\"]+)")
 
 
 def name(page):
@@ -200,9 +201,9 @@ def test_every_link_of_the_site_leads_somewhere(site):
 
 
 def test_the_pages_of_the_commands_are_current():
-    pages = runpy.run_path(str(ROOT / "examples/command_pages.py"))["pages"]()
+    pages = runpy.run_path(str(ROOT / "studies/command_pages.py"))["pages"]()
     written = {path: path.read_text(encoding="utf-8") for path in pages if path.exists()}
-    assert written == pages, "run: python examples/command_pages.py"
+    assert written == pages, "run: python -m studies.command_pages"
     assert set((ROOT / "docs/commands").iterdir()) <= set(pages)
 
 
@@ -215,6 +216,20 @@ def test_formulas_are_drawn_without_scripts(site):
     assert page.count("<math ") == blocks + inline == page.count("</math>")
     for page in site.rglob("*.html"):
         assert "arithmatex" not in page.read_text(encoding="utf-8"), page.name
+
+
+def test_the_search_finds_words_beside_punctuation_and_no_listings(site):
+    index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8"))
+    separator = re.compile(index["config"]["separator"])
+    found = {entry["location"]: separator.split(unescape(entry["text"]).lower()) for entry in index["docs"]}
+    assert found["backbones.html#which-one"].count("dinov2") == 2  # (DINOv2 uses, timm:vit_small_patch14_dinov2
+    assert not any(place.startswith("source/") for place in found)
+    assert not any("Source code in" in entry["text"] for entry in index["docs"])
+
+
+def test_the_navigation_is_short():
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert 20 < len(re.findall(r"[\w/-]+\.md\b", text.partition("\nnav:")[2].partition("\nnot_in_nav:")[0])) <= 45
 
 
 def test_every_public_name_is_in_the_reference(site):

@@ -1,4 +1,4 @@
-"""What mkdocs does beyond Markdown: formulas as MathML, links to files that are not in docs/, and a nav with *."""
+"""What mkdocs does beyond Markdown: formulas as MathML, and links to files that are not in docs/."""
 
 import html
 import posixpath
@@ -12,26 +12,11 @@ from mkdocs.structure.files import File, InclusionLevel
 ROOT = Path(__file__).parents[2]
 PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")
 SOURCE = "source/"  # where files are shown that are not in docs/
+UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n"
+LISTING = '<details class="mkdocstrings-source"'  # the code of a function, folded
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 SHIM = re.compile(r'<script src="https://[^"]*iframe-worker/shim"></script>')  # the theme's, from elsewhere
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
-
-
-def on_config(config: Any) -> Any:
-    """Replace each * of the nav by the pages of its folder that are not named elsewhere."""
-    docs = Path(config.docs_dir)
-    named = set(re.findall(r"[\w/-]+\.md", str(config.nav)))
-
-    def pages(name: str) -> list[str]:
-        return (
-            sorted({path.relative_to(docs).as_posix() for path in docs.glob(name)} - named) if "*" in name else [name]
-        )
-
-    for section in config.nav:
-        for title, names in section.items():
-            if isinstance(names, list):
-                section[title] = [page for name in names for page in pages(name)]
-    return config
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -49,7 +34,7 @@ def on_files(files: Any, config: Any) -> Any:
             shown = (
                 "\n".join(sorted(path.name for path in file.iterdir())) if file.is_dir() else file.read_text("utf-8")
             )
-            text = f"# {file.name}\n\n````{'text' if file.is_dir() else 'python'}\n{shown.rstrip()}\n````\n"
+            text = f"{UNSEARCHED}# {file.name}\n\n````{'text' if file.is_dir() else 'python'}\n{shown.rstrip()}\n````\n"
             files.append(File.generated(config, name, content=text, inclusion=InclusionLevel.NOT_IN_NAV))
     return files
 
@@ -64,7 +49,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Turn formulas into MathML, which browsers draw by themselves."""
+    """Turn formulas into MathML, which browsers draw by themselves, and keep listings out of the search."""
 
     def mathml(found: re.Match[str]) -> str:
         text = html.unescape(found[2]).replace("'", "′")  # a prime of its own would be raised twice
@@ -72,7 +57,7 @@ def on_page_content(content: str, **_: Any) -> str:
             text = re.sub(rf"\\[bB]ig([{re.escape(sides)}])", rf"\\{size}\1", text)
         return convert(text, display="inline" if found[1] == "span" else "block")
 
-    return FORMULA.sub(mathml, content)
+    return FORMULA.sub(mathml, content).replace(LISTING, f"{LISTING} data-search-exclude")
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:

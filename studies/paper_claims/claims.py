@@ -1,4 +1,4 @@
-"""The paper's claims, ours with their intervals, and what the one says of the other."""
+"""The paper's claims beside our measurements, and the verdict on each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ TIGHT = 100 * (2.92947 / 2.92513 - 1)  # percent: the paper's gap between loss a
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, what we have, and how the one is judged by the other."""
+    """What the paper says, what we measured, and the rule that compares them."""
 
     text: str
     paper: str
@@ -32,7 +32,7 @@ class Claim:
 
 
 def verdict(values: Sequence[float], paper: float) -> str:
-    """What the interval of a gain says of the paper's gain; 0 where the paper has no number.
+    """Compare the interval of a gain with the paper's gain, 0 where the paper gives no number.
 
     >>> verdict([2.9, 3.0, 3.1], 3.0), verdict([0.9, 1.0, 1.1], 3.0), verdict([-1.0, 0.0, 1.0], 9.0)
     ('reproduced', 'partly: a gain, but smaller', 'not: no gain beyond the noise')
@@ -126,12 +126,11 @@ def models(study: Study) -> pd.DataFrame:
 
 
 def correlations(study: Study) -> pd.DataFrame:
-    """By configuration: r of (β + γ) − α and accuracy with Fisher's 95 % interval, the rank correlation, the range."""
+    """By configuration: r of (β + γ) − α and accuracy with Fisher's 95 % interval, and the range."""
     rows = []
     for where, part in models(study).groupby("labels", sort=False):
         if len(part) > 3 and part["accuracy"].nunique() > 1:
             pearson = stats.pearsonr(part["separation"], part["accuracy"])
-            rank = stats.spearmanr(part["separation"], part["accuracy"]).statistic
             ends = part["accuracy"].min(), part["accuracy"].max()
-            rows.append((where, len(part), *ends, pearson.statistic, *pearson.confidence_interval(0.95), rank))
-    return pd.DataFrame(rows, columns=["labels", "models", "least", "most", "r", "low", "high", "rank"])
+            rows.append((where, len(part), *ends, pearson.statistic, *pearson.confidence_interval(0.95)))
+    return pd.DataFrame(rows, columns=["labels", "models", "least", "most", "r", "low", "high"])

@@ -52,11 +52,6 @@ def discrepancy(kind: str) -> Measure:
     return lambda record, stage: float(record["discrepancy"]["few"][kind] / record["transferability"]["gamma"])
 
 
-def bound(nu: int, place: int) -> Measure:
-    """The loss of all training samples per sample (place 1), or its lower bound (place 2)."""
-    return lambda record, stage: float(record["bound"][nu][place])
-
-
 def bound_gap(record: Record, stage: int) -> float:
     """How far the loss of all training samples is above its bound (theorem 1), in percent."""
     _, empirical, least = record["bound"][0]

@@ -21,9 +21,7 @@ from studies.paper_claims.design import (
     RESCALED,
     SEEDS,
     SETTINGS,
-    STAGES,
     UNIFORM,
-    Cell,
     Study,
 )
 from studies.paper_claims.measured import Measured, measured
@@ -36,7 +34,6 @@ Studies = dict[str, Study]
 TEMPLATE = Path(__file__).parent / "template.txt"
 ONE_OR_TWO = {"one stage": "", "two stages": ":retrain"}
 COLD = NO_WARMUP[0].changed
-FLAT = 1.0  # points of validation accuracy between the last two evaluations, up to which a curve counts as flat
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -169,43 +166,19 @@ def configurations(study: Study) -> list[str]:
     return table(["labels", *(f"`{name}`, one / two stages" for name in EVERYWHERE)], rows)
 
 
-def rates(study: Study) -> list[str]:
-    """Validation accuracy at each learning rate by stage, the chosen one in bold, and whether the curve is flat."""
-    rows = []
-    for cell in map(Cell, (*METHODS, RESCALED.algorithm)):
-        cells = [f"`{cell.algorithm}`"]
-        for stage in STAGES:
-            for run in sorted(study.trials(cell), key=lambda run: run.lr):
-                value = study.records.validation(run.key, stage) if run.key in study.records else None
-                text = "–" if value is None else "failed" if value < 0 else f"{100 * value:.1f}"
-                cells.append(f"**{text}**" if run.lr == study.chosen(cell, stage) else text)
-        late = measured(study, cell.algorithm, measure=_late_gain)
-        rising = late.by_seed and np.mean(late.values) > FLAT
-        rows.append([*cells, late.mean("+.1f") + (" (rising)" if rising else "")])
-    each = [f"{rate:.2g}, {words}" for words in ONE_OR_TWO for rate in sorted(study.setting.rates)]
-    return table(["method", *each, "last gain"], rows)
-
-
-def _late_gain(record: dict[str, Any], stage: int) -> float:
-    """Points of validation accuracy between the last two evaluations of a stage."""
-    *_, (_, before), (_, last) = record["stages"][stage - 1]["curve"]
-    return float(100 * (last - before))
-
-
 def correlation_table(study: Study) -> list[str]:
     """How (β + γ) − α goes along with accuracy, by configuration."""
     rows = []
     for r in correlations(study).itertuples():
-        spans = [f"{r.least:.1f} to {r.most:.1f}", f"{r.r:+.2f}", f"{r.low:+.2f} to {r.high:+.2f}", f"{r.rank:+.2f}"]
+        spans = [f"{r.least:.1f} to {r.most:.1f}", f"{r.r:+.2f}", f"{r.low:+.2f} to {r.high:+.2f}"]
         rows.append([str(r.labels), str(r.models), *spans])
-    return table(["labels", "models", "accuracy, %", "r", "95 % interval", "rank correlation"], rows)
+    return table(["labels", "models", "accuracy, %", "r", "95 % interval"], rows)
 
 
 def features(study: Study) -> list[str]:
-    """α and β, how far test features of few-shot pairs are from training, and the bound, of ERM and BoDA_r."""
+    """α and β, and how far test features of few-shot pairs are from training, of ERM and BoDA_r."""
     distances = {"α / γ": of.over_gamma("alpha"), "β / γ": of.over_gamma("beta")}
     few = {"few-shot, own pair": of.discrepancy("mean"), "few-shot, other domain": of.discrepancy("other_mean")}
-    bounds = {f"{what}, ν = {nu}": of.bound(nu, place) for nu in (0, 1) for place, what in ((1, "loss"), (2, "bound"))}
     rows = []
     for where in CONFIGURATIONS:
         for name in ("erm", "boda"):
@@ -214,9 +187,8 @@ def features(study: Study) -> list[str]:
                 "–" if where == UNIFORM else shown(study, name, (where,), ".2f", measure=measure)
                 for measure in few.values()
             ]
-            cells += [shown(study, name, (where,), ".4f", measure=measure) for measure in bounds.values()]
             rows.append([where, f"`{name}`", *cells])
-    return table(["labels", "method", *distances, *few, *bounds], rows)
+    return table(["labels", "method", *distances, *few], rows)
 
 
 def unseen_domains(study: Study) -> list[str]:
@@ -257,11 +229,10 @@ def separation_chart(found: pd.DataFrame) -> Drawing:
     return facet(panel, found, by, resolve={"scale": {"x": "independent", "y": "independent"}})
 
 
-PER_SETTING: dict[str, Callable[[Study], list[str]]] = {
+FROM_PIXELS: dict[str, Callable[[Study], list[str]]] = {
     "methods": methods,
     "ablation": ablation,
     "configurations": configurations,
-    "rates": rates,
     "correlations": correlation_table,
     "features": features,
 }
@@ -272,8 +243,8 @@ def blocks(studies: Studies) -> dict[str, list[str]]:
     digits = [study for study in studies.values() if not study.setting.photos]
     found = {"verdicts": verdicts(studies), "cost": cost(studies), "unseen": unseen_domains(studies["photos"])}
     found |= {f"summary-{study.setting.name}": summary(study) for study in digits}
-    for name, section in PER_SETTING.items():
-        found[name] = [line for study in digits for line in (f"*{study.setting.title}*", "", *section(study))]
+
+    found |= {name: section(studies["cnn"]) for name, section in FROM_PIXELS.items()}
     picture = "![Points: accuracy against (β + γ) − α, per network and configuration](../images/claims-separation.png)"
     return found | {"separation": [picture, ""] if len(separations(studies)) else []}
 

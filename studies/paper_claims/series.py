@@ -1,4 +1,4 @@
-"""Do the runs that the records lack, one core each."""
+"""Execute the runs that the records lack, one core each."""
 
 import time
 from collections.abc import Sequence

@@ -18,12 +18,12 @@ def test_all_are_in_it_family_by_family():
     assert families.index("ours") == len(families) - families.count("ours") and "own" not in families
 
 
-PAGES = runpy.run_path(str(ROOT / "examples/algorithm_page.py"))
+PAGES = runpy.run_path(str(ROOT / "studies/algorithm_page.py"))
 
 
 @pytest.mark.parametrize("path", PAGES["PAGES"], ids=lambda path: path.stem)
 def test_the_page_is_what_the_files_say(path):
-    assert PAGES["page"](path) == path.read_text(encoding="utf-8"), "run: python examples/algorithm_page.py"
+    assert PAGES["page"](path) == path.read_text(encoding="utf-8"), "run: python -m studies.algorithm_page"
 
 
 def test_an_entry_is_read_from_the_docstring_and_the_hyperparameters():

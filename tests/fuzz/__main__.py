@@ -38,7 +38,6 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="number of the first of each family")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--only", choices=sorted(FAMILIES), nargs="+", default=list(FAMILIES), help="these families")
-    parser.add_argument("--page", type=Path, help="write the counts to this Markdown file")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     end, done = time.monotonic() + 60 * arguments.minutes, 0
@@ -59,9 +58,6 @@ def main() -> int:
                     shown = f"{family} {number}: {outcome.kind}\n  {case.what}\n  crosstail {case.command}"
                     print(f"{shown}\n  {outcome.detail}", flush=True)
     print(table(counts))
-    if arguments.page:
-        command = f"python -m tests.fuzz --cases {done} --start {arguments.start}"
-        arguments.page.write_text(PAGE.format(command=command, table=table(counts), families=_described()))
     return int(any(found[kind] for found in counts.values() for kind in BAD))
 
 
@@ -71,31 +67,6 @@ def table(counts: dict[str, Counter[str]]) -> str:
     every = counts | {"all": sum(counts.values(), Counter())}
     rows += [[name, f"{found.total():,}", *(f"{found[kind]:,}" for kind in OUTCOMES)] for name, found in every.items()]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def _described() -> str:
-    return "\n".join(f"- `{name}`: {(module.__doc__ or '').strip()}" for name, module in FAMILIES.items())
-
-
-PAGE = """# Bad input
-
-Each case is a command on real data, a real run or a real sweep in which one thing was spoiled. It ends well if the
-command handles it, or says what is wrong in one sentence that names the file. A traceback, more than 20 s of processor
-time, an error that does not name the file, and a wrong result are failures. Written by
-`{command} --page docs/results/fuzz.md`; `make fuzz` runs 10,000 cases, and the tests of CI run a few of each family.
-
-{table}
-
-{families}
-
-The JSON files of a run and a sweep are also attacked by hypothesis, which replaces any part of one by any other JSON
-and reduces what fails to the smallest example: `CROSSTAIL_FUZZ=1500 python -m pytest tests/fuzz -k any_json` tries
-1,500 of them with each of ten commands, and CI 40.
-
-A result counts as wrong if it contains NaN, if an error is longer than a screen, or if a damaged
-image passes as intact. Damage that leaves a valid file cannot be noticed: a BMP or a PPM whose last rows are black, a
-JPEG with zeros in its middle, another accuracy in result.json.
-"""
 
 
 if __name__ == "__main__":

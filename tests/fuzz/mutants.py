@@ -1,7 +1,7 @@
 """Change one operator, comparison or constant of the sources at a time, and see whether the tests of its folder notice.
 
 The outcomes are kept in docs/results/mutants.json: run it again to go on after a stop, or to try the survivors with
-new tests. It ends with the page docs/results/mutants.md.
+new tests. It ends with the survivors.
 
 python -m tests.fuzz.mutants --number 20
 """
@@ -27,7 +27,7 @@ import msgspec
 import pytest
 
 ROOT = Path(__file__).parents[2]
-RECORDS, PAGE = ROOT / "docs/results/mutants.json", ROOT / "docs/results/mutants.md"
+RECORDS = ROOT / "docs/results/mutants.json"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 """Survivors that change no result, each with the reason."""
 FOLDERS = {
@@ -140,52 +140,34 @@ def main() -> int:
     for library in LIBRARIES:
         importlib.import_module(library)
     with tempfile.TemporaryDirectory(prefix="crosstail-mutants-") as folder:
-        for name in ("src", "tests", "docs", "examples", "pyproject.toml"):
+        for name in ("src", "tests", "docs", "studies", "pyproject.toml"):
             copied = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             copied(ROOT / name, Path(folder) / name)
         for mutant in mutants:
             if mutant.name not in kept:
                 known[mutant.name] = msgspec.structs.replace(mutant, killed=(killed := _noticed(mutant, Path(folder))))
-                write([known[m.name] for m in mutants if m.name in known], len(mutants))
+                keep([known[m.name] for m in mutants if m.name in known])
                 print("killed  " if killed else "survived", f"{mutant.file}:{mutant.line}: {mutant.change}", flush=True)
-    write([known[m.name] for m in mutants], len(mutants))
+    keep([known[m.name] for m in mutants])
+    print(summary([known[m.name] for m in mutants]))
     return 0
 
 
-def write(mutants: list[Mutant], number: int) -> None:
-    """The records, and the page that is made from them."""
+def keep(mutants: list[Mutant]) -> None:
+    """Write the records."""
     RECORDS.write_bytes(msgspec.json.format(msgspec.json.encode(mutants)) + b"\n")
+
+
+def summary(mutants: list[Mutant]) -> str:
+    """How many are killed in each part, and what is known of the survivors."""
     reasons = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
-    survivors = [m for m in mutants if not m.killed]
-    equivalent = [m for m in survivors if m.name in reasons]
-    killed = len(mutants) - len(survivors)
-    untried = f" {number - len(mutants)} of the {number} that were drawn have not been tried." * (len(mutants) < number)
-    lines = [
-        "# Mutants: would the tests notice?",
-        "",
-        "`make mutants` changes one operator, comparison or constant of the sources at a time, of several places of a "
-        "file with the same text the first, and runs the tests of the same folder. Defaults and search ranges of "
-        "hyperparameters are left out: a test could only repeat them.",
-        "",
-        f"**{killed} of {len(mutants)}** mutants are killed. {len(equivalent)} of the others were judged equivalent: "
-        "no result that anyone relies on is different. That is "
-        f"**{killed / max(1, len(mutants) - len(equivalent)):.0%}** of those that a test could notice.{untried} "
-        "Mutants that survived at first were given tests, so this does not describe mutants that were never drawn.",
-        "",
-        "| sources | tests | mutants | killed | equivalent |",
-        "|---|---|---|---|---|",
-    ]
-    for part, tests in FOLDERS.items():
+    lines = []
+    for part in FOLDERS:
         rows = [m for m in mutants if m.part == part]
-        numbers = (len(rows), sum(bool(m.killed) for m in rows), sum(m in equivalent for m in rows))
-        lines.append(f"| `{part}` | `{tests}` | " + " | ".join(map(str, numbers)) + " |")
-    lines += ["", "## Survivors", "", "| place | change | judged |", "|---|---|---|"]
-    for m in survivors:
-        change = m.change.replace("|", "\\|")
-        lines.append(
-            f"| `{m.file.removeprefix('src/crosstail/')}:{m.line}` | `{change}` | {reasons.get(m.name, 'not killed')} |"
-        )
-    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        lines.append(f"{part}: {sum(bool(m.killed) for m in rows)} of {len(rows)} killed")
+    survivors = [m for m in mutants if not m.killed]
+    lines += [f"{m.file}:{m.line}: {m.change}: {reasons.get(m.name, 'not killed')}" for m in survivors]
+    return "\n".join(lines)
 
 
 def _noticed(mutant: Mutant, folder: Path) -> bool:

@@ -65,7 +65,7 @@ def evaluate(
         if str(found.left_out):
             console.print(f"left out {found.left_out}", soft_wrap=True)
         unseen = [name for name in dataset.domains if name not in evaluated.known_domains]
-        if found.answers.informed and unseen:
+        if found.answers.informed is not None and unseen:
             console.print(f"note: new to the model, so they stay unknown: {', '.join(unseen)}", soft_wrap=True)
         terminal.show([accuracy_summary(f"{run} on {source}, {split}", Tested.of_answers(found.answers))], console)
     if evaluated.unwritten:

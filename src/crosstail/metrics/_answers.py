@@ -44,16 +44,16 @@ class Answers:
     @property
     def told(self) -> "Answers":
         """The answers of the model if it is told the domain; the same ones if it makes no use of it."""
-        return self.informed or self
+        return self if self.informed is None else self.informed
 
     def keep(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> "Answers":
         """Some of the samples."""
         kept: dict[str, Any] = {name: of[rows] for name in SAMPLES if (of := getattr(self, name)) is not None}
-        return replace(self, **kept, informed=self.informed and self.informed.keep(rows))
+        return replace(self, **kept, informed=None if self.informed is None else self.informed.keep(rows))
 
     def described(self, **about: Any) -> "Answers":
         """The same answers with other names, training counts or thresholds."""
-        return replace(self, **about, informed=self.informed and self.informed.described(**about))
+        return replace(self, **about, informed=None if self.informed is None else self.informed.described(**about))
 
     def sorted(self) -> "Answers":
         """The same samples in the order of the data."""
@@ -68,7 +68,7 @@ class Answers:
             return first
         values = {name: [getattr(part, name) for part in parts] for name in SAMPLES}
         joined: dict[str, Any] = {n: None if of[0] is None else np.concatenate(of) for n, of in values.items()}
-        informed = cls.pooled([part.told for part in parts]) if any(part.informed for part in parts) else None
+        informed = cls.pooled([part.told for part in parts]) if any(part.informed is not None for part in parts) else None
         counts = np.rint(np.mean([part.counts for part in parts], axis=0)).astype(np.int64)
         return replace(first, **joined, counts=counts, informed=informed)
 

@@ -78,7 +78,9 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 def calibrated(answers: Answers, given: Calibration) -> Answers:
     """The answers with calibrated log probabilities, those of a model that is told the domain by the site's."""
     site: NDArray[np.int64] | int = -1
-    informed = answers.informed and _calibrated(answers.informed, given, answers.domain)
+    if answers.informed is None:
+        return _calibrated(answers, given, site)
+    informed = _calibrated(answers.informed, given, answers.domain)
     return replace(_calibrated(answers, given, site), informed=informed)
 
 

@@ -144,7 +144,7 @@ def _finish(
         dataset,
         folder.records(),
         selected_steps=steps,
-        informed=every if every.test.informed else None,
+        informed=every if every.test.informed is not None else None,
         transferability=transferability(graph_of(algorithm, dataset)),
         hparams=spec.hparams,
         input_shape=list(input_shape(inputs.raw)),

@@ -244,7 +244,7 @@ def make_result(
         return {"validation": accuracy(record.validation, "val"), "test": accuracy(record.test, "test")}
 
     raw, told = None, {}
-    if informed:
+    if informed is not None:
         parts = {"validation": informed.validation.told, "test": informed.test.told}
         told = {name: SplitAccuracy.of(PairAccuracy.of(of), counts, many=many, few=few) for name, of in parts.items()}
     if chosen.averaged:

@@ -1,7 +1,7 @@
 """Write the leaderboard of a race and its chart: docs/results/race-NAME.md, docs/images/race-NAME.png.
 
 crosstail race office-caltech10/ --workers 2 --out race
-python examples/race_page.py race/race.json office-caltech10 --took "6 minutes on two cores"
+python -m studies.race_page race/race.json office-caltech10 --took "6 minutes on two cores"
 """
 
 import argparse
@@ -19,6 +19,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 def page(race: RaceResult, name: str, command: str, took: str, picture: Path) -> str:
     """The page; its chart, if there are methods behind the first, is saved as a picture."""
     table = leaderboard(race.leaderboard)
+    kept = [k for k, title in enumerate(table.header) if k and title not in ("domain known", "s")]
     others = len(table.rows) - 1
     early = f"{len(race.stopped)} methods stopped early, on validation; " if race.stopped else ""
     features = f"frozen {race.backbone} features" if race.freeze else "vectors as they are"
@@ -38,7 +39,7 @@ def page(race: RaceResult, name: str, command: str, took: str, picture: Path) ->
         f"{early}{others + 1} had {several(race.trials, 'trial')} of {race.steps} steps each,",
         f"then {several(race.seeds, 'seed')} of the best on validation; {features}.",
         f"It took {took}.",
-        "How to read it: [race.md](../race.md). Written by `python examples/race_page.py`.",
+        "How to read it: [race.md](../race.md). Written by `python -m studies.race_page`.",
         "",
         f"> {race.recommendation}",
         "",
@@ -46,11 +47,11 @@ def page(race: RaceResult, name: str, command: str, took: str, picture: Path) ->
         f"{race.samples} test samples, so their order says little.",
         "",
         *chart,
-        f"| {table.header[0]} | family | {' | '.join(table.header[1:])} |",
-        "|---|---|" + "---|" * (len(table.header) - 1),
+        f"| {table.header[0]} | family | {' | '.join(table.header[k] for k in kept)} |",
+        "|---|---|" + "---|" * len(kept),
     ]
     for row, cells in zip(race.leaderboard, table.rows, strict=True):
-        lines.append(f"| `{cells[0]}` | {row.family} | {' | '.join(cells[1:])} |")
+        lines.append(f"| `{cells[0]}` | {row.family} | {' | '.join(cells[k] for k in kept)} |")
     lines += [f"\nLeft out: {why}" for why in race.left_out.values()]
     lines += [f"\nFailed: {failed.method}, {failed.run}: {failed.error}" for failed in race.failed]
     return "\n".join(lines) + "\n"

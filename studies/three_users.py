@@ -3,8 +3,8 @@
 A practitioner with photos, a researcher, and the author of a training loop. On the embedded data in five minutes, or
 on a data set of your own; pictures need chromium:
 
-    python examples/three_users.py --out tour
-    python examples/three_users.py --out tour --data ../shared/data/office-caltech10
+    python -m studies.three_users --out tour
+    python -m studies.three_users --out tour --data ../shared/data/office-caltech10
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from PIL import Image, ImageChops
 
-HERE = Path(__file__).parent.resolve()
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 PRACTITIONER = """
 audit {data} --out audit.html
 race {data} --algorithm erm --algorithm bsoftmax --algorithm boda --steps 100 --out race
@@ -98,7 +98,7 @@ def main() -> None:
     lines = (PRACTITIONER + RESEARCHER).format(data=shlex.quote(data), files=shlex.quote(files)).split("\n")
     program = str(Path(sys.executable).with_name("crosstail"))
     commands = [[program, *shlex.split(line)] for line in lines if line]
-    commands += [[sys.executable, str(HERE / name)] for name in LOOP]
+    commands += [[sys.executable, str(EXAMPLES / name)] for name in LOOP]
     failed = sum(not play(words, out, number) for number, words in enumerate(commands, start=1))
     if not given.no_pictures and shutil.which("chromium"):
         (out / "pictures").mkdir()

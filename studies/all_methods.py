@@ -4,8 +4,8 @@ First a race on each set with default hyperparameters, in which nothing stops ea
 `crosstail race`, which searches hyperparameters and stops weak methods early, and the same race to the end. About an
 hour on two cores for each of the two, once the images are embedded; what is finished is not repeated:
 
-    python examples/all_methods.py --data ../shared/data --out races
-    python examples/all_methods.py --data ../shared/data --out races --search
+    python -m studies.all_methods --data ../shared/data --out races
+    python -m studies.all_methods --data ../shared/data --out races --search
 """
 
 import argparse
@@ -100,7 +100,7 @@ def page(summary: pd.DataFrame, races: Races, picture: Path) -> str:
         f"Frozen EfficientNet-Lite0 features, for crisis sentence embeddings; {len(order)} methods with their default",
         f"hyperparameters, {steps} steps, {several(seeds, 'seed')}. Nothing was searched: this compares defaults,",
         "not the best settings. Accuracies are pair averages on the test sets in %, means over the seeds. Written by",
-        "`python examples/all_methods.py`.",
+        "`python -m studies.all_methods`.",
         "",
         "Some had more than published defaults. The form of `blend` and `pooled` was chosen out of 25 by validation on",
         "splits of these sets, with test accuracies in view, and the split used here may be among them ([what was",
@@ -244,8 +244,8 @@ def halving(races: Races) -> list[str]:
         "|---|---:|---:|---|---|---:|---:|---|---:|",
         *rows,
         "",
-        "Rank on validation: that of the first, stopping early, in the full race. Behind on the test set: points by "
-        "which the full race's first is ahead of it, with a 95 % interval.",
+        "*Rank on validation*: where the full race puts the first of the race that stops early. *Behind on the test "
+        "set*: points by which the full race's first is ahead of it, with a 95 % interval.",
         "",
     ]
 
@@ -269,18 +269,17 @@ def _behind(row: Standing) -> str:
 
 
 def method_table(order: pd.DataFrame, average: pd.DataFrame, sets: list[str]) -> list[str]:
-    """A row per method with its pair average and rank on each set."""
+    """A row per method with its pair average on each set."""
     lines = [
         "## All methods",
         "",
-        f"| method | family | mean rank | {' | '.join(sets)} |",
-        "|---|---|---:|" + "---:|" * len(sets),
+        f"| method | mean rank | {' | '.join(sets)} |",
+        "|---|---:|" + "---:|" * len(sets),
     ]
     for _, row in order.iterrows():
-        cells = [f"{average.loc[row['method'], name]:.1f} ({row[name]:g})" for name in sets]
-        lines.append(f"| `{row['method']}` | {row['family']} | {row['mean']:.1f} | {' | '.join(cells)} |")
-    lines += ["", "Pair average in %, and in brackets the rank on the set."]
-    return lines
+        cells = [f"{average.loc[row['method'], name]:.1f}" for name in sets]
+        lines.append(f"| `{row['method']}` | {row['mean']:.1f} | {' | '.join(cells)} |")
+    return [*lines, "", "Pair average in %."]
 
 
 def left_out(order: pd.DataFrame, races: Races) -> list[str]:

@@ -1,9 +1,9 @@
 """Probabilities and estimated prevalences at a site, on real data: docs/results/prevalence.md.
 
-Needs the runs of examples/coverage.py. The held-out samples of each are divided anew, whole groups together, into a
+Needs the runs of studies/coverage.py. The held-out samples of each are divided anew, whole groups together, into a
 part for the calibration, as large as the validation set, and one that is tested. Takes five minutes on one core:
 
-    python examples/prevalence.py --runs runs/coverage
+    python -m studies.prevalence --runs runs/coverage
 """
 
 import argparse
@@ -96,7 +96,7 @@ def main() -> None:
         folder, rng = RunFolder(given.runs / place), np.random.default_rng(0)
         result, kept = folder.finished_result(), Probabilities.load(folder)
         assert kept is not None, f"{folder.path} has no probabilities"
-        found, shown = [], {"that of training": [], "another one": []}
+        found, shown = [], {"as in training": [], "another": []}
         for validation in divisions(kept, given.divisions, rng):
             parts = kept.keep(np.arange(len(kept.y)))
             parts.test[:] = ~validation
@@ -119,7 +119,7 @@ def main() -> None:
 
 TEXT = """# Probabilities and prevalence at a site, on real data
 
-Written by `python examples/prevalence.py`. The default on fixed features; its held-out samples are divided {divisions}
+Written by `python -m studies.prevalence`. The default on fixed features; its held-out samples are divided {divisions}
 times, whole groups together, into a part for the calibration and one that is tested.
 
 **Probabilities with `--prior train`**, where classes are as frequent at every site as in training: log loss, and
@@ -131,10 +131,10 @@ uses.
 |---|---|---|---|
 {probabilities}
 
-**Intervals of `--prior estimate`.** Batches of up to {most} tested samples of one site with a known prevalence: that of
-training, or another one at random. How many of the 95 % intervals contain the share of a class, in %, for classes with
-a share above 5 % and for the others, and the mean width of the former in points. The first two kinds of interval take
-the calibration for exact; the last, which `predict` prints, adds its error.
+**Intervals of `--prior estimate`.** Batches of up to {most} tested samples of one site with a known prevalence: as in
+training, or another at random. How many of the 95 % intervals contain the true share, in %, for classes with a share
+above 5 % and for the others, and the mean width of the former in points. The first two kinds of interval treat the
+calibration as exact; the last, which `predict` prints, adds its error.
 
 | set | prevalence | batches | intervals | frequent classes | rare classes | width |
 |---|---|---|---|---|---|---|

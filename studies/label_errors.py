@@ -4,7 +4,7 @@ Flips one in twenty labels of each set, cross-validates the default on the resul
 samples are among the first that `crosstail audit --run` lists. Takes three minutes on one core once the images are
 embedded:
 
-    python examples/label_errors.py --data ../shared/data --out runs/label_errors
+    python -m studies.label_errors --data ../shared/data --out runs/label_errors
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from result_options import result_options
+from studies.result_options import result_options
 
 from crosstail.data import DomainDataset, save_arrays
 from crosstail.metrics import wilson
@@ -55,7 +55,7 @@ def flipped(dataset: DomainDataset, to: str) -> tuple[DomainDataset, np.ndarray]
 
 
 def listed(dataset: DomainDataset, out: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """The rows that are probably labelled wrongly by models that were not trained on them, and what they seem to be.
+    """The rows that are probably labelled wrongly by models that were not trained on them, and their likely classes.
 
     From probabilities for equally frequent pairs, and from those at the prevalence of every site, as reports use them.
     """
@@ -107,27 +107,27 @@ def main() -> None:
 
 TEXT = """# Are flipped labels found?
 
-Of each set, {share:.0f} % of the labels are changed to another class: any with equal probability, or a frequent one, in
-proportion to its samples in the domain. The default is then cross-validated in {folds} folds, so that every sample is
-judged by a model that was not trained on it: what `crosstail audit --run CV/refit` lists after `crosstail fit --folds
-{folds} --refit`. With k labels flipped, the table has the length of the list, the share of flipped samples among its
-first k/4 and its first k, the share of the flipped samples that are anywhere in it, and how many of these seem to have
-their true class. In %, with 95 % intervals; by chance, {share:.0f} % of any part of the list would be flipped.
+Of each set, {share:.0f} % of the labels are changed to another class: any with equal probability, or a frequent one,
+in proportion to its samples in the domain. The default is then cross-validated in {folds} folds, so that every sample
+is judged by a model that was not trained on it: what `crosstail audit --run CV/refit` lists after `crosstail fit
+--folds {folds} --refit`. With k labels flipped, the table has the length of the list, the share of flipped samples
+among its first k/4 and its first k, the share of flipped samples that are listed, and how many of these are assigned
+to their true class. In %, with 95 % intervals.
 
-Pages and audits use the probabilities *of the site*, those of `predict --prior train`: the labels are as frequent as
-they are there. *Balanced* ones, for equally frequent pairs, take frequent classes for rare ones, and suspect right
-labels. Written by `python examples/label_errors.py`.
+Pages and audits use the probabilities *of the site*, with the site's class frequencies (`predict --prior train`).
+*Balanced* ones, for equally frequent pairs, take frequent classes for rare ones, and suspect right labels. Written by
+`python -m studies.label_errors`.
 
 | set | flipped (k) | to | probabilities | listed | in first k/4 | in first k | found at all | true class named |
 |---|---|---|---|---|---|---|---|---|
 {rows}
 
-The sets have label errors and doubtful cases of their own, which count as false alarms here, so the shares are lower
-bounds. Probabilities of the site help most on ham10000, where one class has most of the samples; on crisis, where sites
-are less uneven, errors that go to frequent classes are found equally well with both.
+The sets have label errors of their own, which count as false alarms here, so the shares are lower bounds.
+Probabilities of the site help most on ham10000, where one class has most of the samples; on crisis, where sites are
+less uneven, errors that go to frequent classes are found equally well with both.
 
-The flips are one random draw, and the kind of probabilities and the order of the list were chosen with these sets in
-view, so the rows *of the site* may flatter the method.
+The flips are one random draw, and the method was chosen with these sets in view, so the rows *of the site* may
+flatter it.
 """
 
 

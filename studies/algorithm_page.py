@@ -1,5 +1,7 @@
-"""Write the tables of algorithms.md and second-stages.md in docs/: `python examples/algorithm_page.py`."""
+"""Write the tables of algorithms.md and second-stages.md in docs/: `python -m studies.algorithm_page`."""
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ from crosstail.algorithms._catalogue import preset_entries
 from crosstail.training.spec import split_method
 
 DOCS = Path(__file__).parents[1] / "docs"
-BEGIN, END = "<!-- written by examples/algorithm_page.py -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- written by studies/algorithm_page.py -->\n", "<!-- end -->\n"
 
 
 def algorithm_tables() -> str:
@@ -16,17 +18,21 @@ def algorithm_tables() -> str:
     entries = [each for first in algorithms.catalogue() for each in (first, *preset_entries(first))]
     common = next(entry.hyperparameters for entry in entries if entry.name == "erm")
     lines = ["", "All have " + "; ".join(map(_described, common)) + "."]
-    family = ""
+    times = Counter(each for entry in entries if "@" not in entry.name for each in entry.differs)
+    marks = {each: f"({number})" for number, each in enumerate((e for e in times if times[e] > 3), start=1)}
+    lines += ["", "In the last column: " + "; ".join(f"{mark} {each}" for each, mark in marks.items()) + "."]
+    family, seen = "", dict[str, set[str]]()
     for entry in entries:
         if entry.family != family:
             family = entry.family
             lines += ["", f"### {family[0].upper()}{family[1:]}", ""]
             lines += ["| name | what | cost | hyperparameters | differs from the paper or from public code |"]
             lines += ["|---|---|---|---|---|"]
-        hparams = "<br>".join(_described(h) for h in entry.hyperparameters if h not in common)
-        paper = f"{entry.what} ({entry.paper}, {entry.year})"
-        cells = [f"`{entry.name}`", paper, f"{entry.passes:g}", hparams or "–", "; ".join(entry.differs) or "–"]
-        lines.append(_row(cells))
+        hparams = ", ".join(_default(h) for h in entry.hyperparameters if h not in common)
+        paper = entry.what if "@" in entry.name else f"{entry.what} ({entry.paper}, {entry.year})"
+        differs = [marks.get(each, each) for each in _beyond(entry.differs, seen)]
+        lines.append(_row([f"`{entry.name}`", paper, f"{entry.passes:g}", hparams or "–", "; ".join(differs) or "–"]))
+        seen[entry.name] = set(entry.differs)
     return "\n".join([*lines, "", ""])
 
 
@@ -97,10 +103,22 @@ def _row(cells: list[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _described(hparam: dict[str, Any]) -> str:
+def _beyond(differs: Sequence[str], seen: dict[str, set[str]]) -> list[str]:
+    """What an algorithm does differently, beside all that an earlier one does too if that is long."""
+    shared = {name: "".join(those) for name, those in seen.items() if those <= set(differs)}
+    longest = max(shared, key=lambda name: len(shared[name]), default="")
+    if not longest or len(shared[longest]) < 40:
+        return [*differs]
+    return [f"as `{longest}`", *(each for each in differs if each not in seen[longest])]
+
+
+def _default(hparam: dict[str, Any]) -> str:
     default = hparam["default"]
-    shown = f"`{hparam['name']}` {default:{'g' if isinstance(default, float) else ''}}: {hparam['meaning']}"
-    return shown + (f" ({hparam['search']})" if hparam["search"] else "")
+    return f"`{hparam['name']}` {default:{'g' if isinstance(default, float) else ''}}"
+
+
+def _described(hparam: dict[str, Any]) -> str:
+    return f"{_default(hparam)}: {hparam['meaning']}" + (f" ({hparam['search']})" if hparam["search"] else "")
 
 
 PAGES = {

@@ -3,7 +3,7 @@
 Fits the default on three data sets, then divides their test samples 200 times into two halves, one for the thresholds
 and one that is counted. Takes three minutes on one core once the images are embedded:
 
-    python examples/coverage.py --data ../shared/data --out runs/coverage
+    python -m studies.coverage --data ../shared/data --out runs/coverage
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from result_options import result_options
+from studies.result_options import result_options
 
 from crosstail.metrics._reliability import calibration_error
 from crosstail.prediction.sets import FALLBACK, PredictionSets
@@ -88,17 +88,18 @@ TEXT = """# Prediction sets and calibration on real data
 
 The default on fixed features ([how to use it](../howto/deploy.md)). The test samples are divided {splits} times at
 random into two halves of whole groups: thresholds for a coverage of {coverage} come from one, the other is counted.
-For every group with enough samples for a threshold of its own in at least half of the divisions: the lowest and
-highest mean coverage, and those below {coverage} minus two standard errors. Last, all samples: mean coverage and mean
-number of classes in a set. Written by `python examples/coverage.py`.
+For groups with enough samples for a threshold of their own in at least half of the divisions: the lowest and
+highest mean coverage, and groups below {coverage} minus two standard errors. Last, all samples: mean coverage and size
+of the sets.
+Written by `python -m studies.coverage`.
 
 | set | `--per` | groups | mean coverage of a group | below | all samples | classes per set |
 |---|---|---|---|---|---|---|
 {rows}
 
-Calibration error on all test samples with all pairs weighted equally, in points: of the model as trained, and with
-the temperatures of the run, with its 95 % interval. The default's parameters minimise cross-validated log loss
-already, so temperatures from few validation samples add nothing here.
+Calibration error on all test samples with all pairs weighted equally, in points, as trained and with the run's
+temperatures (95 % interval). The default's parameters minimise cross-validated log loss already, so temperatures from
+few validation samples add nothing here.
 
 | set | as trained | calibrated |
 |---|---|---|

@@ -1,8 +1,8 @@
-"""Train small models on the synthetic digits and draw the charts of docs/gallery.md from them.
+"""Train small models on the synthetic digits and draw the charts of docs/report.md from them.
 
 Takes about five minutes on one core. Finished runs are not repeated:
 
-    python examples/gallery.py --out runs/gallery
+    python -m studies.gallery --out runs/gallery
 """
 
 import argparse
@@ -21,8 +21,6 @@ LABELS = {
     "opposite": ("forward:57", "backward:57", "uniform"),
 }
 KEPT = {
-    "labels-uniform": "report-labels/charts/labels-digits-uniform.png",
-    "labels-forward": "report-labels/charts/labels-digits-forward-57.png",
     "labels-opposite": "report-labels/charts/labels-digits-forward-57-backward-57-uniform.png",
     "graphs": "report-labels/charts/graphs.png",
     "matrix": "report-labels/charts/matrix-1.png",

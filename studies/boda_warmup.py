@@ -2,7 +2,7 @@
 
 Takes about half an hour on one core. Finished runs are not repeated:
 
-    python examples/boda_warmup.py --data ../shared/data --out runs/boda-warmup
+    python -m studies.boda_warmup --data ../shared/data --out runs/boda-warmup
 
 DATA contains digits-mlt.npz (MNIST-M and SVHN), digits-mlt-16.npz (the same at half the size, which
 `python -m studies.paper_claims --resume` writes to its runs), crisis.npz (tweets as vectors) and office-caltech10
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from result_options import result_options
+from studies.result_options import result_options
 
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
@@ -78,7 +78,7 @@ def main() -> None:
         "",
         f"Best **validation** pair average in percent, mean ± standard deviation over {SEEDS} seeds, one stage; the",
         "test set was not used. Warm-ups are shares of the steps before the term is added; everything else has its",
-        "default. Written by `python examples/boda_warmup.py`.",
+        "default. Written by `python -m studies.boda_warmup`.",
         "",
         "| data, network | ERM | " + " | ".join(f"{warmup:g}" for warmup in WARMUPS) + " |",
         "|---" * (2 + len(WARMUPS)) + "|",

@@ -2,7 +2,7 @@
 
 Takes about ten minutes on one core. Finished runs are not repeated:
 
-    python examples/compare_statistics.py --out runs/statistics
+    python -m studies.compare_statistics --out runs/statistics
 """
 
 import argparse
@@ -32,7 +32,7 @@ lines = [
     "",
     "`digits` with its default label profiles, batches of 3 × 24, default hyperparameters, three seeds. Mean ±",
     "standard deviation of the test pair average at the evaluation that is best on validation. Written by",
-    "`python examples/compare_statistics.py`.",
+    "`python -m studies.compare_statistics`.",
     "",
     "| network | algorithm | statistics | pair average, % |",
     "|---|---|---|---|",
@@ -45,10 +45,8 @@ for setting, fields in SETTINGS.items():
                 spec = RunSpec(dataset="digits", algorithm=algorithm, hparams=hparams, seed=seed, **fields)
                 results.append(train_run(spec, arguments.out / spec.key).result)
             accuracy = 100 * np.array([result.test.pair_average for result in results])
-            lines.append(
-                f"| {setting}, {fields['steps']} steps | {algorithm} | {way} | {accuracy.mean():.1f} ± "
-                f"{accuracy.std(ddof=1):.1f} |"
-            )
+            network = f"{setting}, {fields['steps']} steps" if algorithm == "erm" else ""
+            lines.append(f"| {network} | {algorithm} | {way} | {accuracy.mean():.1f} ± {accuracy.std(ddof=1):.1f} |")
             print(lines[-1], flush=True)
 target = Path(__file__).parents[1] / "docs" / "results" / "statistics.md"
 notes = target.read_text(encoding="utf-8").partition("**Reading the table.**")  # written by hand

@@ -3,7 +3,7 @@
 Trial 0 has the defaults. Writes src/crosstail/workflows/demo_hparams.json, and the runs to --out; finished runs are not
 repeated. Takes about five minutes on two cores:
 
-    python examples/tune_demo.py --out runs/tune
+    python -m studies.tune_demo --out runs/tune
 """
 
 import argparse

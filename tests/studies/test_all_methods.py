@@ -20,8 +20,8 @@ from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
 from crosstail.training.spec import RunSpec
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
-SCRIPT = runpy.run_path(str(EXAMPLES / "all_methods.py"))
+STUDIES = Path(__file__).parents[2] / "studies"
+SCRIPT = runpy.run_path(str(STUDIES / "all_methods.py"))
 METHODS = ["erm", "boda", "erm:ncm", "frozen:blend"]
 BUDGETS = {"default": (1, 1000), "halving": (2, 1), "full": (2, 1000)}  # trials and finalists
 TABLES = {"first": [[30, 8, 2], [0, 9, 25]], "second": [[20, 20, 4], [4, 9, 20]], "third": [[9, 30, 9], [30, 9, 9]]}
@@ -80,7 +80,7 @@ def test_the_page_has_the_boards_of_all_sets(places, races, tmp_path):
         assert found[5].endswith(f"{max(averages[name].values()):.1f}")
         assert found[6].startswith(f"{averages[name]['erm']:.1f} (rank ")
     for method in METHODS:  # the numbers of default hyperparameters, although two sets have others too
-        shown = row(lines, f"`{method}`")[3:]
+        shown = row(lines, f"`{method}`")[2:]
         assert [cell.split()[0] for cell in shown] == [f"{averages[name][method]:.1f}" for name in TABLES]
     ranks = {m: sum(sorted(a.values(), reverse=True).index(a[m]) for a in averages.values()) for m in METHODS}
     assert f"mean ranks of two of these {len(METHODS)} methods" in text
@@ -163,7 +163,7 @@ def test_all_methods_are_raced_once():
 
 
 def test_the_page_of_a_race_has_its_board_and_a_chart_if_a_method_is_behind(races, tmp_path):
-    written = runpy.run_path(str(EXAMPLES / "race_page.py"))["page"]
+    written = runpy.run_path(str(STUDIES / "race_page.py"))["page"]
     race = races["first"]["halving"]
     lead = next(one.lead for one in race.leaderboard if one.lead)
     for adjusted, drawn in ((1.0, False), (0.001, True)):

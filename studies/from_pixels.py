@@ -2,10 +2,10 @@
 
 Takes two hours on one core; finished runs are not repeated:
 
-    python examples/from_pixels.py --data ../shared/data --out runs/pixels
+    python -m studies.from_pixels --data ../shared/data --out runs/pixels
 
 DATA contains digits-mlt-16.npz, Digits-MLT at half the size, which `python -m studies.paper_claims --resume` writes to
-its runs. The runs with opposite tails are among those of that study.
+its runs. That study contains the runs with opposite tails.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from result_options import result_options
+from studies.result_options import result_options
 
 from crosstail import backbones, second_stages
 from crosstail.metrics import mean_interval
@@ -129,8 +129,8 @@ ones of the other. A small CNN of width 16, {steps:,} steps, learning rate {rate
 the samples. `:pooled` and `:blend` fit another classifier on the network's features ([how](../method.md)).
 
 Accuracy in percent, mean ± standard deviation over the seeds: pair average on validation and test; few-shot pairs or,
-where pairs are missing, those without training samples; the worst pair. Then the difference in pair average on test
-from ERM and from the default `{default}`, with 95 % intervals. Written by `python examples/from_pixels.py`.
+where pairs are missing, pairs without training samples; the worst pair. Then the difference in test pair average to
+ERM and to the default `{default}`, with 95 % intervals. Written by `python -m studies.from_pixels`.
 
 {tables}
 

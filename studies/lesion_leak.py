@@ -1,9 +1,9 @@
-"""How much too good is the accuracy if pictures of one lesion are trained on and tested on? docs/results/leak.md.
+"""How much is accuracy inflated if a lesion has pictures in both training and test? docs/results/leak.md.
 
 HAM10000 has 10,015 pictures of 7,470 skin lesions. They are split twice: by picture, and by lesion. Takes ten minutes
 on one core once the pictures are embedded; finished runs are not repeated:
 
-    python examples/lesion_leak.py --data ../shared/data/ham10000/manifest.csv --out runs/leak
+    python -m studies.lesion_leak --data ../shared/data/ham10000/manifest.csv --out runs/leak
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from result_options import result_options
+from studies.result_options import result_options
 
 from crosstail.data import ImageFiles
 from crosstail.metrics import PairAccuracy, mean_interval
@@ -109,21 +109,21 @@ def main() -> None:
     )
 
 
-TEXT = """# What leaking lesions are worth
+TEXT = """# How much a leak inflates accuracy
 
 HAM10000 has 10,015 pictures of 7,470 skin lesions from four sources, with seven diagnoses; two of the 28 pairs are
-empty. A split by picture tests on lesions that were trained on. Here the same methods are trained on both splits: by
-picture, and by lesion (`--column group=lesion_id`). Test accuracy in percent, mean ± standard deviation over {seeds}
-seeds, each with its own split; the difference is by how much the split by picture is too good, with a 95 % interval.
-Frozen EfficientNet-Lite0, an MLP, 1,000 steps, default hyperparameters. Written by `python examples/lesion_leak.py`.
+empty. A split by picture tests on lesions that were trained on. Here the same methods are trained on a split by
+picture and on one by lesion (`--column group=lesion_id`). Test accuracy in percent, mean ± standard deviation over
+{seeds} seeds, each with its own split; the difference is the inflation, with a 95 %
+interval. Frozen EfficientNet-Lite0, an MLP, 1,000 steps, default hyperparameters. Written by `python -m
+studies.lesion_leak`.
 
-| method | accuracy | split by picture | split by lesion | too good by |
+| method | accuracy | split by picture | split by lesion | inflation |
 |---|---|---|---|---|
 {rows}
 
 The two splits have different test pictures, which blurs the difference. Within the split by picture, the same models
-can be compared on test pictures of lesions that they know and of lesions that they do not, as means over the pairs
-that have both:
+can be compared on test pictures of known and of new lesions, as means over the pairs that have both:
 
 | method | lesion in training | new lesion | difference | test pictures of known lesions |
 |---|---|---|---|---|

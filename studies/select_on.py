@@ -5,7 +5,7 @@ metrics, are selected from afterwards: the step within a run, and the trial of a
 on one core once the images are embedded; finished runs are not repeated, and the page is of the splits that are
 complete:
 
-    python examples/select_on.py --data ../shared/data --out runs/select-on
+    python -m studies.select_on --data ../shared/data --out runs/select-on
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import pandas as pd
 import torch
-from result_options import result_options
+from studies.result_options import result_options
 
 from crosstail.criterion import UNBOUNDED, Criterion, sign
 from crosstail.metrics import mean_interval
@@ -117,8 +117,7 @@ def verdict(trial: pd.DataFrame, on: Criterion) -> str:
 
 def page(table: pd.DataFrame) -> str:
     """The page of all complete splits."""
-    step, trial = (against_base(table[table["what"] == what]) for what in ("step", "trial"))
-    worst = trial.loc[["worst_domain", "worst_pair"]].reset_index().sort_values("set", kind="stable")
+    trial = against_base(table[table["what"] == "trial"])
     means = table[(table["what"] == "trial") & (table["on"] == BASE)].groupby("set", sort=False)[list(SHOWN)].mean()
     base = [
         " | ".join(["", name, *(f"{v:.3f}" if m in UNBOUNDED else f"{100 * v:.1f}" for m, v in own.items()), ""])
@@ -136,9 +135,7 @@ def page(table: pd.DataFrame) -> str:
         trials=TRIALS,
         verdicts="\n".join(verdict(trial, on) for on in CRITERIA if on != BASE and on in SHOWN),
         base="\n".join(line.strip() for line in base),
-        step=rows(step.reset_index(), ["on"]),
         trial=rows(trial.reset_index(), ["on"]),
-        sets=rows(worst, ["set", "on"]),
     )
 
 
@@ -164,21 +161,14 @@ TEXT = """# What to select on
 
 Does it matter which validation metric selects the step and the trial ([`--select-on`](../sweeps.md#what-to-select-on))?
 {algorithms} on {seeds} splits of four sets of frozen or sentence features with long tails: {steps} steps of a network
-of {width} units, {evaluations} evaluations, and {trials} trials of a random search each. Each number is the test metric
-of what is selected on one metric, minus that of what is selected on `pair_average`, the default: the mean over the
-algorithms, with Student's 95 % interval over the {clusters} splits of all sets. In points; log loss is as it is, and
-lower is better.
-Written by `python examples/select_on.py`.
+of {width} units, {evaluations} evaluations, and {trials} trials of a random search each. Each number is the change of a
+test metric if another metric than `pair_average`, the default, selects: the mean over the algorithms, with Student's
+95 % interval over the {clusters} splits of all sets. In points; log loss as it is (lower is better).
+Written by `python -m studies.select_on`.
 
-Does it help what is selected on? For the trial and its step:
+Does a metric improve if it is selected on? For the trial and its step:
 
 {verdicts}
-
-Selecting the step of one run with the default hyperparameters (`crosstail fit`):
-
-| selected on | {header} |
-{rule}
-{step}
 
 Selecting the trial and its step (`crosstail sweep`):
 
@@ -191,12 +181,6 @@ What the default reaches, in percent:
 | set | {header} |
 {rule}
 {base}
-
-Selecting the trial on the worst group, set by set:
-
-| set | selected on | {header} |
-|---{rule}
-{sets}
 """
 
 

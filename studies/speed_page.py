@@ -1,7 +1,7 @@
 """Write docs/results/speed.md and its charts from the records of the benchmarks.
 
 python -m bench --json docs/results/speed.json
-python -m examples.speed_page [--growth] [--scale]
+python -m studies.speed_page [--growth] [--scale]
 
 --growth first measures memory again, which takes some minutes, and --scale whole commands on up to 100,000 pairs, which
 takes an hour and can be stopped and continued.
@@ -116,8 +116,16 @@ def row(entry: dict[str, object]) -> str:
     ratio, limit = entry["ratio"], float(str(entry["limit"]))
     bound = f"{limit:g}" if ratio is not None else amount(limit, str(entry["unit"]))
     shown = f"{float(str(ratio)):.2f}" if ratio is not None else ""
-    ours = amount(float(str(entry["ours"])), str(entry["unit"]))
-    return f"| `{entry['bench']}` | {entry['name']} | {ours} | {entry['peer']} | {shown} | {entry['sense']} {bound} |"
+    ours, sense = amount(float(str(entry["ours"])), str(entry["unit"])), "≤" if entry["sense"] == "at most" else "≥"
+    return f"| `{entry['bench']}` | {entry['name']} | {ours} | {entry['peer']} | {shown} | {sense} {bound} |"
+
+
+def shown(record: list[dict[str, object]]) -> list[dict[str, object]]:
+    """All rows, but of the steps of the algorithms only those over their limits and the one nearest to its own."""
+    used = dict(enumerate(limits_table(record)["used"]))
+    steps = [i for i, entry in enumerate(record) if entry["bench"] == "step"]
+    most = max((used[i] for i in steps if used[i] <= 1), default=0.0)
+    return [entry for i, entry in enumerate(record) if i not in steps or used[i] > 1 or used[i] == most]
 
 
 def main() -> None:
@@ -149,7 +157,7 @@ def main() -> None:
         "",
         "| `python -m bench …` | measurement | ours | reference | ratio | limit |",
         "|---|---|---|---|---|---|",
-        *map(row, record),
+        *map(row, shown(record)),
     ]
     page = DOCS / "results" / "speed.md"
     text = replaced(page.read_text(encoding="utf-8"), "table", lines)
