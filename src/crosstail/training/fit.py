@@ -21,7 +21,7 @@ from crosstail.training.known import KnownSamples
 from crosstail.training.loop import Limits, train
 from crosstail.training.memory import lower_if_short
 from crosstail.training.model import build_algorithm, load_model
-from crosstail.training.resolve import resolve, steps_of_stages, unreached_phases
+from crosstail.training.resolve import first_stage_learns, resolve, steps_of_stages, unreached_phases
 from crosstail.training.result import make_result
 from crosstail.training.run import Run
 from crosstail.training.second_stage import run_second_stage, scoring
@@ -99,6 +99,8 @@ def _train_stages(
     common: dict[str, Any] = {"folder": folder, "fabric": fabric, "progress": progress, "limits": limits}
 
     first = folder.load("stage_one.pt")
+    if not first_stage_learns(spec):
+        first = {"weights": algorithm.state_dict(), "step": 0}
     if first is None:
         augment = Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment else None
         # Only in stage one: the second stage does not move the features.

@@ -60,9 +60,19 @@ def steps_of_stages(spec: RunSpec) -> tuple[int, ...]:
     if not spec.second_stage:
         return spec.stop_at or (spec.steps,)
     first, second = spec.stop_at or (spec.steps, spec.steps)
-    stage = second_stages.find(spec.second_stage)
-    learns = stage.needs_classifier or trained_backbone(spec) != "identity"
-    return first if learns else 0, 0 if isinstance(stage, FittedStage) else second
+    fitted = isinstance(second_stages.find(spec.second_stage), FittedStage)
+    return first if first_stage_learns(spec) else 0, 0 if fitted else second
+
+
+def first_stage_learns(spec: RunSpec) -> bool:
+    """Whether stage one of a resolved spec leaves anything behind that is used later.
+
+    >>> first_stage_learns(resolve(RunSpec(dataset="digits", algorithm="frozen", freeze=True)))
+    False
+    """
+    if not spec.second_stage or trained_backbone(spec) != "identity":
+        return True
+    return second_stages.find(spec.second_stage).needs_classifier
 
 
 def unreached_phases(spec: RunSpec) -> list[str]:

@@ -40,7 +40,11 @@ class EvaluatedRun:
         """Everything as plain values."""
         found, informed = self.found, self.found.answers.informed
         facts = {"domains": self.dataset.domains, "classes": self.predictor.classes, "left_out": asdict(found.left_out)}
-        known = {"known": {"sites": self.known_domains, **PairAccuracy.of(informed).to_json()}} if informed is not None else {}
+        known = (
+            {"known": {"sites": self.known_domains, **PairAccuracy.of(informed).to_json()}}
+            if informed is not None
+            else {}
+        )
         said = {"probabilities": certainty_json(found, self.predictor.calibration)}
         return {**facts, **PairAccuracy.of(found.answers).to_json(), **known, **said}
 

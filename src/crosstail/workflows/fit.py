@@ -15,7 +15,7 @@ from crosstail.training.fit import train_run
 from crosstail.training.inputs import folds, load_inputs, load_source
 from crosstail.training.logs import logged
 from crosstail.training.refit import refit_spec, with_estimate
-from crosstail.training.resolve import resolve
+from crosstail.training.resolve import first_stage_learns, resolve
 from crosstail.training.result import RunResult, mean_counts, pooled_accuracy
 from crosstail.training.run import Run
 from crosstail.training.spec import RunSpec
@@ -121,7 +121,8 @@ def fit(
 def _notes(spec: RunSpec, runs: Sequence[Run]) -> list[str]:
     notes = [note for run in runs for note in (*run.result.data.notes, *run.result.notes)]
     if spec.trace and not any(record.trace for record in runs[0].records):
-        notes.append("this run was finished before without --trace; use another --out to train it with a trace")
+        earlier = "this run was finished before without --trace; use another --out to train it with a trace"
+        notes.append(earlier if first_stage_learns(spec) else f"{spec.method} learns no features, so none are traced")
     return list(dict.fromkeys(notes))
 
 
