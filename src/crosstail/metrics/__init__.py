@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # importing SciPy takes time, and most names need none of it
     from crosstail.metrics._values import FEW_TESTS, SHOTS, PairValues, SampleValues, shot_group
     from crosstail.metrics._views import View, Weighting
 else:
-    __getattr__ = discovery.lazily(__file__)
+    __getattr__, __dir__ = discovery.lazily(__file__)
 
 __all__ = [
     "DEFAULT", "FEW_TESTS", "PACKAGE", "SHOTS", "VIEWS", "Answers", "Difference", "Metric", "PairAccuracy",
