@@ -43,4 +43,4 @@ def with_estimate(run: Run, after: Sequence[Run]) -> Run:
         about = {"held_out": held_out, "calibration": held_out.calibration()}
         run.folder.calibrate(about["calibration"])
     run.folder.finish(result)
-    return Run(run.path, **vars(run) | about | {"result": result})
+    return run.knowing(result=result, **about)

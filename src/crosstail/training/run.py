@@ -21,8 +21,16 @@ class Run:
 
     def __init__(self, path: Path, **known: Any) -> None:
         self.path = path
-        self.folder = RunFolder(path)
         vars(self).update(known)  # a cached property that is there is not computed
+
+    @cached_property
+    def folder(self) -> RunFolder:
+        """Its files."""
+        return RunFolder(self.path)
+
+    def knowing(self, **known: Any) -> "Run":
+        """The same run with more that is known of it."""
+        return Run(**vars(self) | known)
 
     @cached_property
     def result(self) -> RunResult:
