@@ -11,16 +11,15 @@ import msgspec
 import numpy as np
 import pytest
 import torch
-from crosstail.reports.run.reported import ReportedRun
-from crosstail.training.predictions import Predictions
 from jsonschema import Draft7Validator
 
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics import Answers, PairAccuracy
 from crosstail.reports.vega_lite import Drawing
 from crosstail.storage import write_json
 from crosstail.training import RunSpec
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.result import Evaluation, KnownDomain, RunResult, SplitAccuracy, Transferability
+from crosstail.training.run import Run
 
 COUNTS = [[150, 40], [7, 0]]
 TOTALS = [[10, 10], [10, 10]]
@@ -85,13 +84,13 @@ def make_result() -> Callable[..., RunResult]:
 
 
 @pytest.fixture
-def finished(make_result: Callable[..., RunResult], tmp_path: Path) -> Callable[..., ReportedRun]:
+def finished(make_result: Callable[..., RunResult], tmp_path: Path) -> Callable[..., Run]:
     """A finished run in memory, without data."""
 
-    def make(hits: Any, **spec: Any) -> ReportedRun:
+    def make(hits: Any, **spec: Any) -> Run:
         result = make_result(hits, **spec)
-        told = Predictions(**{name: values.numpy() for name, values in predictions(result).items()})
-        return ReportedRun(tmp_path, result, evaluations(result), told)
+        test = Answers(**result.answered, **{name: values.numpy() for name, values in predictions(result).items()})
+        return Run(tmp_path, result=result, records=evaluations(result), test=test, inputs=None)
 
     return make
 

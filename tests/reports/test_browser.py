@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from crosstail.reports.run.reported import read_run
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 
@@ -20,6 +19,7 @@ from crosstail.reports.compare.feature_charts import ModelFeatures
 from crosstail.reports.compare.page import write_report
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.run.page import write_page
+from crosstail.training.run import Run
 from crosstail.transfer import TransferabilityGraph
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -72,7 +72,7 @@ def pages(make_run_in: Callable[..., Path], tmp_path_factory: pytest.TempPathFac
         hits = [[9, 1 + i], [i, 0]]
         run = make_run_in(many, algorithm, hits, algorithm=algorithm, alpha=1.0 + i, dataset=EVIL)
     add_traces(run)
-    write_page(read_run(run))
+    write_page(Run(run))
     methods = [*product(("erm", "boda"), (None, "retrain")), ("frozen", "blend")]
     for (algorithm, stage), seed in product(methods, (0, 1)):
         hits, spec = [[9, 5], [3 + 2 * seed, 0]], {"algorithm": algorithm, "second_stage": stage, "seed": seed}

@@ -65,7 +65,9 @@ def test_the_raw_weights_beside_the_averaged_ones_are_selected_on_it_too(runs):
 
 def test_training_does_not_depend_on_what_is_selected_on(runs):
     def trained(run):
-        plain = (msgspec.structs.replace(of, others=msgspec.UNSET) for r in run.records for of in (r.validation, r.test))
+        plain = (
+            msgspec.structs.replace(of, others=msgspec.UNSET) for r in run.records for of in (r.validation, r.test)
+        )
         return [r.losses for r in run.records], list(plain)
 
     first, *others = map(trained, runs.values())

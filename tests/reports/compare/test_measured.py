@@ -1,14 +1,12 @@
-"""Tables of a metric of probabilities: against `metrics_of_every_group`, with the right order, bold and sign."""
+"""Tables of a metric of probabilities: against `group_metrics`, with the right order, bold and sign."""
 
 import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from crosstail.criterion import LOWER_IS_BETTER
-from crosstail.training.probabilities import Probabilities
-from tests.metrics.groups import metrics_by
 
+from crosstail.metrics import Answers, find, group_metrics
 from crosstail.metrics._calibration import Calibration
 from crosstail.reports.compare.gain_charts import gain_table
 from crosstail.reports.compare.method_runs import method_runs
@@ -18,6 +16,8 @@ from crosstail.reports.compare.significance import significance_table, verdict
 from crosstail.reports.compare.tables import of_metric, overall_table, second_stage_table, summary_table
 from crosstail.reports.compare.text_tables import overall, result_table
 from crosstail.training.folder import RunFolder
+from crosstail.training.held_out import HeldOut
+from crosstail.training.run import Run
 
 HITS, TOTALS, COUNTS = [[40, 20, 30], [35, 25, 0]], [[50, 50, 50], [50, 50, 0]], [[150, 40, 7], [7, 0, 30]]
 NAMES = {"domains": ["d0", "d1"], "classes": ["c0", "c1", "c2"]}
@@ -30,10 +30,10 @@ def keep(folder, good, seed=0):
     scores = np.random.default_rng(7).normal(size=(len(y), 3)) + 0.3 * rng.normal(size=(len(y), 3))
     scores[np.arange(len(y)), y] += good
     log_p = (scores - np.log(np.exp(scores).sum(1, keepdims=True))).astype(np.float16)
-    row = np.arange(len(y))
-    Probabilities(row, np.ones(len(y), bool), y, domain, scores.argmax(1), log_p).save(RunFolder(folder))
+    about = {"y": y, "domain": domain, "row": np.arange(len(y)), "true": log_p[np.arange(len(y)), y]}
+    test = Answers(**NAMES, counts=np.array(COUNTS), **about, predicted=scores.argmax(1), log_p=log_p)
+    HeldOut(test.keep(np.zeros(len(y), bool)), test).save(RunFolder(folder))
     RunFolder(folder).calibrate(Calibration.none(NAMES["domains"], 3))
-    return np.exp(log_p.astype(np.float64)), y, domain
 
 
 @pytest.fixture(scope="module")
@@ -58,16 +58,16 @@ def cell(summary, method, metric, kind="metric"):
 @pytest.mark.parametrize("metric", ["macro_f1", "balanced_accuracy", "auroc", "log_loss", "brier", "calibration_error"])
 def test_averages_and_extremes_are_those_of_the_tables_of_a_run(place, metric):
     summary = summary_table(read_runs([place]).chosen, metric)
-    p, y, domain = (np.load(place / "b0/probabilities.npz")[name] for name in ("unknown", "y", "domain"))
-    p = np.exp(p.astype(np.float64))
-    pairs, domains = (metrics_by(by, p, y, domain, **NAMES)[metric] for by in ("pair", "domain"))
-    factor, lower = (1 if metric in ("log_loss", "brier") else 100), metric in LOWER_IS_BETTER
+    table = group_metrics(Run(place / "b0").held_out.test)
+    pairs = table[table["domain"].notna() & table["class"].notna()][metric]
+    domains = table[table["domain"].notna() & table["class"].isna()][metric]
+    factor, lower = (1 if metric in ("log_loss", "brier") else 100), not find(metric).higher_is_better
     expected = {"pair average": pairs.mean(), "average": domains.mean()}
     expected |= {"worst pair": pairs.max() if lower else pairs.min()}
     expected |= {"worst domain": domains.max() if lower else domains.min()}
     for name, value in expected.items():
         assert cell(summary, "boda", name)["mean"] == pytest.approx(factor * value, rel=1e-4)
-    assert cell(summary, "boda", "d1", "domain")["mean"] == pytest.approx(factor * domains[1], rel=1e-4)
+    assert cell(summary, "boda", "d1", "domain")["mean"] == pytest.approx(factor * domains.iloc[1], rel=1e-4)
     row = cell(summary, "boda", "pair average")
     assert 0 <= row["low"] < row["mean"] < row["high"]
     assert cell(summary, "erm", "pair average")["n"] == 2

@@ -7,6 +7,7 @@ import pytest
 
 from crosstail.reports.document.model import Cards, Code, Items, Text
 from crosstail.reports.run.answers import next_steps, tone, usable
+from crosstail.reports.run.tested import Tested
 
 TOTALS = [[100, 100], [100, 2]]
 GOOD, WEAK = [[95, 96], [94, 2]], [[95, 96], [30, 0]]
@@ -14,19 +15,21 @@ GOOD, WEAK = [[95, 96], [94, 2]], [[95, 96], [30, 0]]
 
 def first(results):
     """The answer and the cards by their labels."""
-    answer, *_, cards = usable(results)
+    answer, *_, cards = usable(Tested.of_results(results), results)
     assert isinstance(answer, Text) and answer.lead and isinstance(cards, Cards)
     return answer.text, {card.label: card for card in cards.cards}
 
 
+def steps(result):
+    return list(next_steps([result], Tested.of_results([result]), Path("run")))
+
+
 def commands(result):
-    return [shlex.split(block.text) for block in next_steps([result], Path("run")) if isinstance(block, Code)]
+    return [shlex.split(block.text) for block in steps(result) if isinstance(block, Code)]
 
 
 def advice(result):
-    return " ".join(
-        item.text for block in next_steps([result], Path("run")) if isinstance(block, Items) for item in block.items
-    )
+    return " ".join(item.text for block in steps(result) if isinstance(block, Items) for item in block.items)
 
 
 def test_the_answer_names_pairs_that_are_clearly_worse(make_result):
@@ -48,7 +51,8 @@ def test_what_is_not_known_is_said(make_result):
     unseen = make_result([[0, 0], [50, 60]], totals=[[0, 0], [100, 100]], counts=counts, protocol="dg", unseen="d1")
     text, _ = first([unseen])
     assert "On d1, a domain that the model was not trained on" in text and "not measured" not in text
-    (nothing,) = usable([make_result([[0, 0], [0, 0]], totals=[[0, 0], [0, 0]])])
+    untested = [make_result([[0, 0], [0, 0]], totals=[[0, 0], [0, 0]])]
+    (nothing,) = usable(Tested.of_results(untested), untested)
     assert nothing.lead and "unknown" in nothing.text
 
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from crosstail.reports.run.reported import read_run
-from crosstail.training.predictions import Predictions
 from PIL import Image
 
+from crosstail.metrics import Answers
 from crosstail.reports.document import html
 from crosstail.reports.document.model import Document
 from crosstail.reports.run.confusions import (
@@ -23,31 +22,29 @@ from crosstail.reports.run.confusions import (
 )
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
+from crosstail.training.run import Run
 
 EVIL = "<script>alert(1)</script>"
 
 
-def answers(*given):
-    """From (domain, class, predicted) of each sample."""
+def answers(shape, *given):
+    """From the number of domains and classes, and (domain, class, predicted) of each sample."""
     domain, y, predicted = (np.array(column, np.uint8) for column in zip(*given, strict=True))
-    return Predictions(predicted, y, domain)
+    domains, classes = ([f"{letter}{i}" for i in range(n)] for letter, n in zip("dc", shape, strict=True))
+    return Answers(
+        domains=domains, classes=classes, counts=np.ones(shape, int), y=y, domain=domain, predicted=predicted
+    )
 
 
-@pytest.fixture
-def named(make_result):
-    """A result with so many domains and classes."""
-    return lambda *shape: make_result(np.zeros(shape, int), totals=np.ones(shape, int), counts=np.ones(shape, int))
+def test_the_worst_pairs_with_failures_come_first(finished):
+    assert failing_pairs(finished([[9, 10], [3, 0]]).test) == [(1, 1), (1, 0), (0, 0)]
+    many = finished(np.arange(12)[None] % 10, totals=[[10] * 12], counts=[[5] * 12])
+    assert len(failing_pairs(many.test)) == PAIRS
 
 
-def test_the_worst_pairs_with_failures_come_first(make_result):
-    assert failing_pairs(make_result([[9, 10], [3, 0]])) == [(1, 1), (1, 0), (0, 0)]
-    many = make_result(np.arange(12)[None] % 10, totals=[[10] * 12], counts=[[5] * 12])
-    assert len(failing_pairs(many)) == PAIRS
-
-
-def test_answers_are_counted_right_first_then_by_frequency(named):
-    given = answers((0, 0, 0), (0, 0, 2), (1, 0, 1), (0, 0, 1), (0, 0, 2), (0, 1, 2))
-    table = confusion_table(named(2, 3), given, [(0, 0), (0, 1)])
+def test_answers_are_counted_right_first_then_by_frequency():
+    given = answers((2, 3), (0, 0, 0), (0, 0, 2), (1, 0, 1), (0, 0, 1), (0, 0, 2), (0, 1, 2))
+    table = confusion_table(given, [(0, 0), (0, 1)])
     assert table.to_numpy().tolist() == [
         ["d0 / c0", "c0", 1, 25.0, "right"],
         ["d0 / c0", "c2", 2, 50.0, "wrong"],
@@ -56,16 +53,16 @@ def test_answers_are_counted_right_first_then_by_frequency(named):
     ]
 
 
-def test_rare_answers_are_one_row(named):
-    given = answers(*((0, 0, c) for c in range(1, CLASSES + 4)), (0, 0, CLASSES + 3))
-    table = confusion_table(named(1, CLASSES + 4), given, [(0, 0)])
+def test_rare_answers_are_one_row():
+    given = answers((1, CLASSES + 4), *((0, 0, c) for c in range(1, CLASSES + 4)), (0, 0, CLASSES + 3))
+    table = confusion_table(given, [(0, 0)])
     assert table["answer"].tolist() == ["c8", "c1", "c2", "c3", "c4", "others: 3"]
     assert table["samples"].tolist() == [2, 1, 1, 1, 1, 3]
 
 
-def test_the_title_names_the_most_frequent_mistake(named):
-    given = answers((0, 0, 0), (0, 0, 2), (0, 0, 2), (0, 1, 2))
-    chart = confusion_chart(confusion_table(named(1, 3), given, [(0, 0), (0, 1)]))
+def test_the_title_names_the_most_frequent_mistake():
+    given = answers((1, 3), (0, 0, 0), (0, 0, 2), (0, 0, 2), (0, 1, 2))
+    chart = confusion_chart(confusion_table(given, [(0, 0), (0, 1)]))
     assert chart.title == "d0 / c0 is mistaken for c2 in 2 of 3 test samples"
     spec = chart.drawing.to_dict()
     lines = [row["line"] for row in spec["datasets"][spec["layer"][1]["data"]["name"]]]
@@ -73,13 +70,18 @@ def test_the_title_names_the_most_frequent_mistake(named):
 
 
 def test_failures_are_the_first_in_the_order_of_the_data():
-    given = answers((0, 1, 1), *[(0, 1, 0), (1, 1, 0)] * 9)
+    given = answers((2, 2), (0, 1, 1), *[(0, 1, 0), (1, 1, 0)] * 9)
     assert failures(given, (0, 1)) == [1, 3, 5, 7, 9, 11] and SAMPLES == 6
 
 
+def blocks(run):
+    """The part of the page on confusions."""
+    return confusion_blocks(run.test, run.dataset, images=len(run.result.input_shape) == 3)
+
+
 def shown(run):
-    """The part of the page on confusions, without the script that draws it."""
-    return html.render(Document("run", confusion_blocks(run))).replace(html._vega(), "")
+    """The same without the script that draws it."""
+    return html.render(Document("run", blocks(run))).replace(html._vega(), "")
 
 
 COMMON = {"backbone": "small_cnn", "algorithm": "erm", "width": 8, "steps": 2, "batch_size": 4}
@@ -98,16 +100,16 @@ def images(tmp_path):
 
 def test_images_of_an_array_are_shown_until_they_are_gone(images, tmp_path):
     train_run(RunSpec(dataset=str(images), **COMMON), tmp_path / "run")
-    run = read_run(tmp_path / "run")
+    run = Run(tmp_path / "run")
     text = shown(run)
     alternatives = re.findall(
         r'<img alt="([^"]*)" title="[^"]*" width="160" height="160" class="small" src="data:image/jpeg', text
     )
     assert alternatives and EVIL not in text and "&lt;script&gt;" in text and len(text) < 1_000_000
-    assert len(alternatives) == sum(len(failures(run.predictions, pair)) for pair in failing_pairs(run.result))
+    assert len(alternatives) == sum(len(failures(run.test, pair)) for pair in failing_pairs(run.test))
     assert re.fullmatch(r"[ab] / .* predicted as .*: test sample \d+", alternatives[0])
     images.unlink()
-    text = shown(read_run(tmp_path / "run"))
+    text = shown(Run(tmp_path / "run"))
     assert "<img" not in text and "images are missing or have changed" in text and "is mistaken for" in text
 
 
@@ -116,7 +118,7 @@ def test_images_that_have_changed_are_not_shown(images, tmp_path):
     with np.load(images) as arrays:
         changed = {**arrays, "x": 255 - arrays["x"]}
     np.savez(images, **changed)
-    assert "<img" not in shown(read_run(tmp_path / "run"))
+    assert "<img" not in shown(Run(tmp_path / "run"))
 
 
 def test_images_of_a_folder_are_shown_with_their_paths(tmp_path):
@@ -127,7 +129,7 @@ def test_images_of_a_folder_are_shown_with_their_paths(tmp_path):
             pixels = rng.integers(0, 256, (20, 30, 3)).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / "photos" / place / f"{i}.png")
     train_run(RunSpec(dataset=str(tmp_path / "photos"), resolution=16, **COMMON), tmp_path / "run")
-    text = shown(read_run(tmp_path / "run"))
+    text = shown(Run(tmp_path / "run"))
     assert re.search(r'<img alt="[ab] / (cat|dog) predicted as (cat|dog): [ab]/(cat|dog)/\d+\.png"', text)
 
 
@@ -135,11 +137,11 @@ def test_vectors_have_numbers(finished):
     run = finished([[10, 9], [10, 10]])
     text = shown(run)
     assert "d0 / c1: 19 as c0" in text and "<img" not in text
-    assert confusion_blocks(replace(run, predictions=None)) == []
+    assert blocks(run.knowing(test=None)) == []
 
 
 def test_a_run_without_failures_has_no_such_part(finished):
-    assert confusion_blocks(finished([[10, 10], [10, 10]])) == []
+    assert blocks(finished([[10, 10], [10, 10]])) == []
     run = finished([[10, 9], [10, 10]])
-    right = replace(run.predictions, predicted=run.predictions.y)  # not those of the result
-    assert confusion_blocks(replace(run, predictions=right)) == []
+    right = replace(run.test, predicted=run.test.y)  # not those of the result
+    assert blocks(run.knowing(test=right)) == []

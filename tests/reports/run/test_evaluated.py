@@ -2,21 +2,23 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from crosstail.training.probabilities import Probabilities
 
 from crosstail.data import DomainDataset
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration
 from crosstail.prediction.evaluate import Evaluated, LeftOut
 from crosstail.reports.document.model import Cards, Table, Text
 from crosstail.reports.run.certainty import Confidence
 from crosstail.reports.run.certainty_elsewhere import certainty_json
-from crosstail.reports.run.evaluated import domain_table, evaluation_document, on_new_data, side_by_side
-from crosstail.reports.run.tables import pair_table
+from crosstail.reports.run.evaluated import domain_table, evaluation_document, side_by_side
+from crosstail.reports.run.tested import Tested
+from crosstail.training.held_out import HeldOut
+from crosstail.training.run import Run
 
 
 @pytest.fixture
@@ -26,14 +28,19 @@ def found():
     x, split = np.zeros((60, 4), np.float32), np.full(60, "test")
     samples = DomainDataset("new.npz", x, y, domain, split, ("c0",), ("d0", "clinic"))
     log_p = np.log(np.where(np.arange(2) == domain[:, None], 0.9, 0.1)).astype(np.float16)
-    said = Probabilities(np.arange(60), np.ones(60, bool), y, domain, domain.copy(), log_p)
+    names = {"domains": ["d0", "clinic"], "classes": ["c0", "c1"], "counts": np.array([[150, 40], [0, 0]])}
+    about = {"y": y, "domain": domain, "row": np.arange(60), "log_p": log_p, "true": log_p[np.arange(60), y]}
     sets = pd.DataFrame({"domain": domain, "class": y, "inside": domain == 0, "size": 1 + domain})
-    accuracy = PairAccuracy(np.array([[30, 0], [0, 0]]), np.array([[30, 0], [30, 0]]))
-    return Evaluated(accuracy, None, LeftOut(3, 0, {"moped": 7}), samples, said, sets)
+    answers = Answers(**names, **about, predicted=domain.copy())
+    return Evaluated(answers, LeftOut(3, 0, {"moped": 7}), samples, sets)
 
 
-def document(own, found):
-    return evaluation_document(on_new_data(Path("run"), own, found), own, found, "crosstail evaluate run new.npz")
+def document(own, found, kept=None):
+    """The page beside a run with this result, which has kept these answers for test samples."""
+    held_out = kept and HeldOut(kept.keep(np.zeros(len(kept), bool)), kept)
+    run = Run(Path("run"), result=own, held_out=held_out)
+    predictor = SimpleNamespace(run=run, calibration=Calibration.none(["d0"], 2))
+    return evaluation_document(predictor, found, "crosstail evaluate run new.npz")
 
 
 def test_the_verdict_compares_the_same_classes(make_result, found):
@@ -48,8 +55,8 @@ def test_the_verdict_compares_the_same_classes(make_result, found):
 
 def test_new_domains_stand_beside_old_ones(make_result, found):
     own = make_result([[90, 80], [70, 60]], totals=[[100, 100], [100, 100]])
-    new = on_new_data(Path("run"), own, found).result
-    rows = domain_table(new, own, "new data").rows
+    new, old = Tested.of_answers(found.answers), Tested.of_results([own])
+    rows = domain_table(new, old, "new data").rows
     assert [row[:4] for row in rows] == [
         ["d0", "new data", "yes", "30"],
         ["clinic", "new data", "no", "30"],
@@ -57,7 +64,7 @@ def test_new_domains_stand_beside_old_ones(make_result, found):
         ["d1", "own test set", "yes", "200"],
     ]
     assert [row[4] for row in rows] == ["100.0", "0.0", "85.0", "65.0"]
-    pairs = side_by_side(pair_table([new]), pair_table([own]), own, "new data")
+    pairs = side_by_side(new, old, "new data")
     assert list(dict.fromkeys(pairs["domain"])) == ["d0 (new)", "clinic (new)", "d0", "d1"]
     assert pairs[pairs["class"] == "c0"]["hits"].tolist() == [30, 0, 90, 70]
     assert pairs["count"].tolist() == [150, 40, 0, 0, 150, 40, 7, 0]
@@ -72,9 +79,8 @@ def test_classes_that_the_run_was_not_tested_on_have_nothing_to_compare_with(mak
 def test_new_probabilities_stand_beside_those_of_the_run(make_result, found):
     own = make_result([[90, 80], [70, 60]], totals=[[100, 100], [100, 100]])
     given = Calibration.none(["d0"], 2)
-    new, said = on_new_data(Path("run"), own, found, given), found.probabilities
-    kept = said.keep(said.domain == 0)
-    blocks = evaluation_document(new, own, found, "", kept).blocks
+    kept = found.answers.keep(found.answers.domain == 0)
+    blocks = document(own, found, kept).blocks
     tables = [block for block in blocks if isinstance(block, Table) and "tested on" in block.header]
     reliability, sets = tables[1:]
     error = reliability.header.index("calibration error, points")
@@ -87,12 +93,12 @@ def test_new_probabilities_stand_beside_those_of_the_run(make_result, found):
         ["d0", "new data", "30", "100.0"],
         ["clinic", "new data", "30", "0.0"],
     ]
-    stored = certainty_json(found, given, own.classes)
+    stored = certainty_json(found, given)
     assert stored["domains"]["clinic"]["covered"] == 0 and stored["domains"]["d0"]["to_review"] == 0
     assert stored["overall"]["accuracy"] == 0.5 and stored["overall"]["classes_per_set"] == 1.5
     assert stored["domains"]["clinic"]["log_loss"] == pytest.approx(-np.log(0.1), rel=1e-3)
     held_out = replace(found, held_out=60, sets=None)
-    blocks = evaluation_document(new, own, held_out, "", kept).blocks
+    blocks = document(own, held_out, kept).blocks
     assert [block.rows[0][1] for block in blocks if isinstance(block, Table) and "tested on" in block.header] == [
         "held-out data",
         "held-out data",
@@ -107,7 +113,8 @@ def test_domains_with_few_samples_have_no_curve_of_their_own():
     y = rng.integers(2, size=310)
     p = np.clip(rng.random(310), 0.02, 0.98)
     log_p = np.log(np.stack([p, 1 - p], axis=1)).astype(np.float16)
-    samples = Probabilities(np.arange(310), np.ones(310, bool), y, domain, log_p.argmax(1), log_p)
+    names = {"domains": ["large", "small"], "classes": ["x", "y"], "counts": np.ones((2, 2), int)}
+    samples = Answers(**names, y=y, domain=domain, predicted=log_p.argmax(1), log_p=log_p)
     curves = Confidence.of(samples, None).curves(["large", "small"])
     assert list(dict.fromkeys(curves["domain"])) == ["all domains", "large"]
     alone = Confidence.of(samples.keep(domain == 0), None).curves(["large", "small"])

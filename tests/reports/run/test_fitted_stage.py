@@ -1,9 +1,9 @@
 """The page and the card of a run whose second stage has no steps."""
 
 import pytest
-from crosstail.reports.run.reported import reported
 
 from crosstail.reports.document.model import Chart, Text
+from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.how_trained import fitted, length, stopped
 from crosstail.reports.run.page import run_document
 from crosstail.testing import save_separable
@@ -26,7 +26,7 @@ def make(tmp_path):
 
 
 def drawn(run):
-    return {block.name for block in run_document(reported(run)).blocks if isinstance(block, Chart)}
+    return {block.name for block in run_document(run, Certainty.of(run)).blocks if isinstance(block, Chart)}
 
 
 def test_after_a_trained_stage_one_it_says_which_step_the_features_are_of(make):
@@ -36,7 +36,7 @@ def test_after_a_trained_stage_one_it_says_which_step_the_features_are_of(make):
     assert "ncm" in fitted(run.result) and f"step {first} of stage one" in fitted(run.result)
     assert {"accuracy", "losses"} <= drawn(run)
     assert "ncm" in fitted(final.result) and f"after step {first}, the median" in fitted(final.result)
-    texts = [block.text for block in run_document(reported(run)).blocks if isinstance(block, Text)]
+    texts = [block.text for block in run_document(run, Certainty.of(run)).blocks if isinstance(block, Text)]
     assert any(fitted(run.result) in text for text in texts)
 
 

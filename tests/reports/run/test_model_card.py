@@ -7,13 +7,18 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
-from crosstail.training.probabilities import Probabilities
 
 from crosstail import data
+from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration
 from crosstail.reports.document import markdown
 from crosstail.reports.document.model import Heading, Items, Table
+from crosstail.reports.run import duplicates as found_in
+from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.model_card import limits, model_card
+from crosstail.reports.run.tested import Tested
+from crosstail.training.held_out import HeldOut
+from crosstail.training.inputs import Inputs
 
 HITS, TOTALS = [[9, 1], [3, 0]], [[10, 4], [6, 0]]
 DESCRIPTION = {
@@ -27,13 +32,23 @@ DESCRIPTION = {
 
 def changed(run, **fields):
     """The run with other values in its result."""
-    return replace(run, result=msgspec.structs.replace(run.result, **fields))
+    return run.knowing(result=msgspec.structs.replace(run.result, **fields))
+
+
+def card(run, **exported):
+    """The model card, with what is known of how sure the model is."""
+    return model_card(run, Certainty.of(run), **exported)
+
+
+def weak(run):
+    """The sentences on its limits."""
+    return limits(run, Tested.of_results([run.result]))
 
 
 def sections(run, **exported):
     """The blocks of the card by heading."""
     found = {}
-    for block in model_card(run, **exported).blocks:
+    for block in card(run, **exported).blocks:
         if isinstance(block, Heading):
             blocks = found[block.text] = []
         else:
@@ -79,7 +94,7 @@ def test_the_metrics_are_those_of_the_run_with_intervals(finished):
 
 
 def test_limits_name_what_is_weak_untested_or_untrained(finished):
-    found = limits(finished(HITS, totals=TOTALS, seed=7))
+    found = weak(finished(HITS, totals=TOTALS, seed=7))
     named = [
         "d0, d1 only",
         "1 of 4 pairs has no test samples",
@@ -92,13 +107,13 @@ def test_limits_name_what_is_weak_untested_or_untrained(finished):
 
 
 def test_limits_of_an_unseen_domain_are_about_the_others(finished):
-    found = limits(finished([[0, 0], [9, 8]], totals=[[0, 0], [10, 10]], protocol="dg", unseen="d1"))
+    found = weak(finished([[0, 0], [9, 8]], totals=[[0, 0], [10, 10]], protocol="dg", unseen="d1"))
     assert "d1, a domain it was not trained on" in found[0] and "(d0)" in found[0]
     assert not any("no training samples" in sentence or "no test samples" in sentence for sentence in found)
 
 
 def test_nothing_is_said_of_accuracy_without_test_samples(finished):
-    found = limits(finished([[0, 0], [0, 0]], totals=[[0, 0], [0, 0]]))
+    found = weak(finished([[0, 0], [0, 0]], totals=[[0, 0], [0, 0]]))
     assert any("no test samples" in sentence for sentence in found)
     assert any("no validation samples" in sentence for sentence in found)
     assert not any("%" in sentence for sentence in found)
@@ -114,7 +129,7 @@ def test_nothing_is_said_of_accuracy_without_test_samples(finished):
 )
 def test_random_weights_are_a_limit_for_images(finished, spec, random):
     run = changed(finished(HITS, totals=TOTALS, **spec), input_shape=[3, 32, 32])
-    assert ("randomly initialised" in " ".join(limits(run))) == random
+    assert ("randomly initialised" in " ".join(weak(run))) == random
 
 
 def test_the_data_sheet_counts_and_notes_are_there(finished):
@@ -142,7 +157,7 @@ def test_without_profiles_those_of_the_data_sheet_count(finished, spec, labels):
 
 def test_versions_are_those_that_trained_it(finished):
     run = changed(finished(HITS, totals=TOTALS), weights="beef")
-    (run.folder / "model.pt").write_bytes(b"abc")
+    (run.path / "model.pt").write_bytes(b"abc")
     text = said(run, "Versions and checksums")
     assert "crosstail 0.0.7, torch 2.0." in text and "weights: beef." in text
     assert "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" in text  # of abc
@@ -150,7 +165,7 @@ def test_versions_are_those_that_trained_it(finished):
 
 def duplicates(run, source):
     """The sentences on duplicates of a run on this data."""
-    return replace(run, dataset=data.load(source)).duplicates()
+    return found_in.duplicates(run.knowing(inputs=Inputs(data.load(source))))
 
 
 def test_duplicates_are_limits_also_when_the_data_are_gone(finished, tmp_path):
@@ -165,10 +180,10 @@ def test_duplicates_are_limits_also_when_the_data_are_gone(finished, tmp_path):
     domain[11] = domain[0]
     np.savez(tmp_path / "v.npz", x=x, y=y, domain=domain, split=split)
     run = finished(HITS, totals=TOTALS)
-    assert run.duplicates() == [] and not (run.folder / "audit.json").exists()  # without data there is no search
+    assert found_in.duplicates(run) == [] and not (run.path / "audit.json").exists()  # without data there is no search
     found = duplicates(run, tmp_path / "v.npz")
     assert ["classes" in found[0], "splits" in found[1], len(found)] == [True, True, 2]
-    assert run.duplicates() == found  # stored
+    assert found_in.duplicates(run) == found  # stored
     assert said(run, "Limits").endswith(" ".join(found))
 
 
@@ -203,7 +218,7 @@ def test_equal_images_in_hugging_face_data_are_duplicates(finished, tmp_path):
 def test_names_are_plain_text_in_markdown(finished):
     run = finished(HITS, totals=TOTALS, dataset="a`b```\n# c")
     run = changed(run, domains=["<script>x</script>", "[a](b)"], classes=["c|d", "*e*_f_&lt;\n# g"])
-    text = markdown.render(replace(model_card(run), title="<b>title"))
+    text = markdown.render(replace(card(run), title="<b>title"))
     assert text.startswith("# \\<b\\>title\n")
     prose, _, code = text.partition("````sh\n")
     assert not re.search(r"(?<!\\)[<\[*_&`]", prose)
@@ -229,7 +244,7 @@ def test_both_tracks_have_their_intervals_where_the_model_uses_the_domain(finish
     assert rows["few-shot pairs"][0] == "50.0" and rows["few-shot pairs"][2] == "33.3"
     assert "d0 / c1" in rows["worst pair"][4] and "d1 / c0" in rows["worst pair"][4]
     assert "domain known" in said(run, "Test accuracy in %").lower()
-    assert "domain known" not in markdown.render(model_card(finished(HITS, totals=TOTALS))).lower()
+    assert "domain known" not in markdown.render(card(finished(HITS, totals=TOTALS))).lower()
 
 
 @pytest.mark.parametrize(("site", "words"), [("d1", "domain d1 only"), (None, "domain unknown")])
@@ -248,9 +263,12 @@ def test_certainty_of_each_domain_and_label_errors_have_their_place(finished):
     domain, y = np.divmod(np.arange(80) // 20, 2)
     p = np.where(np.arange(2) == y[:, None], 0.9, 0.1)
     p[0] = p[0, ::-1]  # the first sample looks like the other class
-    kept = Probabilities(np.arange(80), np.ones(80, bool), y, domain, p.argmax(1), np.log(p).astype(np.float16))
     plain = finished(HITS, totals=TOTALS)
-    run = replace(plain, probabilities=kept, calibration=Calibration.none(plain.result.domains, 2))
+    log_p = np.log(p).astype(np.float16)
+    said = {"predicted": p.argmax(1), "log_p": log_p, "true": log_p[np.arange(80), y]}
+    test = Answers(**plain.result.answered, y=y, domain=domain, row=np.arange(80), **said)
+    kept = HeldOut(test.keep(np.zeros(80, bool)), test)
+    run = plain.knowing(held_out=kept, calibration=Calibration.none(plain.result.domains, 2))
     rows = table(run, "Certainty")
     assert [row[:2] for row in rows] == [["d0", "40"], ["d1", "40"]] and [row[4] for row in rows] == ["97.5", "100.0"]
     assert "--coverage" in said(run, "Certainty") and "1 of 80" in said(run, "Data")

@@ -3,13 +3,11 @@
 import json
 import math
 import re
-from dataclasses import replace
 
 import msgspec
 import numpy as np
 import pytest
 from crosstail.reports.run.failing import DRAWN
-from crosstail.reports.run.reported import ReportedRun
 
 from crosstail.metrics import PairAccuracy, wilson
 from crosstail.reports.document import html
@@ -21,11 +19,13 @@ from crosstail.reports.run.tables import (
     fold_table,
     headline_table,
     loss_curve,
-    pair_table,
     selection_curve,
     worst_table,
 )
+from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.worst_pairs import DRAWN
 from crosstail.training.result import Averaged, Evaluation, SplitAccuracy
+from crosstail.training.run import Run
 
 HITS, TOTALS = [[9, 1], [3, 0]], [[10, 4], [6, 0]]
 EVIL = "<script>alert(1)</script>"
@@ -82,13 +82,28 @@ RECORDS = [
 ]
 
 
+def memory(path, result):
+    """A run of which there is the result only."""
+    return Run(path, result=result, test=None, inputs=None)
+
+
+def tested(*results):
+    """What pages show of these results."""
+    return Tested.of_results(results)
+
+
+def document(run):
+    """The page of a run that has kept no probabilities."""
+    return run_document(run, None)
+
+
 def page_of(document):
     """The page without the script that draws it, which is the same for all."""
     return html.render(document).replace(html._vega(), "")
 
 
 def test_pairs_have_counts_shots_accuracy_and_wilson_interval(result):
-    table = pair_table([result()])
+    table = tested(result()).pairs
     assert table[["domain", "class"]].to_numpy().tolist() == [["d0", "c0"], ["d0", "c1"], ["d1", "c0"], ["d1", "c1"]]
     assert table["count"].tolist() == [150, 40, 7, 0]
     assert table["shot"].tolist() == ["many", "medium", "few", "zero"]
@@ -104,30 +119,26 @@ def test_pairs_have_counts_shots_accuracy_and_wilson_interval(result):
 def test_groups_widen_intervals_and_the_page_says_so(result, finished):
     run = result(squares=[[20, 4], [18, 0]])  # worth 10²/20, 4²/4 and 6²/18 samples
     low, high = wilson(0.9 * 5, 5)
-    assert pair_table([run]).loc[0, ["low", "high"]].tolist() == pytest.approx([100 * low, 100 * high])
-    plain, wide = (headline_table([one]).set_index("metric") for one in (result(), run))
+    assert tested(run).pairs.loc[0, ["low", "high"]].tolist() == pytest.approx([100 * low, 100 * high])
+    plain, wide = (headline_table(tested(one)).set_index("metric") for one in (result(), run))
     assert plain["value"].equals(wide["value"])
     for metric in ("pair average", "average over domains", "many-shot pairs", "few-shot pairs"):
         assert wide.loc[metric, "low"] < plain.loc[metric, "low"] - 1, metric
     assert wide.loc["medium-shot pairs", "low"] == plain.loc["medium-shot pairs", "low"]  # in groups of one
     assert wide.loc["few-shot pairs", "low"] == pytest.approx(100 * wilson(1, 2)[0])
-    text = page_of(run_document(finished(HITS, totals=TOTALS, squares=[[20, 4], [18, 0]])))
+    text = page_of(document(finished(HITS, totals=TOTALS, squares=[[20, 4], [18, 0]])))
     assert "the 20 test samples count as 11" in text
-    assert "count as" not in page_of(run_document(finished(HITS, totals=TOTALS)))
+    assert "count as" not in page_of(document(finished(HITS, totals=TOTALS)))
 
 
 def test_shots_are_those_of_the_data_sheet(result):
     counts = [[31, 30, 9, 8]]
-    assert pair_table([result([[1] * 4], [[2] * 4], counts=counts, dataset="digits")])["shot"].tolist() == [
-        "many",
-        "medium",
-        "medium",
-        "few",
-    ]
+    pairs = tested(result([[1] * 4], [[2] * 4], counts=counts, dataset="digits")).pairs
+    assert pairs["shot"].tolist() == ["many", "medium", "medium", "few"]
 
 
 def test_folds_together_have_every_pair_once_with_the_counts_of_the_class_elsewhere(fold):
-    table = pair_table([fold(0, [1, 2], [4, 4]), fold(1, [3, 4], [5, 5])])
+    table = tested(fold(0, [1, 2], [4, 4]), fold(1, [3, 4], [5, 5])).pairs
     assert table["domain"].tolist() == ["d0", "d0", "d1", "d1"]
     assert table["accuracy"].tolist() == pytest.approx([25, 50, 60, 80])
     assert table["count"].tolist() == [30, 5, 30, 5]
@@ -135,12 +146,12 @@ def test_folds_together_have_every_pair_once_with_the_counts_of_the_class_elsewh
 
 
 def test_one_fold_has_rows_for_its_unseen_domain_only(fold):
-    table = pair_table([fold(1, [3, 4], [5, 5])])
+    table = tested(fold(1, [3, 4], [5, 5])).pairs
     assert table["domain"].tolist() == ["d1", "d1"] and table["count"].tolist() == [30, 5]
 
 
 def test_the_worst_pairs_come_first_and_of_equal_ones_the_more_certain(result):
-    pairs = pair_table([result([[0, 0, 5], [2, 1, 0]], [[2, 50, 5], [4, 2, 0]], counts=[[1, 1, 1], [1, 1, 1]])])
+    pairs = tested(result([[0, 0, 5], [2, 1, 0]], [[2, 50, 5], [4, 2, 0]], counts=[[1, 1, 1], [1, 1, 1]])).pairs
     assert worst_table(pairs)[["domain", "class"]].to_numpy().tolist() == [
         ["d0", "c1"],  # 0 of 50
         ["d0", "c0"],  # 0 of 2
@@ -154,7 +165,7 @@ def test_the_worst_pairs_come_first_and_of_equal_ones_the_more_certain(result):
 def test_the_headline_has_the_figures_of_the_run_with_their_intervals(result):
     run = result()
     accuracies = run.test.pairs()
-    table = headline_table([run]).set_index("metric")
+    table = headline_table(tested(run)).set_index("metric")
     assert table["value"].to_dict() == pytest.approx(
         {
             "pair average": (90 + 25 + 50) / 3,
@@ -181,7 +192,7 @@ def test_the_headline_has_the_figures_of_the_run_with_their_intervals(result):
 
 
 def test_the_headline_of_folds_is_over_all_of_them_without_shots(fold):
-    table = headline_table([fold(0, [1, 2], [4, 4]), fold(1, [3, 4], [5, 5])]).set_index("metric")
+    table = headline_table(tested(fold(0, [1, 2], [4, 4]), fold(1, [3, 4], [5, 5]))).set_index("metric")
     assert table["value"].to_dict() == pytest.approx(
         {
             "pair average": (25 + 50 + 60 + 80) / 4,
@@ -194,7 +205,7 @@ def test_the_headline_of_folds_is_over_all_of_them_without_shots(fold):
 
 
 def test_the_headline_of_one_domain_has_no_worst_one(fold):
-    table = headline_table([fold(1, [3, 4], [5, 5])]).set_index("metric")
+    table = headline_table(tested(fold(1, [3, 4], [5, 5]))).set_index("metric")
     expected = {"pair average": 70, "worst pair": 60, "10th percentile": 62, "all samples": 70}
     assert table["value"].to_dict() == pytest.approx(expected)
     assert table.loc["all samples", "what"] == "d1"
@@ -254,7 +265,7 @@ def test_loss_terms_are_listed_by_name():
 
 
 def test_few_classes_have_numbers_in_their_order(large):
-    panel = pair_chart(pair_table([large(4, 10)]), "training samples").to_dict()
+    panel = pair_chart(tested(large(4, 10)).pairs, "training samples").to_dict()
     assert [layer["mark"]["type"] for layer in panel["layer"]] == ["rect", "point", "text", "text", "text"]
     assert panel["layer"][0]["encoding"]["color"]["field"] == "high"  # one test photo does not make a dark cell
     assert (panel["layer"][0]["encoding"]["x"]["field"], panel["layer"][0]["encoding"]["y"]["field"]) == (
@@ -264,7 +275,7 @@ def test_few_classes_have_numbers_in_their_order(large):
 
 
 def test_many_classes_are_in_panels_from_the_worst_to_the_best(large):
-    spec = pair_chart(pair_table([large(6, 345)]), "training samples").to_dict()
+    spec = pair_chart(tested(large(6, 345)).pairs, "training samples").to_dict()
     assert NUMBERED < 345 and len(spec["concat"]) == math.ceil(345 / PANEL)
     drawn = [row for rows in spec["datasets"].values() for row in rows]
     assert len(drawn) == 2070
@@ -276,7 +287,7 @@ def test_many_classes_are_in_panels_from_the_worst_to_the_best(large):
 
 
 def test_many_domains_go_downwards(large):
-    panel = pair_chart(pair_table([large(30, 2)]), "training samples").to_dict()
+    panel = pair_chart(tested(large(30, 2)).pairs, "training samples").to_dict()
     assert panel["layer"][0]["encoding"]["y"]["field"] == "domain"
 
 
@@ -293,8 +304,8 @@ def test_names_from_the_data_are_shown_as_text(finished):
     run = finished(HITS, totals=TOTALS, dataset=f"photos{EVIL}")
     notes = msgspec.structs.replace(run.result.data, notes=[f"1 file was left out: {EVIL}"])
     names = {"classes": [EVIL, "<!--<script>"], "domains": ["<b>d0", "d1"], "data": notes}
-    run = replace(run, result=msgspec.structs.replace(run.result, **names), predictions=None)
-    text = page_of(run_document(run)).partition("<body>")[2]
+    run = run.knowing(result=msgspec.structs.replace(run.result, **names), test=None)
+    text = page_of(document(run)).partition("<body>")[2]
     assert EVIL not in text and "<!--" not in text and "<b>" not in text
     assert "1 file was left out: &lt;script&gt;" in text  # the note
     assert "<td>&lt;b&gt;d0 / &lt;script&gt;alert(1)&lt;/script&gt;</td>" in text  # the worst pairs
@@ -306,10 +317,10 @@ def test_names_from_the_data_are_shown_as_text(finished):
 
 def test_the_page_of_a_run_has_every_part(finished, tmp_path):
     run = finished(HITS, totals=TOTALS, alpha=None, second_stage="retrain", hparams={"lr": 0.01})
-    run = replace(run, records=RECORDS, predictions=None, folder=tmp_path / "my run")
-    run.folder.mkdir()
+    run = Run(tmp_path / "my run", result=run.result, records=RECORDS, test=None, inputs=None)
+    run.path.mkdir()
     write_page(run)
-    text = (run.folder / "report.html").read_text(encoding="utf-8").replace(html._vega(), "")
+    text = (run.path / "report.html").read_text(encoding="utf-8").replace(html._vega(), "")
     assert re.findall(r"<h(\d) id=[^>]*>(.*?)</h", text) == [
         ("2", "Can I use it?"),
         ("2", "Where does it fail?"),
@@ -325,20 +336,17 @@ def test_the_page_of_a_run_has_every_part(finished, tmp_path):
         ("3", "Versions and checksums"),
         ("3", "Transferability: α, β, γ"),
     ]
-    assert (run.folder / "model_card.md").read_text(encoding="utf-8").startswith("# erm:retrain on photos\n")
+    assert (run.path / "model_card.md").read_text(encoding="utf-8").startswith("# erm:retrain on photos\n")
     assert "<td>pair average</td><td>55.0</td>" in text
     assert "<td>α</td>" not in text and "<td>β</td><td>3.00</td>" in text  # α is undefined
-    assert "--second-stage retrain" in text and f"--out &#39;{run.folder}&#39;" in text
+    assert "--second-stage retrain" in text and f"--out &#39;{run.path}&#39;" in text
     assert "Hyperparameters: lr 0.01, weight_decay 0.0." in text
     assert "photos: 20 samples (197 for training, 20 for validation, 20 for test), 2 domains" in text
 
 
 def test_the_page_over_folds_has_each_unseen_domain_and_the_mean(fold, tmp_path):
-    text = page_of(
-        folds_document(
-            tmp_path, [ReportedRun(tmp_path, fold(*of)) for of in ((0, [1, 2], [4, 6]), (1, [3, 4], [5, 5]))]
-        )
-    )
+    runs = [memory(tmp_path, fold(*of)) for of in ((0, [1, 2], [4, 6]), (1, [3, 4], [5, 5]))]
+    text = page_of(folds_document(tmp_path, runs))
     assert "<td>d0</td><td>30.0</td>" in text and "<td>d1</td><td>70.0</td>" in text
     assert '<td class="best">mean</td><td class="best">50.0</td>' in text
     assert "--protocol dg" in text and "--unseen" not in text
@@ -347,30 +355,30 @@ def test_the_page_over_folds_has_each_unseen_domain_and_the_mean(fold, tmp_path)
 
 def test_a_run_without_test_samples_has_a_page(finished):
     none = finished([[0, 0], [0, 0]], totals=[[0, 0], [0, 0]])
-    text = page_of(run_document(none))
+    text = page_of(document(none))
     assert "There are no test samples" in text and "Where does it fail?" not in text and "Heat map" not in text
 
 
 def test_a_run_whose_records_were_removed_has_a_page_without_curves(finished):
-    assert ">Training</h3>" not in page_of(run_document(replace(finished(HITS), records=[])))
+    assert ">Training</h3>" not in page_of(document(finished(HITS).knowing(records=[])))
 
 
 def test_the_page_has_both_tracks_for_every_pair(finished):
     run = finished(HITS, totals=TOTALS, known=[[10, 4], [2, 0]])
-    pairs = pair_table([run.result])
+    pairs = tested(run.result).pairs
     np.testing.assert_allclose(pairs["known"], [100, 100, 100 / 3, np.nan])
-    blocks = run_document(run).blocks
+    blocks = document(run).blocks
     (worst,) = [block for block in blocks if isinstance(block, Table) and block.header[0] == "pair"]
     column = worst.header.index("domain known")
     assert {row[0]: row[column] for row in worst.rows} == {"d0 / c0": "100.0", "d0 / c1": "100.0", "d1 / c0": "33.3"}
     panel = pair_chart(pairs, "training samples").to_dict()
-    assert "known" in str(panel) and "known" not in str(pair_chart(pair_table([finished(HITS).result]), "").to_dict())
-    assert "domain known" not in page_of(run_document(finished(HITS, totals=TOTALS)))
+    assert "known" in str(panel) and "known" not in str(pair_chart(tested(finished(HITS).result).pairs, "").to_dict())
+    assert "domain known" not in page_of(document(finished(HITS, totals=TOTALS)))
 
 
 def test_too_many_pairs_are_not_drawn(finished, large):
-    run = replace(finished(HITS), result=large(2, DRAWN // 2 + 1), predictions=None)
-    text = page_of(run_document(run))
+    run = finished(HITS).knowing(result=large(2, DRAWN // 2 + 1), test=None)
+    text = page_of(document(run))
     assert "too many for a heat map" in text and "Heat map:" not in text
 
 
@@ -392,7 +400,7 @@ def test_folds_are_pooled_with_their_mean_counts_and_shots(make_result, tmp_path
         make_result(hits, totals=totals, counts=of, folds=2, fold=k + 1)
         for k, ((hits, totals), of) in enumerate(zip(tables, counts, strict=True))
     ]
-    pairs = pair_table(results).set_index(["domain", "class"])
+    pairs = tested(*results).pairs.set_index(["domain", "class"])
     assert pairs["count"].tolist() == [140, 21, 7, 0] and pairs["shot"].tolist() == ["many", "medium", "few", "zero"]
     assert pairs["hits"].tolist() == [17, 1, 3, 0] and pairs["tested"].tolist() == [20, 9, 5, 1]
     table = cross_validation_table(results).set_index("fold")
@@ -401,5 +409,5 @@ def test_folds_are_pooled_with_their_mean_counts_and_shots(make_result, tmp_path
     each = [100 * (0.9 + 0.25 + 1 + 0) / 4, 100 * (0.8 + 0 + 1 / 3) / 3]
     assert table.loc[[1, 2], "pair average"].tolist() == pytest.approx(each)
     assert table.loc["± over folds", "pair average"] == pytest.approx(abs(each[0] - each[1]) / 2**0.5)
-    document = folds_document(tmp_path, [ReportedRun(tmp_path, result) for result in results])
+    document = folds_document(tmp_path, [memory(tmp_path, result) for result in results])
     assert document.title == "erm on photos: 2 folds" and "few-shot pairs" in page_of(document)

@@ -2,18 +2,19 @@
 
 import numpy as np
 import pytest
-from crosstail.reports.run.reported import ReportedRun
-from crosstail.reports.run.together import together
-from crosstail.training.predictions import Predictions
 from msgspec.structs import replace
 from scipy import stats
 
 from crosstail.data import DomainDataset
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics import Answers, PairAccuracy
 from crosstail.reports.document.model import Cards, Chart, Table
+from crosstail.reports.run.pooled_run import pooled_answers
 from crosstail.reports.run.summary import folds_summary
+from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.unseen import expectation, expected, seen_table, unseen_blocks
+from crosstail.training.inputs import Inputs
 from crosstail.training.result import SplitAccuracy
+from crosstail.training.run import Run
 
 RIGHT = [8, 6, 9, 7]  # of 10 test samples of each unseen domain
 
@@ -70,10 +71,11 @@ def test_runs_together_have_the_predictions_of_all_in_the_order_of_the_data(resu
     for d, result in enumerate(results):
         split = np.where(domain == d, "test", "train")
         dataset = DomainDataset(x=np.zeros((40, 2), np.float32), y=y, domain=domain, split=split, name="v", **names)
-        told = Predictions(np.arange(10) + 10 * d, y[:10], np.full(10, d))
-        runs.append(ReportedRun(tmp_path, result, (), told, dataset))
-    joined = together(runs)
-    assert joined.predictions.domain.tolist() == domain.tolist() and len(joined.dataset.rows("test")) == 40
-    assert joined.predictions.predicted[:6].tolist() == [0, 10, 20, 30, 1, 11]
-    assert joined.result.test.hits == [[8], [6], [9], [7]] and joined.result.spec.unseen is None
-    assert together([*runs[:3], ReportedRun(tmp_path, results[3])]) is None
+        test = Answers(**result.answered, predicted=np.arange(10) + 10 * d, y=y[:10], domain=np.full(10, d))
+        runs.append(Run(tmp_path, result=result, test=test, inputs=Inputs(dataset)))
+    joined = pooled_answers(runs)
+    assert joined.domain.tolist() == domain.tolist() and joined.row.tolist() == list(range(40))
+    assert joined.predicted[:6].tolist() == [0, 10, 20, 30, 1, 11]
+    assert Tested.of_results(results).accuracy.hits.tolist() == [[8], [6], [9], [7]]
+    assert pooled_answers([*runs[:3], runs[3].knowing(inputs=None)]) is None
+    assert pooled_answers([*runs[:3], runs[3].knowing(test=None)]) is None
