@@ -1,9 +1,11 @@
 """crosstail audit: look at a data set before any training."""
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
@@ -11,7 +13,7 @@ from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels
+from crosstail.cli._run_options import HIDDEN, Data, SampleOptions
 from crosstail.training.existing import existing_run
 
 if TYPE_CHECKING:
@@ -20,14 +22,18 @@ if TYPE_CHECKING:
 ALL = "`--out` shows more of each pair, and `--json` lists all of them."
 
 
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(SampleOptions):
+    """Broken images are reported, not left out."""
+
+    skip_broken: Annotated[bool, HIDDEN] = False
+
+
 def audit(
     source: Data,
     /,
     *,
-    labels: Labels = None,
-    columns: Columns = {},  # noqa: B006 - only read
-    group_by: GroupBy = None,
-    data_seed: DataSeed = 0,
+    options: Annotated[AuditOptions, Parameter(name="*")] = AuditOptions(),  # noqa: B008 - immutable
     run: Path | None = None,
     out: Path | None = None,
     as_json: Json = False,
@@ -43,27 +49,25 @@ def audit(
     """
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html")
-    source = known_source(source)
+    spec = options.spec(known_source(source))
     run = None if run is None else existing_run(run)
     import_torch()
 
     from crosstail import data
+    from crosstail.data import protocols
     from crosstail.reports.audit import audit as examine
     from crosstail.reports.audit import recommend
     from crosstail.reports.audit.document import page, summary
     from crosstail.reports.audit.inputs import ImageInputs
     from crosstail.reports.document import html, terminal
-    from crosstail.reports.run.command import options
+    from crosstail.reports.run.command import options as options_of
     from crosstail.reports.run.suspects import suspect_table, suspects, suspects_by_pair
-    from crosstail.training import RunSpec
 
-    many, few = data.shot_thresholds(source)
+    many, few = data.shot_thresholds(spec.dataset)
     with progress_bar(Console(stderr=True)) as progress:
-        dataset = data.load(
-            source, labels=labels, seed=data_seed, columns=columns, group_by=group_by, progress=progress
-        )
+        dataset = protocols.split(data.load_source(spec, progress), spec)
         found = examine(dataset.plain(), many=many, few=few, progress=progress)
-    trained = None if run is None else _run_on(run, source)
+    trained = None if run is None else _run_on(run, spec.dataset)
     if out is not None:
         html.save(page(found, dataset, [] if trained is None else list(suspects_by_pair(trained))), out)
     if as_json:
@@ -76,9 +80,8 @@ def audit(
     console.print(where, markup=False, soft_wrap=True)
     if recommend(found) is not None:
         broken = isinstance(found.inputs, ImageInputs) and bool(found.inputs.broken)
-        how: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by, "data_seed": data_seed}
-        spec = RunSpec(dataset=source, **how, skip_broken=broken)
-        say_next(console, "race", source, *options(spec), "--out", free("race"))
+        said = options_of(replace(spec, skip_broken=broken))
+        say_next(console, "race", spec.dataset, *said, "--out", free("race"))
 
 
 def _run_on(path: Path, source: str) -> "ReportedRun":

@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
@@ -11,7 +12,7 @@ from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, say_next
 from crosstail.cli._parameters import RowLauncher, RowWorkers
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels, SkipBroken, option
+from crosstail.cli._run_options import Data, SampleOptions, option
 
 
 def embed(
@@ -23,11 +24,7 @@ def embed(
     weights: Annotated[str | None, option("weights")] = None,
     resolution: Annotated[int | None, option("resolution")] = None,
     views: int = 0,
-    labels: Labels = None,
-    columns: Columns = {},  # noqa: B006 - only read
-    group_by: GroupBy = None,
-    skip_broken: SkipBroken = False,
-    data_seed: DataSeed = 0,
+    options: Annotated[SampleOptions, Parameter(name="*")] = SampleOptions(),  # noqa: B008 - immutable
     batch_size: int = 32,
     launcher: RowLauncher = "inline",
     workers: RowWorkers = None,
@@ -44,23 +41,21 @@ def embed(
     """
     if out.suffix != ".npz":
         raise ValueError(f"--out {out}: expected a name that ends in .npz")
-    dataset = known_source(dataset)
+    samples = options.spec(known_source(dataset))
     import_torch()
 
     from crosstail import data
     from crosstail.storage import scratch_array
     from crosstail.training import RunSpec, embedding
-    from crosstail.training.inputs import load_inputs, load_source
+    from crosstail.training.inputs import load_inputs
     from crosstail.training.memory import lower_if_short
     from crosstail.training.resolve import resolve
 
-    source: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by}
-    source |= {"skip_broken": skip_broken, "data_seed": data_seed}
     network: dict[str, Any] = {"backbone": backbone, "weights": weights, "resolution": resolution, "views": views}
-    spec = resolve(RunSpec(dataset=dataset, **source, **network, freeze=True))
+    spec = resolve(RunSpec(**vars(samples), **network, freeze=True))
     console = Console(stderr=True, markup=False, highlight=False)
     with progress_bar(console) as progress:
-        inputs = load_inputs(spec, load_source(spec, progress))
+        inputs = load_inputs(spec, data.load_source(spec, progress))
     images, frozen = inputs.raw, inputs.frozen
     assert frozen is not None
     lower = f"--batch-size (now {batch_size}), --resolution (now {images.x.shape[1]})"

@@ -5,8 +5,9 @@ import json
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import known_source, require_output
@@ -14,7 +15,7 @@ from crosstail.cli._imports import import_torch
 from crosstail.cli._next import free, inputs_of, say_next
 from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Columns, Data, GroupBy, SkipBroken
+from crosstail.cli._run_options import Data, ReadOptions
 from crosstail.training.existing import existing_run
 
 
@@ -25,10 +26,8 @@ def evaluate(
     *,
     split: Literal["all", "train", "val", "test"] = "all",
     out: Path | None = None,
-    columns: Columns = {},  # noqa: B006 - only read
-    group_by: GroupBy = None,
+    options: Annotated[ReadOptions, Parameter(name="*")] = ReadOptions(),  # noqa: B008 - immutable
     weights: MovedWeights = None,
-    skip_broken: SkipBroken = False,
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
@@ -44,33 +43,33 @@ def evaluate(
         out: The page to write; default: in RUN/evaluated.
     """
     folder, source = existing_run(run), known_source(source)
+    read = options.spec(source)
     import_torch()
 
     from crosstail.prediction.evaluate import evaluate_on, load_for
     from crosstail.prediction.predictor import Predictor
     from crosstail.reports.document import terminal
     from crosstail.reports.run.certainty_elsewhere import certainty_json
+    from crosstail.reports.run.command import options as options_of
     from crosstail.reports.run.command import words
     from crosstail.reports.run.evaluated import write_evaluation
     from crosstail.reports.run.summary import accuracy_summary
 
     predictor = Predictor(folder, weights, trust)
     with progress_bar(Console(stderr=True)) as progress:
-        dataset = load_for(
-            predictor, source, split, columns=columns, group_by=group_by, skip_broken=skip_broken, progress=progress
-        )
+        dataset = load_for(predictor, read, split, progress)
         found = evaluate_on(predictor, dataset, split, progress)
     if out is not None:
         require_output(out, (), ".html", ".htm")
     page = out or folder / "evaluated" / page_name(source, split)
-    options = words(split=split, columns=columns, group_by=group_by, skip_broken=skip_broken)
-    command = shlex.join(["crosstail", "evaluate", str(run), source, *options])
+    said = [*words(split=split), *options_of(read)]
+    command = shlex.join(["crosstail", "evaluate", str(run), source, *said])
     seen = [name for name in dataset.domains if name in predictor.sites]
     if as_json:
         facts = {"domains": dataset.domains, "classes": predictor.classes, "left_out": asdict(found.left_out)}
         known = {"known": {"sites": seen, **found.known.to_json()}} if found.known else {}
-        said = {"probabilities": certainty_json(found, predictor.calibration, list(predictor.classes))}
-        print(json.dumps({**facts, **found.accuracy.to_json(), **known, **said}))
+        certain = {"probabilities": certainty_json(found, predictor.calibration, list(predictor.classes))}
+        print(json.dumps({**facts, **found.accuracy.to_json(), **known, **certain}))
         write_evaluation(page, predictor, found, command)
         return
     console = Console(markup=False)
@@ -86,7 +85,7 @@ def evaluate(
     terminal.show([table], console)
     write_evaluation(page, predictor, found, command)  # last: the run's folder may be read-only
     console.print(f"The page is in {page}.", soft_wrap=True)
-    if inputs := inputs_of(source, dataset, columns):
+    if inputs := inputs_of(source, dataset, read.columns):
         say_next(console, "predict", run, *inputs, "--out", free("classes.csv"))
     else:  # a benchmark has no files that one could predict
         say_next(console, "export", run, "--format", "torch", "--out", free("model.pt2"))

@@ -63,6 +63,8 @@ def fit(
         raise FileNotFoundError(f"{selected}: there is no such file")
     import_torch()
 
+    from crosstail import data
+    from crosstail.data import protocols
     from crosstail.reports.document import terminal
     from crosstail.reports.run.command import options as options_of
     from crosstail.reports.run.how_trained import stopped
@@ -73,7 +75,7 @@ def fit(
     from crosstail.training.devices import Devices, is_main_process, spare_compiler
     from crosstail.training.fit import fit as fit_run
     from crosstail.training.folder import RunFolder
-    from crosstail.training.inputs import folds, load_inputs, load_source
+    from crosstail.training.inputs import load_inputs
     from crosstail.training.logs import logged
     from crosstail.training.probabilities import Probabilities
     from crosstail.training.refit import refit_spec, with_estimate
@@ -91,8 +93,8 @@ def fit(
         replace(spec, stop_at=())  # which is refused where a model on every sample is impossible
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
     with progress_bar(Console(stderr=True)) as progress:
-        source = load_source(spec, progress)
-    specs = folds(spec, source)
+        source = data.load_source(spec, progress)
+    specs = protocols.parts(spec, source)
     places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
     require_own(out, own=all((place / "spec.json").exists() for place in places))
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -17,6 +17,7 @@ from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import HIDDEN, Data, DataSeed, SelectOn, without_dg
 from crosstail.cli.sweep import SEEDS, Methods, SweepOptions, Trials, Workers
+from crosstail.training.spec import in_order
 
 if TYPE_CHECKING:
     from crosstail.sweeps.plan import Plan
@@ -26,11 +27,12 @@ NOT_INHERITED = {"algorithm", "augment", "steps", "evaluations"}
 """Fields that the run after a race has of its own: the winning method, default augmentation and a full budget."""
 
 
+@in_order
 @dataclass(frozen=True, kw_only=True)
 class RaceOptions(SweepOptions):
     """The fields of a run that a race leaves open: it trains on frozen features of all domains."""
 
-    protocol: Annotated[Literal["mdlt", "dg"], HIDDEN] = "mdlt"
+    protocol: Annotated[str, HIDDEN] = "mdlt"
     unseen: Annotated[str | None, HIDDEN] = None
     fold: Annotated[int | None, HIDDEN] = None
     freeze: Annotated[bool | None, HIDDEN] = None
@@ -71,6 +73,7 @@ def race(
     import_torch()
 
     from crosstail import algorithms, data
+    from crosstail.data import protocols
     from crosstail.reports.compare.race_page import leaderboard, write_page
     from crosstail.reports.document import terminal
     from crosstail.storage import write_json
@@ -81,7 +84,7 @@ def race(
     from crosstail.sweeps.recommendation import start_with
     from crosstail.sweeps.store import Failure, Store
     from crosstail.training.existing import point_to
-    from crosstail.training.inputs import folds, load_inputs, load_source, split_source
+    from crosstail.training.inputs import load_inputs
     from crosstail.training.resolve import resolve
 
     shared = replace(typed, freeze=data.kind_of(typed.dataset, typed.columns) != "vectors")
@@ -90,8 +93,8 @@ def race(
     store = Store(out)
     with progress_bar(Console(stderr=True)) as progress:
         resolved = resolve(shared)
-        source = load_source(resolved, progress)
-        parts = folds(resolved, source)
+        source = data.load_source(resolved, progress)
+        parts = protocols.parts(resolved, source)
         samples = load_inputs(parts[0], source).seen(progress)
         plan, left_out = enter(shared, methods, samples, trials=trials, seeds=seeds)
         plans: list[Plan] = []
@@ -104,7 +107,7 @@ def race(
                     progress(f"round {len(plans)}, {len(part.methods)} methods", done, total)
                     if ended.how == "failed":
                         failures[ended.key] = Failure("error", ended.error, 1)
-    tested = SharedTest.of([split_source(part, source) for part in parts])
+    tested = SharedTest.of([protocols.split(source, part) for part in parts])
     found = outcome(plans, left_out, store, tested, {**failures, **store.failures()})  # a full disk records none
     board = found.leaderboard
     if board:

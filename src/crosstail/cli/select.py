@@ -40,7 +40,7 @@ def select(
     if as_json:
         shown = [{k: v for k, v in vars(choice).items() if k not in ("plan", "keys")} for choice in chosen]
         for one, choice in zip(shown, chosen, strict=True):
-            if choice.plan.shared.protocol == "dg":
+            if choice.plan.shared.unseen_domains:
                 one |= {"unseen": choice.plan.shared.unseen, "seed": choice.plan.shared.seed}
         print(msgspec.json.encode(shown).decode())
         return

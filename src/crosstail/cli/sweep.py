@@ -16,12 +16,14 @@ from crosstail.cli._next import free, say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar, sweep_progress
 from crosstail.cli._run_options import HIDDEN, Data, RunOptions
+from crosstail.training.spec import in_order
 
 if TYPE_CHECKING:
     from crosstail.sweeps.plan import Plan
     from crosstail.sweeps.store import Store
 
 
+@in_order
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions(RunOptions):
     """The fields that all runs of a sweep share; the sweep sets the others."""

@@ -148,7 +148,7 @@ def finish_run(
     """Store the final model with all that is known of it; `steps` are those that its stages selected."""
     dataset = inputs.seen()
     folder.save(MODEL, algorithm.state_dict())
-    known = algorithm.uses_domain and spec.protocol == "mdlt" and dataset.num_domains > 1
+    known = algorithm.uses_domain and not spec.unseen_domains and dataset.num_domains > 1
     said = held_out(algorithm, dataset, known)
     if keep:
         said.probabilities.save(folder)

@@ -80,7 +80,7 @@ def features_of(
         rows = seen.rows(split)
         group = None if seen.group is None else seen.group[rows]
         labels = seen.y[rows], seen.domain[rows], seen.counts("train"), group
-        more |= {"unseen": spec.protocol == "dg", "seed": spec.seed, "select_on": spec.selected_on}
+        more |= {"unseen": spec.unseen_domains, "seed": spec.seed, "select_on": spec.selected_on}
         return Features(Rows(x, rows), *labels, **more)
 
     given = of("train", validation=of("val") if len(seen.rows("val")) else None)

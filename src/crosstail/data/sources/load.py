@@ -19,6 +19,7 @@ from crosstail.data.sources.locate import HUGGING_FACE, OTHERS, require_source
 from crosstail.data.sources.manifest import load_frame, load_manifest
 from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES, Columns
 from crosstail.data.sources.torch_dataset import load_torch
+from crosstail.data.spec import DataSpec
 from crosstail.data.splits.gaps import with_gaps_noted
 from crosstail.data.splits.label_profiles import apply_labels
 from crosstail.progress import Progress
@@ -75,6 +76,19 @@ def load(
         require_source(name)
         raise ValueError(f"{path}: is not a kind of file that can be loaded. {OTHERS}")
     return _finished(dataset, labels, seed, name)
+
+
+def load_source(spec: DataSpec, progress: Progress | None = None) -> DomainDataset:
+    """All samples of a spec with the split they came with, before any protocol or label profile."""
+    return load(
+        spec.dataset,
+        labels=(),
+        seed=spec.data_seed,
+        skip_broken=spec.skip_broken,
+        columns=spec.columns or None,
+        group_by=spec.group_by,
+        progress=progress,
+    )
 
 
 def _finished(dataset: DomainDataset, labels: Sequence[str] | None, seed: int, source: str) -> DomainDataset:

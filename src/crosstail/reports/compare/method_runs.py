@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.criterion import Metric, sign
-from crosstail.data import shot_thresholds
+from crosstail.data import protocols, shot_thresholds
 from crosstail.metrics import SHOTS, PairAccuracy, shot_group
 from crosstail.reports.compare.measured import Measured, lacking, measured
 from crosstail.reports.compare.read_runs import ComparedRun
@@ -68,9 +68,14 @@ class MethodRun:
         return np.rint(np.mean([fold.counts for fold in counted], axis=0)).astype(np.int64)
 
     @property
+    def spread(self) -> str:
+        """What follows ± in a table over seeds."""
+        return protocols.find(self.folds[0].spec.protocol).spread
+
+    @property
     def dg(self) -> bool:
         """Whether each fold is tested on a domain that it was not trained on."""
-        return self.folds[0].spec.protocol == "dg"
+        return self.folds[0].spec.unseen_domains
 
     @property
     def metrics(self) -> dict[str, float | None]:

@@ -91,7 +91,7 @@ def clearly_worse(tested: pd.DataFrame, average: float) -> str:
 
 
 def _unseen(result: RunResult) -> str:
-    if result.spec.unseen is not None or result.spec.protocol == "dg":
+    if result.spec.unseen is not None or result.spec.unseen_domains:
         return ""
     return "How it does on a domain that it was not trained on was not measured."
 
@@ -119,7 +119,7 @@ def next_steps(results: Sequence[RunResult], out: Path) -> Iterator[Block]:
             )
         yield Text("For other programs, write the model as one file.")
         yield Code(shlex.join(["crosstail", "export", str(out), "--out", f"{out}.onnx"]))
-    if spec.protocol == "mdlt" and spec.stop_at is None:
+    if not spec.unseen_domains and spec.stop_at is None:
         if len(results[0].domains) > 1:
             yield Text("Find out what to expect on a new domain: leave out each domain in turn.")
             yield Code(

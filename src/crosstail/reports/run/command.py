@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from crosstail.data import DataSpec
 from crosstail.training import RunSpec
 from crosstail.training.result import RunResult
 
@@ -39,7 +40,7 @@ def short_command(verb: str, spec: RunSpec, out: str, *flags: str) -> str:
     """
     named = ["columns", "group_by", "skip_broken", "labels"]
     if verb == "fit":
-        named = ["algorithm", "second_stage", *["protocol"] * (spec.protocol != "mdlt"), "folds", *named]
+        named = ["algorithm", "second_stage", *["protocol"] * (spec.protocol != RunSpec.protocol), "folds", *named]
     options = words(**{name: getattr(spec, name) for name in named})
     return shlex.join(["crosstail", verb, spec.dataset, *options, *flags, "--out", out])
 
@@ -53,7 +54,7 @@ def words(**options: Any) -> list[str]:
     return [word for name, value in options.items() for word in _option(name, value)]
 
 
-def options(spec: RunSpec, only: Container[str] | None = None) -> list[str]:
+def options(spec: DataSpec, only: Container[str] | None = None) -> list[str]:
     """The options of a spec that differ from the defaults, or only those of some fields.
 
     >>> options(RunSpec(dataset="a", columns={"domain": "site"}, seed=3), only=("columns", "freeze"))

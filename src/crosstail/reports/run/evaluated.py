@@ -24,6 +24,7 @@ from crosstail.reports.run.model_card import accuracy_table, intervals_note
 from crosstail.reports.run.reported import ReportedRun
 from crosstail.reports.run.tables import pair_table, tracks_note
 from crosstail.reports.wording import interval, listing, number, percent, sentence, several, worst_pair
+from crosstail.training import RunSpec
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.probabilities import Probabilities
 from crosstail.training.result import KnownDomain, RunResult, SplitAccuracy, pooled
@@ -58,7 +59,7 @@ def on_new_data(folder: Path, own: RunResult, found: Evaluated, calibration: Cal
     none = accuracy(PairAccuracy(np.zeros_like(counts), np.zeros_like(counts)))
     result = msgspec.structs.replace(
         own,
-        spec=replace(own.spec, protocol="mdlt", unseen=None, folds=None, fold=None, stop_at=None),
+        spec=replace(own.spec, protocol=RunSpec.protocol, unseen=None, folds=None, fold=None, stop_at=None),
         domains=domains,
         counts=counts.tolist(),
         validation=none,

@@ -87,7 +87,7 @@ def folds_document(out: Path, runs: Sequence[ReportedRun]) -> Document:
     results = [run.result for run in runs]
     spec, joined = results[0].spec, together(runs)
     pairs, few, counted = _tested_on(results)
-    dg = spec.protocol == "dg"
+    dg = spec.unseen_domains
     blocks = [
         Heading("Can I use it on a new domain?" if dg else "Can I use it?"),
         *(unseen_blocks(results) if dg else (*usable(results), *_folds(results))),

@@ -105,7 +105,7 @@ def _shots(accuracy: SplitAccuracy) -> list[list[str]]:
 def folds_summary(results: Sequence[RunResult]) -> list[Table]:
     """With dg the unseen domains and their mean; with folds the accuracy on all test samples, and each fold."""
     first = results[0]
-    if first.spec.protocol == "dg":
+    if first.spec.unseen_domains:
         return [_unseen_summary(results)]
     accuracy = pooled_accuracy(results, mean_counts(results))
     title = f"{_subject(replace(first.spec, fold=None))}, {len(results)} folds pooled: test accuracy"

@@ -89,7 +89,7 @@ def headline_table(results: Sequence[RunResult], known: bool = False) -> pd.Data
             views["all samples"] = "average", next(iter(share))
         rows += [(name, getattr(accuracy, of), accuracy.interval(of), what) for name, (of, what) in views.items()]
         rows.insert(2, ("10th percentile", accuracy.tenth_percentile, (np.nan, np.nan), tail_note(accuracy)))
-    if first.spec.protocol != "dg":  # in an unseen domain every pair is zero-shot
+    if not first.spec.unseen_domains:  # in an unseen domain every pair is zero-shot
         many, few = shot_thresholds(first.spec.dataset)
         sizes = {"many": f"over {many}", "medium": f"{few + 1} to {many}", "few": f"1 to {few}", "zero": "no"}
         for shot in SHOTS:
