@@ -225,7 +225,7 @@ def test_the_page_tells_the_walk_as_it_is(calls: Calls) -> None:
 
 
 def test_data_are_loaded_split_and_hashed_once(calls: Calls) -> None:
-    load, split = "data/sources/load.py:load", "data/protocols/__init__.py:split"
+    load, split = "data/sources/_load.py:load", "data/protocols/__init__.py:split"
     once = [load, split, "training/embedding.py:embed", "data/dataset.py:DomainDataset.checksum"]
     assert [calls.functions[name] for name in once] == [1, 1, 1, 1]
 

@@ -11,10 +11,10 @@ import pytest
 from crosstail.data import ImageFiles, load
 from crosstail.data.dataset import SPLIT_NAMES
 from crosstail.data.images import decode
-from crosstail.data.sources import folder as folder_module
-from crosstail.data.sources import folder_walk
-from crosstail.data.sources.folder import load_folder, scan
-from crosstail.data.sources.folder_index import CHECKED, index_path, read_index
+from crosstail.data.sources import _folder as folder_module
+from crosstail.data.sources import _folder_walk as folder_walk
+from crosstail.data.sources._folder import load_folder, scan
+from crosstail.data.sources._folder_index import CHECKED, index_path, read_index
 
 
 def touch(root, *paths, age=10):

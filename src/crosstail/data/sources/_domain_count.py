@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from crosstail.data.benchmarks._load import sheet_of
-from crosstail.data.sources.arrays import read_arrays
-from crosstail.data.sources.folder import folder_index
-from crosstail.data.sources.hugging_face import is_saved_dataset
-from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES, Columns, read_manifest
+from crosstail.data.sources._arrays import read_arrays
+from crosstail.data.sources._folder import folder_index
+from crosstail.data.sources._hugging_face import is_saved_dataset
+from crosstail.data.sources._manifest_table import MANIFEST_SUFFIXES, Columns, read_manifest
 
 
 def count_domains(source: str, columns: Columns = None) -> int | None:

@@ -5,8 +5,8 @@ from typing import Literal
 from zipfile import BadZipFile, ZipFile
 
 from crosstail.data.benchmarks._load import sheet_of
-from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES, Columns, columns_of
-from crosstail.data.sources.npz_members import read_header
+from crosstail.data.sources._manifest_table import MANIFEST_SUFFIXES, Columns, columns_of
+from crosstail.data.sources._npz_members import read_header
 
 InputKind = Literal["files", "images", "vectors"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.broken import check_images
 from crosstail.data.images.files import ImageFiles, Samples
-from crosstail.data.sources.groups import with_groups
+from crosstail.data.sources._groups import with_groups
 from crosstail.data.splits.duplicates import with_duplicates
 from crosstail.data.splits.own import own_split
 from crosstail.progress import Progress

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.decode import HEIC, HEIC_REMEDY
 from crosstail.data.images.files import AnyPath, ImageFiles
-from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
-from crosstail.data.sources.folder_index import FolderIndex, read_index, write_index
-from crosstail.data.sources.folder_layout import Layout, Parts, layout_of
-from crosstail.data.sources.folder_walk import Listing, walk
-from crosstail.data.sources.natural_order import natural_order
+from crosstail.data.sources._as_dataset import SourceOptions, as_dataset
+from crosstail.data.sources._folder_index import FolderIndex, read_index, write_index
+from crosstail.data.sources._folder_layout import Layout, Parts, layout_of
+from crosstail.data.sources._folder_walk import Listing, walk
+from crosstail.data.sources._natural_order import natural_order
 
 EXPECTED = "expected ROOT/<domain>/<class>/<image>, or ROOT/<class>/<image>"
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 from crosstail.data.dataset import SPLIT_NAMES
-from crosstail.data.sources.group_like import group_like_columns
-from crosstail.data.sources.natural_order import natural_order
+from crosstail.data.sources._group_like import group_like_columns
+from crosstail.data.sources._natural_order import natural_order
 
 Columns = Mapping[str, str] | None  # our names of columns → those in a file
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
-from crosstail.data.sources.manifest_table import as_text
-from crosstail.data.sources.natural_order import numbered_names
-from crosstail.data.sources.npz_members import UNREADABLE, read_member
+from crosstail.data.sources._as_dataset import SourceOptions, as_dataset
+from crosstail.data.sources._manifest_table import as_text
+from crosstail.data.sources._natural_order import numbered_names
+from crosstail.data.sources._npz_members import UNREADABLE, read_member
 from crosstail.storage import naming, replacing
 
 _ROWS = 4096  # checked at a time, so that a memory map is never read as a whole

@@ -11,14 +11,14 @@ import pandas as pd
 from crosstail.data.benchmarks._load import load_benchmark, sheet_of
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import AnyPath
-from crosstail.data.sources.arrays import load_arrays
-from crosstail.data.sources.as_dataset import SourceOptions, without_broken
-from crosstail.data.sources.folder import load_folder
-from crosstail.data.sources.hugging_face import is_hf, is_saved_dataset, load_hf
-from crosstail.data.sources.locate import HUGGING_FACE, OTHERS, require_source
-from crosstail.data.sources.manifest import load_frame, load_manifest
-from crosstail.data.sources.manifest_table import MANIFEST_SUFFIXES, Columns
-from crosstail.data.sources.torch_dataset import load_torch
+from crosstail.data.sources._arrays import load_arrays
+from crosstail.data.sources._as_dataset import SourceOptions, without_broken
+from crosstail.data.sources._folder import load_folder
+from crosstail.data.sources._hugging_face import is_hf, is_saved_dataset, load_hf
+from crosstail.data.sources._locate import HUGGING_FACE, OTHERS, require_source
+from crosstail.data.sources._manifest import load_frame, load_manifest
+from crosstail.data.sources._manifest_table import MANIFEST_SUFFIXES, Columns
+from crosstail.data.sources._torch_dataset import load_torch
 from crosstail.data.spec import DataSpec
 from crosstail.data.splits.gaps import with_gaps_noted
 from crosstail.data.splits.label_profiles import apply_labels

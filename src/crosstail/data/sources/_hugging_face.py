@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
 from crosstail.data.images.files import AnyPath, ImageFiles, file_state
-from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
-from crosstail.data.sources.folder_layout import ONE_DOMAIN
-from crosstail.data.sources.locate import HUGGING_FACE
-from crosstail.data.sources.manifest_table import Columns, as_text
-from crosstail.data.sources.natural_order import numbered_names
+from crosstail.data.sources._as_dataset import SourceOptions, as_dataset
+from crosstail.data.sources._folder_layout import ONE_DOMAIN
+from crosstail.data.sources._locate import HUGGING_FACE
+from crosstail.data.sources._manifest_table import Columns, as_text
+from crosstail.data.sources._natural_order import numbered_names
 
 COLUMNS = ("image", "label", "domain", "group")  # the last is optional
 

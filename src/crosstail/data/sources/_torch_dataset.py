@@ -10,9 +10,9 @@ from PIL import Image
 from torch.utils.data import IterableDataset
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
-from crosstail.data.sources.folder_layout import ONE_DOMAIN
-from crosstail.data.sources.natural_order import numbered_names
+from crosstail.data.sources._as_dataset import SourceOptions, as_dataset
+from crosstail.data.sources._folder_layout import ONE_DOMAIN
+from crosstail.data.sources._natural_order import numbered_names
 
 KEYS = {"x": ("x", "image", "pixel_values"), "y": ("y", "label", "labels"), "domain": ("domain",)}
 
