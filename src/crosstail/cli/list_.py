@@ -16,7 +16,7 @@ from crosstail.cli._sources import (
     data_sheet,
     second_stage_kind,
 )
-from crosstail.data import protocols
+from crosstail.data import protocols, sources
 from crosstail.literature import FAMILIES, cited
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 def list_(
     kind: Annotated[
-        Literal["algorithms", "second-stages", "datasets", "protocols", "backbones"], Parameter(name="KIND")
+        Literal["algorithms", "second-stages", "datasets", "sources", "protocols", "backbones"], Parameter(name="KIND")
     ],
     name: Annotated[str | None, Parameter(name="NAME")] = None,
     /,
     *,
     as_json: Json = False,
 ) -> None:
-    """List the algorithms, second stages, data sets, protocols or backbones, or describe one algorithm and its presets.
+    """List algorithms, second stages, data sets, sources, protocols or backbones, or describe an algorithm.
 
     Example: `crosstail list algorithms boda`
 
@@ -43,7 +43,7 @@ def list_(
     if name and kind != "algorithms":
         raise ValueError(f"details are shown for algorithms only: crosstail list {kind}")
     lists = {"algorithms": _algorithms, "second-stages": _second_stages, "datasets": _datasets}
-    lists |= {"protocols": _protocols, "backbones": _backbones}
+    lists |= {"sources": _sources, "protocols": _protocols, "backbones": _backbones}
     if kind == "algorithms" and not name and not as_json:
         from crosstail.reports.document import terminal
 
@@ -150,17 +150,24 @@ def _datasets() -> list[dict[str, Any]]:
     return rows
 
 
+def _sources() -> list[dict[str, Any]]:
+    return _first_lines(sources.PACKAGE)
+
+
 def _protocols() -> list[dict[str, Any]]:
+    return _first_lines(protocols.PACKAGE)
+
+
+def _first_lines(package: str) -> list[dict[str, Any]]:
+    """Every name with the first line of its file."""
     return [
-        {"name": name, "what": discovery.docstring(protocols.PACKAGE, name).partition("\n")[0]}
-        for name in discovery.names(protocols.PACKAGE)
+        {"name": name, "what": discovery.docstring(package, name).partition("\n")[0]}
+        for name in discovery.names(package)
     ]
 
 
 def _backbones() -> list[dict[str, Any]]:
-    package = "crosstail.backbones"
-    rows = [
-        {"name": name, "what": discovery.docstring(package, name).partition("\n")[0]}
-        for name in discovery.names(package)
+    return [
+        *_first_lines("crosstail.backbones"),
+        {"name": "timm:NAME", "what": "Any image model in timm, such as timm:vit_small_patch14_dinov2."},
     ]
-    return [*rows, {"name": "timm:NAME", "what": "Any image model in timm, such as timm:vit_small_patch14_dinov2."}]

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from crosstail.data.dataset import SPLIT_NAMES, DomainDataset
 from crosstail.data.images.files import AnyPath, ImageFiles, file_state
+from crosstail.data.sources import Columns
 from crosstail.data.sources._as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources._folder_layout import ONE_DOMAIN
-from crosstail.data.sources._locate import HUGGING_FACE
-from crosstail.data.sources._manifest_table import Columns, as_text
+from crosstail.data.sources._manifest_table import as_text
 from crosstail.data.sources._natural_order import numbered_names
+from crosstail.data.sources.hugging_face import PREFIX, is_hf, is_saved_dataset
 
 COLUMNS = ("image", "label", "domain", "group")  # the last is optional
 
@@ -44,16 +45,6 @@ class HfImages(ImageFiles):
         image = self._images[row].as_py()
         source = image["bytes"] if image["bytes"] is not None else Path(image["path"])
         return source, f"{self.root}: {self._paths[row].as_py()}"
-
-
-def is_saved_dataset(path: Path) -> bool:
-    """Whether a folder was written by `save_to_disk`."""
-    return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
-
-
-def is_hf(source: object) -> bool:
-    """Whether an object is a data set of the library `datasets`, which is not imported for it."""
-    return any(kind.__module__.partition(".")[0] == "datasets" for kind in type(source).__mro__)
 
 
 def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOptions]) -> DomainDataset:
@@ -113,7 +104,7 @@ def _opened(source: AnyPath) -> tuple[Any, str]:
         datasets: Any = import_module("datasets")
     except ImportError:
         raise ValueError(f"{source}: needs the library `datasets`: pip install 'crosstail[hf]'") from None
-    name = str(source).removeprefix(HUGGING_FACE)
+    name = str(source).removeprefix(PREFIX)
     try:
         return (datasets.load_from_disk if is_saved_dataset(Path(name)) else datasets.load_dataset)(name), name
     except Exception as error:  # the library raises all kinds: network, Hub, unsupported scripts

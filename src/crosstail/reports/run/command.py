@@ -1,8 +1,7 @@
 """The command line that repeats a run, derived from the fields of its spec."""
 
-import re
 import shlex
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -75,16 +74,3 @@ def _option(name: str, value: Any) -> Iterator[str]:
     for one in values if isinstance(values, list | tuple) else [] if value is None else [value]:
         text = str(one)
         yield from (f"{option}={text}",) if text.startswith("-") else (option, text)
-
-
-def inputs_in(source: str, columns: Mapping[str, str]) -> list[str]:
-    """Labelled data as `predict` reads them: a folder or file, and the column of their sites; empty if it can't."""
-    path, suffix = Path(source), Path(source).suffix.lower()
-    if suffix == ".npz" or path.is_dir():
-        return [source]
-    if suffix != ".csv" or not path.is_file():
-        return []
-    with path.open(encoding="utf-8-sig", errors="replace") as lines:
-        header = [name.strip().strip('"') for name in re.split("[,;\t]", lines.readline())]
-    site = columns.get("domain", "domain")
-    return [source, *(["--site", f"column:{site}"] if site in header else ())] if "path" in header else []
