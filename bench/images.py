@@ -21,7 +21,7 @@ from torchvision import transforms
 from bench._rows import Row
 from bench._timing import interleave
 from crosstail.data import Augment, DomainBatches, DomainDataset, ImageFiles, load_folder
-from crosstail.data.sources.folder import scan
+from crosstail.data.sources._folder import scan
 
 BATCH = 24  # per domain
 WARM_UP = 8  # batches: more than either side prefetches

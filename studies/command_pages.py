@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from crosstail import cli
-from crosstail.cli._run_options import HELP
 from crosstail.reports.run.command import NEGATIVE, SPELLED
 from crosstail.training.spec import RunSpec, identifying_fields
 

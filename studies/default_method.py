@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from crosstail.training.predictions import Predictions
 from studies.result_options import result_options
 
 from crosstail import algorithms
+from crosstail.data import load_source, protocols
 from crosstail.metrics import mean_interval, paired_difference
 from crosstail.sweeps.worker import inputs
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import folds, load_source
 from crosstail.training.loop import Diverged
-from crosstail.training.predictions import Predictions
 from crosstail.training.resolve import canonical_method, resolve
 from crosstail.training.result import RunResult
 from crosstail.training.spec import split_method
@@ -117,7 +117,7 @@ def run(spec: RunSpec, method: str, seed: int, out: Path) -> list[tuple[RunResul
     own: dict[str, Any] = {"algorithm": algorithm, "second_stage": stage, "seed": seed, "data_seed": seed}
     spec = resolve(replace(spec, steps=STEPS, evaluations=3, augment=False, **own))
     try:
-        specs = [spec] if spec.protocol == "mdlt" else folds(spec, load_source(spec))
+        specs = [spec] if not spec.unseen_domains else protocols.parts(spec, load_source(spec))
         return [(train_run(one, out / one.key, inputs=inputs(one)).result, str(out / one.key)) for one in specs]
     except Diverged as error:
         print(spec.dataset, method, seed, error, flush=True)

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from crosstail.training.probabilities import Probabilities
 from numpy.typing import NDArray
 
 from crosstail.metrics._calibration import Calibration, pair_weights, training_shares
 from crosstail.metrics._reliability import calibration_error
 from crosstail.prediction.prior import estimate_prior, with_prior
 from crosstail.training.folder import RunFolder
-from crosstail.training.probabilities import Probabilities
 from crosstail.training.result import RunResult
 
 PAGE = Path(__file__).parents[1] / "docs/results/prevalence.md"

@@ -15,9 +15,9 @@ from typing import Any, get_args
 
 import pandas as pd
 import torch
+from crosstail.criterion import UNBOUNDED, Criterion, sign
 from studies.result_options import result_options
 
-from crosstail.criterion import UNBOUNDED, Criterion, sign
 from crosstail.metrics import mean_interval
 from crosstail.sweeps.plan import draw
 from crosstail.sweeps.worker import inputs

@@ -9,6 +9,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,6 +50,18 @@ def known(package: str, name: str, kind: str) -> str:
 def find(package: str, name: str, kind: str) -> ModuleType:
     """Import a module of a package by name, whatever its case."""
     return importlib.import_module(f"{package}.{known(package, name, kind)}")
+
+
+def docstring(package: str, name: str) -> str:
+    """The docstring of a module of a package, read without importing it."""
+    return ast.get_docstring(parsed(package, name)) or ""
+
+
+@cache
+def parsed(package: str, name: str) -> ast.Module:
+    """A module of a package, read without importing it."""
+    files = (Path(folder, f"{name}.py") for folder in folders(package))
+    return ast.parse(next(file for file in files if file.exists()).read_text(encoding="utf-8"))
 
 
 def load_file(path: Path) -> ModuleType:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from crosstail.data import DataSpec
 from crosstail.prediction.evaluate import evaluate_on, load_for
 from crosstail.prediction.predictor import Predictor
 from crosstail.training.folder import RunFolder
@@ -121,7 +122,7 @@ def test_samples_of_one_group_count_together(crosstail):
     save_unsplit("new.npz", seed=1)
     run_of(f"v.npz {SHORT}", crosstail)
     predictor = Predictor(Path("run"))
-    plain = load_for(predictor, "new.npz")
+    plain = load_for(predictor, DataSpec(dataset="new.npz"))
     grouped = evaluate_on(predictor, replace(plain, group=np.arange(len(plain)) // 4)).accuracy
     alone = evaluate_on(predictor, plain).accuracy
     assert grouped.squares.tolist() == (4 * alone.totals).tolist() and grouped.hits.tolist() == alone.hits.tolist()

@@ -159,7 +159,7 @@ MISTAKES = {
     "fit v.npz --out run --backbone mpl": "unknown backbone 'mpl': did you mean 'mlp'?",
     "fit v.npz --out run --backbone small_cnn": "backbone 'small_cnn' takes images, but the data are vectors of shape",
     "fit v.npz --out run --unseen a": "remove --unseen a",
-    "fit v.npz --out run --protocol gd": "--protocol",
+    "fit v.npz --out run --protocol gd": "unknown protocol 'gd': did you mean 'dg'?",
     "fit v.npz --out run --protocol dg --unseen z": "--unseen is 'z', expected one of the domains of v:",
     "fit v.npz --out run --fold 2": "--folds",
     "fit v.npz --out run --folds 1": "folds is 1, expected 2 or more",

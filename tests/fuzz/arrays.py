@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tests.fuzz._case import Case
 from tests.fuzz._good import SHORT
 
-from crosstail.data.sources import npz_members
+from crosstail.data.sources import _npz_members as npz_members
 
 ON_NPZ = (
     *3 * ("audit new.npz --json", "predict run-b new.npz --json", "evaluate run-b new.npz --json"),

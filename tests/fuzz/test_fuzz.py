@@ -24,7 +24,7 @@ from tests.fuzz._case import BAD, CLEAR, HANDLED, Case, run
 from tests.fuzz._good import COMMANDS, SHORT, copy, make
 
 from crosstail.data import BrokenImage, read_image
-from crosstail.data.sources import npz_members
+from crosstail.data.sources import _npz_members as npz_members
 from crosstail.reports.run import reported
 from crosstail.storage import read_json
 from crosstail.sweeps.store import Store

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from crosstail import algorithms
+from crosstail.data import load_source
 from crosstail.storage import read_json, write_json
 from crosstail.sweeps import plan as planning
 from crosstail.sweeps.plan import Plan, by_method, make
 from crosstail.training import RunSpec
-from crosstail.training.inputs import load_source
 from crosstail.training.resolve import resolve
 
 FIXED = '''

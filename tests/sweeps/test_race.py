@@ -7,7 +7,7 @@ from statistics import mean, stdev
 import numpy as np
 import pytest
 
-from crosstail.data import DomainDataset
+from crosstail.data import DomainDataset, load_source, protocols
 from crosstail.metrics import Difference, PairAccuracy, paired_difference
 from crosstail.metrics._comparisons import holm
 from crosstail.storage import read_json, write_json
@@ -22,7 +22,7 @@ from crosstail.sweeps.recommendation import recommendation
 from crosstail.sweeps.store import Store
 from crosstail.testing import save_separable
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import folds, load_inputs, load_source
+from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
 from crosstail.training.spec import RunSpec
 
@@ -354,7 +354,7 @@ def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_
 def test_a_race_over_folds_compares_methods_on_every_sample_once(shared, tmp_path) -> None:
     shared = replace(shared, folds=3)
     source = load_source(shared)
-    splits = [load_inputs(part, source).raw for part in folds(shared, source)]
+    splits = [load_inputs(part, source).raw for part in protocols.parts(shared, source)]
     store = Store(tmp_path / "race")
     plan, _ = enter(shared, ["erm", "focal"], splits[0], trials=2, seeds=2)
     list(sweep(plan, store, Inline(store)))

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from crosstail.data import load_source, protocols
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import Inputs, folds, load_inputs, load_source
+from crosstail.training.inputs import Inputs, load_inputs
 from crosstail.training.model import load_model
 from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import resolve
@@ -60,7 +61,7 @@ def test_both_tracks_are_those_of_the_model(spec, tmp_path):
 @pytest.mark.parametrize("changes", [{"algorithm": "erm"}, {"second_stage": "retrain"}, {"protocol": "dg"}])
 def test_a_model_that_ignores_the_domain_or_is_tested_on_unseen_ones_has_one_track(spec, tmp_path, changes):
     spec = resolve(replace(spec, hparams={}, **changes, steps=2, evaluations=1))
-    run = train_run(folds(spec, load_source(spec))[0], tmp_path / "run")
+    run = train_run(protocols.parts(spec, load_source(spec))[0], tmp_path / "run")
     assert run.result.known is None and run.test.informed is None
     assert "known" not in (tmp_path / "run" / "result.json").read_text()
 
@@ -75,7 +76,7 @@ def test_a_single_domain_is_always_known(spec, tmp_path):
 @pytest.mark.parametrize("changes", [{}, {"folds": 2}])
 def test_a_refit_is_given_the_estimate_of_both_tracks(spec, tmp_path, changes):
     spec = replace(spec, **changes)
-    runs = [train_run(one, tmp_path / str(one.fold)) for one in folds(spec, load_source(spec))]
+    runs = [train_run(one, tmp_path / str(one.fold)) for one in protocols.parts(spec, load_source(spec))]
     results = [run.result for run in runs]
     run = with_estimate(train_run(refit_spec(results), tmp_path / "refit"), runs)
     hits = np.sum([result.known.test.hits for result in results], axis=0)

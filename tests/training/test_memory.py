@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from crosstail.data.sources import npz_members as mapped
+from crosstail.data.sources import _npz_members as mapped
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.memory import lower_if_short

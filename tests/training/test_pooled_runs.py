@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from crosstail import data, second_stages
+from crosstail.data import load_source, protocols
 from crosstail.prediction.export import export
 from crosstail.prediction.predictor import Predictor
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.inputs import folds, load_source
 from crosstail.training.model import load_model
 from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import resolve
@@ -91,7 +91,7 @@ def test_for_a_new_domain_it_is_judged_on_whole_domains(vectors, tmp_path, monke
     spied = replace(real, fit=lambda features: given.append(features) or real.fit(features))
     monkeypatch.setattr(f"crosstail.second_stages.{stage}.STAGE", spied)
     spec = spec_of(vectors, stage, protocol="dg")
-    run = train_run(folds(spec, load_source(spec))[0], tmp_path / "run")
+    run = train_run(protocols.parts(spec, load_source(spec))[0], tmp_path / "run")
     assert given[0].unseen and run.result.known is None
     assert np.isfinite(run.result.test.pair_average) and run.result.test.pair_average > 0.1
     assert float(run.folder.weights()["head.elsewhere"]) == 1
@@ -100,7 +100,7 @@ def test_for_a_new_domain_it_is_judged_on_whole_domains(vectors, tmp_path, monke
 @pytest.mark.parametrize("stage", STAGES)
 def test_folds_and_the_final_model_on_every_sample(vectors, tmp_path, stage):
     spec = spec_of(vectors, stage, folds=2)
-    runs = [train_run(one, tmp_path / str(one.fold)) for one in folds(spec, load_source(spec))]
+    runs = [train_run(one, tmp_path / str(one.fold)) for one in protocols.parts(spec, load_source(spec))]
     results = [run.result for run in runs]
     final = with_estimate(train_run(refit_spec(results), tmp_path / "final"), runs)
     hits = np.sum([result.known.test.hits for result in results], axis=0)

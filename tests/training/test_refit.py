@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from tests.interruption import stop
 
+from crosstail.data import load_source, protocols
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import folds, load_inputs, load_source
+from crosstail.training.inputs import load_inputs
 from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import resolve
 
@@ -23,7 +24,7 @@ def spec(tmp_path):
 
 
 def every_run(spec, out):
-    return [train_run(one, out / f"{i}") for i, one in enumerate(folds(spec, load_source(spec)))]
+    return [train_run(one, out / f"{i}") for i, one in enumerate(protocols.parts(spec, load_source(spec)))]
 
 
 @pytest.mark.parametrize("changes", [{}, {"folds": 4}, {"protocol": "dg"}])
@@ -69,8 +70,8 @@ def test_a_stopped_refit_resumes_to_the_same_weights(spec, tmp_path):
 
 def test_folds_are_runs_of_their_own_on_the_same_samples(spec):
     source = load_source(spec)
-    expanded = folds(replace(spec, folds=3), source)
+    expanded = protocols.parts(replace(spec, folds=3), source)
     assert [one.fold for one in expanded] == [1, 2, 3] and len({one.key for one in expanded}) == 3
     tested = [load_inputs(one, source).raw.rows("test") for one in expanded]
     assert sorted(np.concatenate(tested)) == list(range(len(source)))
-    assert folds(expanded[1], source) == [expanded[1]]
+    assert protocols.parts(expanded[1], source) == [expanded[1]]

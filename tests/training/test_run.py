@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tests.opened import opened
 
+from crosstail.data import load_source, protocols
 from crosstail.metrics import Answers
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.held_out import HeldOut
-from crosstail.training.inputs import folds, load_source
 from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import resolve
 from crosstail.training.run import Run
@@ -77,7 +77,7 @@ def test_a_run_that_is_read_is_the_one_that_was_trained(spec, tmp_path, changes)
 
 def test_so_is_one_on_every_sample_that_has_the_held_out_samples_of_others(spec, tmp_path):
     spec = replace(spec, folds=3)
-    runs = [train_run(one, tmp_path / str(one.fold)) for one in folds(spec, load_source(spec))]
+    runs = [train_run(one, tmp_path / str(one.fold)) for one in protocols.parts(spec, load_source(spec))]
     last = refit_spec([run.result for run in runs])
     final = with_estimate(train_run(last, tmp_path / "refit"), runs)
     assert len(final.held_out) == sum(len(run.held_out.test) for run in runs)

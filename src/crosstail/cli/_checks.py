@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crosstail import discovery
-from crosstail.data.sources.locate import require_source, spelled
+from crosstail.data.sources._locate import require_source
+from crosstail.data.sources.benchmark import spelled
 from crosstail.training.spec import AUTO, RunSpec, split_method
 
 TIMM = "timm:"

@@ -24,11 +24,9 @@ def say_next(console: Console, verb: str, *words: Any) -> None:
 
 def inputs_of(source: str, dataset: "DomainDataset", columns: Mapping[str, str]) -> list[str]:
     """Labelled data as `predict` reads them, or one of their images; empty if there is none."""
-    from crosstail.data import ImageFiles
-    from crosstail.reports.run.command import inputs_in
+    from crosstail.data import ImageFiles, as_inputs
 
-    images = isinstance(dataset.x, ImageFiles)
-    if (found := inputs_in(source, columns)) and (images or found[0].lower().endswith(".npz")):
+    if found := as_inputs(source, columns):
         return found
     files = (Path(dataset.x.root, name) for name in dataset.x.paths()) if isinstance(dataset.x, ImageFiles) else ()
     return [str(file) for file in islice((file for file in files if file.is_file()), 1)]  # they may be in other files

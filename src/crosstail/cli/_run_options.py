@@ -8,7 +8,10 @@ from typing import Annotated, Any
 from cyclopts import Parameter, Token
 from docstring_parser import parse_from_object
 
-from crosstail.training.spec import RunSpec
+from crosstail import discovery
+from crosstail.data import protocols
+from crosstail.data.spec import DataSpec
+from crosstail.training.spec import RunSpec, in_order
 
 
 def _named_values(_: Any, tokens: Sequence[Token]) -> dict[str, str]:
@@ -33,6 +36,7 @@ HELP = {
     for declared in parse_from_object(kind).params
 }
 """The help of every field of RunSpec."""
+HELP["protocol"] = "; ".join(f"{n}: {protocols.summary(n)}" for n in discovery.names(protocols.PACKAGE)) + "."
 
 
 def option(field_name: str, **kwargs: Any) -> Parameter:
@@ -51,18 +55,48 @@ def without_dg(help_text: str) -> str:
 
 Data = Annotated[str, option("dataset", name="DATA")]
 Columns = Annotated[dict[str, str], NAMED_VALUES, option("columns", name="--column")]
-GroupBy = Annotated[str | None, option("group_by")]
-Labels = Annotated[tuple[str, ...] | None, option("labels")]
 SkipBroken = Annotated[bool, option("skip_broken")]
 DataSeed = Annotated[int, Parameter(help=without_dg(HELP["data_seed"]))]
 SelectOn = Annotated[str | None, Parameter(help=without_dg(HELP["select_on"]))]
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReadOptions(DataSpec):
+    """The fields of a DataSpec that say how a source is read, as options of a verb that does not split it."""
+
+    dataset: Annotated[str, HIDDEN] = ""  # the argument DATA
+    protocol: Annotated[str, HIDDEN] = DataSpec.protocol
+    unseen: Annotated[str | None, HIDDEN] = None
+    folds: Annotated[int | None, HIDDEN] = None
+    fold: Annotated[int | None, HIDDEN] = None
+    labels: Annotated[tuple[str, ...] | None, HIDDEN] = None
+    columns: Columns = field(default_factory=dict)
+    data_seed: Annotated[int, HIDDEN] = 0
+    seed: Annotated[int, HIDDEN] = 0
+
+    def __post_init__(self) -> None:
+        """Leave validation to the DataSpec, which has all fields."""
+
+    def spec(self, dataset: str) -> DataSpec:
+        """The DataSpec that was typed."""
+        return DataSpec(**{f.name: getattr(self, f.name) for f in fields(DataSpec)} | {"dataset": dataset})
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleOptions(ReadOptions):
+    """With the fields that decide which samples the training set keeps."""
+
+    labels: tuple[str, ...] | None = None
+    data_seed: DataSeed = 0
+
+
+@in_order
+@dataclass(frozen=True, kw_only=True)
 class RunOptions(RunSpec):
     """Every field of a RunSpec as an option. Only the fields with a special spelling are repeated here."""
 
     dataset: Annotated[str, HIDDEN] = ""  # the argument DATA
+    protocol: Annotated[str, option("protocol")] = RunSpec.protocol
     columns: Columns = field(default_factory=dict)
     hparams: Annotated[dict[str, Any], NAMED_VALUES, Parameter(name="--hp")] = field(default_factory=dict)
     freeze: Annotated[bool | None, Parameter(negative="--finetune")] = None

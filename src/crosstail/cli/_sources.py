@@ -3,7 +3,6 @@
 import ast
 import re
 import tomllib
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,18 +21,13 @@ class AlgorithmSource(NamedTuple):
     passes: float
 
 
-def docstring(package: str, name: str) -> str:
-    """The docstring of a module."""
-    return ast.get_docstring(_parsed(package, name)) or ""
-
-
 def algorithm_source(name: str) -> AlgorithmSource:
     """The class that a file defines, with what it inherits; `family` and `passes` are literals by convention.
 
     >>> algorithm_source("crt")[2:]
     ('imbalance', 1.0)
     """
-    defined = next(node for node in reversed(_parsed(ALGORITHMS, name).body) if _is_documented_class(node))
+    defined = next(node for node in reversed(discovery.parsed(ALGORITHMS, name).body) if _is_documented_class(node))
     assert isinstance(defined, ast.ClassDef)
     values = (_attribute(name, defined, attribute) for attribute in ("family", "passes"))
     return AlgorithmSource(name, ast.get_docstring(defined) or "", *values)
@@ -56,7 +50,7 @@ def _attribute(module: str, defined: ast.ClassDef, attribute: str) -> Any:
 
 def _class(module: str, name: str) -> tuple[str, ast.ClassDef] | None:
     """A class by the name that a module has for it, and the module that defines it."""
-    for node in _parsed(ALGORITHMS, module).body:
+    for node in discovery.parsed(ALGORITHMS, module).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return module, node
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(ALGORITHMS):
@@ -73,7 +67,7 @@ def second_stage_kind(name: str) -> str:
     >>> second_stage_kind("retrain"), second_stage_kind("ncm")
     ('trained', 'fitted')
     """
-    assigned = (node for node in _parsed(SECOND_STAGES, name).body if isinstance(node, ast.Assign))
+    assigned = (node for node in discovery.parsed(SECOND_STAGES, name).body if isinstance(node, ast.Assign))
     made = next(node.value for node in assigned if ast.unparse(node.targets[0]) == "STAGE")
     assert isinstance(made, ast.Call)
     return ast.unparse(made.func).removesuffix("Stage").lower()
@@ -81,14 +75,5 @@ def second_stage_kind(name: str) -> str:
 
 def data_sheet(name: str) -> dict[str, Any]:
     """The data sheet of a benchmark."""
-    return tomllib.loads(_text(BENCHMARKS, f"{name}.toml"))
-
-
-@cache
-def _parsed(package: str, name: str) -> ast.Module:
-    return ast.parse(_text(package, f"{name}.py"))
-
-
-def _text(package: str, file: str) -> str:
-    files = (Path(folder, file) for folder in discovery.folders(package))
-    return next(file for file in files if file.exists()).read_text(encoding="utf-8")
+    files = (Path(folder, f"{name}.toml") for folder in discovery.folders(BENCHMARKS))
+    return tomllib.loads(next(file for file in files if file.exists()).read_text(encoding="utf-8"))

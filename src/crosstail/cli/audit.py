@@ -1,10 +1,11 @@
 """crosstail audit: look at a data set before any training."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
@@ -12,21 +13,25 @@ from crosstail.cli._imports import import_torch
 from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels
+from crosstail.cli._run_options import HIDDEN, Data, SampleOptions
 from crosstail.training.existing import existing_run
 from crosstail.workflows._output import require_page, unused_path
 
 ALL = "`--out` shows more of each pair, and `--json` lists all of them."
 
 
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions(SampleOptions):
+    """Broken images are reported, not left out."""
+
+    skip_broken: Annotated[bool, HIDDEN] = False
+
+
 def audit(
     source: Data,
     /,
     *,
-    labels: Labels = None,
-    columns: Columns = {},  # noqa: B006 - only read
-    group_by: GroupBy = None,
-    data_seed: DataSeed = 0,
+    options: Annotated[AuditOptions, Parameter(name="*")] = AuditOptions(),  # noqa: B008 - immutable
     run: Path | None = None,
     out: Path | None = None,
     as_json: Json = False,
@@ -41,7 +46,7 @@ def audit(
         out: Also write an .html page that works offline.
     """
     require_page(out)
-    source = known_source(source)
+    spec = options.spec(known_source(source))
     run = None if run is None else existing_run(run)
     import_torch()
 
@@ -49,13 +54,10 @@ def audit(
     from crosstail.reports.audit.document import summary
     from crosstail.reports.audit.inputs import ImageInputs
     from crosstail.reports.document import terminal
-    from crosstail.reports.run.command import options
+    from crosstail.reports.run.command import options as options_of
     from crosstail.reports.run.suspects import suspects
-    from crosstail.training import RunSpec
     from crosstail.workflows.audit import audit
 
-    read: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by, "data_seed": data_seed}
-    spec = RunSpec(dataset=source, **read)
     with progress_bar(Console(stderr=True)) as progress:
         audited = audit(spec, run=run, out=out, progress=progress)
     found, trained = audited.found, audited.run
@@ -68,5 +70,5 @@ def audit(
     console.print(where, markup=False, soft_wrap=True)
     if recommend(found) is not None:
         broken = isinstance(found.inputs, ImageInputs) and bool(found.inputs.broken)
-        said = options(replace(spec, skip_broken=broken))
-        say_next(console, "race", source, *said, "--out", unused_path("race"))
+        said = options_of(replace(spec, skip_broken=broken))
+        say_next(console, "race", spec.dataset, *said, "--out", unused_path("race"))

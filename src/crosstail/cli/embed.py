@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
+from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
@@ -10,7 +11,7 @@ from crosstail.cli._imports import import_torch
 from crosstail.cli._next import say_next
 from crosstail.cli._parameters import RowLauncher, RowWorkers
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Columns, Data, DataSeed, GroupBy, Labels, SkipBroken, option
+from crosstail.cli._run_options import Data, SampleOptions, option
 from crosstail.workflows._output import unused_path
 
 
@@ -23,11 +24,7 @@ def embed(
     weights: Annotated[str | None, option("weights")] = None,
     resolution: Annotated[int | None, option("resolution")] = None,
     views: int = 0,
-    labels: Labels = None,
-    columns: Columns = {},  # noqa: B006 - only read
-    group_by: GroupBy = None,
-    skip_broken: SkipBroken = False,
-    data_seed: DataSeed = 0,
+    options: Annotated[SampleOptions, Parameter(name="*")] = SampleOptions(),  # noqa: B008 - immutable
     batch_size: int = 32,
     launcher: RowLauncher = "inline",
     workers: RowWorkers = None,
@@ -44,15 +41,14 @@ def embed(
     """
     if out.suffix != ".npz":
         raise ValueError(f"--out {out}: expected a name that ends in .npz")
-    dataset = known_source(dataset)
+    samples = options.spec(known_source(dataset))
     import_torch()
 
     from crosstail.training import RunSpec
     from crosstail.workflows.embed import embed
 
-    source: dict[str, Any] = {"labels": labels, "columns": columns, "group_by": group_by}
-    source |= {"skip_broken": skip_broken, "data_seed": data_seed}
-    spec = RunSpec(dataset=dataset, **source, backbone=backbone, weights=weights, resolution=resolution, views=views)
+    network: dict[str, Any] = {"backbone": backbone, "weights": weights, "resolution": resolution, "views": views}
+    spec = RunSpec(**vars(samples), **network)
     console = Console(stderr=True, markup=False, highlight=False)
     with progress_bar(console) as progress:
         done = embed(spec, out, batch_size=batch_size, launcher=launcher, workers=workers, progress=progress)

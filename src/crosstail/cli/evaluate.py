@@ -2,8 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
@@ -11,9 +12,8 @@ from crosstail.cli._imports import import_torch
 from crosstail.cli._next import inputs_of, say_next
 from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Columns, Data, GroupBy, SkipBroken
+from crosstail.cli._run_options import Data, ReadOptions
 from crosstail.training.existing import existing_run
-from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import require_page, unused_path
 
 
@@ -24,10 +24,8 @@ def evaluate(
     *,
     split: Literal["all", "train", "val", "test"] = "all",
     out: Path | None = None,
-    columns: Columns = {},  # noqa: B006 - only read
-    group_by: GroupBy = None,
+    options: Annotated[ReadOptions, Parameter(name="*")] = ReadOptions(),  # noqa: B008 - immutable
     weights: MovedWeights = None,
-    skip_broken: SkipBroken = False,
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
@@ -44,7 +42,7 @@ def evaluate(
     """
     existing_run(run)
     require_page(out)
-    source = known_source(source)
+    spec = options.spec(known_source(source))
     import_torch()
 
     from crosstail.reports.document import terminal
@@ -52,7 +50,6 @@ def evaluate(
     from crosstail.reports.run.tested import Tested
     from crosstail.workflows.evaluate import evaluate
 
-    spec = RunSpec(dataset=source, columns=columns, group_by=group_by, skip_broken=skip_broken)
     with progress_bar(Console(stderr=True)) as progress:
         evaluated = evaluate(run, spec, split=split, out=out, weights=weights, trust=trust, progress=progress)
     found, dataset = evaluated.found, evaluated.dataset
@@ -67,13 +64,15 @@ def evaluate(
         unseen = [name for name in dataset.domains if name not in evaluated.known_domains]
         if found.answers.informed is not None and unseen:
             console.print(f"note: new to the model, so they stay unknown: {', '.join(unseen)}", soft_wrap=True)
-        terminal.show([accuracy_summary(f"{run} on {source}, {split}", Tested.of_answers(found.answers))], console)
+        terminal.show(
+            [accuracy_summary(f"{run} on {spec.dataset}, {split}", Tested.of_answers(found.answers))], console
+        )
     if evaluated.unwritten:
         raise evaluated.unwritten
     if as_json:
         return
     console.print(f"The page is in {evaluated.page}.", soft_wrap=True)
-    if inputs := inputs_of(source, dataset, columns):
+    if inputs := inputs_of(spec.dataset, dataset, spec.columns):
         say_next(console, "predict", run, *inputs, "--out", unused_path("classes.csv"))
     else:  # a benchmark has no files that one could predict
         say_next(console, "export", run, "--format", "torch", "--out", unused_path("model.pt2"))

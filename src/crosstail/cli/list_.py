@@ -14,9 +14,9 @@ from crosstail.cli._sources import (
     SECOND_STAGES,
     algorithm_source,
     data_sheet,
-    docstring,
     second_stage_kind,
 )
+from crosstail.data import protocols, sources
 from crosstail.literature import FAMILIES, cited
 
 if TYPE_CHECKING:
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
 
 def list_(
-    kind: Annotated[Literal["algorithms", "second-stages", "datasets", "backbones"], Parameter(name="KIND")],
+    kind: Annotated[
+        Literal["algorithms", "second-stages", "datasets", "sources", "protocols", "backbones"], Parameter(name="KIND")
+    ],
     name: Annotated[str | None, Parameter(name="NAME")] = None,
     /,
     *,
     as_json: Json = False,
 ) -> None:
-    """List the algorithms, second stages, data sets or backbones, or describe one algorithm and its presets.
+    """List algorithms, second stages, data sets, sources, protocols or backbones, or describe an algorithm.
 
     Example: `crosstail list algorithms boda`
 
@@ -40,7 +42,8 @@ def list_(
     """
     if name and kind != "algorithms":
         raise ValueError(f"details are shown for algorithms only: crosstail list {kind}")
-    lists = {"algorithms": _algorithms, "second-stages": _second_stages, "datasets": _datasets, "backbones": _backbones}
+    lists = {"algorithms": _algorithms, "second-stages": _second_stages, "datasets": _datasets}
+    lists |= {"sources": _sources, "protocols": _protocols, "backbones": _backbones}
     if kind == "algorithms" and not name and not as_json:
         from crosstail.reports.document import terminal
 
@@ -132,7 +135,7 @@ def _second_stages() -> list[dict[str, Any]]:
     """Trained ones first, then by year."""
     rows = []
     for name in discovery.names(SECOND_STAGES):
-        what, paper, year = cited(name, docstring(SECOND_STAGES, name))
+        what, paper, year = cited(name, discovery.docstring(SECOND_STAGES, name))
         kind = second_stage_kind(name)
         row = {"name": name, "what": f"{what}.", "paper": f"{paper}, {year}", "kind": kind}
         rows.append(((kind != "trained", year, name), row))
@@ -147,7 +150,24 @@ def _datasets() -> list[dict[str, Any]]:
     return rows
 
 
+def _sources() -> list[dict[str, Any]]:
+    return _first_lines(sources.PACKAGE)
+
+
+def _protocols() -> list[dict[str, Any]]:
+    return _first_lines(protocols.PACKAGE)
+
+
+def _first_lines(package: str) -> list[dict[str, Any]]:
+    """Every name with the first line of its file."""
+    return [
+        {"name": name, "what": discovery.docstring(package, name).partition("\n")[0]}
+        for name in discovery.names(package)
+    ]
+
+
 def _backbones() -> list[dict[str, Any]]:
-    package = "crosstail.backbones"
-    rows = [{"name": name, "what": docstring(package, name).partition("\n")[0]} for name in discovery.names(package)]
-    return [*rows, {"name": "timm:NAME", "what": "Any image model in timm, such as timm:vit_small_patch14_dinov2."}]
+    return [
+        *_first_lines("crosstail.backbones"),
+        {"name": "timm:NAME", "what": "Any image model in timm, such as timm:vit_small_patch14_dinov2."},
+    ]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -15,13 +15,15 @@ from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import HIDDEN, Data, DataSeed, SelectOn, without_dg
 from crosstail.cli.sweep import SEEDS, Methods, SweepOptions, Trials, Workers
+from crosstail.training.spec import in_order
 
 
+@in_order
 @dataclass(frozen=True, kw_only=True)
 class RaceOptions(SweepOptions):
     """The fields of a run that a race leaves open: it trains on frozen features of all domains."""
 
-    protocol: Annotated[Literal["mdlt", "dg"], HIDDEN] = "mdlt"
+    protocol: Annotated[str, HIDDEN] = "mdlt"
     unseen: Annotated[str | None, HIDDEN] = None
     fold: Annotated[int | None, HIDDEN] = None
     freeze: Annotated[bool | None, HIDDEN] = None

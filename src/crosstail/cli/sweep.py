@@ -18,6 +18,7 @@ from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar, sweep_progress
 from crosstail.cli._run_options import HIDDEN, Data, RunOptions
+from crosstail.training.spec import in_order
 from crosstail.workflows._output import unused_path
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from crosstail.workflows.sweep import Estimated, Swept
 
 
+@in_order
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions(RunOptions):
     """The fields that all runs of a sweep share; the sweep sets the others."""

@@ -14,16 +14,18 @@ if TYPE_CHECKING:  # importing torch takes seconds, and a wrong path is found wi
     from crosstail.data.images.broken import check_images
     from crosstail.data.images.decode import BrokenImage, read_image
     from crosstail.data.images.files import ImageFiles
-    from crosstail.data.sources.arrays import load_arrays, save_arrays
-    from crosstail.data.sources.domain_count import count_domains
-    from crosstail.data.sources.folder import load_folder
-    from crosstail.data.sources.hugging_face import load_hf
-    from crosstail.data.sources.input_kind import kind_of
-    from crosstail.data.sources.load import load
-    from crosstail.data.sources.locate import data_name, spelled
-    from crosstail.data.sources.manifest import load_frame, load_manifest
-    from crosstail.data.sources.manifest_table import read_split
-    from crosstail.data.sources.torch_dataset import load_torch
+    from crosstail.data.sources import as_inputs, count_domains, kind_of
+    from crosstail.data.sources._arrays import load_arrays, save_arrays
+    from crosstail.data.sources._as_dataset import as_dataset
+    from crosstail.data.sources._folder import load_folder
+    from crosstail.data.sources._hugging_face import load_hf
+    from crosstail.data.sources._load import load, load_source
+    from crosstail.data.sources._locate import data_name
+    from crosstail.data.sources._manifest import load_frame, load_manifest
+    from crosstail.data.sources._manifest_table import read_split
+    from crosstail.data.sources._torch_dataset import load_torch
+    from crosstail.data.sources.benchmark import spelled
+    from crosstail.data.spec import DataSpec
     from crosstail.data.splits.gaps import with_gaps_noted
     from crosstail.data.splits.label_profiles import LabelProfile, apply_labels
     from crosstail.data.splits.paper import paper_split
@@ -31,9 +33,9 @@ else:
     __getattr__, __dir__ = discovery.lazily(__file__)
 
 __all__ = [
-    "SPLITS", "Augment", "BrokenImage", "DomainBatch", "DomainBatches", "DomainDataset", "ImageFiles",
-    "LabelProfile", "PairBalancedSampler", "apply_labels", "check_images", "count_domains", "data_name", "kind_of",
-    "load", "load_arrays", "load_folder", "load_frame", "load_hf", "load_manifest", "load_torch", "pair_names",
-    "paper_split", "read_image", "read_split", "save_arrays", "sheet_of", "shot_thresholds",
-    "spelled", "to_input", "with_gaps_noted",
+    "SPLITS", "Augment", "BrokenImage", "DataSpec", "DomainBatch", "DomainBatches", "DomainDataset", "ImageFiles",
+    "LabelProfile", "PairBalancedSampler", "apply_labels", "as_dataset", "as_inputs", "check_images", "count_domains",
+    "data_name", "kind_of", "load", "load_arrays", "load_folder", "load_frame", "load_hf", "load_manifest",
+    "load_source", "load_torch", "pair_names", "paper_split", "read_image", "read_split", "save_arrays",
+    "sheet_of", "shot_thresholds", "spelled", "to_input", "with_gaps_noted",
 ]  # fmt: skip

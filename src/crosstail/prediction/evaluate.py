@@ -1,6 +1,5 @@
 """Evaluate a finished run on labelled data, without the samples that it was trained on."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.data import DomainDataset, ImageFiles
+from crosstail.data import DataSpec, DomainDataset, ImageFiles, load_source, protocols
 from crosstail.data.content_hashes import content_hashes
 from crosstail.metrics import Answers
 from crosstail.prediction.decision import decide
@@ -17,7 +16,6 @@ from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape
 from crosstail.prediction.sets import COVERAGE
 from crosstail.progress import Progress
 from crosstail.training.evaluation import LEAST
-from crosstail.training.inputs import load_source, split_source
 from crosstail.training.known import KnownSamples
 
 
@@ -55,26 +53,21 @@ class Evaluated:
 
 def load_for(
     predictor: Predictor,
-    source: str,
+    source: DataSpec,
     split: str = "all",
-    *,
-    columns: Mapping[str, str] | None = None,
-    group_by: str | None = None,
-    skip_broken: bool = False,
     progress: Progress | None = None,
 ) -> DomainDataset:
     """Load data to evaluate a run on; a split of the run's own data, wherever they are now, is the run's own."""
     result = predictor.run.result
-    spec = replace(result.spec, dataset=source, columns=dict(columns or {}))
-    spec = replace(spec, group_by=group_by, skip_broken=skip_broken)
-    dataset = replace(load_source(spec, progress), name=source)
-    check_shape(predictor.inputs(dataset), predictor.input_shape, source)
+    spec = result.spec.with_source(source)
+    dataset = replace(load_source(spec, progress), name=spec.dataset)
+    check_shape(predictor.inputs(dataset), predictor.input_shape, spec.dataset)
     named = (list(dataset.domains), list(dataset.classes)) == (result.domains, result.classes)
     if split == "all":  # how these data would be split is of no interest
         return replace(dataset, notes=dataset.source_notes, gaps=())
     if not named:
         return dataset
-    own = split_source(spec, dataset)
+    own = protocols.split(dataset, spec)
     own = own.with_x(predictor.inputs(own))
     return own if own.checksum == result.data.checksum else dataset
 

@@ -18,8 +18,8 @@ from crosstail.data import DomainDataset, ImageFiles, to_input
 from crosstail.data.images.decode import FORMATS, HEIC_REMEDY
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
 from crosstail.data.images.files import Samples
-from crosstail.data.sources.arrays import check_inputs, read_x
-from crosstail.data.sources.folder_walk import walk
+from crosstail.data.sources._arrays import check_inputs, read_x
+from crosstail.data.sources._folder_walk import walk
 from crosstail.metrics._calibration import Calibration
 from crosstail.training import own_code
 from crosstail.training.existing import existing_run, naming_run

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from crosstail.data import protocols
 from crosstail.data.benchmarks._check_result import CheckResult
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
 from crosstail.reports.document.model import Block, Code, Document, Heading, Item, Items, Table, Text
 from crosstail.reports.wording import several
 
-PROTOCOLS = {"mdlt": "mdlt (tests every pair)", "dg": "dg (leaves a domain out of training)"}
 LISTED = 12  # classes
 
 
@@ -61,7 +61,7 @@ def _facts(sheet: DataSheet) -> Iterator[tuple[str, str]]:
     yield "labels", ", ".join(sheet.labels)
     yield "training", f"{sheet.steps:,} steps of {sheet.batch_size} images per domain"
     yield "shots", f"many: over {sheet.many} training images of a pair, few: up to {sheet.few}"
-    yield "protocols", ", ".join(PROTOCOLS[protocol] for protocol in sheet.protocols)
+    yield "protocols", ", ".join(f"{name} ({protocols.summary(name)})" for name in sheet.protocols)
     yield "clean-up", sheet.clean_up
     yield "releases", "; ".join(f"also in circulation: {release.what}" for release in sheet.releases)
 

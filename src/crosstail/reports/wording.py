@@ -166,7 +166,7 @@ def estimate_note(result: RunResult) -> str:
             f"{spec.folds} models trained on parts of the data (cross-validation): every sample was tested once, by "
             "the model that had not seen it"
         )
-    elif spec.protocol == "dg":
+    elif spec.unseen_domains:
         measured = f"{len(result.domains)} models, each tested on the domain that it was not trained on"
     return f"{trained}. The accuracy is that of {measured}."
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from crosstail.data import DomainDataset
+from crosstail.data import DomainDataset, load_source
 from crosstail.progress import Progress
 from crosstail.sweeps import search
 from crosstail.sweeps.launchers._launcher import Launcher
@@ -14,7 +14,7 @@ from crosstail.sweeps.select import choices
 from crosstail.sweeps.store import Store
 from crosstail.sweeps.worker import Job, Outcome, data_key
 from crosstail.training.data_facts import DataFacts
-from crosstail.training.inputs import input_shape, load_inputs, load_source
+from crosstail.training.inputs import input_shape, load_inputs
 from crosstail.training.model import build_algorithm
 
 POLL = 0.5  # seconds between two checks of runs that other processes work on

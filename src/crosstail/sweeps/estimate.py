@@ -8,12 +8,11 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from crosstail.data import load_source
 from crosstail.progress import Progress
 from crosstail.sweeps.drive import check
 from crosstail.sweeps.plan import Plan
 from crosstail.sweeps.worker import inputs
-from crosstail.training.fit import train_run
-from crosstail.training.inputs import load_source
 
 STEPS = 10  # measured per stage
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from crosstail.data import protocols
 from crosstail.training.spec import RunSpec, split_method
 
 Hparams = dict[str, Any]
@@ -48,13 +49,14 @@ class Plan:
     @property
     def searches(self) -> "tuple[Plan, ...]":
         """The searches, each with its best trial: the whole plan, or with dg one for each unseen domain and seed."""
-        if self.shared.protocol == "mdlt":
+        protocol, found = protocols.find(self.shared.protocol), []
+        if not protocol.seeded and not protocol.unseen_domains:
             return (self,)
-        found = []
         for unseen in self.unseen:
             for seed, drawn in enumerate((self.drawn, *self.redrawn), self.shared.seed):
                 shared = replace(self.shared, unseen=unseen, seed=seed)
-                found.append(replace(self, shared=shared, unseen=(unseen,), seeds=1, drawn=drawn, redrawn=()))
+                seeds = 1 if protocol.seeded else self.seeds
+                found.append(replace(self, shared=shared, unseen=(unseen,), seeds=seeds, drawn=drawn, redrawn=()))
         return tuple(found)
 
     @property
@@ -88,7 +90,7 @@ class Plan:
 
 def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: int = 3, search: str = "random") -> Plan:
     """A plan with its trials drawn; names are checked now instead of in every run."""
-    from crosstail.training.inputs import folds, load_source
+    from crosstail.data import load_source
     from crosstail.training.resolve import canonical_method, resolve
 
     if search not in ("random", "tpe"):
@@ -100,8 +102,8 @@ def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: in
         raise ValueError("a sweep needs at least one method, such as --algorithm boda:retrain")
     shared = replace(resolve(replace(shared, algorithm="erm", second_stage=None, hparams={}, seed=0)), hparams={})
     unseen: tuple[str | None, ...] = (shared.unseen,)
-    if shared.protocol == "dg" and shared.unseen is None:
-        unseen = tuple(spec.unseen for spec in folds(shared, load_source(shared)))
+    if shared.unseen_domains and shared.unseen is None:
+        unseen = tuple(dict.fromkeys(spec.unseen for spec in protocols.parts(shared, load_source(shared))))
     plan = Plan(shared=shared, methods=known, unseen=unseen, trials=trials, seeds=seeds, search=search)  # type: ignore[arg-type]
     return with_draws(plan)
 
@@ -111,7 +113,7 @@ def with_draws(plan: Plan) -> Plan:
     trials = range(plan.trials if plan.search == "random" else 1)
     drawn, *redrawn = (
         {method: tuple(draw(method, trials, plan.shared, seed)) for method in plan.methods}
-        for seed in range(plan.seeds if plan.shared.protocol == "dg" else 1)
+        for seed in range(plan.seeds if protocols.find(plan.shared.protocol).seeded else 1)
     )
     return replace(plan, drawn=drawn, redrawn=tuple(redrawn))
 

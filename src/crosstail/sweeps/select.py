@@ -6,6 +6,8 @@ from itertools import groupby
 from math import sqrt
 from statistics import fmean, pstdev, stdev
 
+from crosstail.data import protocols
+from crosstail.data.protocols import Protocol
 from crosstail.metrics import VIEWS
 from crosstail.sweeps.index import Accuracies, Judged, Summary, pooled_test
 from crosstail.sweeps.plan import Hparams, Plan, by_method, search_name
@@ -104,7 +106,7 @@ def choose(
             pruned += 1
         elif ended:
             failed[trial] = ended[0]
-    order = 1 if plan.shared.protocol == "dg" else -1  # of ties, as DomainBed resolves them
+    order = 1 if protocols.find(plan.shared.protocol).last_of_ties else -1
     best = max(found, key=lambda trial: (found[trial].score, order * trial), default=None)
     return SelectedTrial(
         plan=plan,
@@ -127,7 +129,8 @@ def table(chosen: Sequence[SelectedTrial], results: Mapping[str, Summary]) -> li
 
 
 def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Summary]) -> SeedSummary:
-    plan, dg = own[0].plan, own[0].plan.shared.protocol == "dg"
+    plan = own[0].plan
+    protocol = protocols.find(plan.shared.protocol)
     found: dict[int, dict[str, Accuracies]] = {}  # by seed and unseen domain
     known: list[float | None] = []
     for choice in own:
@@ -140,27 +143,29 @@ def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Su
     domains = dict.fromkeys(choice.plan.shared.unseen or "" for choice in own)
     seeds = [runs for runs in found.values() if len(runs) == len(domains)]
     accuracy = {}
-    for name, metric in (UNSEEN_METRICS if dg else dict(zip(VIEWS, VIEWS, strict=True))).items():
+    for name, metric in (UNSEEN_METRICS if protocol.unseen_domains else dict(zip(VIEWS, VIEWS, strict=True))).items():
         values = [[tested[metric] for tested in runs.values()] for runs in seeds]
-        accuracy[name] = _spread([fmean(v for v in over if v is not None) for over in values if None not in over], dg)
+        accuracy[name] = _spread(
+            [fmean(v for v in over if v is not None) for over in values if None not in over], protocol
+        )
     validation = [choice.validation for choice in own if choice.validation is not None]
     return SeedSummary(
         method=method,
-        trial=None if dg else own[0].trial,
+        trial=None if protocol.unseen_domains else own[0].trial,
         validation=fmean(validation) if validation else None,
         seeds=len(seeds),
-        planned=len({choice.plan.shared.seed for choice in own}) if dg else plan.seeds,
+        planned=len({choice.plan.shared.seed for choice in own}) * plan.seeds,
         accuracy=accuracy,
-        known=_spread([value for value in known if value is not None], dg) if known else None,
-        unseen={name: _spread([runs[name]["average"] or 0.0 for runs in seeds], dg) for name in domains if dg},
+        known=_spread([value for value in known if value is not None], protocol) if known else None,
+        unseen={name: _spread([runs[name]["average"] or 0.0 for runs in seeds], protocol) for name in domains if name},
         selected_on=own[0].selected_on,
     )
 
 
-def _spread(values: Sequence[float], dg: bool) -> Spread:
+def _spread(values: Sequence[float], protocol: Protocol) -> Spread:
     if len(values) < 2:
         return values[0] if values else None, None
-    return fmean(values), standard_error(values) if dg else stdev(values)
+    return fmean(values), standard_error(values) if protocol.spread == "error" else stdev(values)
 
 
 def standard_error(values: Sequence[float]) -> float:

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from crosstail.data import DomainDataset
+from crosstail.data import DomainDataset, load_source, protocols
 from crosstail.sweeps.lease import Lease
 from crosstail.sweeps.store import Store
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import Inputs, load_inputs, load_source
+from crosstail.training.inputs import Inputs, load_inputs
 from crosstail.training.loop import Diverged, Limits, Pruned
 from crosstail.training.spec import RunSpec
 
@@ -97,9 +97,9 @@ def inputs(spec: RunSpec) -> Inputs:
 
 
 def data_key(spec: RunSpec) -> bytes:
-    """What is equal for runs on the same samples with the same split, as JSON: with dg, the seed is part of it."""
+    """What is equal for runs on the same samples with the same split, as JSON."""
     ignored: dict[str, Any] = {"algorithm": "erm", "second_stage": None, "hparams": {}, "width": None}
-    seed = spec.seed if spec.protocol == "dg" else 0
+    seed = spec.seed if protocols.find(spec.protocol).seeded else 0
     return msgspec.json.encode(replace(spec, **ignored, seed=seed, steps=1, batch_size=1, evaluations=1))
 
 

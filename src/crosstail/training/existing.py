@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from crosstail import discovery
-from crosstail.data.sources.locate import LOOKED_AT, require_source
+from crosstail.data.sources._locate import LOOKED_AT, require_source
 
 
 def existing_run(path: Path) -> Path:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
-from crosstail.data.sources.npz_members import UNREADABLE, read_header
+from crosstail.data.sources._npz_members import UNREADABLE, read_header
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration, calibrate
 from crosstail.storage import write_whole

@@ -1,11 +1,10 @@
 """The data of a run: loaded once, split by its protocol, and embedded where the backbone is frozen."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from crosstail import backbones, data, discovery
+from crosstail import backbones, data
 from crosstail.backbones import Backbone
-from crosstail.data import DomainDataset, ImageFiles
-from crosstail.data.splits.protocols import split_by_protocol
+from crosstail.data import DomainDataset, ImageFiles, protocols
 from crosstail.progress import Progress
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.embedding import embed
@@ -43,52 +42,10 @@ class Inputs:
         return DataFacts.of(self.raw, self.source)
 
 
-def load_source(spec: RunSpec, progress: Progress | None = None) -> DomainDataset:
-    """All samples of the source with the split they came with, before any protocol or label profile."""
-    return data.load(
-        spec.dataset,
-        labels=(),
-        seed=spec.data_seed,
-        skip_broken=spec.skip_broken,
-        columns=spec.columns or None,
-        group_by=spec.group_by,
-        progress=progress,
-    )
-
-
-def folds(spec: RunSpec, source: DomainDataset) -> list[RunSpec]:
-    """The runs that a spec stands for: itself, one for each fold, or with `dg` one for each unseen domain."""
-    if spec.unseen is not None:
-        return [replace(spec, unseen=discovery.same_name(spec.unseen, source.domains) or spec.unseen)]
-    if spec.part:
-        return [spec]
-    if spec.folds is not None:
-        return [replace(spec, fold=fold) for fold in range(1, spec.folds + 1)]
-    return [spec] if spec.protocol == "mdlt" else [replace(spec, unseen=domain) for domain in source.domains]
-
-
-def split_source(spec: RunSpec, source: DomainDataset) -> DomainDataset:
-    """The samples of a resolved spec, split by its protocol and thinned out by its label profiles."""
-    labels, sheet = spec.labels, data.sheet_of(spec.dataset)
-    if labels is None and sheet is not None and spec.protocol == "mdlt":
-        labels = sheet.labels  # a benchmark's own profiles make its long tails; dg has only those that are named
-    return split_by_protocol(
-        source,
-        spec.protocol,
-        unseen=spec.unseen,
-        folds=spec.folds,
-        fold=spec.fold,
-        whole=spec.stop_at is not None,
-        labels=labels,
-        data_seed=spec.data_seed,
-        seed=spec.seed,
-    )
-
-
 def load_inputs(spec: RunSpec, source: DomainDataset | None = None) -> Inputs:
-    """Load and split the data of a resolved spec; `source` saves loading where `load_source` was called before."""
-    source = load_source(spec) if source is None else source
-    raw = _sized(spec, split_source(spec, source))
+    """Load and split the data of a resolved spec; `source` saves loading where `data.load_source` was called before."""
+    source = data.load_source(spec) if source is None else source
+    raw = _sized(spec, protocols.split(source, spec))
     return Inputs(raw, frozen_backbone(spec, input_shape(raw)), spec.views, source if spec.part else None)
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from crosstail import algorithms, backbones, data, discovery, second_stages
+from crosstail.data import protocols
 from crosstail.second_stages import FittedStage
 from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 
@@ -117,7 +118,7 @@ def _with_algorithm(spec: RunSpec) -> RunSpec:
     if spec.freeze or spec.backbone in HEADS.values():
         return replace(spec, algorithm=ON_FEATURES)
     domains = data.count_domains(spec.dataset, spec.columns)
-    alone = domains is not None and domains - (spec.protocol == "dg") < 2
+    alone = domains is not None and domains - spec.unseen_domains < 2
     return replace(spec, algorithm=ON_ONE_DOMAIN if alone else ON_PIXELS)
 
 
@@ -142,7 +143,8 @@ def canonical_method(method: str) -> str:
 
 
 def _with_data_defaults(spec: RunSpec) -> RunSpec:
-    spec = replace(spec, dataset=data.spelled(spec.dataset))
+    protocol = discovery.known(protocols.PACKAGE, spec.protocol, "protocol")
+    spec = replace(spec, dataset=data.spelled(spec.dataset), protocol=protocol)
     chosen = (spec.backbone, spec.freeze, spec.augment)
     kind = data.kind_of(spec.dataset, spec.columns) if None in chosen else None
     if spec.backbone is None:

@@ -277,7 +277,7 @@ def pooled_accuracy(results: Sequence[RunResult], counts: NDArray[np.int64], kno
 
     spec = results[0].spec
     many, few = shot_thresholds(spec.dataset)
-    return SplitAccuracy.of(pooled(results, known), None if spec.protocol == "dg" else counts, many=many, few=few)
+    return SplitAccuracy.of(pooled(results, known), None if spec.unseen_domains else counts, many=many, few=few)
 
 
 def mean_counts(results: Sequence[RunResult]) -> NDArray[np.int64]:

@@ -50,7 +50,7 @@ def run_second_stage(
 def scoring(spec: RunSpec, algorithm: Algorithm) -> dict[str, Any]:
     """How the held-out samples of a run are scored: also with their domain told, if the model makes use of several."""
     several = algorithm.task.counts.shape[0] > 1
-    informed = algorithm.uses_domain and spec.protocol == "mdlt" and several
+    informed = algorithm.uses_domain and not spec.unseen_domains and several
     return {"informed": informed, "shots": shot_thresholds(spec.dataset)}
 
 
@@ -94,7 +94,7 @@ def features_of(
         rows = seen.rows(split)
         group = None if seen.group is None else seen.group[rows]
         labels = seen.y[rows], seen.domain[rows], seen.counts("train"), group
-        more |= {"unseen": spec.protocol == "dg", "seed": spec.seed, "select_on": spec.selected_on}
+        more |= {"unseen": spec.unseen_domains, "seed": spec.seed, "select_on": spec.selected_on}
         return Features(Rows(x, rows), *labels, **more)
 
     given = of("train", validation=of("val") if len(seen.rows("val")) else None)

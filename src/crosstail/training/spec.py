@@ -4,11 +4,15 @@ import hashlib
 import math
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
 
 from crosstail import discovery, metrics
+from crosstail.data import protocols
+from crosstail.data.spec import DataSpec
+
+T = TypeVar("T")
 
 AUTO = "auto"
 """The algorithm that `resolve` replaces by one that suits the data."""
@@ -19,10 +23,29 @@ Accelerator = Literal["auto", "cpu", "cuda", "mps"]
 Average = Literal["moving", "uniform", "swad"]
 """Which weights are averaged."""
 
-MOST_FOLDS = 1000
-
 HEADS = {"mlp": "mlp", "linear": "identity"}
 """The heads on frozen features, and the backbone that implements each."""
+
+
+FOLLOWS = {
+    "algorithm": "dataset",
+    "second_stage": "algorithm",
+    "average": "second_stage",
+    "stop_at": "fold",
+    "seed": "hparams",
+}
+"""Fields that are not listed where inheritance puts them, and the field that each follows."""
+
+
+def in_order(kind: type[T]) -> type[T]:
+    """List the fields of a RunSpec by importance: in help, in commands, in spec.json, and so in the keys of plans."""
+    declared: dict[str, Any] = vars(kind)["__dataclass_fields__"]
+    order = list(declared)
+    for name, before in FOLLOWS.items():
+        order.remove(name)
+        order.insert(order.index(before) + 1, name)
+    kind.__dataclass_fields__ = {name: declared[name] for name in order}  # type: ignore[attr-defined]
+    return kind
 
 
 @dataclass(frozen=True)
@@ -32,17 +55,15 @@ class Identity:
     identifies: bool
 
 
+@in_order
 @dataclass(frozen=True, kw_only=True)
-class RunSpec:
-    """One training run. Two runs with equal identity are the same run.
+class RunSpec(DataSpec):
+    """One training run: samples, and how a model is trained on them. Two runs with equal identity are the same run.
 
     `resolve` fills in the defaults that depend on the data: algorithm, backbone, freeze, augment, steps, batch_size and
     hparams. `width`, `resolution`, `weights` and `labels` may stay None, which stands for the default of the backbone
     or the benchmark.
     """
-
-    dataset: str
-    """A folder `ROOT/<domain>/<class>/<image>`, a .csv or .parquet manifest, an .npz file, hf:NAME, or a benchmark."""
 
     algorithm: str = AUTO
     """A name from `crosstail list algorithms`, several combined as in boda+coral, or a file such as ./mine.py.
@@ -57,35 +78,8 @@ class RunSpec:
     """Average the weights over steps, and report the raw ones too: moving (about the last tenth of the steps so far),
     uniform (all but the first tenth, as ERM++ does), or swad (a window of steps chosen by validation loss)."""
 
-    protocol: Literal["mdlt", "dg"] = "mdlt"
-    """mdlt: train on all domains; dg: leave out each domain in turn and test on it, as DomainBed does."""
-
-    unseen: str | None = None
-    """With dg: leave out this domain only."""
-
-    folds: int | None = None
-    """Cross-validation: train this many times, so that every sample is tested once."""
-
-    fold: int | None = None
-    """With --folds: train this one only, from 1."""
-
     stop_at: tuple[int, ...] | None = None
     """Train on every sample and keep the weights after this step of each stage, as --refit does."""
-
-    labels: tuple[str, ...] | None = None
-    """Label profile, one for all domains or one each: uniform, forward:50, backward:50, step:10, step:9!7,8."""
-
-    columns: dict[str, str] = field(default_factory=dict)
-    """Column names of a manifest, such as domain=hospital."""
-
-    group_by: str | None = None
-    """Regular expression on file paths, such as 'patient\\d+'; images with the same match stay in one split."""
-
-    skip_broken: bool = False
-    """Leave out images that cannot be read."""
-
-    data_seed: int = 0
-    """Random seed for the split and the label profiles; with dg the split also depends on the run's seed."""
 
     backbone: str | None = None
     """A name from `crosstail list backbones`; default: what suits the data."""
@@ -115,9 +109,6 @@ class RunSpec:
     hparams: dict[str, Any] = field(default_factory=dict)
     """Hyperparameters of the algorithm, such as lr=0.001."""
 
-    seed: int = 0
-    """Random seed for weights and batch order; with dg also for the split."""
-
     steps: int | None = None
     """Training steps per stage; default: the benchmark's, or 1000."""
 
@@ -139,13 +130,11 @@ class RunSpec:
     """Record the transferability graph at every evaluation, for the report."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("steps", "batch_size", "evaluations", "resolution", "width"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}, expected 1 or more")
-        for name in ("seed", "data_seed"):
-            if not 0 <= getattr(self, name) < 2**63:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more, below 2**63")
         if self.views < 0:
             raise ValueError(f"views is {self.views}, expected 0 or more")
         for name, known in (("select_on", metrics.criteria()), ("average", get_args(Average))):
@@ -155,19 +144,6 @@ class RunSpec:
         for name, value in self.hparams.items():
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError(f"hyperparameter {name} is {value}, expected a finite number")
-        self._check_folds()
-
-    def _check_folds(self) -> None:
-        if self.folds is not None and self.folds < 2:
-            raise ValueError(f"folds is {self.folds}, expected 2 or more")
-        if self.folds is not None and self.folds > MOST_FOLDS:
-            raise ValueError(f"folds is {self.folds:,}, expected at most {MOST_FOLDS:,}")
-        if self.folds is not None and self.protocol == "dg":
-            raise ValueError("the protocol dg already leaves out each domain in turn: remove --folds or --protocol")
-        if self.fold is not None and self.folds is None:
-            raise ValueError(f"fold is {self.fold}, but the number of folds is missing: add --folds")
-        if self.fold is not None and self.folds is not None and not 1 <= self.fold <= self.folds:
-            raise ValueError(f"fold is {self.fold}, expected 1 to {self.folds}, the number of folds")
         if self.stop_at is not None and (self.unseen is not None or self.fold is not None):
             raise ValueError("--stop-at trains on every sample: remove --unseen and --fold")
         if self.stop_at is not None and self.average == "swad":
@@ -187,20 +163,12 @@ class RunSpec:
     @property
     def selected_on(self) -> str:
         """The validation metric that evaluations, trials and methods are selected by."""
-        return self.select_on or ("average" if self.protocol == "dg" else "pair_average")
+        return self.select_on or protocols.find(self.protocol).selects_on
 
     @property
-    def part(self) -> str:
-        """Which part of the data the run leaves out, if it is one of several, or that it leaves out none.
-
-        >>> RunSpec(dataset="a", folds=5, fold=2).part, RunSpec(dataset="a", protocol="dg", unseen="photo").part
-        ('fold 2 of 5', 'unseen photo')
-        """
-        if self.stop_at is not None:
-            return "refit on every sample"
-        if self.fold is not None:
-            return f"fold {self.fold} of {self.folds}"
-        return "" if self.unseen is None else f"unseen {self.unseen}"
+    def whole(self) -> bool:
+        """Whether every sample is for training."""
+        return self.stop_at is not None
 
     def identity(self) -> dict[str, Any]:
         """The identifying fields and their values."""

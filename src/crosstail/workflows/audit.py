@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from crosstail import data
-from crosstail.data import DomainDataset
+from crosstail.data import DataSpec, DomainDataset, protocols
 from crosstail.progress import Progress, silent
 from crosstail.reports.audit import Audit
 from crosstail.reports.audit import audit as examine
@@ -14,7 +14,6 @@ from crosstail.reports.document import html
 from crosstail.reports.run.suspects import suspect_table, suspects_by_pair
 from crosstail.training.existing import existing_run
 from crosstail.training.run import Run
-from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import require_page
 
 
@@ -34,7 +33,7 @@ class Audited:
 
 
 def audit(
-    spec: RunSpec,
+    spec: DataSpec,
     *,
     run: Path | None = None,
     out: Path | None = None,
@@ -43,19 +42,18 @@ def audit(
     """Count the pairs, compare the label distributions, find duplicates and broken images, and suggest what to try.
 
     Args:
-        spec: The data: `dataset`, `labels`, `columns`, `group_by` and `data_seed`; nothing else of it counts.
+        spec: The data, and how they are split.
         run: A finished run on these data: also list probable label errors among its held-out samples.
         out: Also write an .html page that works offline.
         progress: Called as the work advances.
 
-    >>> found = audit(RunSpec(dataset="digits")).found
+    >>> found = audit(DataSpec(dataset="digits")).found
     >>> len(found.domains), len(found.classes)
     (3, 10)
     """
     require_page(out)
     many, few = data.shot_thresholds(spec.dataset)
-    read: dict[str, Any] = {"labels": spec.labels, "columns": spec.columns, "group_by": spec.group_by}
-    dataset = data.load(spec.dataset, **read, seed=spec.data_seed, progress=progress)
+    dataset = protocols.split(data.load_source(spec, progress), spec)
     found = examine(dataset.plain(), many=many, few=few, progress=progress)
     trained = None if run is None else _run_on(existing_run(run), spec.dataset)
     if out is not None:

@@ -10,7 +10,7 @@ from crosstail import data
 from crosstail.progress import Progress, silent
 from crosstail.storage import scratch_array
 from crosstail.training import embedding
-from crosstail.training.inputs import load_inputs, load_source
+from crosstail.training.inputs import load_inputs
 from crosstail.training.memory import lower_if_short
 from crosstail.training.resolve import resolve
 from crosstail.training.spec import RunSpec
@@ -51,7 +51,7 @@ def embed(
     if out.suffix != ".npz":
         raise ValueError(f"--out {out}: expected a name that ends in .npz")
     spec = resolve(replace(spec, backbone=spec.backbone or BACKBONE, freeze=True))
-    inputs = load_inputs(spec, load_source(spec, progress))
+    inputs = load_inputs(spec, data.load_source(spec, progress))
     images, frozen = inputs.raw, inputs.frozen
     assert frozen is not None
     lower = f"--batch-size (now {batch_size}), --resolution (now {images.x.shape[1]})"

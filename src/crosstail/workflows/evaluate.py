@@ -6,16 +6,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from crosstail.data import DomainDataset
+from crosstail.data import DataSpec, DomainDataset
 from crosstail.metrics import PairAccuracy
 from crosstail.prediction.evaluate import Evaluated, evaluate_on, load_for
 from crosstail.prediction.predictor import Predictor
 from crosstail.progress import Progress, silent
 from crosstail.reports.run.certainty_elsewhere import certainty_json
-from crosstail.reports.run.command import words
+from crosstail.reports.run.command import options, words
 from crosstail.reports.run.evaluated import write_evaluation
 from crosstail.training.existing import existing_run
-from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import require_page
 
 
@@ -51,7 +50,7 @@ class EvaluatedRun:
 
 def evaluate(
     run: Path,
-    spec: RunSpec,
+    spec: DataSpec,
     *,
     split: Literal["all", "train", "val", "test"] = "all",
     out: Path | None = None,
@@ -66,7 +65,7 @@ def evaluate(
 
     Args:
         run: Folder of a finished run.
-        spec: The data: `dataset`, `columns`, `group_by` and `skip_broken`; nothing else of it counts.
+        spec: The data; how they are split is the run's.
         split: Split to evaluate on; for the run's own data, the run's split. Default: all unseen samples.
         out: The page to write; default: in RUN/evaluated.
         weights: Weights of the frozen backbone, if the file has moved.
@@ -76,11 +75,10 @@ def evaluate(
     require_page(out)
     folder = existing_run(run)
     predictor = Predictor(folder, weights, trust)
-    read: dict[str, Any] = {name: getattr(spec, name) for name in ("columns", "group_by", "skip_broken")}
-    dataset = load_for(predictor, spec.dataset, split, **read, progress=progress)
+    dataset = load_for(predictor, spec, split, progress)
     found = evaluate_on(predictor, dataset, split, progress)
     page = out or folder / "evaluated" / page_name(spec.dataset, split)
-    command = shlex.join(["crosstail", "evaluate", str(run), spec.dataset, *words(split=split, **read)])
+    command = shlex.join(["crosstail", "evaluate", str(run), spec.dataset, *words(split=split), *options(spec)])
     try:
         write_evaluation(page, predictor, found, command)
     except OSError as error:

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from crosstail.data import load_source, protocols
 from crosstail.progress import Progress, labelled, silent
 from crosstail.reports.run.page import write_folds_page, write_page
 from crosstail.storage import read_json
 from crosstail.sweeps.plan import Hparams, search_name
 from crosstail.training.devices import ONE, Devices, is_main_process
 from crosstail.training.fit import train_run
-from crosstail.training.inputs import folds, load_inputs, load_source
+from crosstail.training.inputs import load_inputs
 from crosstail.training.logs import logged
 from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import first_stage_learns, resolve
@@ -93,7 +94,7 @@ def fit(
     if refit:
         replace(spec, stop_at=())  # which is refused where a model on every sample is impossible
     source = load_source(spec, progress)
-    specs = folds(spec, source)
+    specs = protocols.parts(spec, source)
     places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
     refuse_foreign(out, own=all((place / "spec.json").exists() for place in places))
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from crosstail import algorithms, data
+from crosstail.data import protocols
 from crosstail.progress import Progress, silent
 from crosstail.reports.compare.race_page import write_page
 from crosstail.reports.run.command import options
@@ -22,7 +23,7 @@ from crosstail.sweeps.race_result import RaceResult
 from crosstail.sweeps.recommendation import start_with
 from crosstail.sweeps.store import Failure, Store
 from crosstail.training.existing import point_to
-from crosstail.training.inputs import folds, load_inputs, load_source, split_source
+from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
 from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import refuse_foreign, unused_path
@@ -78,8 +79,8 @@ def race(
     methods = algorithm or [entry.name for entry in algorithms.catalogue()]
     refuse_foreign(out, own=(out / "race.json").exists() and not (out / "spec.json").exists())
     store, resolved = Store(out), resolve(shared)
-    source = load_source(resolved, progress)
-    parts = folds(resolved, source)
+    source = data.load_source(resolved, progress)
+    parts = protocols.parts(resolved, source)
     samples = load_inputs(parts[0], source).seen(progress)
     plan, left_out = enter(shared, methods, samples, trials=trials, seeds=seeds)
     plans: list[Plan] = []
@@ -92,7 +93,7 @@ def race(
                 progress(f"round {len(plans)}, {len(part.methods)} methods", done, total)
                 if ended.how == "failed":
                     failures[ended.key] = Failure("error", ended.error, 1)
-    tested = SharedTest.of([split_source(part, source) for part in parts])
+    tested = SharedTest.of([protocols.split(source, part) for part in parts])
     found = outcome(plans, left_out, store, tested, {**failures, **store.failures()})  # a full disk records none
     board = found.leaderboard
     if board:

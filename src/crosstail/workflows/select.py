@@ -38,7 +38,7 @@ class Selected:
         for choice in self.chosen:
             shown = {name: value for name, value in vars(choice).items() if name not in ("plan", "keys")}
             shared = choice.plan.shared
-            found.append(shown | ({"unseen": shared.unseen, "seed": shared.seed} if shared.protocol == "dg" else {}))
+            found.append(shown | ({"unseen": shared.unseen, "seed": shared.seed} if shared.unseen_domains else {}))
         return found
 
 

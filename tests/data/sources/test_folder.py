@@ -10,8 +10,8 @@ import pytest
 from crosstail.data import ImageFiles, load
 from crosstail.data.dataset import SPLIT_NAMES
 from crosstail.data.images import decode
-from crosstail.data.sources import folder_walk
-from crosstail.data.sources.folder import load_folder, scan
+from crosstail.data.sources import _folder_walk as folder_walk
+from crosstail.data.sources._folder import load_folder, scan
 
 
 def touch(root, *paths):

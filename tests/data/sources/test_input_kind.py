@@ -16,7 +16,7 @@ def test_arrays(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_of_a_manifest_only_the_header_is_read(tmp_path, suffix, monkeypatch):
-    module = "crosstail.data.sources.manifest_table"
+    module = "crosstail.data.sources._manifest_table"
     monkeypatch.setattr(f"{module}.csv.read_csv", lambda *_, **__: pytest.fail("read the rows"))
     monkeypatch.setattr(f"{module}.parquet.read_table", lambda *_, **__: pytest.fail("read the rows"))
     table = pd.DataFrame({"site": ["p"], "label": ["a"], "x": [0], "file": ["a.png"]})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crosstail import data
-from crosstail.data.sources import npz_members as mapped
+from crosstail.data.sources import _npz_members as mapped
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crosstail.data import DomainDataset
-from crosstail.data.splits.protocols import split_by_protocol
+from crosstail.data import DataSpec, DomainDataset, protocols
+from crosstail.training import RunSpec
 
 SIZES = [[40, 11, 3], [1, 23, 5]]
 FOLDS = 4
@@ -21,9 +21,8 @@ def samples(sizes=SIZES) -> DomainDataset:
     return DomainDataset("v", x, y[order], domain[order], split, ("a", "b", "c"), ("p", "q"))
 
 
-def split_of(dataset: DomainDataset, fold: int | None, *, labels=None, seed=0, data_seed=0, **other) -> DomainDataset:
-    common = {"labels": labels, "seed": seed, "data_seed": data_seed}
-    return split_by_protocol(dataset, "mdlt", folds=FOLDS, fold=fold, **common, **other)
+def split_of(dataset: DomainDataset, fold: int | None, **other) -> DomainDataset:
+    return protocols.split(dataset, DataSpec(dataset="v.npz", folds=FOLDS, fold=fold, **other))
 
 
 def test_every_sample_is_tested_once_and_trained_or_selected_on_in_the_other_folds():
@@ -93,4 +92,5 @@ def test_too_many_folds_and_a_missing_one_are_named():
 
 
 def test_every_sample_is_for_training_where_nothing_is_held_out():
-    assert set(split_of(samples(), None, whole=True).split) == {"train"}
+    final = RunSpec(dataset="v.npz", folds=FOLDS, stop_at=(3,))
+    assert set(protocols.split(samples(), final).split) == {"train"}

@@ -10,11 +10,11 @@ from PIL import Image
 from sklearn.model_selection import StratifiedGroupKFold
 
 from crosstail.data import DomainDataset, load
+from crosstail.data.splits.domains import leave_one_domain_out
 from crosstail.data.splits.duplicates import with_duplicates
 from crosstail.data.splits.groups import deal, fold_of, joined
 from crosstail.data.splits.label_profiles import apply_labels
 from crosstail.data.splits.own import own_split
-from crosstail.data.splits.protocols import leave_one_domain_out
 
 SAMPLES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=60)  # pair, group
 

@@ -7,7 +7,6 @@ import re
 import msgspec
 import numpy as np
 import pytest
-from crosstail.reports.run.failing import DRAWN
 
 from crosstail.metrics import PairAccuracy, wilson
 from crosstail.reports.document import html

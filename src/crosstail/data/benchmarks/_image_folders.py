@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crosstail.data.benchmarks._sheet import DataSheet, FolderKind
 from crosstail.data.images.decode import SUFFIXES
-from crosstail.data.sources.manifest_table import read_split
+from crosstail.data.sources._manifest_table import read_split
 
 ENVIRONMENT = "CROSSTAIL_DATA"
 Place = tuple[int, int, str]  # domain, class, file name

@@ -11,7 +11,7 @@ from crosstail.data.benchmarks import _image_folders as folders
 from crosstail.data.benchmarks._sheet import DataSheet
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import AnyPath, ImageFiles
-from crosstail.data.sources.locate import BENCHMARKS, benchmark_of
+from crosstail.data.sources.benchmark import BENCHMARKS, benchmark_of
 from crosstail.data.splits.paper import paper_split
 
 

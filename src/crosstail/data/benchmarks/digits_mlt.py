@@ -12,7 +12,7 @@ from crosstail.data.benchmarks._image_folders import existing_root
 from crosstail.data.benchmarks._mnist_m_svhn import DigitPool, mnist_m, svhn
 from crosstail.data.benchmarks._sheet import read_sheet
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.sources.arrays import load_arrays
+from crosstail.data.sources._arrays import load_arrays
 
 SHEET = read_sheet(__file__)
 

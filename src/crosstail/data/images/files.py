@@ -153,7 +153,7 @@ class ImageFiles:
         """The file of row i, or its bytes, and a name for messages."""
         return self._source(int(self._rows[i]))
 
-    # The two methods that images outside a folder override (see sources/hugging_face.py):
+    # The two methods that images outside a folder override (see sources/_hugging_face.py):
 
     def _state(self, row: int) -> tuple[int, int]:
         """Size and modification time of an image: both change with its content."""

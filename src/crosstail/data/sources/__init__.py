@@ -1,1 +1,94 @@
-"""Where data come from: a folder, a manifest, arrays, Hugging Face or a benchmark, each to a DomainDataset."""
+"""Sources of data: one file each, found by its name. Questions about a source go to the one that claims it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from crosstail import discovery
+
+if TYPE_CHECKING:  # a wrong path is found before pandas and torch are imported, which take seconds
+    from crosstail.data.dataset import DomainDataset
+
+PACKAGE = "crosstail.data.sources"
+Columns = Mapping[str, str] | None  # our names of columns → those in a file
+InputKind = Literal["files", "images", "vectors"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What a file in this package declares as SOURCE; the first line of its docstring says what it is."""
+
+    claims: Callable[[Any], bool]
+    """Whether a string, a path or an object is one of these; cheap, because all of them are asked."""
+
+    load: "Callable[..., DomainDataset]"
+    """Load what it claims, with the keywords `columns`, `root` and those of `SourceOptions`."""
+
+    kind: Callable[[str, Columns], InputKind] = lambda source, columns: "files"
+    """The kind of input in it, from a header alone: image files, small images in memory, or vectors."""
+
+    domains: Callable[[str, Columns], int | None] = lambda source, columns: None
+    """The number of domains with training samples, from names alone, if it can be told."""
+
+    as_inputs: Callable[[str, Columns], list[str]] = lambda source, columns: []
+    """The arguments with which `predict` reads the same samples, if it can."""
+
+    help: str = ""
+    """What to type, for messages about what is no source: an .npz file."""
+
+    on_disk: bool = True
+    """Whether it is a file or folder, which must exist."""
+
+    order: int = 0
+    """Which of several that claim the same is asked first: the one with the smallest number."""
+
+
+def find(source: Any) -> Source | None:
+    """The source that claims a string, a path or an object."""
+    return next((one for one in _all(tuple(discovery.folders(PACKAGE))) if one.claims(source)), None)
+
+
+def others() -> str:
+    """What can be typed instead of the name of a benchmark."""
+    known = (one.help for one in _all(tuple(discovery.folders(PACKAGE))))
+    return f"Other sources: {', '.join(filter(None, known))}."
+
+
+@cache
+def _all(folders: tuple[str, ...]) -> list[Source]:
+    found = [discovery.find(PACKAGE, name, "source").SOURCE for name in discovery.names(PACKAGE)]
+    return sorted(found, key=lambda source: source.order)
+
+
+def suffix_of(source: Any) -> str:
+    """The suffix of a path in small letters; empty for what is no path."""
+    return Path(source).suffix.lower() if isinstance(source, (str, PathLike)) else ""
+
+
+def kind_of(source: str, columns: Columns = None) -> InputKind:
+    """Image files, small images in memory, or vectors, from a file's header alone; "files" if it cannot be told.
+
+    >>> kind_of("digits"), kind_of("pacs"), kind_of("photos/")
+    ('images', 'files', 'files')
+    """
+    return "files" if (found := find(source)) is None else found.kind(source, columns)
+
+
+def count_domains(source: str, columns: Columns = None) -> int | None:
+    """The number of domains with training samples, from names alone; None if it cannot be told.
+
+    >>> count_domains("digits"), count_domains("hf:someone/photos")
+    (3, None)
+    """
+    try:
+        return None if (found := find(source)) is None else found.domains(source, columns)
+    except (OSError, ValueError, IndexError):  # loading will explain
+        return None
+
+
+def as_inputs(source: str, columns: Columns = None) -> list[str]:
+    """The arguments with which `predict` reads the samples of a source; empty if it cannot."""
+    return [] if (found := find(source)) is None else found.as_inputs(source, columns)

@@ -1,139 +1,45 @@
-"""The source "arrays": an .npz file with x, y and domain, and optionally split, groups, domains and classes."""
+"""An .npz file with x, y and domain, and optionally split, groups, domains and classes."""
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile, ZipFile
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
+from crosstail.data.sources import Columns, InputKind, Source, suffix_of
 
-from crosstail.data.dataset import DomainDataset
-from crosstail.data.sources.as_dataset import SourceOptions, as_dataset
-from crosstail.data.sources.manifest_table import as_text
-from crosstail.data.sources.natural_order import numbered_names
-from crosstail.data.sources.npz_members import UNREADABLE, read_member
-from crosstail.storage import naming, replacing
-
-_ROWS = 4096  # checked at a time, so that a memory map is never read as a whole
+if TYPE_CHECKING:
+    from crosstail.data.dataset import DomainDataset
 
 
-def load_arrays(path: Path, **options: Unpack[SourceOptions]) -> DomainDataset:
-    """Load an .npz file; without a `split` in it, the samples get the split of user data (`own_split`)."""
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file")
-    arrays = read_arrays(path, ("x", "y", "domain"), ("split", "groups", "domains", "classes"))
-    x = check_inputs(path, arrays["x"])
-    for key in ("y", "domain", "split", "groups"):
-        if key in arrays and (found := arrays[key].shape) != x.shape[:1]:
-            raise ValueError(f"{path}: {key} has the shape {found}, expected ({len(x)},) as x has {len(x)} rows")
-        kinds, expected = ("U", "strings") if key == "split" else ("iuU", "integers or strings")
-        if key in arrays and arrays[key].dtype.kind not in kinds:
-            raise ValueError(f"{path}: {key} is {arrays[key].dtype}, expected {expected}")
-    y, classes, *notes = _named(path, "y", "classes", arrays)
-    domain, domains, *more = _named(path, "domain", "domains", arrays)
-    group = as_text(path, "groups", pa.array(arrays["groups"])) if "groups" in arrays else None
-    named: dict[str, Any] = {"split": arrays.get("split"), "group": group, "notes": (*notes, *more)}
-    # Under the path at first, so that an error about its values names the file.
-    dataset = as_dataset(str(path), x, y, domain, classes, domains, **named, **options)
-    return replace(dataset, name=path.stem, split=dataset.split.astype("<U5", copy=False))
+def _load(source: str, *, columns: Columns = None, root: Any = None, **options: Any) -> "DomainDataset":
+    from crosstail.data.sources._arrays import load_arrays
+
+    return load_arrays(Path(source), **options)
 
 
-def save_arrays(dataset: DomainDataset, path: Path) -> None:
-    """Write a data set atomically as an .npz file for `load_arrays`."""
-    assert isinstance(dataset.x, np.ndarray)
-    more: dict[str, Any] = {"domains": np.array(dataset.domains), "classes": np.array(dataset.classes)}
-    if dataset.group is not None:
-        more["groups"] = dataset.group
-    with replacing(path) as partial, naming(path):
-        np.savez(partial, x=dataset.x, y=dataset.y, domain=dataset.domain, split=dataset.split, **more)
+def _kind(source: str, columns: Columns) -> InputKind:
+    """From the number of dimensions of x; vectors if there is no x, which loading will explain."""
+    from crosstail.data.sources._npz_members import read_header
 
-
-def read_arrays(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
-    """The required and optional arrays of an .npz file."""
     try:
-        # Opened here: np.load does not close the file of a broken archive.
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-            missing = [key for key in required if key not in file.files]
-            if not missing:
-                found = {key: read_member(path, key, file) for key in (*required, *optional) if key in file.files}
-                if odd := [key for key, value in found.items() if not isinstance(value, np.ndarray)]:
-                    raise ValueError(f"{odd[0]} is not an array")
-                return found
-            there = ", ".join(file.files) or "nothing"
-    except (*UNREADABLE, AttributeError, TypeError) as error:
-        # The last two: a .npy file named .npz loads as an array, which is not a context manager.
-        remedy = "; save text as array.astype(str)" if "Object arrays" in str(error) else ""
-        raise ValueError(f"{path}: cannot be read as an .npz file of plain arrays ({error}{remedy})") from error
-    expected = ", ".join(required) + (f" and optionally {', '.join(optional)}" if optional else "")
-    raise ValueError(f"{path}: has no array {missing[0]!r} but {there}; expected {expected}")
+        with ZipFile(source) as archive, archive.open("x.npy") as stream:
+            return "images" if len(read_header(stream)[0]) == 4 else "vectors"
+    except (OSError, KeyError, ValueError, BadZipFile):
+        return "vectors"
 
 
-def read_x(path: Path) -> NDArray[Any]:
-    """The inputs in a .npy file, memory-mapped, or the array `x` of an .npz file."""
-    if path.suffix.lower() == ".npz":
-        return read_arrays(path, ("x",))["x"]
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except UNREADABLE as error:
-        raise ValueError(f"{path}: cannot be read as an array ({error})") from error
+def _domains(source: str, columns: Columns) -> int:
+    from crosstail.data.sources._arrays import read_arrays
+    from crosstail.data.sources._as_dataset import trained_domains
+
+    arrays = read_arrays(Path(source), ("domain",), ("split",))
+    return trained_domains(arrays["domain"], arrays.get("split"))
 
 
-def check_inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
-    """Images in uint8 or finite embeddings in float32; anything else is refused, naming the row."""
-    if x.ndim and not x.size:
-        raise ValueError(f"{path}: x has no {'values' if len(x) else 'rows'}, its shape is {x.shape}")
-    if x.ndim == 4 and x.shape[3] == 3 and x.dtype == np.uint8:
-        return x
-    if x.ndim not in (2, 3) or x.dtype.kind != "f":
-        expected = "uint8 images (N, H, W, 3) or float embeddings (N, F)"
-        raise ValueError(f"{path}: x is {x.dtype} {x.shape}, expected {expected}")
-    wrong = np.flatnonzero(np.concatenate([_odd(x[i : i + _ROWS]) for i in range(0, len(x), _ROWS)]))
-    if len(wrong):
-        raise ValueError(f"{path}: row {wrong[0]} of x has a value that is NaN or infinite ({len(wrong)} such rows)")
-    mapped = isinstance(x, np.memmap) and x.dtype.isnative and x.dtype.itemsize <= 8  # which torch takes as it is
-    return x if mapped else x.astype(np.float32, copy=False)
-
-
-def _odd(x: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mask of the rows that are not finite as float32."""
-    with np.errstate(over="ignore"):  # values out of range become infinite
-        finite = np.isfinite(x.astype(np.float32, copy=False))
-    return np.logical_not(finite.reshape(len(x), -1).all(axis=1))
-
-
-def _named(path: Path, key: str, names_key: str, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:
-    """Indices into names, the names, and a note on where they come from if they are not given."""
-    given = arrays[key]
-    names = tuple(map(str, arrays[names_key].ravel())) if names_key in arrays else ()
-    if len(set(names)) < len(names):
-        raise ValueError(f"{path}: {names_key} has the name {Counter(names).most_common(1)[0][0]!r} twice")
-    if given.dtype.kind == "U":
-        return _from_text(path, key, names_key, given, names)
-    values = given.astype(np.int64, copy=False)
-    if names_key in arrays:
-        return values, names
-    used, index = np.unique(values, return_inverse=True)
-    names = tuple(map(str, used.tolist()))
-    if used[0] < 0:
-        raise ValueError(f"{path}: {key} of row {values.argmin()} is {used[0]}, expected 0 or more")
-    if len(used) > used[-1]:
-        return values, names
-    missing = int(np.argmax(used != np.arange(len(used))))  # the first
-    return index, names, f"no sample has the {key} {missing}: the {names_key} are the {len(used)} numbers that occur"
-
-
-def _from_text(path: Path, key: str, names_key: str, text: NDArray[Any], names: tuple[str, ...]) -> tuple[Any, ...]:
-    found = np.unique(text).tolist()
-    if "" in found:
-        raise ValueError(f"{path}: {key} of row {(text == '').argmax()} is empty")
-    if not names:
-        note = f"{key} is text: the {names_key} are the {len(found)} names that occur, in natural order"
-        return *numbered_names(text.tolist()), note
-    number = {name: i for i, name in enumerate(names)}
-    if unknown := [name for name in found if name not in number]:
-        row = (text == unknown[0]).argmax()
-        raise ValueError(f"{path}: {key} of row {row} is {unknown[0]!r}, which is not among the {names_key}")
-    return np.array([number[name] for name in text.tolist()]), names
+SOURCE = Source(
+    claims=lambda source: suffix_of(source) == ".npz",
+    load=_load,
+    kind=_kind,
+    domains=_domains,
+    as_inputs=lambda source, columns: [source],
+    help="an .npz file",
+)

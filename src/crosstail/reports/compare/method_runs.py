@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.data import shot_thresholds
+from crosstail.data import protocols, shot_thresholds
 from crosstail.metrics import DEFAULT, Answers, PairAccuracy, PairValues, View, Weighting
 from crosstail.metrics._calibration import Calibration, calibrated
 from crosstail.reports.compare.read_runs import ComparedRun
@@ -60,9 +60,14 @@ class MethodRun:
         return np.rint(np.mean([run.counts for run in counted], axis=0)).astype(np.int64)
 
     @property
+    def spread(self) -> str:
+        """What follows ± in a table over seeds."""
+        return protocols.find(self.runs[0].spec.protocol).spread
+
+    @property
     def dg(self) -> bool:
         """Whether each run is tested on a domain that it was not trained on."""
-        return self.runs[0].spec.protocol == "dg"
+        return self.runs[0].spec.unseen_domains
 
     @property
     def metrics(self) -> dict[str, float | None]:

@@ -73,7 +73,7 @@ class ComparedRun:
     @property
     def searched(self) -> bool:
         """Whether its hyperparameters were selected for its unseen domain and seed."""
-        return self.trials is not None and self.spec.protocol == "dg"
+        return self.trials is not None and self.spec.unseen_domains
 
 
 class Race(msgspec.Struct, frozen=True):
@@ -236,7 +236,11 @@ def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:
     for setting in settings:
         fields = dict(setting)
         labels, protocol, folds = fields["labels"], fields["protocol"], fields["folds"]
-        shown[setting] = [fields["dataset"], *[labels] * (labels != "default"), *[protocol] * (protocol != "mdlt")]
+        shown[setting] = [
+            fields["dataset"],
+            *[labels] * (labels != "default"),
+            *[protocol] * (protocol != RunSpec.protocol),
+        ]
         shown[setting] += [f"{folds} folds"] * (folds != "default")
     names = {}
     for setting in settings:

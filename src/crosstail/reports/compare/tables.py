@@ -55,7 +55,7 @@ def summary_table(chosen: pd.DataFrame, metric: str = DEFAULT) -> pd.DataFrame:
     found += [replace(one, known=True) for one in found if one.data in told]
     groups = metric_table(found).groupby(["data", "method", "kind", "metric"], sort=False)["value"]
     table = groups.agg(mean="mean", std="std", n="count", error=standard_error).reset_index()
-    dg = table["data"].isin([one.data for one in found if one.dg]) & (table["n"] > 1)
+    dg = table["data"].isin([one.data for one in found if one.spread == "error"]) & (table["n"] > 1)
     table["error"] = table["error"].where(dg, table["std"])
     intervals = _intervals(found)
     keys = zip(table["kind"], table["data"], table["method"], table["metric"], strict=True)

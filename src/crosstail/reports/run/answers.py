@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from crosstail.data import sheet_of
+from crosstail.data import as_inputs
 from crosstail.metrics import FEW_TESTS
 from crosstail.reports.document.model import Block, Card, Cards, Code, Text, bullets
-from crosstail.reports.run.command import inputs_in, short_command
+from crosstail.reports.run.command import short_command
 from crosstail.reports.run.tables import headline_table
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.wording import estimate_note, has, interval, listing, number, several
@@ -109,14 +109,14 @@ def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[
     advice = list(_collect(tested, counted=spec.unseen is None))
     yield bullets(advice)
     if len(results) == 1:
-        if not sheet_of(spec.dataset) and (inputs := inputs_in(spec.dataset, spec.columns)):
+        if inputs := as_inputs(spec.dataset, spec.columns):
             yield Text("Use it: classify files, and find out when a person should look. Name your new files instead.")
             yield Code(
                 shlex.join(["crosstail", "predict", str(out), *inputs, "--coverage", "0.9", "--out", f"{out}.csv"])
             )
         yield Text("For other programs, write the model as one file.")
         yield Code(shlex.join(["crosstail", "export", str(out), "--out", f"{out}.onnx"]))
-    if spec.protocol == "mdlt" and spec.stop_at is None:
+    if not spec.unseen_domains and spec.stop_at is None:
         if len(results[0].domains) > 1:
             yield Text("Find out what to expect on a new domain: leave out each domain in turn.")
             yield Code(

@@ -1,12 +1,12 @@
 """The command line that repeats a run, derived from the fields of its spec."""
 
-import re
 import shlex
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from crosstail.data import DataSpec
 from crosstail.training import RunSpec
 
 SPELLED = {"hparams": "--hp", "columns": "--column"}
@@ -31,7 +31,7 @@ def short_command(verb: str, spec: RunSpec, out: str, *flags: str) -> str:
     """
     named = ["columns", "group_by", "skip_broken", "labels"]
     if verb == "fit":
-        named = ["algorithm", "second_stage", *["protocol"] * (spec.protocol != "mdlt"), "folds", *named]
+        named = ["algorithm", "second_stage", *["protocol"] * (spec.protocol != RunSpec.protocol), "folds", *named]
     options = words(**{name: getattr(spec, name) for name in named})
     return shlex.join(["crosstail", verb, spec.dataset, *options, *flags, "--out", out])
 
@@ -45,7 +45,7 @@ def words(**options: Any) -> list[str]:
     return [word for name, value in options.items() for word in _option(name, value)]
 
 
-def options(spec: RunSpec, only: Container[str] | None = None) -> list[str]:
+def options(spec: DataSpec, only: Container[str] | None = None) -> list[str]:
     """The options of a spec that differ from the defaults, or only those of some fields.
 
     >>> options(RunSpec(dataset="a", columns={"domain": "site"}, seed=3), only=("columns", "freeze"))
@@ -66,16 +66,3 @@ def _option(name: str, value: Any) -> Iterator[str]:
     for one in values if isinstance(values, list | tuple) else [] if value is None else [value]:
         text = str(one)
         yield from (f"{option}={text}",) if text.startswith("-") else (option, text)
-
-
-def inputs_in(source: str, columns: Mapping[str, str]) -> list[str]:
-    """Labelled data as `predict` reads them: a folder or file, and the column of their sites; empty if it can't."""
-    path, suffix = Path(source), Path(source).suffix.lower()
-    if suffix == ".npz" or path.is_dir():
-        return [source]
-    if suffix != ".csv" or not path.is_file():
-        return []
-    with path.open(encoding="utf-8-sig", errors="replace") as lines:
-        header = [name.strip().strip('"') for name in re.split("[,;\t]", lines.readline())]
-    site = columns.get("domain", "domain")
-    return [source, *(["--site", f"column:{site}"] if site in header else ())] if "path" in header else []

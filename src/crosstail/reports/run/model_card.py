@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from crosstail import algorithms, backbones, second_stages
-from crosstail.data import data_name, sheet_of
+from crosstail.data import data_name, protocols, sheet_of
 from crosstail.metrics import PairAccuracy
 from crosstail.reports.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.reports.run.certainty import certainty_card
@@ -157,8 +157,7 @@ def _data(result: RunResult) -> Iterator[str]:
     if sheet:
         yield f"Origin: {sheet.source}."
         yield f"Licence: {sheet.licence}. Citation: {sheet.citation}."
-    labels = sheet.labels if sheet and spec.labels is None and spec.protocol == "mdlt" else spec.labels
-    if labels:
+    if labels := protocols.profiles(spec):
         yield f"Training samples were subsampled by label profiles: {', '.join(labels)}."
     yield f"{several(result.data.samples, 'sample')}. SHA-256 of samples and split: {result.data.checksum}."
     yield from (f"Note: {note}." for note in result.data.notes)
@@ -223,7 +222,7 @@ def _domain_limit(result: RunResult) -> str:
             f"The accuracies are for {unseen}, a domain it was not trained on. On the training domains ({others}) it "
             "was validated but not tested."
         )
-    if result.estimate and result.spec.protocol == "dg":
+    if result.estimate and result.spec.unseen_domains:
         return "The accuracies are for domains that the tested models had not seen; this one has seen all of these."
     trained = [name for name, row in zip(result.domains, result.counts, strict=True) if np.sum(row)]
     return f"Trained on {listing(trained)} only. Accuracy on other domains was not measured; the protocol dg does that."

@@ -87,7 +87,7 @@ def folds_document(out: Path, runs: Sequence[Run]) -> Document:
     """The page over all folds, or over all unseen domains."""
     results = [run.result for run in runs]
     spec, tested, images = results[0].spec, Tested.of_results(results), len(results[0].input_shape) == 3
-    dg = spec.protocol == "dg"
+    dg = spec.unseen_domains
     blocks = [
         Heading("Can I use it on a new domain?" if dg else "Can I use it?"),
         *(unseen_blocks(results) if dg else (*usable(tested, results), *_folds(results, tested))),

@@ -98,7 +98,7 @@ def _shots(shots: dict[str, float | None]) -> list[Row]:
 def folds_summary(results: Sequence[RunResult]) -> list[Table]:
     """With dg the unseen domains and their mean; with folds the accuracy on all test samples, and each fold."""
     first = results[0]
-    if first.spec.protocol == "dg":
+    if first.spec.unseen_domains:
         return [_unseen_summary(results)]
     title = f"{_subject(replace(first.spec, fold=None))}, {len(results)} folds pooled: test accuracy"
     tested = Tested.of_results(results)

@@ -53,7 +53,7 @@ class Tested:
             informed,
             first.shots,
             list(unseen),
-            first.spec.protocol == "dg",
+            first.spec.unseen_domains,
         )
 
     @property

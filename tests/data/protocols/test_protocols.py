@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from crosstail import data
+from crosstail.data import load_source, protocols
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.inputs import folds, load_inputs, load_source
+from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
 
 
@@ -148,8 +149,8 @@ def test_dg_applies_profiles_that_the_run_names_to_its_training_part() -> None:
 
 def test_every_domain_in_turn(spec: RunSpec) -> None:
     source = load_source(spec)
-    assert [s.unseen for s in folds(replace(spec, protocol="dg"), source)] == list(source.domains)
-    assert folds(spec, source) == [spec]
+    assert [s.unseen for s in protocols.parts(replace(spec, protocol="dg"), source)] == list(source.domains)
+    assert protocols.parts(spec, source) == [spec]
 
 
 def test_a_dg_run_trains_without_the_unseen_domain_and_tests_on_it_alone(spec: RunSpec, tmp_path: Path) -> None:

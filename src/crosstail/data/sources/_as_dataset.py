@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.broken import check_images
 from crosstail.data.images.files import ImageFiles, Samples
-from crosstail.data.sources.groups import with_groups
+from crosstail.data.sources._groups import with_groups
 from crosstail.data.splits.duplicates import with_duplicates
 from crosstail.data.splits.own import own_split
 from crosstail.progress import Progress
@@ -40,8 +40,9 @@ def as_dataset(
     **options: Unpack[SourceOptions],
 ) -> DomainDataset:
     """Build a data set; without a `split` it gets the one for user data."""
-    train = np.full(len(x), "train", "<U5")
-    dataset = DomainDataset(name, x, y, domain, train if split is None else split, classes, domains, tuple(notes))
+    names = tuple(map(str, classes)), tuple(map(str, domains))  # a source may have them from NumPy
+    parts = np.full(len(x), "train", "<U5") if split is None else split
+    dataset = DomainDataset(name, x, y, domain, parts, *names, tuple(notes))
     dataset = with_groups(dataset, group, options.get("group_by"), to_split=split is None)
     if options.get("skip_broken"):
         dataset = without_broken(dataset)
@@ -52,6 +53,11 @@ def as_dataset(
         if not len(dataset.rows("test")):
             dataset = dataset.with_notes("no pair has two samples or groups to hold one out: all are for training")
     return dataset
+
+
+def trained_domains(domain: NDArray[Any], split: NDArray[np.str_] | None) -> int:
+    """The number of domains with training samples."""
+    return len(np.unique(domain if split is None else domain[split == "train"]))
 
 
 def without_broken(dataset: DomainDataset) -> DomainDataset:

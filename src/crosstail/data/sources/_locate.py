@@ -5,9 +5,9 @@ from os import sep
 from pathlib import Path
 
 from crosstail import discovery
+from crosstail.data.sources import find, others
+from crosstail.data.sources.benchmark import BENCHMARKS
 
-BENCHMARKS = "crosstail.data.benchmarks"
-HUGGING_FACE = "hf:"
 COMMON = {
     "annotations",
     "data",
@@ -18,27 +18,6 @@ COMMON = {
     "metadata",
 }  # names that say little about the data
 LOOKED_AT = 1000  # names beside a wrong one
-OTHERS = "Other sources: a folder, a .csv or .parquet manifest, an .npz file, hf:NAME."
-
-
-def benchmark_of(source: str) -> str | None:
-    """The benchmark that a source is, as `NAME` or `NAME:FOLDER`, whatever its case.
-
-    >>> benchmark_of("PACS:somewhere"), benchmark_of("somewhere/mine.npz")
-    ('pacs', None)
-    """
-    name = source.partition(":")[0]
-    return discovery.same_name(name, discovery.names(BENCHMARKS)) if name.replace("-", "_").isidentifier() else None
-
-
-def spelled(source: str) -> str:
-    """A source with the name of its benchmark, if it is one, in our spelling.
-
-    >>> spelled("PACS:Somewhere"), spelled("Mine.npz")
-    ('pacs:Somewhere', 'Mine.npz')
-    """
-    name = benchmark_of(source)
-    return source if name is None else f"{name}{source[len(name) :]}"
 
 
 def data_name(source: str | Path) -> str:
@@ -55,9 +34,9 @@ def data_name(source: str | Path) -> str:
 
 
 def require_source(source: str) -> None:
-    """Refuse a source that is neither a benchmark nor there; a similar name beside it is suggested."""
-    path = Path(source)
-    if benchmark_of(source) or source.startswith(HUGGING_FACE) or path.exists():
+    """Refuse a source that is not there; a similar name beside it is suggested."""
+    path, found = Path(source), find(source)
+    if path.exists() or (found is not None and not found.on_disk):
         return
     entries = islice(path.parent.iterdir(), LOOKED_AT) if path.parent.is_dir() else ()
     beside = [entry.name for entry in entries if not entry.name.startswith(".")]
@@ -68,5 +47,5 @@ def require_source(source: str) -> None:
     benchmarks = discovery.names(BENCHMARKS)
     near = discovery.nearest(source, [*benchmarks, *beside])
     raise ValueError(
-        f"unknown data set {source!r}: {discovery.suggestion(source, [near] if near else benchmarks)} {OTHERS}"
+        f"unknown data set {source!r}: {discovery.suggestion(source, [near] if near else benchmarks)} {others()}"
     )

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from csv import Error, reader
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 from crosstail.data.dataset import SPLIT_NAMES
-from crosstail.data.sources.group_like import group_like_columns
-from crosstail.data.sources.natural_order import natural_order
+from crosstail.data.sources import Columns
+from crosstail.data.sources._group_like import group_like_columns
+from crosstail.data.sources._natural_order import natural_order
+from crosstail.data.sources.manifest import SUFFIXES
 
-Columns = Mapping[str, str] | None  # our names of columns → those in a file
-
-MANIFEST_SUFFIXES = (".csv", ".parquet")
 # Our columns, and other names for them; `env` is that of the reference's split files.
 COLUMNS = {"path": (), "x": (), "domain": ("env",), "label": (), "split": (), "group": ()}
 _SEPARATORS = {",": "", ";": "semicolons", "\t": "tabs"}
@@ -162,7 +161,7 @@ def _read(
     file: Path, columns: Columns, required: tuple[str, ...] = ("domain", "label"), *, group_like: bool = False
 ) -> Any:
     """The Arrow table of the columns that are used, under our names, and of those that look like a group if wanted."""
-    if file.suffix.lower() not in MANIFEST_SUFFIXES:
+    if file.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{file}: expected a .csv or .parquet file")
     if not file.is_file():
         raise FileNotFoundError(f"{file}: there is no such file")

@@ -8,8 +8,8 @@ from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple
 
 from crosstail.data.images.decode import SUFFIXES
-from crosstail.data.sources.folder_layout import Parts
-from crosstail.data.sources.natural_order import natural_key
+from crosstail.data.sources._folder_layout import Parts
+from crosstail.data.sources._natural_order import natural_key
 
 
 class FoundImage(NamedTuple):

@@ -7,7 +7,7 @@ from shlex import quote
 import pandas as pd
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.sources.groups import numbered
+from crosstail.data.sources._groups import numbered
 from crosstail.data.splits.leaks import leaked
 
 # A group with what qualifies it before and an identifier after it, but no attribute or number of groups.

@@ -1,0 +1,95 @@
+"""Protocols: which samples are trained on, selected on and tested on. One file each, found by its name."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+
+from crosstail import discovery
+
+if TYPE_CHECKING:  # a spec is checked before torch is imported, which takes seconds
+    from crosstail.data.dataset import DomainDataset
+    from crosstail.data.spec import DataSpec
+
+PACKAGE = "crosstail.data.protocols"
+S = TypeVar("S", bound="DataSpec")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """What a file in this package declares as PROTOCOL; the first line of its docstring is the help."""
+
+    parts: "Callable[[Any, DomainDataset], list[Any]]"
+    """The specs that a spec without `unseen` and `fold` stands for, each with one of them, or the spec itself."""
+
+    split: "Callable[[DomainDataset, Any], DomainDataset]"
+    """The samples of one part: train, val, test, or in none of them."""
+
+    folds: bool = False
+    """Whether --folds divides the data."""
+
+    unseen_domains: bool = False
+    """Whether each run is tested on a domain that it was not trained on; then there are no shots."""
+
+    seeded: bool = False
+    """Whether the split depends on the run's seed, too; then every seed of a sweep has a search of its own."""
+
+    selects_on: str = "pair_average"
+    """The validation metric that evaluations, trials and methods are selected on by default."""
+
+    spread: Literal["deviation", "error"] = "deviation"
+    """What follows ± in tables over seeds: the standard deviation, or the standard error of the mean."""
+
+    last_of_ties: bool = False
+    """Which of several trials that are equal on validation is selected: the last instead of the first."""
+
+
+def find(name: str) -> Protocol:
+    """A protocol by its name, whatever its case.
+
+    >>> find("dg").unseen_domains
+    True
+    """
+    return cast(Protocol, discovery.find(PACKAGE, name, "protocol").PROTOCOL)
+
+
+def summary(name: str) -> str:
+    """What a protocol does, from the first line of its file, with a small letter and without a full stop.
+
+    >>> summary("mdlt")
+    'train on all domains and test on every pair'
+    """
+    first = discovery.docstring(PACKAGE, name).partition("\n")[0].rstrip(".")
+    return first[:1].lower() + first[1:]
+
+
+def parts(spec: S, source: "DomainDataset") -> list[S]:
+    """The specs that one stands for: itself, or one for each fold or unseen domain."""
+    if spec.unseen is not None:
+        return [replace(spec, unseen=discovery.same_name(spec.unseen, source.domains) or spec.unseen)]
+    return [spec] if spec.part else find(spec.protocol).parts(spec, source)
+
+
+def split(dataset: "DomainDataset", spec: "DataSpec") -> "DomainDataset":
+    """The samples of a resolved spec: split by its protocol, then thinned out by its label profiles."""
+    import numpy as np
+
+    from crosstail.data.splits.gaps import with_gaps_noted
+    from crosstail.data.splits.label_profiles import apply_labels
+
+    if spec.whole:
+        dataset = replace(dataset, split=np.full(len(dataset), "train"))
+    else:
+        dataset = find(spec.protocol).split(dataset, spec)
+    dataset = apply_labels(dataset, profiles(spec), spec.data_seed)
+    return with_gaps_noted(dataset, spec.unseen, folds=spec.folds is not None)
+
+
+def profiles(spec: "DataSpec") -> Sequence[str] | None:
+    """The label profiles of a spec: those that it names, or those that give a benchmark its long tails.
+
+    A protocol with unseen domains has only those that are named, as in DomainBed.
+    """
+    from crosstail.data.benchmarks._load import sheet_of
+
+    sheet = sheet_of(spec.dataset) if spec.labels is None and not spec.unseen_domains else None
+    return sheet.labels if sheet else spec.labels
