@@ -35,11 +35,11 @@ def free(name: str) -> Path:
 
 def inputs_of(source: str, dataset: "DomainDataset", columns: Mapping[str, str]) -> list[str]:
     """Labelled data as `predict` reads them, or one of their images; empty if there is none."""
-    from crosstail.data import ImageFiles
     from crosstail.reports.run.command import inputs_in
 
-    images = isinstance(dataset.x, ImageFiles)
-    if (found := inputs_in(source, columns)) and (images or found[0].lower().endswith(".npz")):
+    kind = dataset.kind
+    if (found := inputs_in(source, columns)) and (kind.names or found[0].lower().endswith(".npz")):
         return found
-    files = (Path(dataset.x.root, name) for name in dataset.x.paths()) if isinstance(dataset.x, ImageFiles) else ()
+    root = kind.root(dataset.x)
+    files = () if root is None else (root / name for name in dataset.names())
     return [str(file) for file in islice((file for file in files if file.is_file()), 1)]  # they may be in other files

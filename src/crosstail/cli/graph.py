@@ -146,8 +146,9 @@ def _of_features(file: Path, metric: Any) -> "NamedGraph":
     from crosstail.transfer import TransferabilityGraph
 
     dataset = data.load_arrays(file)
-    if dataset.is_image:
-        raise ValueError(f"{file}: x holds images, expected features (N, F): crosstail fit trains a model on images")
+    if dataset.kind.rank > 1:
+        held = f"{dataset.kind.noun}s"
+        raise ValueError(f"{file}: x holds {held}, expected features (N, F): crosstail fit trains a model on {held}")
     with np.load(file, allow_pickle=False) as arrays:
         rows = dataset.rows("train") if "split" in arrays.files else np.arange(len(dataset))
     sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}

@@ -75,7 +75,7 @@ def predict(
     import numpy as np
     import pandas as pd
 
-    from crosstail.data import ImageFiles
+    from crosstail.data import kind_of
     from crosstail.prediction.answers import CSV, JSON, Answers, blocks_of, shown_classes
     from crosstail.prediction.decision import decide
     from crosstail.prediction.inputs import BATCH, NamedInputs, RayActors, predict_inputs
@@ -94,7 +94,7 @@ def predict(
     if prior == "estimate" and len(blocks) > 1:
         size = f"{len(names):,} inputs × {len(classes):,} classes are too many probabilities"
         raise ValueError(f"--prior estimate: {size}. Give at most {blocks[0].stop:,} inputs at a time")
-    sources = [Path(name) for name in names] if isinstance(x, ImageFiles) else files
+    sources = files if kind_of(x).names is None else [Path(name) for name in names]
     form = JSON if as_json or (out is not None and out.suffix == ".json") else CSV
     mark = "" if out is None else mark_of(predictor.folder.path / "result.json", sources, where.domain)
     answers = Answers(out, mark, how=repr((form.end, shown, prior, coverage, per, site)))

@@ -84,7 +84,7 @@ def race(
     from crosstail.training.inputs import folds, load_inputs, load_source, split_source
     from crosstail.training.resolve import resolve
 
-    shared = replace(typed, freeze=data.kind_of(typed.dataset, typed.columns) != "vectors")
+    shared = replace(typed, freeze=data.kind_in(typed.dataset, typed.columns).picture)
     methods = algorithm or [entry.name for entry in algorithms.catalogue()]
     require_own(out, own=(out / "race.json").exists() and not (out / "spec.json").exists())
     store = Store(out)

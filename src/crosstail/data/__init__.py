@@ -14,11 +14,12 @@ if TYPE_CHECKING:  # importing torch takes seconds, and a wrong path is found wi
     from crosstail.data.images.broken import check_images
     from crosstail.data.images.decode import BrokenImage, read_image
     from crosstail.data.images.files import ImageFiles
+    from crosstail.data.inputs import InputKind, kind_of
     from crosstail.data.sources.arrays import load_arrays, save_arrays
     from crosstail.data.sources.domain_count import count_domains
     from crosstail.data.sources.folder import load_folder
     from crosstail.data.sources.hugging_face import load_hf
-    from crosstail.data.sources.input_kind import kind_of
+    from crosstail.data.sources.input_kind import kind_in
     from crosstail.data.sources.load import load
     from crosstail.data.sources.locate import data_name, spelled
     from crosstail.data.sources.manifest import load_frame, load_manifest, save_split
@@ -31,8 +32,9 @@ else:
     __getattr__ = discovery.lazily(__file__)
 
 __all__ = [
-    "SPLITS", "Augment", "BrokenImage", "DomainBatch", "DomainBatches", "DomainDataset", "ImageFiles",
-    "LabelProfile", "PairBalancedSampler", "apply_labels", "check_images", "count_domains", "data_name", "kind_of",
+    "SPLITS", "Augment", "BrokenImage", "DomainBatch", "DomainBatches", "DomainDataset", "ImageFiles", "InputKind",
+    "LabelProfile", "PairBalancedSampler", "apply_labels", "check_images", "count_domains", "data_name", "kind_in",
+    "kind_of",
     "load", "load_arrays", "load_folder", "load_frame", "load_hf", "load_manifest", "load_torch", "pair_names",
     "paper_split", "read_image", "read_split", "save_arrays", "save_split", "sheet_of", "shot_thresholds",
     "spelled", "to_input", "with_gaps_noted",

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.data import DomainDataset, ImageFiles
-from crosstail.data.content_hashes import content_hashes
+from crosstail.data import DomainDataset
 from crosstail.metrics import PairAccuracy
 from crosstail.prediction.decision import decide
 from crosstail.prediction.inputs import NamedInputs
@@ -103,7 +102,7 @@ def evaluate_on(
     unknown = {name: int(n) for name, n in zip(dataset.classes, strange, strict=True) if n}
     tested = rows[every[rows] != UNKNOWN]
     part, known = dataset.keep(tested), KnownSamples.load(predictor.folder)
-    hashes = content_hashes(part.x)
+    hashes = part.kind.hashes(part.x)
     trained = np.isin(hashes, known.trained)
     held_out = np.isin(hashes, known.held_out) & ~trained & (split == "all")
     left_out = LeftOut(int(trained.sum()), int(held_out.sum()), unknown)
@@ -115,12 +114,11 @@ def evaluate_on(
         again = ". For the test samples of the run's own data, add --split test" if left_out.held_out else ""
         raise ValueError(f"{found} are new: they are {left_out}{again}")
     inputs = predictor.inputs(part)
-    names = inputs.paths() if isinstance(inputs, ImageFiles) else [str(row) for row in tested[new]]
     sites = np.array([predictor.sites.get(name, UNKNOWN) for name in dataset.domains])[part.domain]
     both = predictor.algorithm.uses_domain and bool((sites != UNKNOWN).any())
     predicted = np.empty((1 + both, len(part)), np.int64)  # with the domain unknown, and known
     said = np.empty((*predicted.shape, len(number)), np.float16)
-    for batch, x, _ in NamedInputs(names, inputs, sites).batches(np.arange(len(part))):
+    for batch, x, _ in NamedInputs(part.names(), inputs, sites).batches(np.arange(len(part))):
         z = predictor.features(x)
         for track, domain in enumerate((UNKNOWN, sites[batch])[: 1 + both]):
             log_p = predictor.scored(z, domain)

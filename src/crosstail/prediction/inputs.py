@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.data import BrokenImage, ImageFiles
-from crosstail.data.images.broken import problem_of
+from crosstail.data import BrokenImage, kind_of
 from crosstail.data.images.files import Samples
 from crosstail.prediction.kept_scores import KeptScores
 from crosstail.prediction.predictor import Predictor
@@ -38,7 +37,7 @@ class NamedInputs:
 
     def part(self, rows: slice) -> NamedInputs:
         """Some of them."""
-        x = self.x.take(rows) if isinstance(self.x, ImageFiles) else self.x[rows]
+        x = kind_of(self.x).take(self.x, rows)
         return replace(self, names=self.names[rows], x=x, domain=self.domain[rows])
 
     def batches(self, rows: Rows) -> Iterator[tuple[Rows, NDArray[Any], dict[int, str]]]:
@@ -48,7 +47,7 @@ class NamedInputs:
             try:
                 yield some, self.x[some], {}
             except BrokenImage:
-                assert isinstance(self.x, ImageFiles)
+                problem_of = kind_of(self.x).problem
                 broken = {int(row): problem for row in some if (problem := problem_of(self.x, int(row)))}
                 if not self.skip_broken:
                     row, problem = next(iter(broken.items()))

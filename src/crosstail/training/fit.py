@@ -81,7 +81,7 @@ def fit(
                 if kept is not None and folder.calibration() is None:
                     folder.calibrate(kept.calibration(finished.domains, finished.counts))
                 return Run(folder, finished, inputs, Predictions.load(folder), kept)
-        with _threads(None if inputs.seen(progress).is_image else 1), ExitStack() as held:
+        with _threads(1 if inputs.seen(progress).kind.light else None), ExitStack() as held:
             return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, limits, keep)
 
 

@@ -7,7 +7,6 @@ import torch
 from numpy.typing import NDArray
 
 from crosstail.data import DomainDataset
-from crosstail.data.content_hashes import content_hashes
 from crosstail.training.folder import RunFolder
 
 FILE = "known.pt"
@@ -25,7 +24,7 @@ class KnownSamples:
         """Store the hashes of a run's data in its folder, once."""
         if (folder.path / FILE).exists():
             return
-        hashes, trained = content_hashes(dataset.x), np.isin(dataset.split, ("train", "val"))
+        hashes, trained = dataset.kind.hashes(dataset.x), np.isin(dataset.split, ("train", "val"))
         known = cls(np.unique(hashes[trained]), np.unique(hashes[~trained]))
         folder.save(FILE, {name: torch.from_numpy(values) for name, values in vars(known).items()})
 

@@ -172,7 +172,7 @@ def test_in_a_data_set(files):
     y, domain = np.arange(n) % 3, np.arange(n) // 12
     dataset = DomainDataset("d", files, y, domain, np.full(n, "train"), ("a", "b", "c"), ("p", "q"))
     kept = dataset.keep(dataset.domain == 1)
-    assert dataset.is_image and isinstance(kept.x, ImageFiles) and kept.x.paths() == files.paths(slice(12, None))
+    assert dataset.kind.picture and isinstance(kept.x, ImageFiles) and kept.x.paths() == files.paths(slice(12, None))
     assert len({dataset.checksum, kept.checksum, dataset.with_x(files.at_resolution(16)).checksum}) == 3
 
 

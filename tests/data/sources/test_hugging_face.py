@@ -96,7 +96,7 @@ def test_saved_again_in_another_order_shows_the_new_pictures(datasets, tmp_path)
         return load_hf(folder)
 
     first, new = save([0, 1], tmp_path / "saved"), save([1, 0], tmp_path / "new")
-    sizes = [len(first.x.content(i)[0]) for i in (0, 1)]
+    sizes = [len(first.x.content(i)) for i in (0, 1)]
     assert sizes[0] == sizes[1] and (first.x.cached()[0] == [255, 0, 0]).all()
     shutil.rmtree(tmp_path / "saved")
     (tmp_path / "new").rename(tmp_path / "saved")

@@ -246,6 +246,8 @@ def test_equal_files_and_images_that_look_alike(folder):
 class Elsewhere(ImageFiles):
     """Images that are in no files of their own, as those of a Hugging Face data set."""
 
+    in_files = False
+
 
 def test_images_that_are_not_in_files_of_their_own_are_looked_at_as_they_are_read(folder):
     dataset = from_folder(folder)

@@ -39,6 +39,7 @@ class ImageFiles:
 
     ndim: ClassVar[int] = 4
     dtype: ClassVar[np.dtype[np.uint8]] = np.dtype(np.uint8)
+    in_files: ClassVar[bool] = True  # whether each image is a file of its own below `root`
 
     def __init__(
         self,
@@ -85,22 +86,21 @@ class ImageFiles:
                 pool.shutdown(cancel_futures=True)
         return out
 
-    def base(self, i: int) -> Pixels:
-        """The intermediate (H, W, 3) from which the views of row i are taken."""
+    def base(self, i: int, content: bytes | None = None) -> Pixels:
+        """The intermediate (H, W, 3) from which the views of row i are taken; its content may have been read."""
         row = int(self._rows[i])
         state = self._state(row) if self._cache else (0, 0)
         pixels = self._cache.read(row, *state) if self._cache else None
         if pixels is None:
             source, name = self._source(row)
-            pixels = read_image(source, at_least=base_size(self.resolution), name=name)
+            pixels = read_image(content or source, at_least=base_size(self.resolution), name=name)
             if self._cache:
                 self._cache.write(row, *state, pixels)
         return pixels
 
-    def content(self, i: int) -> tuple[bytes, str]:
-        """The bytes of row i's file, and a name for messages."""
-        source, name = self.source(i)
-        return read_bytes(source, name), name
+    def content(self, i: int) -> bytes:
+        """The bytes of row i's file."""
+        return read_bytes(*self.source(i))
 
     def take(self, rows: Any) -> "ImageFiles":
         """A subset, by row numbers, a slice or a mask; no file is read."""

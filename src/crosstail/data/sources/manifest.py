@@ -96,8 +96,7 @@ def _as_dataset(manifest: Manifest, x: Samples, **options: Unpack[SourceOptions]
         return dataset
     table = manifest.table
     if len(dataset) < len(table):  # broken images were left out
-        assert isinstance(dataset.x, ImageFiles)
-        table = table[table["path"].isin(dataset.x.paths())]
+        table = table[table["path"].isin(dataset.names())]
     return dataset.with_notes(*group_like_notes(dataset, replace(manifest, table=table).group_like))
 
 
@@ -111,7 +110,7 @@ def save_split(dataset: DomainDataset, path: AnyPath) -> str:
     file = Path(path)
     if file.suffix.lower() != ".csv":
         raise ValueError(f"{file}: a split is saved as .csv")
-    where = {"path": dataset.x.paths()} if isinstance(dataset.x, ImageFiles) else {"x": np.arange(len(dataset))}
+    where = {"path": dataset.names()} if dataset.kind.names else {"x": np.arange(len(dataset))}
     names = {"domain": np.array(dataset.domains)[dataset.domain], "label": np.array(dataset.classes)[dataset.y]}
     group = {} if dataset.group is None else {"group": dataset.group}
     table = pa.table(names | where | {"split": dataset.split} | group)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.same_content import equal, equal_files
 from crosstail.progress import Progress
-from crosstail.reports.audit.inputs import chunks, digest, own_files, row_names
+from crosstail.reports.audit.inputs import chunks, digest, own_files
 from crosstail.reports.document.model import Picture
 
 
@@ -80,7 +80,7 @@ def look_up(rows: Iterable[int], dataset: DomainDataset) -> tuple[AuditedSample,
 def _sample(dataset: DomainDataset, row: int) -> AuditedSample:
     domain, name = dataset.domains[dataset.domain[row]], dataset.classes[dataset.y[row]]
     place = {"domain": domain, "class": name, "split": str(dataset.split[row])}
-    return AuditedSample(row, row_names(dataset, np.array([row]))[0], place)
+    return AuditedSample(row, dataset.names(row)[0], place)
 
 
 def pictures(dataset: DomainDataset, group: SampleGroup) -> list[Picture]:

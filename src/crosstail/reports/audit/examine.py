@@ -24,8 +24,8 @@ def audit(
     report = progress or (lambda what, done, total: None)
     inputs: ImageInputs | EmbeddingInputs
     thumbnails = None
-    look_alike = look_alike and dataset.is_image and len(dataset) <= LIMIT
-    if dataset.is_image:
+    look_alike = look_alike and dataset.kind.picture and len(dataset) <= LIMIT
+    if dataset.kind.picture:
         inputs, thumbnails, hashes = read_images(dataset, thumbnails=look_alike, progress=report)
         broken = (name for name, _ in inputs.broken)  # two empty files are not the same image
         exact = equal_inputs(dataset, report, omit=broken) if own_files(dataset) else equal(hashes.items())
@@ -39,6 +39,7 @@ def audit(
         classes=dataset.classes,
         counts=counts,
         divergence=label_divergence(counts["train"]),
+        kind=dataset.kind,
         inputs=inputs,
         duplicates=(*describe(exact, dataset, exact=True), *describe(near, dataset, exact=False)),
         alike_searched=look_alike,

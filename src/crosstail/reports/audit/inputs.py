@@ -68,13 +68,7 @@ class _Read:
 
 def own_files(dataset: DomainDataset) -> ImageFiles | None:
     """The inputs, if each is an image file of its own; subclasses of ImageFiles keep images elsewhere."""
-    return dataset.x if isinstance(dataset.x, ImageFiles) and type(dataset.x) is ImageFiles else None
-
-
-def row_names(dataset: DomainDataset, rows: NDArray[np.int64] | None = None) -> list[str]:
-    """Paths relative to the source, or "row 7"; by default of every row."""
-    rows = np.arange(len(dataset)) if rows is None else rows
-    return dataset.x.paths(rows) if isinstance(dataset.x, ImageFiles) else [f"row {row}" for row in rows]
+    return dataset.x if isinstance(dataset.x, ImageFiles) and dataset.x.in_files else None
 
 
 def read_images(
@@ -86,7 +80,7 @@ def read_images(
     size its format offers (JPEG: 2 ms per photo), so that truncated files are found too. The thumbnails of broken
     images are black.
     """
-    files, names, hashes = own_files(dataset), row_names(dataset), dict[int, bytes]()
+    files, names, hashes = own_files(dataset), dataset.names(), dict[int, bytes]()
     if files is None:
         found = _read_array(dataset.x, thumbnails, progress, hashes)
     else:
@@ -183,11 +177,12 @@ def digest(row: NDArray[Any]) -> bytes:
 
 
 def read_embeddings(x: Any) -> EmbeddingInputs:
-    """Facts about embeddings (N, F)."""
-    lowest, highest = np.full(x.shape[1], np.inf), np.full(x.shape[1], -np.inf)
+    """Facts about embeddings (N, F), or other numbers (N, ...)."""
+    width = int(np.prod(x.shape[1:]))
+    lowest, highest = np.full(width, np.inf), np.full(width, -np.inf)
     norms, wrong = [np.zeros(0)], [np.zeros(0, np.int64)]
     for rows in chunks(len(x), 4096):
-        values = np.asarray(x[rows], np.float64)
+        values = np.asarray(x[rows], np.float64).reshape(len(rows), width)
         finite = np.isfinite(values).all(axis=1)
         wrong.append(rows[~finite])
         norms.append(np.linalg.norm(values[finite], axis=1))
@@ -195,7 +190,7 @@ def read_embeddings(x: Any) -> EmbeddingInputs:
         highest = np.maximum(highest, values[finite].max(axis=0, initial=-np.inf))
     norm = np.concatenate(norms) if sum(map(len, norms)) else np.zeros(1)
     return EmbeddingInputs(
-        width=int(x.shape[1]),
+        width=width,
         dtype=str(x.dtype),
         not_finite=tuple(np.concatenate(wrong).tolist()),
         constant=tuple(np.flatnonzero(lowest == highest).tolist()),

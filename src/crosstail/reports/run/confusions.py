@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from crosstail.data import DomainDataset, ImageFiles
+from crosstail.data import DomainDataset
+from crosstail.data.inputs import kind_of_model
 from crosstail.reports.charts import PALETTE, colours, tip
 from crosstail.reports.document.model import Block, Chart, Gallery, Heading, Picture, Text, bullets
 from crosstail.reports.run.reported import ReportedRun
@@ -65,8 +66,8 @@ def confusion_blocks(run: ReportedRun) -> list[Block]:
         confusion_chart(confusion_table(result, predictions, pairs)),
     ]
     heading = Heading("Misclassified samples", 3)
-    images = len(result.input_shape) == 3
-    if images and run.dataset is not None:
+    kind = kind_of_model(tuple(result.input_shape))
+    if kind.picture and run.dataset is not None:
         try:
             galleries = [_gallery(result, predictions, run.dataset, pair) for pair in pairs]
             about = Text(
@@ -75,7 +76,7 @@ def confusion_blocks(run: ReportedRun) -> list[Block]:
             return [*chart, heading, about, *galleries]
         except (OSError, ValueError):  # a file was removed or damaged since
             pass
-    gone = "The images are missing or have changed, so only their numbers are shown. " if images else ""
+    gone = "The images are missing or have changed, so only their numbers are shown. " if kind.picture else ""
     lines = []
     for pair in pairs:
         answers = (f"{i} as {result.classes[predictions.predicted[i]]}" for i in failures(predictions, pair))
@@ -87,7 +88,7 @@ def _gallery(result: RunResult, predictions: Predictions, dataset: DomainDataset
     name, rows, pictures = _name(result, pair), dataset.rows("test"), []
     for number in failures(predictions, pair):
         row, answer = int(rows[number]), result.classes[predictions.predicted[number]]
-        place = dataset.x.paths(row)[0] if isinstance(dataset.x, ImageFiles) else f"test sample {number}"
+        place = dataset.names(row)[0] if dataset.kind.names else f"test sample {number}"
         pictures.append(Picture(dataset.x[row], f"→ {answer}", f"{name} predicted as {answer}: {place}", place))
     return Gallery(name, pictures, SIDE)
 

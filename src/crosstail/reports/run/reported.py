@@ -67,7 +67,7 @@ class ReportedRun:
             return []
         found = exact_findings(
             describe([group for group in used if len(group) > 1], dataset, exact=True),
-            "image" if dataset.is_image else "row",
+            dataset.kind,
         )
         sentences = [finding.text for finding in found]
         write_json(file, AuditFile(sentences))
