@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from crosstail.prediction.answers import Parts
     from crosstail.prediction.decision import Decision
+    from crosstail.prediction.inputs import Scores
     from crosstail.prediction.predictor import Predictor
     from crosstail.progress import Progress
 
@@ -113,15 +114,19 @@ def predict(
 
     on_ray = RayActors(workers, weights, trust) if launcher == "ray" else None
     with progress_bar(console) as progress:
-        for block in blocks:
-            if block.start in answers.blocks:
-                continue
+
+        def scored(block: slice) -> "Scores":
             kept, here = answers.scores(block, len(classes)), _counted(progress, block.start, len(names))
-            scores = predict_inputs(predictor, inputs.part(block), kept, here, on_ray)
+            return predict_inputs(predictor, inputs.part(block), kept, here, on_ray)
+
+        todo = [block for block in blocks if block.start not in answers.blocks]
+        first = scored(todo[0]) if prior == "estimate" and todo else None  # of the only block
+        if first is not None or prior != "estimate":
+            log_p, sites = (first.log_p, where.domain[first.rows]) if first else (np.empty((0, 0)), where.domain)
+            found = decide(predictor, log_p, sites, prior=prior, coverage=coverage, per=per) if len(sites) else None
+        for block in todo:
+            scores = first or scored(block)
             rows = block.start + scores.rows
-            if found is None and len(rows):  # the same for all blocks, or there is only one
-                sites = where.domain if len(blocks) > 1 else where.domain[rows]
-                found = decide(predictor, scores.log_p, sites, prior=prior, coverage=coverage, per=per)
             skipped = [f"{names[block.start + row]}: {problem}" for row, problem in scores.problems.items()]
             texts = form.texts(parts(rows, scores.log_p), predictor.classes, shown) if len(rows) else ()
             answers.add(block, len(rows), skipped, texts)

@@ -10,8 +10,8 @@ if TYPE_CHECKING:  # importing torch takes seconds, and a wrong path is found wi
     from crosstail.data.batches.sampler import PairBalancedSampler
     from crosstail.data.benchmarks._load import sheet_of, shot_thresholds
     from crosstail.data.dataset import SPLITS, DomainDataset, pair_names
+    from crosstail.data.examination import examine, find_broken
     from crosstail.data.images.augment import Augment
-    from crosstail.data.images.broken import check_images
     from crosstail.data.images.decode import BrokenImage, read_image
     from crosstail.data.images.files import ImageFiles
     from crosstail.data.inputs import InputKind, kind_of
@@ -32,10 +32,39 @@ else:
     __getattr__ = discovery.lazily(__file__)
 
 __all__ = [
-    "SPLITS", "Augment", "BrokenImage", "DomainBatch", "DomainBatches", "DomainDataset", "ImageFiles", "InputKind",
-    "LabelProfile", "PairBalancedSampler", "apply_labels", "check_images", "count_domains", "data_name", "kind_in",
+    "SPLITS",
+    "Augment",
+    "BrokenImage",
+    "DomainBatch",
+    "DomainBatches",
+    "DomainDataset",
+    "ImageFiles",
+    "InputKind",
+    "LabelProfile",
+    "PairBalancedSampler",
+    "apply_labels",
+    "count_domains",
+    "data_name",
+    "examine",
+    "find_broken",
+    "kind_in",
     "kind_of",
-    "load", "load_arrays", "load_folder", "load_frame", "load_hf", "load_manifest", "load_torch", "pair_names",
-    "paper_split", "read_image", "read_split", "save_arrays", "save_split", "sheet_of", "shot_thresholds",
-    "spelled", "to_input", "with_gaps_noted",
+    "load",
+    "load_arrays",
+    "load_folder",
+    "load_frame",
+    "load_hf",
+    "load_manifest",
+    "load_torch",
+    "pair_names",
+    "paper_split",
+    "read_image",
+    "read_split",
+    "save_arrays",
+    "save_split",
+    "sheet_of",
+    "shot_thresholds",
+    "spelled",
+    "to_input",
+    "with_gaps_noted",
 ]  # fmt: skip

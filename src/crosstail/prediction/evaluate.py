@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.data import DomainDataset
+from crosstail.data import DomainDataset, examine
 from crosstail.metrics import PairAccuracy
 from crosstail.prediction.decision import decide
-from crosstail.prediction.inputs import NamedInputs
+from crosstail.prediction.inputs import BATCH, NamedInputs
 from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape
 from crosstail.prediction.sets import COVERAGE
 from crosstail.progress import Progress
 from crosstail.training.evaluation import LEAST
 from crosstail.training.inputs import load_source, split_source
-from crosstail.training.known import KnownSamples
 from crosstail.training.probabilities import Probabilities
+from crosstail.training.used_samples import UsedSamples
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,10 @@ def evaluate_on(
     strange = np.bincount(dataset.y[rows][every[rows] == UNKNOWN], minlength=dataset.num_classes)
     unknown = {name: int(n) for name, n in zip(dataset.classes, strange, strict=True) if n}
     tested = rows[every[rows] != UNKNOWN]
-    part, known = dataset.keep(tested), KnownSamples.load(predictor.folder)
-    hashes = part.kind.hashes(part.x)
-    trained = np.isin(hashes, known.trained)
-    held_out = np.isin(hashes, known.held_out) & ~trained & (split == "all")
+    part, used = dataset.keep(tested), UsedSamples.load(predictor.folder)
+    hashes = examine(part.x).hashes
+    trained = np.isin(hashes, used.trained)
+    held_out = np.isin(hashes, used.held_out) & ~trained & (split == "all")
     left_out = LeftOut(int(trained.sum()), int(held_out.sum()), unknown)
     new = ~(trained | held_out)
     part = part.keep(new)
@@ -118,8 +118,8 @@ def evaluate_on(
     both = predictor.algorithm.uses_domain and bool((sites != UNKNOWN).any())
     predicted = np.empty((1 + both, len(part)), np.int64)  # with the domain unknown, and known
     said = np.empty((*predicted.shape, len(number)), np.float16)
-    for batch, x, _ in NamedInputs(part.names(), inputs, sites).batches(np.arange(len(part))):
-        z = predictor.features(x)
+    features = predictor.features_of(inputs, BATCH)
+    for batch, z, _ in NamedInputs(part.names(), inputs, sites).batches(np.arange(len(part)), features):
         for track, domain in enumerate((UNKNOWN, sites[batch])[: 1 + both]):
             log_p = predictor.scored(z, domain)
             predicted[track, batch], said[track, batch] = log_p.argmax(1), np.maximum(log_p, LEAST)
@@ -128,7 +128,7 @@ def evaluate_on(
     y = every[tested[new]]
     about: dict[str, Any] = {"num_domains": dataset.num_domains, "num_classes": len(number), "group": part.group}
     tracks = [PairAccuracy.from_predictions(track, y, part.domain, **about) for track in predicted]
-    own = int(np.isin(hashes[new], known.held_out).sum())
+    own = int(np.isin(hashes[new], used.held_out).sum())
     told: dict[str, Any] = {"known_predicted": predicted[1], "known": said[1]} if both else {}
     samples = tested[new], np.ones(len(part), bool), y, part.domain
     probabilities = Probabilities(*samples, predicted[0], said[0], **told, group=part.group)

@@ -1,7 +1,7 @@
 """A finished run as a function from inputs to probabilities, without the training data."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from crosstail.data.sources.arrays import check_inputs, read_x
 from crosstail.data.sources.folder_walk import walk
 from crosstail.metrics.calibration import Calibration
 from crosstail.training import own_code
+from crosstail.training.embedding import Embedder
 from crosstail.training.existing import existing_run, naming_run
 from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.inputs import frozen_backbone
@@ -106,10 +107,19 @@ class Predictor:
     def features(self, x: NDArray[Any]) -> Tensor:
         """What the classifier sees (N, F) of images (N, H, W, 3) or vectors (N, F)."""
         check_shape(x, self.input_shape, "inputs")
+        inputs = to_input(x)
+        return self._trained(inputs if self.embedder is None else torch.from_numpy(self.embedder(inputs)))
+
+    def features_of(self, x: Samples, batch_size: int) -> Callable[[NDArray[np.int64]], Tensor]:
+        """What the classifier sees of rows of x; frozen features are those in the cache that training uses."""
+        if self.embedder is None:
+            return lambda rows: self.features(x[rows])
+        check_shape(x, self.input_shape, "inputs")
+        embedder = Embedder(x, self.embedder.backbone, batch_size=batch_size, required=False)
+        return lambda rows: self._trained(torch.from_numpy(embedder(rows)[:, 0]))
+
+    def _trained(self, inputs: Tensor) -> Tensor:
         with torch.inference_mode():
-            inputs = to_input(x)
-            if self.embedder is not None:
-                inputs = torch.from_numpy(self.embedder(inputs))
             z: Tensor = self.algorithm.backbone(inputs)
             return z
 

@@ -34,14 +34,17 @@ class _View(NamedTuple):
 class Embedder:
     """Features of images by a pretrained backbone, each embedded once and kept in the cache.
 
-    The first view is not augmented. The augmentation of the others depends on the image's content alone.
+    The first view is not augmented. The augmentation of the others depends on the image's content alone. Unless the
+    cache is `required`, features that cannot be written to it are not kept.
     """
 
-    def __init__(self, x: Samples, backbone: Backbone, *, views: int = 0, batch_size: int = 32) -> None:
+    def __init__(
+        self, x: Samples, backbone: Backbone, *, views: int = 0, batch_size: int = 32, required: bool = True
+    ) -> None:
         self.x, self.views, self.batch_size = x, views, batch_size
         made_by = f"{backbone.signature} {x.shape[1:]} {VERSION} {PIL.__version__}"
         folder = cache_folder() / "features" / hashlib.sha256(made_by.encode()).hexdigest()[:32]
-        self.store = FeatureStore(folder, backbone.num_features)
+        self.store = FeatureStore(folder, backbone.num_features, required=required)
         self.network = FrozenNetwork(backbone)
         self.network.expect(len(x))
 

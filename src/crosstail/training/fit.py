@@ -17,7 +17,6 @@ from crosstail.training.devices import Devices, fabric_of
 from crosstail.training.evaluation import graph_of, traced, transferability
 from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
-from crosstail.training.known import KnownSamples
 from crosstail.training.loop import Limits, train
 from crosstail.training.memory import lower_if_short
 from crosstail.training.model import build_algorithm, load_model
@@ -27,6 +26,7 @@ from crosstail.training.resolve import resolve, steps_of_stages, unreached_phase
 from crosstail.training.result import RunResult, Soup, make_result
 from crosstail.training.second_stage import run_second_stage
 from crosstail.training.spec import RunSpec
+from crosstail.training.used_samples import UsedSamples
 
 ONE = Devices()
 
@@ -72,7 +72,7 @@ def fit(
                 if finished.soup:
                     raise ValueError(f"{out} holds a soup of {len(finished.soup.runs)} runs: choose another --out")
                 folder.clear()  # a kill may have come right after the result
-                KnownSamples.keep(inputs.raw, folder)
+                UsedSamples.keep(inputs.raw, folder)
                 kept = Probabilities.load(folder)
                 if kept is None and keep and spec.stop_at is None:
                     model = load_model(folder, inputs.seen(progress), trust=True)
@@ -109,7 +109,7 @@ def _train_stages(
         if held is not None:
             held.enter_context(only_process(folder.path))
         own_code.keep(spec, folder)
-        KnownSamples.keep(inputs.raw, folder)
+        UsedSamples.keep(inputs.raw, folder)
     fabric.barrier()
     common: dict[str, Any] = {"folder": folder, "fabric": fabric, "progress": progress, "limits": limits}
 

@@ -22,9 +22,9 @@ from crosstail.training.existing import existing_run
 from crosstail.training.fit import Run, finish_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape, load_inputs
-from crosstail.training.known import KnownSamples
 from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.result import Evaluation, RunResult, Soup, SplitAccuracy, selection_score
+from crosstail.training.used_samples import UsedSamples
 
 Score = Callable[[Sequence[int]], float]
 """Validation score of the soup of the runs with these numbers; larger is better."""
@@ -57,7 +57,7 @@ def make_soup(runs: Sequence[Path], out: Path, *, uniform: bool = False, progres
     model = made(chosen).eval()
     folder = RunFolder(out)
     folder.open(first.spec, inputs.facts())
-    KnownSamples.keep(inputs.raw, folder)
+    UsedSamples.keep(inputs.raw, folder)
     accuracy: dict[str, Any] = {
         name: SplitAccuracy.of_scores(pair_scores(model, dataset, split)) for name, split in EVALUATED.items()
     }

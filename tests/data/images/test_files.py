@@ -14,7 +14,7 @@ import torch
 from PIL import Image, ImageOps
 from torchvision.transforms import v2
 
-from crosstail.data import BrokenImage, ImageFiles, check_images
+from crosstail.data import BrokenImage, ImageFiles, find_broken
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images import decode
 from crosstail.data.images.decode import base_size, evaluation_view, read_image
@@ -220,15 +220,15 @@ def test_check_finds_what_cannot_be_decoded_and_remembers_it(files, monkeypatch)
     (files.root / paths[9]).write_text("no image")
     (files.root / paths[20]).unlink()
     seen = []
-    found = check_images(files, lambda done, total: seen.append((done, total)))
+    found = find_broken(files, lambda what, done, total: seen.append((done, total)))
     assert [path for path, _ in found] == [paths[2], paths[9], paths[20]]
     assert all(named in problem for named, (_, problem) in zip(("empty", "JPEG", "no such file"), found, strict=True))
     assert seen == [(24, 24)]
-    monkeypatch.setattr("crosstail.data.images.broken.read_image", lambda *_, **__: pytest.fail("read again"))
-    assert check_images(files) == found
+    monkeypatch.setattr("crosstail.data.inputs._files.read_image", lambda *_, **__: pytest.fail("read again"))
+    assert find_broken(files) == found
     monkeypatch.undo()
     shutil.copy(files.root / paths[0], files.root / paths[2])
-    assert [path for path, _ in check_images(files)] == [paths[9], paths[20]]
+    assert [path for path, _ in find_broken(files)] == [paths[9], paths[20]]
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "I/O error"), OSError(errno.EMFILE, "open files"), MemoryError()])
@@ -241,17 +241,17 @@ def test_a_passing_error_does_not_make_an_image_broken(files, monkeypatch, error
         return opened(self, *args, **kwargs)
 
     monkeypatch.setattr(Path, "open", fail)
-    for read in (lambda: files[3], lambda: check_images(files)):
+    for read in (lambda: files[3], lambda: find_broken(files)):
         with pytest.raises(type(error), match=path):
             read()
     monkeypatch.setattr(Path, "open", opened)
-    assert check_images(files) == []
+    assert find_broken(files) == []
 
 
 def test_real_photos_are_whole(shared_data):
     root = shared_data / "office-caltech10/dslr"
     files = ImageFiles(root, sorted(p.relative_to(root).as_posix() for p in root.rglob("*.jpg"))[:60])
-    assert check_images(files) == []
+    assert find_broken(files) == []
     assert files[:3].shape == (3, 224, 224, 3) and files[:3].std() > 20
 
 

@@ -10,7 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from crosstail.data.inputs._examined import Examined
 from crosstail.data.inputs._hashes import hashes_of_rows
+from crosstail.progress import Progress
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]  # of one sample as a backbone takes it
@@ -69,14 +71,10 @@ class InputKind:
     """The samples in files, by folder and names; None if they are in one array."""
     parts: Callable[[Any], Iterator[Any]] = _parts
     """What the checksum of a data set covers."""
-    hashes: Callable[[Any], NDArray[np.int64]] = hashes_of_rows
-    """A number (N,) per sample for its content."""
     fingerprint: Callable[[Any], str] | None = None
     """What changes with any content, if that is found sooner than a hash of the content itself."""
-    problem: Callable[[Any, int], str | None] = lambda x, row: None
-    """Why a row cannot be read."""
-    problems: Callable[[Any], list[tuple[str, str]]] = lambda x: []
-    """The names of all rows that cannot be read, and why."""
+    examined: Callable[[Any, int, Progress | None], Examined] = lambda x, *_: Examined(hashes_of_rows(x))
+    """What `examine` finds out, in some detail."""
 
     pixels: Callable[..., NDArray[np.uint8]] | None = None
     """Pixels (H, W, 3) of row i, from its content if that has been read, for any view of it; None: no picture."""

@@ -4,16 +4,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from crosstail.data.images.broken import check_images, problem_of
 from crosstail.data.images.decode import evaluation_view
 from crosstail.data.images.files import ImageFiles
 from crosstail.data.inputs import images
-from crosstail.data.inputs._files import hashes_of_files
+from crosstail.data.inputs._files import examine_files
 
 
 def _parts(x: ImageFiles) -> Iterator[Any]:
     yield x.checksum.encode()
-    yield hashes_of_files(x).data
+    yield examine_files(x).hashes.data
 
 
 KIND = replace(
@@ -26,10 +25,8 @@ KIND = replace(
     root=lambda x: x.root if x.in_files else None,
     open=ImageFiles,
     parts=_parts,
-    hashes=hashes_of_files,
     fingerprint=ImageFiles.fingerprint,
-    problem=problem_of,
-    problems=check_images,
+    examined=examine_files,
     pixels=ImageFiles.base,
     view=lambda x, pixels: evaluation_view(pixels, x.resolution),
     content=ImageFiles.content,

@@ -7,7 +7,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from crosstail.data.inputs._examined import CONTENT, PIXELS, Examined, Look, is_blank, thumbnail
+from crosstail.data.inputs._hashes import hashes_of_rows
 from crosstail.data.inputs._kind import InputKind, Shape
+from crosstail.progress import Progress
+
+_ROWS = 256  # looked at between reports of progress
 
 
 def _tensor(x: NDArray[Any]) -> Tensor:
@@ -28,6 +33,17 @@ def _prepared(shape: Shape) -> str:
     )
 
 
+def _examined(x: NDArray[Any], detail: int, progress: Progress | None) -> Examined:
+    looks: list[Look] = []
+    for start in range(0, len(x), _ROWS) if detail > CONTENT else ():
+        for image in np.asarray(x[start : start + _ROWS]):
+            grey = thumbnail(image) if detail == PIXELS else None
+            looks.append(Look((x.shape[2], x.shape[1]), "RGB", "array", grey, is_blank(image)))
+        if progress:
+            progress("reading images", len(looks), len(x))
+    return Examined(hashes_of_rows(x), looks)
+
+
 KIND = InputKind(
     holds=lambda x: x.dtype == np.uint8 and x.ndim == 4 and x.shape[3] == 3,
     expects="uint8 images (N, H, W, 3)",
@@ -40,5 +56,6 @@ KIND = InputKind(
     example=_example,
     described=lambda shape: f"images of {shape[1]} × {shape[2]} pixels",
     prepared=_prepared,
+    examined=_examined,
     pixels=lambda x, row, content=None: x[row],
 )

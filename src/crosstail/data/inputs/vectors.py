@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from crosstail.data.inputs._examined import Examined
 from crosstail.data.inputs._hashes import hashes_of_rows
 from crosstail.data.inputs._kind import InputKind
 
@@ -44,5 +45,5 @@ KIND = InputKind(
     described=lambda shape: f"vectors of {shape[0]:,} numbers",
     prepared=lambda shape: "Vectors as in the training data; nothing is scaled.",
     views=lambda x: x.shape[1] if x.ndim == 3 else 0,
-    hashes=lambda x: hashes_of_rows(_plain(x)),
+    examined=lambda x, *_: Examined(hashes_of_rows(_plain(x))),
 )

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset
+from crosstail.data.examination import find_broken
 from crosstail.data.images.files import Samples
 from crosstail.data.sources.groups import with_groups
 from crosstail.data.splits.duplicates import with_duplicates
@@ -55,7 +56,7 @@ def as_dataset(
 
 def without_broken(dataset: DomainDataset) -> DomainDataset:
     """Leave out the images that cannot be decoded, and name each of them in a note."""
-    if not (broken := dict(dataset.kind.problems(dataset.x))):
+    if not (broken := dict(find_broken(dataset.x))):
         return dataset
     if len(broken) == len(dataset):
         path, problem = next(iter(broken.items()))

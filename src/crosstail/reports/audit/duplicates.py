@@ -10,9 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.images.same_content import equal, equal_files
-from crosstail.progress import Progress
-from crosstail.reports.audit.inputs import chunks, digest, own_files
 from crosstail.reports.document.model import Picture
 
 
@@ -49,19 +46,6 @@ class Duplicate(SampleGroup):
 
     def to_json(self) -> dict[str, Any]:
         return {"exact": self.exact, **super().to_json()}
-
-
-def equal_inputs(dataset: DomainDataset, progress: Progress | None = None, omit: Iterable[str] = ()) -> list[list[int]]:
-    """Groups of rows with identical content: the bytes of files, or the values of anything else."""
-    files, x, hashes = own_files(dataset), dataset.x, list[bytes]()
-    if files is not None:
-        named, left_out = enumerate(files.paths()), set(omit)
-        return equal_files({row: files.root / name for row, name in named if name not in left_out}, progress)
-    for rows in chunks(len(x)):
-        hashes += map(digest, np.asarray(x[rows]))
-        if progress:
-            progress("comparing", len(hashes), len(x))
-    return equal(enumerate(hashes))
 
 
 def describe(groups: Iterable[Sequence[int]], dataset: DomainDataset, *, exact: bool) -> list[Duplicate]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from crosstail.data import DomainDataset
+from crosstail.data import DomainDataset, examine
 from crosstail.data.dataset import UNUSED
 from crosstail.metrics.calibration import Calibration
-from crosstail.reports.audit.duplicates import describe, equal_inputs
+from crosstail.reports.audit.duplicates import describe
 from crosstail.reports.audit.findings import exact_findings
 from crosstail.reports.run.group_metrics import Tested
 from crosstail.storage import read_json, write_json
@@ -61,7 +61,7 @@ class ReportedRun:
             return []
         dataset = self.dataset.plain()
         try:
-            groups = equal_inputs(dataset)
+            groups = examine(dataset.x).same()
             used = [[row for row in group if dataset.split[row] != UNUSED] for group in groups]
         except (ValueError, OSError):  # an image that cannot be read
             return []
