@@ -90,6 +90,7 @@ def thumbnail(image: Pixels) -> NDArray[np.uint8]:
     return np.asarray(Image.fromarray(image).convert("L").resize((SIDE, SIDE), Image.Resampling.BOX))
 
 
-def is_blank(image: Pixels) -> bool:
-    """Whether an image, or its thumbnail, has a single colour."""
-    return bool((np.ptp(image, axis=(0, 1)) <= 2).all())  # JPEG artefacts are a grey level or two
+def are_blank(images: Pixels) -> NDArray[np.bool_]:
+    """Which of some images (N, H, W, …), or of their thumbnails, have a single colour."""
+    spread = np.ptp(images, axis=(1, 2)).reshape(len(images), -1)
+    return np.asarray((spread <= 2).all(axis=1))  # JPEG artefacts are a grey level or two

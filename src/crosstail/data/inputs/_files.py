@@ -13,7 +13,7 @@ from crosstail.cache import cache_folder
 from crosstail.data.images.decode import BrokenImage, header, read_image
 from crosstail.data.images.file_table import ReadFile
 from crosstail.data.images.files import ImageFiles
-from crosstail.data.inputs._examined import CONTENT, PIXELS, SIDE, Examined, Look, is_blank, thumbnail
+from crosstail.data.inputs._examined import CONTENT, PIXELS, SIDE, Examined, Look, are_blank, thumbnail
 from crosstail.data.inputs._hashes import digest
 from crosstail.machine import cores
 from crosstail.progress import Progress
@@ -86,7 +86,7 @@ def _look(x: ImageFiles, i: int, detail: int) -> ReadFile:
         if detail == CONTENT:
             return ReadFile(hashed)
         grey = thumbnail(read_image(content, at_least=SIDE, name=name)) if detail == PIXELS else None
-        return ReadFile(hashed, Look(*header(content, name), grey, grey is not None and is_blank(grey)))
+        return ReadFile(hashed, Look(*header(content, name), grey, grey is not None and bool(are_blank(grey[None]))))
     except BrokenImage as error:
         return ReadFile(hashed, error=error)
     except (OSError, MemoryError) as error:

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from crosstail.data.inputs._examined import CONTENT, PIXELS, Examined, Look, is_blank, thumbnail
+from crosstail.data.inputs._examined import CONTENT, PIXELS, Examined, Look, are_blank, thumbnail
 from crosstail.data.inputs._hashes import hashes_of_rows
 from crosstail.data.inputs._kind import InputKind, Shape
 from crosstail.progress import Progress
@@ -36,9 +36,10 @@ def _prepared(shape: Shape) -> str:
 def _examined(x: NDArray[Any], detail: int, progress: Progress | None) -> Examined:
     looks: list[Look] = []
     for start in range(0, len(x), _ROWS) if detail > CONTENT else ():
-        for image in np.asarray(x[start : start + _ROWS]):
+        images = np.asarray(x[start : start + _ROWS])
+        for image, blank in zip(images, are_blank(images).tolist(), strict=True):
             grey = thumbnail(image) if detail == PIXELS else None
-            looks.append(Look((x.shape[2], x.shape[1]), "RGB", "array", grey, is_blank(image)))
+            looks.append(Look((x.shape[2], x.shape[1]), "RGB", "array", grey, blank))
         if progress:
             progress("reading images", len(looks), len(x))
     return Examined(hashes_of_rows(x), looks)
