@@ -44,7 +44,7 @@ def make(shape: tuple[int, ...], domains: int, each: int) -> DomainDataset:
 
 def ours(name: str, dataset: DomainDataset, backbone: str, batch_size: int, steps: int) -> Callable[[], object]:
     """`train` as `crosstail fit` calls it, with a single evaluation at the end on a few samples."""
-    shape = (3, *dataset.x.shape[1:3]) if dataset.is_image else dataset.x.shape[1:]
+    shape = dataset.kind.shape(dataset.x)
     task = Task(torch.from_numpy(dataset.counts("train")))
     spec = RunSpec(dataset="bench", algorithm=name, steps=steps, batch_size=batch_size, evaluations=1)
 
@@ -60,7 +60,7 @@ def ours(name: str, dataset: DomainDataset, backbone: str, batch_size: int, step
 
 def bare(dataset: DomainDataset, backbone: str, batch_size: int, steps: int) -> Callable[[], object]:
     """The same training as a minimal PyTorch loop."""
-    shape = (3, *dataset.x.shape[1:3]) if dataset.is_image else dataset.x.shape[1:]
+    shape = dataset.kind.shape(dataset.x)
     rows = dataset.rows("train")
     parts = [torch.from_numpy(rows[dataset.domain[rows] == d]) for d in range(dataset.num_domains)]
     y = torch.from_numpy(dataset.y)

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
+from crosstail.backbones._frozen import FrozenNetwork
 from crosstail.prediction import inputs
 from crosstail.prediction.answers import Answers
 from crosstail.prediction.predictor import Predictor
@@ -113,6 +115,27 @@ def test_photos_from_a_folder_to_predictions_elsewhere(crosstail, photo_run, pho
     said = json.loads(done.out)
     assert [row["input"] for row in said] == ["elsewhere/ünknown.jpg", "one.jpg"]
     assert [row["class"] for row in said] == ["striped", "plain"]
+
+
+@pytest.fixture
+def embedded(monkeypatch):
+    """How many photos the frozen network has embedded in each batch."""
+    found, embed = [], FrozenNetwork.__call__
+    monkeypatch.setattr(FrozenNetwork, "__call__", lambda self, x: found.append(len(x)) or embed(self, x))
+    return found
+
+
+def test_photos_that_training_has_embedded_are_not_embedded_again(crosstail, photo_run, photos, embedded):
+    assert crosstail(f"predict {photo_run} {photos}/day --out a.csv").code == 0 and not embedded
+    Image.fromarray(np.zeros((40, 40, 3), np.uint8)).save("new.png")
+    first, again = (crosstail(f"predict {photo_run} new.png").out for _ in range(2))
+    assert first == again and embedded == [1]
+
+
+def test_without_a_place_for_features_they_are_computed_again(crosstail, photo_run, photos, embedded, monkeypatch):
+    Path("file").write_text("no folder")
+    monkeypatch.setenv("CROSSTAIL_CACHE", "file/cache")
+    assert crosstail(f"predict {photo_run} {photos}/day").code == 0 and sum(embedded) == 24
 
 
 def test_a_broken_photo_is_named_or_left_out(crosstail, photo_run, photos):

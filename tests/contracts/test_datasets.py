@@ -64,7 +64,7 @@ def test_inputs_are_images_or_vectors(found):
     is_image = dataset.x.dtype == np.uint8 and dataset.x.ndim == 4 and dataset.x.shape[3] == 3
     is_vector = dataset.x.dtype == np.float32 and dataset.x.ndim == 2
     assert is_image or is_vector
-    assert dataset.is_image == is_image
+    assert dataset.kind.picture == is_image
 
 
 def test_shot_thresholds_are_those_of_the_sheet(found):

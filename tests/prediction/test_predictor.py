@@ -7,9 +7,10 @@ import pytest
 from PIL import Image
 
 from crosstail.data import load
+from crosstail.data.inputs import kind_of_model
 from crosstail.prediction.predictor import find_inputs
 
-IMAGES, VECTORS = SimpleNamespace(input_shape=(3, 8, 8)), SimpleNamespace(input_shape=(4,))
+IMAGES, VECTORS = (SimpleNamespace(input_shape=shape, kind=kind_of_model(shape)) for shape in ((3, 8, 8), (4,)))
 
 
 def save_image(path):

@@ -47,9 +47,8 @@ class Backbone(nn.Module):
 
 def require(kind: str, name: str, input_shape: tuple[int, ...]) -> None:
     """Refuse inputs of the wrong kind: 'images' are (3, H, W), 'vectors' are (F,)."""
-    expected = {"images": 3, "vectors": 1}[kind]
-    if len(input_shape) != expected:
-        found = "vectors" if len(input_shape) == 1 else "images"
-        other = "mlp" if found == "vectors" else "small_cnn or efficientnet_lite0"
+    others = {3: ("images", "small_cnn or efficientnet_lite0"), 1: ("vectors", "mlp")}
+    found, other = others.get(len(input_shape), ("samples", "one for them"))
+    if found != kind:
         data = f"the data are {found} of shape {input_shape}"
         raise ValueError(f"backbone {name!r} takes {kind}, but {data}: use {other}")

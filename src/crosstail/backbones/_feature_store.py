@@ -7,6 +7,7 @@ a kill at any moment an incomplete row is either not found or fails its checksum
 
 import os
 import time
+import weakref
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -21,11 +22,12 @@ _ENTRY = np.dtype([("key", "V32"), ("sum", "<u4")])
 
 
 class FeatureStore:
-    """Rows of `num_features` numbers by 32-byte key."""
+    """Rows of `num_features` numbers by 32-byte key; unless `required`, a disk that takes no more is not an error."""
 
-    def __init__(self, folder: Path, num_features: int) -> None:
+    def __init__(self, folder: Path, num_features: int, *, required: bool = True) -> None:
         self.folder = folder
         self.num_features = num_features
+        self.required = required
         self._files: tuple[IO[bytes], IO[bytes]] | None = None
         self._found: dict[bytes, tuple[Features, int, int]] = {}  # file, row and checksum of each key
         for keys in sorted(folder.glob("*.keys")):  # names begin with a time: later files win
@@ -58,18 +60,26 @@ class FeatureStore:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 name = self.folder / f"{time.time_ns():020}-{os.getpid()}"
                 self._files = name.with_suffix(".rows").open("ab"), name.with_suffix(".keys").open("ab")
+                weakref.finalize(self, _close, *self._files)
             for file, content in zip(self._files, (features, entries), strict=True):
                 file.write(np.ascontiguousarray(content).data)
                 file.flush()
         except OSError as error:
+            if not self.required:
+                return
             reason = f"{error.strerror}; $CROSSTAIL_CACHE names another folder"
             raise OSError(error.errno, reason, str(self.folder)) from None
 
     def close(self) -> None:
-        for file in self._files or ():
-            with suppress(OSError):  # on a full disk, which `add` has reported
-                file.close()
+        """Close the files, as happens at the latest when the store is garbage-collected."""
+        _close(*self._files or ())
         self._files = None
+
+
+def _close(*files: IO[bytes]) -> None:
+    for file in files:
+        with suppress(OSError):  # on a full disk, which `add` has reported
+            file.close()
 
 
 def _sum(key: bytes, row: Features) -> int:

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Mapping
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -24,9 +23,10 @@ def say_next(console: Console, verb: str, *words: Any) -> None:
 
 def inputs_of(source: str, dataset: "DomainDataset", columns: Mapping[str, str]) -> list[str]:
     """Labelled data as `predict` reads them, or one of their images; empty if there is none."""
-    from crosstail.data import ImageFiles, as_inputs
+    from crosstail.data import as_inputs
 
     if found := as_inputs(source, columns):
         return found
-    files = (Path(dataset.x.root, name) for name in dataset.x.paths()) if isinstance(dataset.x, ImageFiles) else ()
+    root = dataset.kind.root(dataset.x)
+    files = () if root is None else (root / name for name in dataset.names())
     return [str(file) for file in islice((file for file in files if file.is_file()), 1)]  # they may be in other files

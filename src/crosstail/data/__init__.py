@@ -10,11 +10,12 @@ if TYPE_CHECKING:  # importing torch takes seconds, and a wrong path is found wi
     from crosstail.data.batches.sampler import PairBalancedSampler
     from crosstail.data.benchmarks._load import sheet_of, shot_thresholds
     from crosstail.data.dataset import SPLITS, DomainDataset, pair_names
+    from crosstail.data.examination import examine, find_broken
     from crosstail.data.images.augment import Augment
-    from crosstail.data.images.broken import check_images
     from crosstail.data.images.decode import BrokenImage, read_image
     from crosstail.data.images.files import ImageFiles
-    from crosstail.data.sources import as_inputs, count_domains, kind_of
+    from crosstail.data.inputs import InputKind, kind_of
+    from crosstail.data.sources import as_inputs, count_domains, kind_in
     from crosstail.data.sources._arrays import load_arrays, save_arrays
     from crosstail.data.sources._as_dataset import as_dataset
     from crosstail.data.sources._folder import load_folder
@@ -34,8 +35,8 @@ else:
 
 __all__ = [
     "SPLITS", "Augment", "BrokenImage", "DataSpec", "DomainBatch", "DomainBatches", "DomainDataset", "ImageFiles",
-    "LabelProfile", "PairBalancedSampler", "apply_labels", "as_dataset", "as_inputs", "check_images", "count_domains",
-    "data_name", "kind_of", "load", "load_arrays", "load_folder", "load_frame", "load_hf", "load_manifest",
-    "load_source", "load_torch", "pair_names", "paper_split", "read_image", "read_split", "save_arrays",
-    "sheet_of", "shot_thresholds", "spelled", "to_input", "with_gaps_noted",
+    "InputKind", "LabelProfile", "PairBalancedSampler", "apply_labels", "as_dataset", "as_inputs", "count_domains",
+    "data_name", "examine", "find_broken", "kind_in", "kind_of", "load", "load_arrays", "load_folder", "load_frame",
+    "load_hf", "load_manifest", "load_source", "load_torch", "pair_names", "paper_split", "read_image", "read_split",
+    "save_arrays", "sheet_of", "shot_thresholds", "spelled", "to_input", "with_gaps_noted",
 ]  # fmt: skip

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.data.content_hashes import content_hashes
-from crosstail.data.images.files import ImageFiles, Samples
+from crosstail.data.images.files import Samples
+from crosstail.data.inputs import InputKind, kind_of
 
 SPLITS = ("train", "val", "test")
 UNUSED = "none"  # in no split: what a protocol holds out
@@ -69,8 +69,8 @@ class DomainDataset:
         return len(self.classes)
 
     @property
-    def is_image(self) -> bool:
-        return self.x.ndim == 4
+    def kind(self) -> InputKind:
+        return kind_of(self.x)
 
     @property
     def source_notes(self) -> tuple[str, ...]:
@@ -92,9 +92,15 @@ class DomainDataset:
 
     def keep(self, rows: NDArray[Any]) -> "DomainDataset":
         """A subset, by row numbers or a mask."""
-        x = self.x.take(rows) if isinstance(self.x, ImageFiles) else self.x[rows]
         group = None if self.group is None else self.group[rows]
-        return replace(self, x=x, y=self.y[rows], domain=self.domain[rows], split=self.split[rows], group=group)
+        part = {name: getattr(self, name)[rows] for name in ("y", "domain", "split")}
+        return replace(self, x=self.kind.take(self.x, rows), **part, group=group)
+
+    def names(self, rows: Any = slice(None), word: str = "row") -> list[str]:
+        """What users know these rows by: their paths, or "row 7"."""
+        if self.kind.names is not None:
+            return self.kind.names(self.x, rows)
+        return [f"{word} {row}" for row in np.atleast_1d(np.arange(len(self))[rows]).tolist()]
 
     def with_x(self, x: Samples) -> "DomainDataset":
         """The same samples with other inputs, for example their embeddings."""
@@ -102,7 +108,7 @@ class DomainDataset:
 
     def plain(self) -> "DomainDataset":
         """The same samples, with the plain view only."""
-        return self.with_x(self.x[:, 0]) if isinstance(self.x, np.ndarray) and self.x.ndim == 3 else self
+        return self.with_x(self.x[:, 0]) if self.kind.views(self.x) else self
 
     def with_notes(self, *notes: str) -> "DomainDataset":
         return replace(self, notes=(*self.notes, *notes))
@@ -114,12 +120,8 @@ class DomainDataset:
         split = np.argmax([self.split == name for name in (*SPLITS, UNUSED)], axis=0)
         for values in (self.y, self.domain, split, *(() if self.group is None else pd.factorize(self.group)[:1])):
             digest.update(np.ascontiguousarray(values, "<i8").data)
-        if isinstance(self.x, ImageFiles):
-            digest.update(self.x.checksum.encode())
-            digest.update(content_hashes(self.x).data)
-        else:
-            for start in range(0, len(self.x), 4096):  # in parts, so that a memory map is never read as a whole
-                digest.update(np.ascontiguousarray(self.x[start : start + 4096]).data)
+        for part in self.kind.parts(self.x):
+            digest.update(part)
         return digest.hexdigest()
 
 

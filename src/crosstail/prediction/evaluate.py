@@ -7,16 +7,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.data import DataSpec, DomainDataset, ImageFiles, load_source, protocols
-from crosstail.data.content_hashes import content_hashes
+from crosstail.data import DataSpec, DomainDataset, examine, load_source, protocols
 from crosstail.metrics import Answers
 from crosstail.prediction.decision import decide
-from crosstail.prediction.inputs import NamedInputs
+from crosstail.prediction.inputs import BATCH, NamedInputs
 from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape
 from crosstail.prediction.sets import COVERAGE
 from crosstail.progress import Progress
 from crosstail.training.evaluation import LEAST
-from crosstail.training.known import KnownSamples
+from crosstail.training.used_samples import UsedSamples
 
 
 @dataclass(frozen=True)
@@ -91,10 +90,10 @@ def evaluate_on(
     strange = np.bincount(dataset.y[rows][every[rows] == UNKNOWN], minlength=dataset.num_classes)
     unknown = {name: int(n) for name, n in zip(dataset.classes, strange, strict=True) if n}
     tested = rows[every[rows] != UNKNOWN]
-    part, known = dataset.keep(tested), KnownSamples.load(predictor.run.folder)
-    hashes = content_hashes(part.x)
-    trained = np.isin(hashes, known.trained)
-    held_out = np.isin(hashes, known.held_out) & ~trained & (split == "all")
+    part, used = dataset.keep(tested), UsedSamples.load(predictor.run.folder)
+    hashes = examine(part.x).hashes
+    trained = np.isin(hashes, used.trained)
+    held_out = np.isin(hashes, used.held_out) & ~trained & (split == "all")
     left_out = LeftOut(int(trained.sum()), int(held_out.sum()), unknown)
     new = ~(trained | held_out)
     part = part.keep(new)
@@ -104,20 +103,19 @@ def evaluate_on(
         again = ". For the test samples of the run's own data, add --split test" if left_out.held_out else ""
         raise ValueError(f"{found} are new: they are {left_out}{again}")
     inputs = predictor.inputs(part)
-    names = inputs.paths() if isinstance(inputs, ImageFiles) else [str(row) for row in tested[new]]
     sites = np.array([predictor.sites.get(name, UNKNOWN) for name in dataset.domains])[part.domain]
     both = predictor.algorithm.uses_domain and bool((sites != UNKNOWN).any())
     predicted = np.empty((1 + both, len(part)), np.int64)  # with the domain unknown, and known
     scored = np.empty((*predicted.shape, len(number)), np.float16)
-    for batch, x, _ in NamedInputs(names, inputs, sites).batches(np.arange(len(part))):
-        z = predictor.features(x)
+    features = predictor.features_of(inputs, BATCH)
+    for batch, z, _ in NamedInputs(part.names(), inputs, sites).batches(np.arange(len(part)), features):
         for track, domain in enumerate((UNKNOWN, sites[batch])[: 1 + both]):
             log_p = predictor.scored(z, domain)
             predicted[track, batch], scored[track, batch] = log_p.argmax(1), np.maximum(log_p, LEAST)
         if progress:
             progress("predicting", int(batch[-1]) + 1, len(part))
     y = every[tested[new]]
-    own = int(np.isin(hashes[new], known.held_out).sum())
+    own = int(np.isin(hashes[new], used.held_out).sum())
     result = predictor.run.result
     counts = dict(zip(result.domains, result.counts, strict=True))
     about: dict[str, Any] = {"domains": list(dataset.domains), "classes": result.classes, "shots": result.shots}

@@ -47,17 +47,15 @@ class _Whole(nn.Module):
 
     def __init__(self, predictor: Predictor, site: int) -> None:
         super().__init__()
-        self.images = len(predictor.input_shape) == 3
+        self.scaled = predictor.kind.scaled
         self.embedder = copy.deepcopy(predictor.embedder.backbone).cpu() if predictor.embedder else nn.Identity()
         self.algorithm, self.site = predictor.algorithm, site
         self.sharpness = float(predictor.calibration.sharpness_of(predictor.run.result.domains)[site])
 
     def forward(self, x: Tensor) -> Tensor:
         """Images (N, H, W, 3) in uint8 or vectors (N, F) in float32 → (N, C)."""
-        if self.images:
-            x = x.permute(0, 3, 1, 2) / 255
         domain = None if self.site == UNKNOWN else torch.full(x.shape[:1], self.site)
-        return (self.sharpness * self.algorithm(self.embedder(x), domain)).softmax(1)
+        return (self.sharpness * self.algorithm(self.embedder(self.scaled(x)), domain)).softmax(1)
 
 
 def export(
@@ -156,10 +154,7 @@ WRITERS: dict[str, tuple[Callable[[ExportedProgram, Path], None], Callable[[Path
 
 
 def _random_inputs(predictor: Predictor, number: int) -> NDArray[Any]:
-    rng, shape = np.random.default_rng(0), predictor.input_shape
-    if len(shape) == 3:
-        return rng.integers(0, 256, (number, *shape[1:], 3), dtype=np.uint8)
-    return rng.normal(size=(number, *shape)).astype(np.float32)
+    return predictor.kind.example(np.random.default_rng(0), (number, *predictor.input_shape))
 
 
 def _compare(
@@ -189,19 +184,10 @@ def _compare(
 def _card(predictor: Predictor, site: str | None, format: str, check: Check) -> dict[str, Any]:
     """What a user of the file should know: its input and output, training data, and accuracy."""
     result = predictor.run.result
-    if len(predictor.input_shape) == 3:
-        size, kind, shape = predictor.input_shape[1], "uint8", [*predictor.input_shape[1:], 3]
-        made = (
-            "From an image file: decode to 8-bit RGB, upright (EXIF orientation), transparency on white; crop the "
-            f"central square of 7/8 of the shorter side; resize it to {size} by {size} pixels, bilinear with "
-            "antialiasing. Pixels are 0 to 255: scaling is part of the model."
-        )
-    else:
-        kind, shape = "float32", list(predictor.input_shape)
-        made = "Vectors as in the training data; nothing is scaled."
+    x, how = _random_inputs(predictor, 1), predictor.kind.prepared(predictor.input_shape)
     return {
         "format": format,
-        "input": {"name": "x", "type": kind, "shape": ["batch", *shape], "how": made},
+        "input": {"name": "x", "type": str(x.dtype), "shape": ["batch", *x.shape[1:]], "how": how},
         "output": {"name": "probabilities", "type": "float32", "shape": ["batch", len(predictor.classes)]},
         "classes": list(predictor.classes),
         "site": site if predictor.algorithm.uses_domain else None,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
-from crosstail.data import BrokenImage, ImageFiles
-from crosstail.data.images.broken import problem_of
+from crosstail.data import BrokenImage, examine, kind_of
+from crosstail.data.examination import PIXELS
 from crosstail.data.images.files import Samples
 from crosstail.prediction.kept_scores import KeptScores
 from crosstail.prediction.predictor import Predictor
@@ -21,6 +21,7 @@ from crosstail.progress import Progress
 BATCH = 64  # inputs predicted at a time
 
 Rows = NDArray[np.int64]
+Features = Callable[[Rows], Tensor]
 
 
 @dataclass(frozen=True)
@@ -38,23 +39,23 @@ class NamedInputs:
 
     def part(self, rows: slice) -> NamedInputs:
         """Some of them."""
-        x = self.x.take(rows) if isinstance(self.x, ImageFiles) else self.x[rows]
+        x = kind_of(self.x).take(self.x, rows)
         return replace(self, names=self.names[rows], x=x, domain=self.domain[rows])
 
-    def batches(self, rows: Rows) -> Iterator[tuple[Rows, NDArray[Any], dict[int, str]]]:
-        """Batches of some rows: those that can be read, their inputs, and the problems of the others by row."""
+    def batches(self, rows: Rows, features: Features) -> Iterator[tuple[Rows, Tensor, dict[int, str]]]:
+        """Batches of some rows: those that can be read, their features, and the problems of the others by row."""
         for start in range(0, len(rows), BATCH):
             some = rows[start : start + BATCH]
             try:
-                yield some, self.x[some], {}
+                yield some, features(some), {}
             except BrokenImage:
-                assert isinstance(self.x, ImageFiles)
-                broken = {int(row): problem for row in some if (problem := problem_of(self.x, int(row)))}
+                problems = examine(kind_of(self.x).take(self.x, some), PIXELS).problems
+                broken = {int(some[i]): problem for i, problem in problems.items()}
                 if not self.skip_broken:
                     row, problem = next(iter(broken.items()))
                     raise ValueError(f"{self.names[row]}: {problem} (--skip-broken leaves it out)") from None
                 some = np.array([row for row in some if row not in broken], np.int64)
-                yield some, self.x[some], broken
+                yield some, features(some), broken
 
 
 @dataclass
@@ -71,18 +72,17 @@ class Scorer:
 
     def __init__(self, predictor: Predictor, inputs: NamedInputs) -> None:
         self.predictor, self.inputs = predictor, inputs
-        if predictor.embedder is not None:
-            predictor.embedder.expect(len(inputs))
+        self.features = predictor.features_of(inputs.x, BATCH)
 
     def __call__(self, rows: Rows) -> Scores:
         found: list[NDArray[np.float32]] = []
         read: list[Rows] = []
         problems: dict[int, str] = {}
-        for some, x, broken in self.inputs.batches(rows):
+        for some, z, broken in self.inputs.batches(rows, self.features):
             problems |= broken
             if len(some):
                 read.append(some)
-                found.append(self.predictor.scored(self.predictor.features(x), self.inputs.domain[some]))
+                found.append(self.predictor.scored(z, self.inputs.domain[some]))
         width = len(self.predictor.classes)
         none = np.empty(0, np.int64), np.empty((0, width), np.float32)
         return Scores(np.concatenate([none[0], *read]), np.concatenate([none[1], *found]), problems)

@@ -1,7 +1,7 @@
 """A finished run as a function from inputs to probabilities, without the training data."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +14,16 @@ from torch import Tensor
 from crosstail import discovery
 from crosstail.backbones import Backbone
 from crosstail.backbones._frozen import FrozenNetwork
-from crosstail.data import DomainDataset, ImageFiles, to_input
+from crosstail.data import DomainDataset, kind_of, to_input
 from crosstail.data.images.decode import FORMATS, HEIC_REMEDY
 from crosstail.data.images.decode import SUFFIXES as IMAGE_SUFFIXES
 from crosstail.data.images.files import Samples
+from crosstail.data.inputs import kind_of_model
 from crosstail.data.sources._arrays import check_inputs, read_x
 from crosstail.data.sources._folder_walk import walk
 from crosstail.metrics._calibration import Calibration
 from crosstail.training import own_code
+from crosstail.training.embedding import Embedder
 from crosstail.training.existing import existing_run, naming_run
 from crosstail.training.folder import MODEL
 from crosstail.training.inputs import frozen_backbone
@@ -46,6 +48,7 @@ class Predictor:
         folder, result = self.run.folder, self.run.result
         self.classes = tuple(result.classes)
         self.input_shape = tuple(result.input_shape)
+        self.kind = kind_of_model(self.input_shape)
         self.sites = {name: d for d, name in enumerate(result.domains) if any(result.counts[d])}
         """The domains that the model was trained on, by name."""
         with naming_run(folder.path):
@@ -93,8 +96,8 @@ class Predictor:
 
     def inputs(self, dataset: DomainDataset) -> Samples:
         """The inputs of a data set, images in the size that the model takes."""
-        x = dataset.x
-        return x.at_resolution(self.input_shape[1]) if isinstance(x, ImageFiles) and len(self.input_shape) > 1 else x
+        resized = dataset.kind.resized
+        return resized(dataset.x, self.input_shape[1]) if resized and len(self.input_shape) > 1 else dataset.x
 
     def probabilities(self, x: NDArray[Any], domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
         """Calibrated probabilities (N, C) of images (N, H, W, 3) or vectors (N, F); `domain` as in `scored`."""
@@ -104,10 +107,19 @@ class Predictor:
     def features(self, x: NDArray[Any]) -> Tensor:
         """What the classifier sees (N, F) of images (N, H, W, 3) or vectors (N, F)."""
         check_shape(x, self.input_shape, "inputs")
+        inputs = to_input(x)
+        return self._trained(inputs if self.embedder is None else torch.from_numpy(self.embedder(inputs)))
+
+    def features_of(self, x: Samples, batch_size: int) -> Callable[[NDArray[np.int64]], Tensor]:
+        """What the classifier sees of rows of x; frozen features are those in the cache that training uses."""
+        if self.embedder is None:
+            return lambda rows: self.features(x[rows])
+        check_shape(x, self.input_shape, "inputs")
+        embedder = Embedder(x, self.embedder.backbone, batch_size=batch_size, required=False)
+        return lambda rows: self._trained(torch.from_numpy(embedder(rows)[:, 0]))
+
+    def _trained(self, inputs: Tensor) -> Tensor:
         with torch.inference_mode():
-            inputs = to_input(x)
-            if self.embedder is not None:
-                inputs = torch.from_numpy(self.embedder(inputs))
             z: Tensor = self.algorithm.backbone(inputs)
             return z
 
@@ -130,7 +142,7 @@ class Predictor:
 
 def check_shape(x: Samples, trained: tuple[int, ...], source: Path | str) -> None:
     """Refuse inputs of another shape than those that a model was trained on."""
-    found = (3, *x.shape[1:3]) if x.ndim == 4 else tuple(x.shape[-1:])
+    found = kind_of(x).shape(x)
     if found != trained:
         how = ": embed them with the backbone that embedded the training data" if len(found) == 1 else ""
         raise ValueError(f"{source}: the shape is {found}, but the model was trained on {trained}{how}")
@@ -146,8 +158,8 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
         x = check_inputs(files[0], read_x(files[0]))
         check_shape(x, predictor.input_shape, files[0])
         return [str(row) for row in range(len(x))], x, None
-    if len(predictor.input_shape) == 1:
-        takes = f"the model takes vectors of {predictor.input_shape[0]} numbers"
+    if predictor.kind.open is None or predictor.kind.resized is None:
+        takes = f"the model takes {predictor.kind.described(predictor.input_shape)}"
         raise ValueError(f"{files[0]}: {takes}: give an .npy or .npz file")
     table: pd.DataFrame | None = None
     if len(files) == 1 and files[0].suffix.lower() == ".csv":
@@ -166,7 +178,8 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
         raise ValueError(f"{files[0]}: contains no images ({', '.join(sorted(IMAGE_SUFFIXES))}{heic})")
     names = [str(path) for path in found]
     absolute = [str(path.absolute()).lstrip("/") for path in found]
-    return names, ImageFiles("/", absolute, resolution=predictor.input_shape[1]), table
+    x = predictor.kind.open(Path("/"), absolute)
+    return names, predictor.kind.resized(x, predictor.input_shape[1]), table
 
 
 def _table(file: Path) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from crosstail.progress import Progress
 from crosstail.sweeps.drive import check
 from crosstail.sweeps.plan import Plan
 from crosstail.sweeps.worker import inputs
+from crosstail.training.fit import train_run
 
 STEPS = 10  # measured per stage
 

@@ -18,8 +18,8 @@ from crosstail.backbones import Backbone
 from crosstail.backbones._feature_store import Features, FeatureStore
 from crosstail.backbones._frozen import FrozenNetwork
 from crosstail.cache import cache_folder
-from crosstail.data import Augment, DomainDataset, ImageFiles, read_image, to_input
-from crosstail.data.images.decode import VERSION, base_size, evaluation_view
+from crosstail.data import Augment, DomainDataset, kind_of, to_input
+from crosstail.data.images.decode import VERSION
 from crosstail.data.images.files import Samples, default_workers
 
 
@@ -34,14 +34,17 @@ class _View(NamedTuple):
 class Embedder:
     """Features of images by a pretrained backbone, each embedded once and kept in the cache.
 
-    The first view is not augmented. The augmentation of the others depends on the image's content alone.
+    The first view is not augmented. The augmentation of the others depends on the image's content alone. Unless the
+    cache is `required`, features that cannot be written to it are not kept.
     """
 
-    def __init__(self, x: Samples, backbone: Backbone, *, views: int = 0, batch_size: int = 32) -> None:
+    def __init__(
+        self, x: Samples, backbone: Backbone, *, views: int = 0, batch_size: int = 32, required: bool = True
+    ) -> None:
         self.x, self.views, self.batch_size = x, views, batch_size
         made_by = f"{backbone.signature} {x.shape[1:]} {VERSION} {PIL.__version__}"
         folder = cache_folder() / "features" / hashlib.sha256(made_by.encode()).hexdigest()[:32]
-        self.store = FeatureStore(folder, backbone.num_features)
+        self.store = FeatureStore(folder, backbone.num_features, required=required)
         self.network = FrozenNetwork(backbone)
         self.network.expect(len(x))
 
@@ -119,26 +122,28 @@ def embed_on_ray(
     return into if views else into[:, 0]
 
 
-def _look(x: NDArray[Any] | ImageFiles, i: int, views: int, store: FeatureStore) -> list[_View]:
+def _look(x: Samples, i: int, views: int, store: FeatureStore) -> list[_View]:
     """Read an image and look up the features of its views; it is decoded only if some are missing."""
-    content, name = x.content(i) if isinstance(x, ImageFiles) else (x[i].tobytes(), f"row {i}")
+    kind = kind_of(x)
+    content = kind.content(x, i)
     digest = hashlib.sha256(content).digest()
     augment = Augment(resolution=x.shape[1], seed=int.from_bytes(digest))
     keys = [digest, *(hashlib.sha256(f"{augment} {v}".encode()).digest() for v in range(1, views + 1))]
     known = [_View(key, store.get(key)) for key in keys]
     if all(view.features is not None for view in known):
         return known
-    base = read_image(content, at_least=base_size(x.resolution), name=name) if isinstance(x, ImageFiles) else x[i]
+    assert kind.pixels is not None
+    base = kind.pixels(x, i, content)
     return [
-        view if view.features is not None else view._replace(pixels=_pixels(x, base, augment, v))
+        view
+        if view.features is not None
+        else view._replace(pixels=_augmented(base, augment, v) if v else kind.view(x, base))
         for v, view in enumerate(known)
     ]
 
 
-def _pixels(x: NDArray[Any] | ImageFiles, base: NDArray[np.uint8], augment: Augment, v: int) -> NDArray[Any]:
-    """View v of an image: 0 is the evaluation view, in uint8; the others are augmented, in [0, 1]."""
-    if v == 0:
-        return evaluation_view(base, x.resolution) if isinstance(x, ImageFiles) else base
+def _augmented(base: NDArray[np.uint8], augment: Augment, v: int) -> NDArray[np.float32]:
+    """View v of an image, in [0, 1]."""
     draws = augment.draw(v, 1)
     crop = augment.crop(base, draws, 0)[None]
     out = np.empty(crop.shape, np.float32)

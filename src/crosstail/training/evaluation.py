@@ -125,8 +125,8 @@ def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euc
     The graph has P² edges, so above MOST_PAIRS it is that of some classes, and α, β and γ are estimated.
     """
     rows = dataset.rows("train")
-    # The graph needs the features twice. Images are embedded once and kept; vectors are cheap to embed again.
-    kept = features(algorithm, dataset, rows) if dataset.is_image else None
+    # The graph needs the features twice: kept, unless they are cheap to compute again, as those of vectors.
+    kept = None if dataset.kind.light else features(algorithm, dataset, rows)
 
     def chunk(i: int) -> tuple[NDArray[np.float32], Tensor, Tensor]:
         part = rows[i : i + CHUNK]

@@ -17,7 +17,6 @@ from crosstail.training.evaluation import graph_of, traced, transferability
 from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.held_out import HeldOut, held_out, predictions, save_predictions
 from crosstail.training.inputs import Inputs, input_shape, load_inputs
-from crosstail.training.known import KnownSamples
 from crosstail.training.loop import Limits, train
 from crosstail.training.memory import lower_if_short
 from crosstail.training.model import build_algorithm, load_model
@@ -26,6 +25,7 @@ from crosstail.training.result import make_result
 from crosstail.training.run import Run
 from crosstail.training.second_stage import run_second_stage, scoring
 from crosstail.training.spec import RunSpec
+from crosstail.training.used_samples import UsedSamples
 
 
 def train_run(
@@ -56,7 +56,7 @@ def train_run(
             finished = folder.result()
             if finished is not None:
                 folder.clear()  # a kill may have come right after the result
-                KnownSamples.keep(inputs.raw, folder)
+                UsedSamples.keep(inputs.raw, folder)
                 run = Run(out, result=finished, inputs=inputs)
                 if run.held_out is None and keep and spec.stop_at is None:
                     model, informed = load_model(folder, inputs.seen(progress), trust=True), finished.known is not None
@@ -66,7 +66,7 @@ def train_run(
                     run.calibration = run.held_out.calibration()
                     folder.calibrate(run.calibration)
                 return run
-        with _threads(None if inputs.seen(progress).is_image else 1), ExitStack() as held:
+        with _threads(1 if inputs.seen(progress).kind.light else None), ExitStack() as held:
             return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, limits, keep)
 
 
@@ -94,7 +94,7 @@ def _train_stages(
         if held is not None:
             held.enter_context(only_process(folder.path))
         own_code.keep(spec, folder)
-        KnownSamples.keep(inputs.raw, folder)
+        UsedSamples.keep(inputs.raw, folder)
     fabric.barrier()
     common: dict[str, Any] = {"folder": folder, "fabric": fabric, "progress": progress, "limits": limits}
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from crosstail import backbones, data
 from crosstail.backbones import Backbone
-from crosstail.data import DomainDataset, ImageFiles, protocols
+from crosstail.data import DomainDataset, protocols
 from crosstail.progress import Progress
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.embedding import embed
@@ -24,12 +24,11 @@ class Inputs:
     def seen(self, progress: Progress | None = None) -> DomainDataset:
         """Embedded by the frozen backbone, or the raw data with decoded images kept; made once."""
         if self._seen is None:
-            x = self.raw.x
             if self.frozen is not None:
                 report = (lambda done, total: progress("embedding", done, total)) if progress else None
                 x = embed(self.raw, self.frozen, views=self.views, progress=report)
-            elif isinstance(x, ImageFiles):
-                x = x.cached()  # every epoch reads the same files, so decoded images are kept
+            else:
+                x = self.raw.kind.cached(self.raw.x)  # every epoch reads the same files, so decoded images are kept
             self._seen = self.raw if x is self.raw.x else self.raw.with_x(x)
         return self._seen
 
@@ -54,12 +53,12 @@ def _sized(spec: RunSpec, dataset: DomainDataset) -> DomainDataset:
     if spec.backbone is None:
         raise ValueError("the spec of the run has no backbone")
     network = backbones.pretrained(spec.backbone)
-    if not isinstance(dataset.x, ImageFiles):
+    if dataset.kind.resized is None:
         if spec.resolution and network is None:
             raise ValueError("--resolution is for image files and pretrained backbones only: remove it")
         return dataset
-    size = spec.resolution or (network.size if network else dataset.x.resolution)
-    return dataset.with_x(dataset.x.at_resolution(size))
+    size = spec.resolution or (network.size if network else dataset.x.shape[1])
+    return dataset.with_x(dataset.kind.resized(dataset.x, size))
 
 
 def frozen_backbone(spec: RunSpec, shape: tuple[int, ...], weights: str | None = None) -> Backbone | None:
@@ -79,4 +78,4 @@ def frozen_backbone(spec: RunSpec, shape: tuple[int, ...], weights: str | None =
 
 def input_shape(dataset: DomainDataset) -> tuple[int, ...]:
     """Shape of one sample as a backbone takes it: (3, H, W) or (F,)."""
-    return (3, *dataset.x.shape[1:3]) if dataset.is_image else dataset.x.shape[-1:]
+    return dataset.kind.shape(dataset.x)

@@ -8,7 +8,7 @@ from crosstail.data import protocols
 from crosstail.second_stages import FittedStage
 from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 
-SUITABLE_BACKBONE = {"files": "efficientnet_lite0", "images": "small_cnn", "vectors": "mlp"}
+FROZEN = "efficientnet_lite0"  # for `--freeze` without a backbone
 STEPS, BATCH_SIZE = 1000, 24
 ON_FEATURES, ON_PIXELS, ON_ONE_DOMAIN, SECOND_STAGE = "frozen", "bsoftmax+coral", "bsoftmax", "blend"
 
@@ -146,16 +146,19 @@ def _with_data_defaults(spec: RunSpec) -> RunSpec:
     protocol = discovery.known(protocols.PACKAGE, spec.protocol, "protocol")
     spec = replace(spec, dataset=data.spelled(spec.dataset), protocol=protocol)
     chosen = (spec.backbone, spec.freeze, spec.augment)
-    kind = data.kind_of(spec.dataset, spec.columns) if None in chosen else None
+    kind = data.kind_in(spec.dataset, spec.columns) if None in chosen else None
     if spec.backbone is None:
         assert kind is not None
-        spec = replace(spec, backbone="efficientnet_lite0" if spec.freeze else SUITABLE_BACKBONE[kind])
+        spec = replace(spec, backbone=FROZEN if spec.freeze else kind.backbone)
     elif not spec.backbone.startswith(backbones.PREFIX):
         spec = replace(spec, backbone=discovery.known("crosstail.backbones", spec.backbone, "backbone"))
     if spec.freeze is None:
-        spec = replace(spec, freeze=kind == "files" and _network(spec) is not None)
+        assert kind is not None
+        usual = backbones.pretrained(kind.backbone) is not None
+        spec = replace(spec, freeze=usual and _network(spec) is not None)
     if spec.augment is None:
-        spec = replace(spec, augment=kind == "files" and not spec.freeze)
+        assert kind is not None
+        spec = replace(spec, augment=kind.augments and not spec.freeze)
     sheet = data.sheet_of(spec.dataset)
     steps, batch_size = (sheet.steps, sheet.batch_size) if sheet else (STEPS, BATCH_SIZE)
     return replace(spec, steps=spec.steps or steps, batch_size=spec.batch_size or batch_size)

@@ -114,8 +114,9 @@ def _of_run(run: Path, metric: Metric, trust: bool, progress: Progress) -> Named
 def _of_features(file: Path, metric: Metric) -> NamedGraph:
     """The graph of features in a file: of its training samples, or of all samples if it has no split."""
     dataset = data.load_arrays(file)
-    if dataset.is_image:
-        raise ValueError(f"{file}: x holds images, expected features (N, F): crosstail fit trains a model on images")
+    if dataset.kind.rank > 1:
+        held = f"{dataset.kind.noun}s"
+        raise ValueError(f"{file}: x holds {held}, expected features (N, F): crosstail fit trains a model on {held}")
     with np.load(file, allow_pickle=False) as arrays:
         rows = dataset.rows("train") if "split" in arrays.files else np.arange(len(dataset))
     sizes = {"num_domains": dataset.num_domains, "num_classes": dataset.num_classes}

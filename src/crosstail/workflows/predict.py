@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.data import ImageFiles
+from crosstail.data import kind_of
 from crosstail.prediction import inputs
 from crosstail.prediction.answers import CSV, JSON, Answers, Parts, blocks_of, shown_classes
 from crosstail.prediction.decision import Decision, decide
-from crosstail.prediction.inputs import NamedInputs, RayActors, predict_inputs
+from crosstail.prediction.inputs import NamedInputs, RayActors, Scores, predict_inputs
 from crosstail.prediction.kept_scores import mark_of
 from crosstail.prediction.predictor import Predictor, find_inputs
 from crosstail.prediction.sets import require_coverage
@@ -102,7 +102,7 @@ def predict(
     form = JSON if as_json or (isinstance(out, Path) and out.suffix == ".json") else CSV
     mark = ""
     if isinstance(out, Path):
-        sources = [Path(name) for name in names] if isinstance(x, ImageFiles) else files
+        sources = files if kind_of(x).names is None else [Path(name) for name in names]
         mark = mark_of(predictor.run.path / "result.json", sources, where.domain)
     answers = Answers(out, mark, how=repr((form.end, shown, prior, coverage, per, site)))
     found: Decision | None = None
@@ -129,15 +129,19 @@ def predict(
         return ()
 
     on_ray = RayActors(workers, weights, trust) if launcher == "ray" else None
-    for block in blocks:
-        if block.start in answers.blocks:
-            continue
+
+    def scored(block: slice) -> Scores:
         kept, here = answers.scores(block, len(classes)), _counted(progress, block.start, len(names))
-        scores = predict_inputs(predictor, named.part(block), kept, here, on_ray)
+        return predict_inputs(predictor, named.part(block), kept, here, on_ray)
+
+    todo = [block for block in blocks if block.start not in answers.blocks]
+    first = scored(todo[0]) if prior == "estimate" and todo else None  # of the only block
+    if first is not None or prior != "estimate":
+        log_p, sites = (first.log_p, where.domain[first.rows]) if first else (np.empty((0, 0)), where.domain)
+        found = decide(predictor, log_p, sites, prior=prior, coverage=coverage, per=per) if len(sites) else None
+    for block in todo:
+        scores = first or scored(block)
         rows = block.start + scores.rows
-        if found is None and len(rows):  # the same for all blocks, or there is only one
-            sites = where.domain if len(blocks) > 1 else where.domain[rows]
-            found = decide(predictor, scores.log_p, sites, prior=prior, coverage=coverage, per=per)
         skipped = [f"{names[block.start + row]}: {problem}" for row, problem in scores.problems.items()]
         answers.add(block, len(rows), skipped, texts(rows, scores.log_p) if len(rows) else ())
     if not answers.written:

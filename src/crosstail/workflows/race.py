@@ -73,7 +73,7 @@ def race(
     """
     if spec.protocol != "mdlt" or spec.part:
         raise ValueError(f"a race is on all domains and folds, not on {spec.part or 'unseen domains'}")
-    freeze = data.kind_of(spec.dataset, spec.columns) != "vectors"
+    freeze = data.kind_in(spec.dataset, spec.columns).picture
     budget: dict[str, Any] = {"steps": spec.steps or STEPS, "evaluations": EVALUATIONS, "augment": False}
     shared = replace(spec, algorithm="erm", second_stage=None, hparams={}, seed=0, freeze=freeze, **budget)
     methods = algorithm or [entry.name for entry in algorithms.catalogue()]

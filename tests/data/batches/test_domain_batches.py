@@ -225,7 +225,7 @@ def test_a_batch_shows_a_view_of_each_sample_at_random():
 
 @pytest.mark.parametrize("x", [np.zeros((2, 4, 4, 3), np.float32), np.zeros(3), np.zeros((2, 4, 4), np.uint8)])
 def test_other_inputs_are_refused(x):
-    with pytest.raises(ValueError, match=r"x is .*, expected uint8 images \(B, H, W, 3\) or embeddings \(B, F\)"):
+    with pytest.raises(ValueError, match=r"x is .*, expected uint8 images \(N, H, W, 3\) or float embeddings \(N, F\)"):
         to_input(x)
 
 

@@ -29,7 +29,7 @@ def test_folder_after_the_name(tmp_path):
     dataset = load_benchmark(f"vlcs:{make(tmp_path, vlcs.SHEET)}")
     assert (dataset.name, dataset.domains, dataset.classes) == ("vlcs", vlcs.SHEET.domains, vlcs.SHEET.classes)
     assert len(dataset) == 80 and (dataset.counts("val") == 1).all() and (dataset.counts("test") == 3).all()
-    assert dataset.is_image and dataset.x[3].shape == (224, 224, 3)
+    assert dataset.kind.picture and dataset.x[3].shape == (224, 224, 3)
     assert dataset.x.paths(3) == ["Caltech101/bird/3.jpg"]
 
 

@@ -12,10 +12,9 @@ import pyarrow as pa
 import pytest
 import torch
 from PIL import Image, ImageOps
-from tests.opened import opened
 from torchvision.transforms import v2
 
-from crosstail.data import BrokenImage, ImageFiles, check_images
+from crosstail.data import BrokenImage, ImageFiles, find_broken
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images import decode
 from crosstail.data.images.decode import base_size, evaluation_view, read_image
@@ -173,7 +172,7 @@ def test_in_a_data_set(files):
     y, domain = np.arange(n) % 3, np.arange(n) // 12
     dataset = DomainDataset("d", files, y, domain, np.full(n, "train"), ("a", "b", "c"), ("p", "q"))
     kept = dataset.keep(dataset.domain == 1)
-    assert dataset.is_image and isinstance(kept.x, ImageFiles) and kept.x.paths() == files.paths(slice(12, None))
+    assert dataset.kind.picture and isinstance(kept.x, ImageFiles) and kept.x.paths() == files.paths(slice(12, None))
     assert len({dataset.checksum, kept.checksum, dataset.with_x(files.at_resolution(16)).checksum}) == 3
 
 
@@ -221,17 +220,15 @@ def test_check_finds_what_cannot_be_decoded_and_remembers_it(files):
     (files.root / paths[9]).write_text("no image")
     (files.root / paths[20]).unlink()
     seen = []
-    with opened() as read:
-        found = check_images(files, lambda done, total: seen.append((done, total)))
-    assert files.root / paths[0] in read
+    found = find_broken(files, lambda what, done, total: seen.append((done, total)))
     assert [path for path, _ in found] == [paths[2], paths[9], paths[20]]
     assert all(named in problem for named, (_, problem) in zip(("empty", "JPEG", "no such file"), found, strict=True))
     assert seen == [(24, 24)]
-    with opened() as read:
-        assert check_images(files) == found
-    assert not [file for file in read if file.is_relative_to(files.root)]
+    monkeypatch.setattr("crosstail.data.inputs._files.read_image", lambda *_, **__: pytest.fail("read again"))
+    assert find_broken(files) == found
+    monkeypatch.undo()
     shutil.copy(files.root / paths[0], files.root / paths[2])
-    assert [path for path, _ in check_images(files)] == [paths[9], paths[20]]
+    assert [path for path, _ in find_broken(files)] == [paths[9], paths[20]]
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "I/O error"), OSError(errno.EMFILE, "open files"), MemoryError()])
@@ -244,17 +241,17 @@ def test_a_passing_error_does_not_make_an_image_broken(files, monkeypatch, error
         return opened(self, *args, **kwargs)
 
     monkeypatch.setattr(Path, "open", fail)
-    for read in (lambda: files[3], lambda: check_images(files)):
+    for read in (lambda: files[3], lambda: find_broken(files)):
         with pytest.raises(type(error), match=path):
             read()
     monkeypatch.setattr(Path, "open", opened)
-    assert check_images(files) == []
+    assert find_broken(files) == []
 
 
 def test_real_photos_are_whole(shared_data):
     root = shared_data / "office-caltech10/dslr"
     files = ImageFiles(root, sorted(p.relative_to(root).as_posix() for p in root.rglob("*.jpg"))[:60])
-    assert check_images(files) == []
+    assert find_broken(files) == []
     assert files[:3].shape == (3, 224, 224, 3) and files[:3].std() > 20
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from crosstail.data import check_images, load, load_hf
+from crosstail.data import find_broken, load, load_hf
 
 NEEDED = "the library `datasets` is not installed: pip install 'crosstail[hf]'"
 
@@ -72,7 +72,7 @@ def test_in_parts(datasets, made, tmp_path):
     assert [int(dataset.counts(split).sum()) for split in ("train", "val", "test")] == [12, 6, 6]
     expected = np.asarray(parts["train"][5]["image"]).astype(int)
     assert dataset.x.base(5).shape == (30, 36, 3) and abs(dataset.x.base(5) - expected).max() == 0
-    assert dataset.x[:3].shape == (3, 224, 224, 3) and check_images(dataset.x) == []
+    assert dataset.x[:3].shape == (3, 224, 224, 3) and find_broken(dataset.x) == []
     assert load(f"hf:{tmp_path / 'saved'}").checksum == dataset.checksum
     cached = dataset.x.cached()
     assert (cached[:4] == dataset.x[:4]).all() and (cached[:4] == dataset.x[:4]).all()
@@ -96,7 +96,7 @@ def test_saved_again_in_another_order_shows_the_new_pictures(datasets, tmp_path)
         return load_hf(folder)
 
     first, new = save([0, 1], tmp_path / "saved"), save([1, 0], tmp_path / "new")
-    sizes = [len(first.x.content(i)[0]) for i in (0, 1)]
+    sizes = [len(first.x.content(i)) for i in (0, 1)]
     assert sizes[0] == sizes[1] and (first.x.cached()[0] == [255, 0, 0]).all()
     shutil.rmtree(tmp_path / "saved")
     (tmp_path / "new").rename(tmp_path / "saved")

@@ -80,7 +80,7 @@ def test_file_of_images_in_small_integers(save):
     x = np.random.default_rng(0).integers(0, 256, (40, 8, 6, 3), dtype=np.uint8)
     y, domain = (arrays()[key].astype(np.uint8) for key in ("y", "domain"))
     dataset = load(save(x=x, y=y, domain=domain))
-    assert dataset.is_image and dataset.x.dtype == np.uint8 and dataset.y.dtype == np.int64
+    assert dataset.kind.picture and dataset.x.dtype == np.uint8 and dataset.y.dtype == np.int64
     assert DomainBatches(dataset, batch_size=3).at(0).x.shape == (6, 3, 8, 6)
 
 

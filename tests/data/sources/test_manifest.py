@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from crosstail.data import ImageFiles, kind_of, load, load_manifest, read_split
+from crosstail.data import ImageFiles, kind_in, load, load_manifest, read_split
+from crosstail.data.inputs import image_files
 
 ROWS = [
     ("photo", "cat", "a/1.jpg", "train"),
@@ -49,7 +50,7 @@ def test_other_separators(write, separator, name):
     dataset = load_manifest(path)
     assert dataset.checksum == expected.checksum
     assert any(name in note for note in dataset.notes) and expected.notes == ()
-    assert kind_of(str(path)) == "files"
+    assert kind_in(str(path)) is image_files.KIND
 
 
 def test_a_frame_of_paths_is_a_manifest(write, tmp_path):
@@ -158,7 +159,7 @@ def test_rows_of_an_array(write, tmp_path):
     assert (dataset.x == x[[7, 0, 3, 9]]).all() and dataset.split.tolist() == [row[3] for row in ROWS]
     (tmp_path / "m.npy").unlink()
     np.savez(tmp_path / "m.npz", x=np.zeros((10, 8, 8, 3), np.uint8))
-    assert load(path).is_image
+    assert load(path).kind.picture
 
 
 def test_no_split_column(write):

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from crosstail.data.inputs import kind_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +48,4 @@ def to_input(x: NDArray[Any]) -> Tensor:
     >>> to_input(np.full((2, 4, 5, 3), 255, np.uint8)).shape
     torch.Size([2, 3, 4, 5])
     """
-    if x.ndim == 4 and x.dtype == np.uint8:
-        # NumPy divides on this thread. Torch would use several, which on a busy machine wait for each other longer
-        # than the division takes. The result is channels-last, which suits convolutions.
-        return torch.from_numpy(np.divide(x, np.float32(255))).permute(0, 3, 1, 2)
-    if x.ndim == 3 and x.dtype.kind == "f":
-        x = x[:, 0]
-    if x.ndim == 2:
-        return torch.tensor(x, dtype=torch.float32)
-    raise ValueError(f"x is {x.dtype} {x.shape}, expected uint8 images (B, H, W, 3) or embeddings (B, F)")
+    return kind_of(x).tensor(x)

@@ -16,8 +16,7 @@ from crosstail.data.batches.buffers import BufferPool
 from crosstail.data.batches.row_streams import VIEWS, Rows, class_balanced_stream, instance_stream
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.augment import Augment, Draws
-from crosstail.data.images.decode import evaluation_view
-from crosstail.data.images.files import ImageFiles, default_workers
+from crosstail.data.images.files import default_workers
 
 _AHEAD = 3  # batches that are decoded while one is trained on
 _PIECE = 8  # images of a batch that one thread decodes: few enough that all threads finish at about the same time
@@ -54,8 +53,8 @@ class DomainBatches:
         workers: int | None = None,
         share: tuple[int, int] = (0, 1),
     ) -> None:
-        if augment is not None and not dataset.is_image:
-            raise ValueError(f"{dataset.name}: embeddings cannot be augmented, only images can (see --views)")
+        if augment is not None and not dataset.kind.picture:
+            raise ValueError(f"{dataset.name}: {dataset.kind.noun}s cannot be augmented, only images can (see --views)")
         if batch_size < 1:
             raise ValueError(f"batch_size is {batch_size}, expected 1 or more samples per domain")
         process, processes = share
@@ -69,7 +68,7 @@ class DomainBatches:
         self.batch_size = batch_size
         self.augment = augment
         self.workers = workers or default_workers()  # threads that decode and augment
-        self._uses_threads = augment is not None or isinstance(dataset.x, ImageFiles)
+        self._uses_threads = augment is not None or dataset.kind.decodes
         self._y = np.asarray(dataset.y, np.int64)
         self._domain = np.asarray(dataset.domain, np.int64)
         stream = class_balanced_stream if class_balanced else instance_stream
@@ -90,9 +89,9 @@ class DomainBatches:
             whole = self.batch_rows(step)
             rows = whole[self._mine]
             shown: Any = rows
-            if self.dataset.x.ndim == 3:  # the view that each sample shows
+            if views := self.dataset.kind.views(self.dataset.x):  # the one that each sample shows
                 generator = np.random.default_rng([self.seed, step, 0, VIEWS])
-                shown = rows, generator.integers(self.dataset.x.shape[1], size=len(whole))[self._mine]
+                shown = rows, generator.integers(views, size=len(whole))[self._mine]
             return self._batch(rows, to_input(np.asarray(self.dataset.x[shown])))
         return next(self.stream(step, step + 1))
 
@@ -135,12 +134,11 @@ class DomainBatches:
 
     def _make(self, rows: Rows, draws: Draws | None, out: NDArray[np.float32]) -> None:
         """Decode and augment a piece of a batch into `out` (b, S, S, 3), on one thread."""
-        x = self.dataset.x
-        bases = (x.base(row) if isinstance(x, ImageFiles) else x[row] for row in rows.tolist())
-        if self.augment is None or draws is None:
-            np.divide([evaluation_view(base, x.shape[1]) for base in bases], np.float32(255), out=out)
+        x, pixels = self.dataset.x, self.dataset.kind.pixels
+        if self.augment is None or draws is None or pixels is None:
+            np.divide([x[row] for row in rows.tolist()], np.float32(255), out=out)
         else:
-            views = np.stack([self.augment.crop(base, draws, i) for i, base in enumerate(bases)])
+            views = np.stack([self.augment.crop(pixels(x, row), draws, i) for i, row in enumerate(rows.tolist())])
             self.augment.recolour(views, draws, out)
 
     def _batch(self, rows: Rows, x: Tensor) -> DomainBatch:

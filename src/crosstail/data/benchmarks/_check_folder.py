@@ -4,7 +4,6 @@ import difflib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
 from operator import itemgetter
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from crosstail.data.benchmarks._check_result import SHOWN, CheckResult
 from crosstail.data.benchmarks._image_folders import Files, Place, place_name
 from crosstail.data.benchmarks._sheet import DataSheet, FolderKind
 from crosstail.data.dataset import pair_names
-from crosstail.data.images.broken import check_images
+from crosstail.data.examination import examine, find_broken
 from crosstail.data.images.files import ImageFiles
-from crosstail.data.images.same_content import equal_files
 from crosstail.data.splits.paper import paper_split
 from crosstail.progress import Progress
 
@@ -46,14 +44,15 @@ def check_folder(
     there[*folders.pairs_of(classes).T] = True
     _check_counts(sheet, folders.pairs_of(files), there, result)
     splits = _check_split_file(sheet, (root, base), files, result)
+    images = ImageFiles(base, [path.relative_to(base).as_posix() for path in files.values()])
     if decode and files:
-        _check_images(base, files, result, progress)
+        _check_images(images, result, progress)
     if duplicates and files:
         if not splits:  # the split that `load` makes with seed 0
             domain, y = folders.pairs_of(files).T
             assert sheet.validation is not None, "images in folders have no split of their own"
             splits = dict(zip(files, paper_split(y, domain, validation=sheet.validation).tolist(), strict=True))
-        _note_duplicates(sheet, files, splits, result, progress)
+        _note_duplicates(sheet, images, list(files), splits, result, progress)
     return result
 
 
@@ -180,19 +179,22 @@ def _check_split_file(
     return {} if extra else splits
 
 
-def _check_images(base: Path, files: Files, result: CheckResult, progress: Progress | None) -> None:
-    paths = [path.relative_to(base).as_posix() for path in files.values()]
-    broken = check_images(ImageFiles(base, paths), partial(progress, "reading images") if progress else None)
-    if broken:
+def _check_images(images: ImageFiles, result: CheckResult, progress: Progress | None) -> None:
+    if broken := find_broken(images, progress):
         shown = [f"{path}: {reason}" for path, reason in broken[:SHOWN]]
         result.problem("broken", f"{len(broken):,} {_plural('image', broken)} cannot be read", *shown)
 
 
 def _note_duplicates(
-    sheet: DataSheet, files: Files, splits: dict[Place, str], result: CheckResult, progress: Progress | None
+    sheet: DataSheet,
+    images: ImageFiles,
+    places: list[Place],
+    splits: dict[Place, str],
+    result: CheckResult,
+    progress: Progress | None,
 ) -> None:
     """Note images that occur in two splits, two domains or two classes, or twice in one pair."""
-    groups = equal_files(files, progress)
+    groups = [[places[row] for row in group] for group in examine(images, progress=progress).same()]
     keys: dict[str, Callable[[Place], object]] = {
         "in two splits": splits.__getitem__,
         "in two domains": itemgetter(0),

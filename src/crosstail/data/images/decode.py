@@ -73,6 +73,15 @@ def read_image(source: Path | str | bytes, *, at_least: int | None = None, name:
             return _decode(image, at_least, name)
 
 
+def header(content: bytes, name: str) -> tuple[tuple[int, int], str, str]:
+    """Size (width, height), mode and format of an image as it is stored."""
+    with _errors_named(name):
+        if not content:
+            raise BrokenImage(name, "is empty")
+        with _open(BytesIO(content)) as image:
+            return image.size, image.mode, image.format or ""
+
+
 def read_bytes(source: Path | bytes, name: str) -> bytes:
     """The content of a file; errors refer to it as `name`."""
     with _errors_named(name):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from crosstail.cache import cache_folder
 from crosstail.data.images.decode import VERSION, Pixels, base_size, evaluation_view, read_bytes, read_image
 from crosstail.data.images.decoded_cache import GIB, DecodedCache
+from crosstail.data.images.file_table import FileTable, State
 from crosstail.machine import cores
 
 AnyPath = str | os.PathLike[str]
@@ -39,6 +40,7 @@ class ImageFiles:
 
     ndim: ClassVar[int] = 4
     dtype: ClassVar[np.dtype[np.uint8]] = np.dtype(np.uint8)
+    in_files: ClassVar[bool] = True  # whether each image is a file of its own below `root`
 
     def __init__(
         self,
@@ -58,11 +60,12 @@ class ImageFiles:
             paths = paths.combine_chunks()
         self._paths = paths if isinstance(paths, pa.Array) else _as_text(paths)
         self._sizes = sizes
-        self._rows = np.arange(len(self._paths))  # into the index, which all parts of a data set share
+        self.rows = np.arange(len(self._paths))  # into the index, which all parts of a data set share
+        self.table = FileTable(len(self._paths))
         self._cache: DecodedCache | None = None
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -85,26 +88,34 @@ class ImageFiles:
                 pool.shutdown(cancel_futures=True)
         return out
 
-    def base(self, i: int) -> Pixels:
-        """The intermediate (H, W, 3) from which the views of row i are taken."""
-        row = int(self._rows[i])
+    def base(self, i: int, content: bytes | None = None) -> Pixels:
+        """The intermediate (H, W, 3) from which the views of row i are taken; its content may have been read."""
+        row = int(self.rows[i])
         state = self._state(row) if self._cache else (0, 0)
         pixels = self._cache.read(row, *state) if self._cache else None
         if pixels is None:
-            source, name = self._source(row)
-            pixels = read_image(source, at_least=base_size(self.resolution), name=name)
+            given = self.content(i) if content is None else content
+            pixels = read_image(given, at_least=base_size(self.resolution), name=self._source(row)[1])
             if self._cache:
                 self._cache.write(row, *state, pixels)
         return pixels
 
-    def content(self, i: int) -> tuple[bytes, str]:
-        """The bytes of row i's file, and a name for messages."""
-        source, name = self.source(i)
-        return read_bytes(source, name), name
+    def content(self, i: int) -> bytes:
+        """The bytes of row i's file, which is read again only if it has changed or did not fit in memory."""
+        row = int(self.rows[i])
+        source, name = self._source(row)
+        if isinstance(source, bytes):
+            return source
+        state = self._state(row)
+        content = self.table.kept(row, state)
+        if content is None:
+            content = read_bytes(source, name)
+            self.table.keep(row, state, content)
+        return content
 
     def take(self, rows: Any) -> "ImageFiles":
         """A subset, by row numbers, a slice or a mask; no file is read."""
-        return self._changed(_rows=self._rows[rows])
+        return self._changed(rows=self.rows[rows])
 
     def at_resolution(self, resolution: int) -> "ImageFiles":
         """The same files in views of another size."""
@@ -118,14 +129,14 @@ class ImageFiles:
         return self._changed(_cache=DecodedCache(path, len(self._paths), max_bytes=max_bytes))
 
     def paths(self, rows: Any = slice(None)) -> list[str]:
-        return self._paths.take(pa.array(np.atleast_1d(self._rows[rows]))).to_pylist()
+        return self._paths.take(pa.array(np.atleast_1d(self.rows[rows]))).to_pylist()
 
     @cached_property
     def checksum(self) -> str:
         """SHA-256 of the paths and sizes of these files; a copy on another machine has the same."""
-        if np.array_equal(self._rows, np.arange(len(self._paths))):  # no copy of all paths
+        if np.array_equal(self.rows, np.arange(len(self._paths))):  # no copy of all paths
             return self._index_checksum()
-        return _checksum(self._paths.take(pa.array(self._rows)), self._all_sizes[self._rows])
+        return _checksum(self._paths.take(pa.array(self.rows)), self._all_sizes[self.rows])
 
     def _index_checksum(self) -> str:
         return _checksum(self._paths, self._all_sizes)
@@ -136,10 +147,14 @@ class ImageFiles:
             self._sizes = np.array([self._state(row)[0] for row in range(len(self._paths))], np.int64)
         return self._sizes
 
-    def fingerprint(self) -> str:
+    def states(self) -> NDArray[np.int64]:
+        """Sizes and modification times (N, 2) of the files as they are now."""
+        return np.array([self._state(row) for row in self.rows.tolist()], np.int64).reshape(-1, 2)
+
+    def fingerprint(self, states: NDArray[np.int64] | None = None) -> str:
         """SHA-256 of paths, sizes and modification times on this machine, and of the decoder's version."""
-        states = np.array([self._state(int(row)) for row in self._rows], np.int64).reshape(-1, 2)
-        paths = self._paths.take(pa.array(self._rows))
+        states = self.states() if states is None else states
+        paths = self._paths.take(pa.array(self.rows))
         found = f"{self.root.resolve()} {_checksum(paths, states.ravel())} {VERSION} {PIL.__version__}"
         return hashlib.sha256(found.encode()).hexdigest()
 
@@ -151,11 +166,11 @@ class ImageFiles:
 
     def source(self, i: int) -> tuple[Path | bytes, str]:
         """The file of row i, or its bytes, and a name for messages."""
-        return self._source(int(self._rows[i]))
+        return self._source(int(self.rows[i]))
 
     # The two methods that images outside a folder override (see sources/_hugging_face.py):
 
-    def _state(self, row: int) -> tuple[int, int]:
+    def _state(self, row: int) -> State:
         """Size and modification time of an image: both change with its content."""
         return file_state(f"{self.root}/{self._paths[row].as_py()}")
 
@@ -175,7 +190,7 @@ def _as_text(paths: Sequence[str]) -> Any:
         raise ValueError(f"the name {os.fsencode(odd)!r} is not UTF-8; rename it") from None
 
 
-def file_state(path: str) -> tuple[int, int]:
+def file_state(path: str) -> State:
     """Size and modification time of a file, or (−1, 0): reading it will raise the error."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a Path would cost more than the call

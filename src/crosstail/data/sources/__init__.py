@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from functools import cache
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from crosstail import discovery
 
 if TYPE_CHECKING:  # a wrong path is found before pandas and torch are imported, which take seconds
     from crosstail.data.dataset import DomainDataset
+    from crosstail.data.inputs import InputKind
 
 PACKAGE = "crosstail.data.sources"
 Columns = Mapping[str, str] | None  # our names of columns → those in a file
-InputKind = Literal["files", "images", "vectors"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +27,8 @@ class Source:
     load: "Callable[..., DomainDataset]"
     """Load what it claims, with the keywords `columns`, `root` and those of `SourceOptions`."""
 
-    kind: Callable[[str, Columns], InputKind] = lambda source, columns: "files"
-    """The kind of input in it, from a header alone: image files, small images in memory, or vectors."""
+    kind: "Callable[[str, Columns], InputKind]" = lambda source, columns: image_files()
+    """The kind of input in it, from a header alone."""
 
     domains: Callable[[str, Columns], int | None] = lambda source, columns: None
     """The number of domains with training samples, from names alone, if it can be told."""
@@ -68,13 +68,20 @@ def suffix_of(source: Any) -> str:
     return Path(source).suffix.lower() if isinstance(source, (str, PathLike)) else ""
 
 
-def kind_of(source: str, columns: Columns = None) -> InputKind:
-    """Image files, small images in memory, or vectors, from a file's header alone; "files" if it cannot be told.
+def image_files() -> "InputKind":
+    """The kind of most sources."""
+    from crosstail.data.inputs.image_files import KIND
 
-    >>> kind_of("digits"), kind_of("pacs"), kind_of("photos/")
-    ('images', 'files', 'files')
+    return KIND
+
+
+def kind_in(source: str, columns: Columns = None) -> "InputKind":
+    """The kind of input in a source, from a file's header alone; image files if it cannot be told.
+
+    >>> kind_in("digits").noun, kind_in("digits").backbone, kind_in("photos/").backbone
+    ('image', 'small_cnn', 'efficientnet_lite0')
     """
-    return "files" if (found := find(source)) is None else found.kind(source, columns)
+    return image_files() if (found := find(source)) is None else found.kind(source, columns)
 
 
 def count_domains(source: str, columns: Columns = None) -> int | None:

@@ -11,13 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset
+from crosstail.data.inputs import kind_of
 from crosstail.data.sources._as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources._manifest_table import as_text
 from crosstail.data.sources._natural_order import numbered_names
 from crosstail.data.sources._npz_members import UNREADABLE, read_member
 from crosstail.storage import naming, replacing
-
-_ROWS = 4096  # checked at a time, so that a memory map is never read as a whole
 
 
 def load_arrays(path: Path, **options: Unpack[SourceOptions]) -> DomainDataset:
@@ -82,26 +81,14 @@ def read_x(path: Path) -> NDArray[Any]:
 
 
 def check_inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
-    """Images in uint8 or finite embeddings in float32; anything else is refused, naming the row."""
+    """The inputs in a file as they are used; what is of no kind, or cannot be trained on, is refused."""
     if x.ndim and not x.size:
         raise ValueError(f"{path}: x has no {'values' if len(x) else 'rows'}, its shape is {x.shape}")
-    if x.ndim == 4 and x.shape[3] == 3 and x.dtype == np.uint8:
-        return x
-    if x.ndim not in (2, 3) or x.dtype.kind != "f":
-        expected = "uint8 images (N, H, W, 3) or float embeddings (N, F)"
-        raise ValueError(f"{path}: x is {x.dtype} {x.shape}, expected {expected}")
-    wrong = np.flatnonzero(np.concatenate([_odd(x[i : i + _ROWS]) for i in range(0, len(x), _ROWS)]))
-    if len(wrong):
-        raise ValueError(f"{path}: row {wrong[0]} of x has a value that is NaN or infinite ({len(wrong)} such rows)")
-    mapped = isinstance(x, np.memmap) and x.dtype.isnative and x.dtype.itemsize <= 8  # which torch takes as it is
-    return x if mapped else x.astype(np.float32, copy=False)
-
-
-def _odd(x: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mask of the rows that are not finite as float32."""
-    with np.errstate(over="ignore"):  # values out of range become infinite
-        finite = np.isfinite(x.astype(np.float32, copy=False))
-    return np.logical_not(finite.reshape(len(x), -1).all(axis=1))
+    try:
+        kind = kind_of(x)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return kind.check(path, x)
 
 
 def _named(path: Path, key: str, names_key: str, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:

@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.images.broken import check_images
-from crosstail.data.images.files import ImageFiles, Samples
+from crosstail.data.examination import find_broken
+from crosstail.data.images.files import Samples
 from crosstail.data.sources._groups import with_groups
 from crosstail.data.splits.duplicates import with_duplicates
 from crosstail.data.splits.own import own_split
@@ -62,10 +62,10 @@ def trained_domains(domain: NDArray[Any], split: NDArray[np.str_] | None) -> int
 
 def without_broken(dataset: DomainDataset) -> DomainDataset:
     """Leave out the images that cannot be decoded, and name each of them in a note."""
-    if not isinstance(dataset.x, ImageFiles) or not (broken := dict(check_images(dataset.x))):
+    if not (broken := dict(find_broken(dataset.x))):
         return dataset
     if len(broken) == len(dataset):
         path, problem = next(iter(broken.items()))
         raise ValueError(f"{dataset.name}: none of its {len(broken)} images can be read; the first, {path}, {problem}")
-    kept = np.array([path not in broken for path in dataset.x.paths()])
+    kept = np.array([path not in broken for path in dataset.names()])
     return dataset.keep(kept).with_notes(*(f"left out, as it is broken: {p}: {why}" for p, why in broken.items()))

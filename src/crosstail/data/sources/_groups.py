@@ -12,7 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.images.files import ImageFiles, Samples
+from crosstail.data.images.files import Samples
+from crosstail.data.inputs import kind_of
 from crosstail.data.splits.leaks import in_several
 
 
@@ -51,13 +52,14 @@ def names_in_paths(source: str, x: Samples, pattern: str) -> "pd.Series[Any]":
     Paths are relative to the root of the files, with the folders of domain and class.
     """
     option = f"--group-by {quote(pattern)}"
-    if type(x) is not ImageFiles:  # subclasses have images without a path
+    kind = kind_of(x)
+    if kind.names is None or kind.root(x) is None:
         raise ValueError(f"{source}: its samples have no paths, which {option} needs")
     try:
         compiled = re.compile(pattern)
     except re.error as error:
         raise ValueError(f"{option}: is not a regular expression ({error})") from None
-    capture, paths = min(1, compiled.groups), x.paths()
+    capture, paths = min(1, compiled.groups), kind.names(x, slice(None))
     found = [match[capture] or None if (match := compiled.search(path)) else None for path in paths]
     if not any(found):
         raise ValueError(f"{source}: {option} finds a group in none of {len(paths):,} paths; the first is {paths[0]}")
@@ -67,7 +69,7 @@ def names_in_paths(source: str, x: Samples, pattern: str) -> "pd.Series[Any]":
 def _notes(dataset: DomainDataset, names: "pd.Series[Any]", group: NDArray[np.int64]) -> Iterator[str]:
     alone, number = np.flatnonzero(names.isna()), int(group.max()) + 1
     if len(alone):
-        first = dataset.x.paths(alone[:1])[0] if isinstance(dataset.x, ImageFiles) else f"row {alone[0]}"
+        first = dataset.names(alone[:1])[0]
         have = "has" if len(alone) == 1 else "have"
         yield f"{len(alone):,} of {len(group):,} samples {have} no group (first {first}): each is a group of its own"
     if number == len(group):

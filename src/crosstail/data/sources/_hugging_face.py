@@ -27,6 +27,8 @@ COLUMNS = ("image", "label", "domain", "group")  # the last is optional
 class HfImages(ImageFiles):
     """Images stored as bytes in the Arrow tables of a data set."""
 
+    in_files = False
+
     def __init__(self, name: str, tables: list[Any]) -> None:
         self._images = pa.chunked_array([chunk for column in tables for chunk in column.chunks])
         # An image saved without its bytes has a path instead, and size 0.

@@ -93,8 +93,7 @@ def _as_dataset(manifest: Manifest, x: Samples, **options: Unpack[SourceOptions]
         return dataset
     table = manifest.table
     if len(dataset) < len(table):  # broken images were left out
-        assert isinstance(dataset.x, ImageFiles)
-        table = table[table["path"].isin(dataset.x.paths())]
+        table = table[table["path"].isin(dataset.names())]
     return dataset.with_notes(*group_like_notes(dataset, replace(manifest, table=table).group_like))
 
 

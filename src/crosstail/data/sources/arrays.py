@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
-from crosstail.data.sources import Columns, InputKind, Source, suffix_of
+from crosstail.data.sources import Columns, Source, suffix_of
 
 if TYPE_CHECKING:
     from crosstail.data.dataset import DomainDataset
+    from crosstail.data.inputs import InputKind
 
 
 def _load(source: str, *, columns: Columns = None, root: Any = None, **options: Any) -> "DomainDataset":
@@ -16,15 +17,19 @@ def _load(source: str, *, columns: Columns = None, root: Any = None, **options: 
     return load_arrays(Path(source), **options)
 
 
-def _kind(source: str, columns: Columns) -> InputKind:
-    """From the number of dimensions of x; vectors if there is no x, which loading will explain."""
+def _kind(source: str, columns: Columns) -> "InputKind":
+    """The kind that holds x; vectors if there is no such x, which loading will explain."""
+    import numpy as np
+
+    from crosstail.data.inputs import kind_of, vectors
     from crosstail.data.sources._npz_members import read_header
 
     try:
         with ZipFile(source) as archive, archive.open("x.npy") as stream:
-            return "images" if len(read_header(stream)[0]) == 4 else "vectors"
+            shape, _, dtype = read_header(stream)
+        return kind_of(np.broadcast_to(np.zeros((), dtype), shape))  # without content
     except (OSError, KeyError, ValueError, BadZipFile):
-        return "vectors"
+        return vectors.KIND
 
 
 def _domains(source: str, columns: Columns) -> int:

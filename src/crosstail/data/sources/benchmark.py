@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 from crosstail import discovery
-from crosstail.data.sources import Columns, InputKind, Source
+from crosstail.data.sources import Columns, Source, image_files
 
 if TYPE_CHECKING:
     from crosstail.data.benchmarks._sheet import DataSheet
     from crosstail.data.dataset import DomainDataset
+    from crosstail.data.inputs import InputKind
 
 BENCHMARKS = "crosstail.data.benchmarks"
 
@@ -52,8 +53,10 @@ def _load(source: str, *, seed: int = 0, skip_broken: bool = False, **more: Any)
     return without_broken(dataset) if skip_broken else dataset
 
 
-def _kind(source: str, columns: Columns) -> InputKind:
-    return "images" if _sheet(source).in_memory else "files"
+def _kind(source: str, columns: Columns) -> "InputKind":
+    from crosstail.data.inputs import images
+
+    return images.KIND if _sheet(source).in_memory else image_files()
 
 
 SOURCE = Source(

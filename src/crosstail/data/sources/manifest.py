@@ -4,10 +4,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crosstail.data.sources import Columns, InputKind, Source, suffix_of
+from crosstail.data.sources import Columns, Source, image_files, suffix_of
 
 if TYPE_CHECKING:
     from crosstail.data.dataset import DomainDataset
+    from crosstail.data.inputs import InputKind
 
 SUFFIXES = (".csv", ".parquet")
 
@@ -25,10 +26,11 @@ def _load(source: Any, **options: Any) -> "DomainDataset":
     return (load_frame if _is_frame(source) else load_manifest)(source, **options)
 
 
-def _kind(source: str, columns: Columns) -> InputKind:
+def _kind(source: str, columns: Columns) -> "InputKind":
+    from crosstail.data.inputs import vectors
     from crosstail.data.sources._manifest_table import columns_of
 
-    return "vectors" if Path(source).is_file() and "x" in columns_of(Path(source), columns) else "files"
+    return vectors.KIND if Path(source).is_file() and "x" in columns_of(Path(source), columns) else image_files()
 
 
 def _domains(source: str, columns: Columns) -> int:

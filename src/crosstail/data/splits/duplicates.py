@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from crosstail.data.content_hashes import NO_CONTENT, content_hashes, kept
+from crosstail.data.examination import examine, look_alikes
 from crosstail.data.images.files import Samples
-from crosstail.data.images.look_alike import LIMIT, alike, thumbnails
+from crosstail.data.images.look_alike import LIMIT
+from crosstail.data.inputs import kind_of
+from crosstail.data.inputs._hashes import NO_CONTENT
 from crosstail.data.splits.groups import Codes, joined
 from crosstail.progress import Progress
 
@@ -18,11 +20,13 @@ def with_duplicates(x: Samples, group: Codes | None, progress: Progress | None =
     >>> with_duplicates(np.array([[1.0], [2.0], [1.0]]), None)
     array([0, 1, 0])
     """
-    hashes = content_hashes(x)
+    # First, as images are hashed when they are looked at.
+    alike = look_alikes(x, progress) if kind_of(x).picture and len(x) <= LIMIT else None
+    hashes = examine(x).hashes
     empty = hashes == NO_CONTENT  # two broken files are not copies of each other
     hashes = np.where(empty, np.arange(len(hashes)), hashes)
     same, _ = pd.factorize(hashes)
-    if x.ndim == 4 and len(x) <= LIMIT:
-        same = joined(same, kept("alike", x, lambda: alike(thumbnails(x, progress), progress)))
+    if alike is not None:
+        same = joined(same, alike)
     group = same if group is None else joined(group, same)
     return group if int(group.max(initial=-1)) + 1 < len(group) else None

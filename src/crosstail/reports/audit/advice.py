@@ -49,7 +49,7 @@ def recommend(audit: Audit) -> list[str] | None:
     """Options of `crosstail fit` for the first run, beside its defaults; None without enough training data."""
     if regime(audit) == "empty":
         return None
-    if not audit.is_image:
+    if not audit.kind.picture:
         return []
     if _median(audit) <= SCARCE:
         return ["--freeze"]

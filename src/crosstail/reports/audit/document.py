@@ -85,7 +85,7 @@ def summary(audit: Audit) -> list[Block]:
 
 
 def _size(audit: Audit) -> str:
-    samples = several(audit.num_samples, "image" if audit.is_image else "embedding")
+    samples = several(audit.num_samples, audit.kind.noun)
     return f"{samples}, {several(len(audit.domains), 'domain')}, {several(len(audit.classes), 'class', 'classes')}"
 
 
@@ -105,13 +105,12 @@ def verdict(found: Sequence[AuditFinding]) -> str:
 
 def _cards(audit: Audit, problems: Sequence[AuditFinding]) -> Cards:
     shots, pairs = audit.shot_counts(), audit.train.size
-    noun = "images" if audit.is_image else "embeddings"
     size = f"{several(len(audit.domains), 'domain')} × {several(len(audit.classes), 'class', 'classes')}"
     found = "to solve before training" if problems else "found"
     return Cards(
         [
             Card("problems", str(len(problems)), found, "bad" if problems else "good"),
-            Card(noun, f"{audit.num_samples:,}", size),
+            Card(f"{audit.kind.noun}s", f"{audit.num_samples:,}", size),
             Card(
                 "pairs without training samples", f"{shots['zero']:,} of {pairs:,}", "", "warn" if shots["zero"] else ""
             ),
@@ -215,7 +214,7 @@ def _groups(audit: Audit) -> list[Block]:
 
 
 def _leaking(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
-    if audit.groups is None or not audit.is_image or not audit.groups.leaking:
+    if audit.groups is None or not audit.kind.picture or not audit.groups.leaking:
         return
     yield Text("The first groups in several splits, with the split of each image:")
     for group in audit.groups.leaking[:GROUPS]:
@@ -225,7 +224,7 @@ def _leaking(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
 
 def _duplicates(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
     suspicious = [duplicate for duplicate in audit.duplicates if duplicate.across]
-    if not audit.is_image or not suspicious:
+    if not audit.kind.picture or not suspicious:
         return
     yield Heading("Duplicate images")
     yield Text(
@@ -247,7 +246,10 @@ def _inputs(audit: Audit) -> list[Block]:
     if isinstance(inputs, EmbeddingInputs):
         low, median, high = inputs.norms
         size = f"{several(inputs.width, 'feature')} in {inputs.dtype}"
-        return [Heading("Embeddings"), Text(f"{size}, with norms from {low:.3g} to {high:.3g} (median {median:.3g}).")]
+        return [
+            Heading(f"{audit.kind.noun}s".capitalize()),
+            Text(f"{size}, with norms from {low:.3g} to {high:.3g} (median {median:.3g})."),
+        ]
     table = Table(
         title="Images: width × height by area, modes and formats",
         header=["domain", "images", "smallest", "median", "largest", "modes", "formats"],

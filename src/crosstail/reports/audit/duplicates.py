@@ -10,9 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.images.same_content import equal, equal_files
-from crosstail.progress import Progress
-from crosstail.reports.audit.inputs import chunks, digest, own_files, row_names
 from crosstail.reports.document.model import Picture
 
 
@@ -51,19 +48,6 @@ class Duplicate(SampleGroup):
         return {"exact": self.exact, **super().to_json()}
 
 
-def equal_inputs(dataset: DomainDataset, progress: Progress | None = None, omit: Iterable[str] = ()) -> list[list[int]]:
-    """Groups of rows with identical content: the bytes of files, or the values of anything else."""
-    files, x, hashes = own_files(dataset), dataset.x, list[bytes]()
-    if files is not None:
-        named, left_out = enumerate(files.paths()), set(omit)
-        return equal_files({row: files.root / name for row, name in named if name not in left_out}, progress)
-    for rows in chunks(len(x)):
-        hashes += map(digest, np.asarray(x[rows]))
-        if progress:
-            progress("comparing", len(hashes), len(x))
-    return equal(enumerate(hashes))
-
-
 def describe(groups: Iterable[Sequence[int]], dataset: DomainDataset, *, exact: bool) -> list[Duplicate]:
     """Look up the rows of each group; groups across classes come first, then those across splits."""
     found = [Duplicate(look_up(group, dataset), exact) for group in groups]
@@ -80,7 +64,7 @@ def look_up(rows: Iterable[int], dataset: DomainDataset) -> tuple[AuditedSample,
 def _sample(dataset: DomainDataset, row: int) -> AuditedSample:
     domain, name = dataset.domains[dataset.domain[row]], dataset.classes[dataset.y[row]]
     place = {"domain": domain, "class": name, "split": str(dataset.split[row])}
-    return AuditedSample(row, row_names(dataset, np.array([row]))[0], place)
+    return AuditedSample(row, dataset.names(row)[0], place)
 
 
 def pictures(dataset: DomainDataset, group: SampleGroup) -> list[Picture]:

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from crosstail.data.dataset import SPLITS, DomainDataset
-from crosstail.data.images.look_alike import LIMIT, alike
-from crosstail.data.images.same_content import equal
+from crosstail.data.examination import HEADER, PIXELS, equal, examine, look_alikes
+from crosstail.data.images.look_alike import LIMIT
 from crosstail.progress import Progress
 from crosstail.reports.audit.advice import advice
 from crosstail.reports.audit.divergence import label_divergence
-from crosstail.reports.audit.duplicates import describe, equal_inputs
+from crosstail.reports.audit.duplicates import describe
 from crosstail.reports.audit.groups import group_facts
-from crosstail.reports.audit.inputs import EmbeddingInputs, ImageInputs, own_files, read_embeddings, read_images
+from crosstail.reports.audit.inputs import image_inputs, read_embeddings
 from crosstail.reports.audit.result import Audit
 
 
@@ -22,16 +22,10 @@ def audit(
     With `look_alike`, near-duplicate images are searched for too, in data sets of up to 40,000 images.
     """
     report = progress or (lambda what, done, total: None)
-    inputs: ImageInputs | EmbeddingInputs
-    thumbnails = None
-    look_alike = look_alike and dataset.is_image and len(dataset) <= LIMIT
-    if dataset.is_image:
-        inputs, thumbnails, hashes = read_images(dataset, thumbnails=look_alike, progress=report)
-        broken = (name for name, _ in inputs.broken)  # two empty files are not the same image
-        exact = equal_inputs(dataset, report, omit=broken) if own_files(dataset) else equal(hashes.items())
-    else:
-        inputs, exact = read_embeddings(dataset.x), equal_inputs(dataset, report)
-    near = [] if thumbnails is None else _not_all_equal(equal(enumerate(alike(thumbnails, report).tolist())), exact)
+    look_alike = look_alike and dataset.kind.picture and len(dataset) <= LIMIT
+    examined = examine(dataset.x, PIXELS if look_alike else HEADER, report)
+    exact = examined.same()
+    near = _not_all_equal(equal(enumerate(look_alikes(dataset.x, report).tolist())), exact) if look_alike else []
     counts = {split: dataset.counts(split) for split in SPLITS}
     found = Audit(
         name=dataset.name,
@@ -39,7 +33,8 @@ def audit(
         classes=dataset.classes,
         counts=counts,
         divergence=label_divergence(counts["train"]),
-        inputs=inputs,
+        kind=dataset.kind,
+        inputs=image_inputs(dataset, examined) if dataset.kind.picture else read_embeddings(dataset.x),
         duplicates=(*describe(exact, dataset, exact=True), *describe(near, dataset, exact=False)),
         alike_searched=look_alike,
         groups=group_facts(dataset),

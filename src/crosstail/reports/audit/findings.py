@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crosstail.data.inputs import InputKind
 from crosstail.reports.audit.duplicates import Duplicate, SampleGroup
 from crosstail.reports.audit.inputs import EmbeddingInputs
 from crosstail.reports.audit.result import Audit, Pair
@@ -110,22 +111,23 @@ def _groups(audit: Audit) -> Iterable[AuditFinding]:
     yield AuditFinding(text, examples, problem=True, unlisted=n - len(examples))
 
 
-def exact_findings(duplicates: Iterable[Duplicate], noun: str) -> Iterable[AuditFinding]:
-    """Exact duplicates, the most harmful kind first; `noun` is "image" or "row"."""
-    kinds = (
+def exact_findings(duplicates: Iterable[Duplicate], kind: InputKind) -> Iterable[AuditFinding]:
+    """Exact duplicates, the most harmful kind first; what is no picture is called a row."""
+    noun = kind.noun if kind.picture else "row"
+    harms = (
         ("class", True, "across classes: at least one of the labels is wrong."),
         ("split", True, "across splits: accuracy on validation or test would be inflated."),
         ("domain", False, "across domains."),
         ("", False, "within the same pair and split."),
     )
     exact = [duplicate for duplicate in duplicates if duplicate.exact]
-    for what, problem, where in kinds:
+    for what, problem, where in harms:
         found = [members(duplicate) for duplicate in exact if _is(duplicate, what)]
         yield from _count(found, noun, f"{noun}s", f"exact duplicates {where}", problem=problem)
 
 
 def _duplicates(audit: Audit) -> Iterable[AuditFinding]:
-    yield from exact_findings(audit.duplicates, "image" if audit.is_image else "row")
+    yield from exact_findings(audit.duplicates, audit.kind)
     near = [duplicate for duplicate in audit.duplicates if not duplicate.exact]
     common = sum(len(duplicate.samples) for duplicate in near) > COMMON * audit.num_samples
     for what, where in (
@@ -136,7 +138,7 @@ def _duplicates(audit: Audit) -> Iterable[AuditFinding]:
         where += " With so many, such similarity may be typical of these images." * common
         one, many = "group of near-duplicate images", "groups of near-duplicate images"
         yield from _count(found, one, many, f"members in {where}")
-    if not audit.alike_searched and audit.is_image:
+    if not audit.alike_searched and audit.kind.picture:
         yield AuditFinding("Near-duplicate images were not searched for.")
 
 

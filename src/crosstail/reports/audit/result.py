@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crosstail.data.inputs import InputKind
 from crosstail.metrics import SHOTS, shot_group
 from crosstail.reports.audit.divergence import LabelDivergence
 from crosstail.reports.audit.duplicates import Duplicate
@@ -29,6 +30,7 @@ class Audit:
     classes: tuple[str, ...]
     counts: dict[str, NDArray[np.int64]]  # split → (D, C)
     divergence: LabelDivergence  # of the training set
+    kind: InputKind
     inputs: ImageInputs | EmbeddingInputs
     duplicates: tuple[Duplicate, ...]
     alike_searched: bool  # whether near-duplicate images were searched for
@@ -46,10 +48,6 @@ class Audit:
     @property
     def num_samples(self) -> int:
         return sum(int(table.sum()) for table in self.counts.values())
-
-    @property
-    def is_image(self) -> bool:
-        return isinstance(self.inputs, ImageInputs)
 
     @cached_property
     def shots(self) -> NDArray[np.str_]:
@@ -111,7 +109,7 @@ class Audit:
                 **{name: getattr(d, name) for name in ("imbalance", "mismatch", "total")},
                 "chance": {"imbalance": d.chance_imbalance, "mismatch": d.chance_mismatch},
             },
-            "inputs": {"kind": "images" if self.is_image else "embeddings", **asdict(self.inputs)},
+            "inputs": {"kind": f"{self.kind.noun}s", **asdict(self.inputs)},
             "alike_searched": self.alike_searched,
             "duplicates": [duplicate.to_json() for duplicate in self.duplicates],
             "groups": None if self.groups is None else self.groups.to_json(),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.data import DomainDataset, ImageFiles
+from crosstail.data import DomainDataset
 from crosstail.metrics import Answers
 from crosstail.reports.charts import PALETTE, colours, tip
 from crosstail.reports.document.model import Block, Chart, Gallery, Heading, Picture, Text, bullets
@@ -85,7 +85,7 @@ def _gallery(answers: Answers, dataset: DomainDataset, rows: NDArray[np.int64], 
     name, pictures = _name(answers, pair), []
     for number in failures(answers, pair):
         row, answer = int(rows[number]), answers.classes[answers.predicted[number]]
-        place = dataset.x.paths(row)[0] if isinstance(dataset.x, ImageFiles) else f"test sample {number}"
+        place = dataset.names(row)[0] if dataset.kind.names else f"test sample {number}"
         pictures.append(Picture(dataset.x[row], f"→ {answer}", f"{name} predicted as {answer}: {place}", place))
     return Gallery(name, pictures, SIDE)
 

@@ -2,8 +2,9 @@
 
 import msgspec
 
+from crosstail.data import examine
 from crosstail.data.dataset import UNUSED
-from crosstail.reports.audit.duplicates import describe, equal_inputs
+from crosstail.reports.audit.duplicates import describe
 from crosstail.reports.audit.findings import exact_findings
 from crosstail.storage import read_json, write_json
 from crosstail.training.run import Run
@@ -26,13 +27,13 @@ def duplicates(run: Run) -> list[str]:
         return []
     dataset = run.dataset.plain()
     try:
-        groups = equal_inputs(dataset)
+        groups = examine(dataset.x).same()
         used = [[row for row in group if dataset.split[row] != UNUSED] for group in groups]
     except (ValueError, OSError):  # an image that cannot be read
         return []
     found = exact_findings(
         describe([group for group in used if len(group) > 1], dataset, exact=True),
-        "image" if dataset.is_image else "row",
+        dataset.kind,
     )
     sentences = [finding.text for finding in found]
     write_json(file, AuditFile(sentences))

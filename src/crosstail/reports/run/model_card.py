@@ -10,6 +10,7 @@ import pandas as pd
 
 from crosstail import algorithms, backbones, second_stages
 from crosstail.data import data_name, protocols, sheet_of
+from crosstail.data.inputs import kind_of_model
 from crosstail.metrics import PairAccuracy
 from crosstail.reports.document.model import Block, Code, Document, Heading, Table, bullets
 from crosstail.reports.run.certainty import certainty_card
@@ -98,7 +99,8 @@ def limits(run: Run, tested: Tested) -> list[str]:
     found = [_domain_limit(result), *_pair_limits(tested.pairs)]
     if not np.any(result.validation.totals) and result.spec.stop_at is None:
         found.append("There were no validation samples, so the last evaluation was selected, not the best one.")
-    if len(result.input_shape) == 3 and not _pretrained(result.spec):
+    kind = kind_of_model(tuple(result.input_shape))
+    if kind.picture and not _pretrained(result.spec):
         trained = int(np.sum(result.counts))
         found.append(f"The network was randomly initialised and trained on {trained:,} images only.")
     seed = (
@@ -141,7 +143,7 @@ def _file(description: dict[str, Any]) -> Iterator[str]:
 
 def _purpose(result: RunResult) -> Iterator[str]:
     shape, classes, domains = result.input_shape, result.classes, result.domains
-    inputs = f"images of {shape[1]} × {shape[2]} pixels" if len(shape) == 3 else f"vectors of {shape[0]:,} numbers"
+    inputs = kind_of_model(tuple(shape)).described(tuple(shape))
     yield (
         f"A classifier of {inputs} into {several(len(classes), 'class', 'classes')}, trained to be accurate for every "
         f"class in each of {several(len(domains), 'domain')}."

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from crosstail.data import ImageFiles
 from crosstail.metrics._calibration import training_shares
 from crosstail.prediction.label_errors import label_errors
 from crosstail.prediction.prior import with_prior
@@ -32,8 +31,8 @@ def suspect_table(run: Run) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     shares = training_shares(np.array(result.counts))[kept.domain]
     found = label_errors(with_prior(given.prevalence(kept.told.log_p), shares), kept.y)
-    rows, x = kept.row[found["row"]], None if run.dataset is None else run.dataset.x
-    places = [x.paths(int(row))[0] if isinstance(x, ImageFiles) else f"sample {row}" for row in rows]
+    rows = kept.row[found["row"]]
+    places = run.dataset.names(rows, "sample") if run.dataset else [f"sample {row}" for row in rows]
     names = [
         [of[i] for i in each]
         for of, each in (
@@ -113,7 +112,7 @@ def _shown(run: Run, table: pd.DataFrame, caption: str) -> Block:
     pictures, lines = [], []
     for one in table.to_dict("records"):
         lines.append(f"{one['sample']}: labelled {one['label']}, seems {one['seems']} ({one['domain']})")
-        if run.dataset is not None and len(run.result.input_shape) == 3:
+        if run.dataset is not None and run.dataset.kind.picture:
             try:
                 pixels = run.dataset.x[int(one["row"])]
             except (OSError, ValueError):  # a file was removed or damaged since

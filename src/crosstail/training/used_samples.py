@@ -1,4 +1,4 @@
-"""The samples that a run knows, by content, so that they are found again when its model is evaluated elsewhere."""
+"""The samples that a run has used, by content, so that they are found again when its model is evaluated elsewhere."""
 
 from dataclasses import dataclass
 
@@ -6,15 +6,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from crosstail.data import DomainDataset
-from crosstail.data.content_hashes import content_hashes
+from crosstail.data import DomainDataset, examine
 from crosstail.training.folder import RunFolder
 
 FILE = "known.pt"
 
 
 @dataclass(frozen=True)
-class KnownSamples:
+class UsedSamples:
     """Content hashes of the samples that a run was trained or selected on, and of the others in its data."""
 
     trained: NDArray[np.int64]
@@ -25,12 +24,12 @@ class KnownSamples:
         """Store the hashes of a run's data in its folder, once."""
         if (folder.path / FILE).exists():
             return
-        hashes, trained = content_hashes(dataset.x), np.isin(dataset.split, ("train", "val"))
+        hashes, trained = examine(dataset.x).hashes, np.isin(dataset.split, ("train", "val"))
         known = cls(np.unique(hashes[trained]), np.unique(hashes[~trained]))
         folder.save(FILE, {name: torch.from_numpy(values) for name, values in vars(known).items()})
 
     @classmethod
-    def load(cls, folder: RunFolder) -> "KnownSamples":
+    def load(cls, folder: RunFolder) -> "UsedSamples":
         """Load the hashes of a run's samples."""
         stored = folder.vectors(FILE, ("trained", "held_out"))
         if stored is None:

@@ -1,0 +1,39 @@
+"""A number for a sample's content, by which it is found again under another name or in another data set.
+
+64 bits: among half a million samples on either side, two that differ have the same number once in 10⁸ comparisons of
+data sets.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ROWS = 1024  # read at a time
+
+
+def hashes_of_rows(x: NDArray[Any]) -> NDArray[np.int64]:
+    """One number per row (N,).
+
+    >>> hashes_of_rows(np.array([[1.0], [2.0], [1.0]])).tolist().count(hashes_of_rows(np.array([[1.0]]))[0])
+    2
+    """
+    kind = np.float32 if x.dtype.kind == "f" else x.dtype
+    parts = (np.asarray(x[i : i + _ROWS], kind) for i in range(0, len(x), _ROWS))
+    return as_numbers(digest(row.tobytes()) for rows in parts for row in rows)
+
+
+def digest(content: bytes) -> bytes:
+    """The hash of one sample's bytes."""
+    return hashlib.blake2b(content, digest_size=8).digest()
+
+
+def as_numbers(digests: Iterable[bytes]) -> NDArray[np.int64]:
+    """Hashes as numbers (N,)."""
+    return np.frombuffer(b"".join(digests), "<i8")
+
+
+NO_CONTENT = int.from_bytes(digest(b""), "little", signed=True)
+"""The number of an empty file."""

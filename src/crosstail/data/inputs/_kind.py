@@ -1,0 +1,95 @@
+"""What a kind of input says about itself."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from crosstail.data.inputs._examined import Examined
+from crosstail.data.inputs._hashes import hashes_of_rows
+from crosstail.progress import Progress
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]  # of one sample as a backbone takes it
+
+_ROWS = 4096  # read at a time, so that a memory map is never read as a whole
+
+
+def _parts(x: Array) -> Iterator[Any]:
+    return (np.ascontiguousarray(x[start : start + _ROWS]).data for start in range(0, len(x), _ROWS))
+
+
+def _example(generator: np.random.Generator, shape: Shape) -> Array:
+    return generator.normal(size=shape).astype(np.float32)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InputKind:
+    """What depends on the kind of inputs `x`, N samples; the defaults are those of an array (N, ...) of numbers.
+
+    A kind keeps nothing: it is found by `x` itself (see `kind_of`).
+    """
+
+    holds: Callable[[Any], bool]
+    """Whether x is of this kind; also asked of an array without content that has only the shape and type of x."""
+    expects: str = ""
+    """Type and shape in the error for an array that no kind holds, such as "float embeddings (N, F)"."""
+    noun: str = "sample"
+    backbone: str = "mlp"
+    """The default; inputs whose default is pretrained are embedded once by default."""
+    rank: int = 1
+    """Number of dimensions of one sample as a backbone takes it, by which a stored model finds its kind."""
+    light: bool = False
+    """Whether a step takes only about a millisecond: torch then uses one thread, and features are not kept."""
+
+    check: Callable[[Path, Array], Array] = lambda path, x: x
+    """The array of a file, as it is used; raises ValueError for values that cannot be trained on."""
+    shape: Callable[[Any], Shape] = lambda x: x.shape[1:]
+    tensor: Callable[[Array], Tensor] = lambda x: torch.tensor(x, dtype=torch.float32)
+    """The input of a backbone, of some rows."""
+    scaled: Callable[[Tensor], Tensor] = lambda x: x
+    """The same in torch, for a model that is exported."""
+    example: Callable[[np.random.Generator, Shape], Array] = _example
+    """Random rows of some shape (N, ...), as a backbone takes them."""
+    described: Callable[[Shape], str] = lambda shape: f"samples of shape {' × '.join(map(str, shape))}"
+    prepared: Callable[[Shape], str] = lambda shape: "As in the training data; nothing is scaled."
+    """How the user of an exported model prepares a sample."""
+    take: Callable[[Any, Any], Any] = lambda x, rows: x[rows]
+    views: Callable[[Any], int] = lambda x: 0
+    """Number of views of each sample, in the second dimension of x; 0 if it has none."""
+
+    names: Callable[[Any, Any], list[str]] | None = None
+    """What users know some rows by; None if that is only their number."""
+    root: Callable[[Any], Path | None] = lambda x: None
+    """The folder to which the names are relative; None unless each sample has a file of its own."""
+    open: Callable[[Path, Sequence[str]], Any] | None = None
+    """The samples in files, by folder and names; None if they are in one array."""
+    parts: Callable[[Any], Iterator[Any]] = _parts
+    """What the checksum of a data set covers."""
+    fingerprint: Callable[[Any], str] | None = None
+    """What changes with any content, if that is found sooner than a hash of the content itself."""
+    examined: Callable[[Any, int, Progress | None], Examined] = lambda x, *_: Examined(hashes_of_rows(x))
+    """What `examine` finds out, in some detail."""
+
+    pixels: Callable[..., NDArray[np.uint8]] | None = None
+    """Pixels (H, W, 3) of row i, from its content if that has been read, for any view of it; None: no picture."""
+    view: Callable[[Any, NDArray[np.uint8]], NDArray[np.uint8]] = lambda x, pixels: pixels
+    """The plain view (S, S, 3) of such pixels."""
+    content: Callable[[Any, int], bytes] = lambda x, row: x[row].tobytes()
+    decodes: bool = False
+    """Whether indexing decodes: batches are then prepared ahead, and pixels are worth keeping (`cached`)."""
+    cached: Callable[[Any], Any] = lambda x: x
+    resized: Callable[[Any, int], Any] | None = None
+    """The same samples at another resolution."""
+    augments: bool = False
+    """Whether they are augmented by default in training a whole network."""
+
+    @property
+    def picture(self) -> bool:
+        """Whether a row is a picture."""
+        return self.pixels is not None
