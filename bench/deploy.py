@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from crosstail.training.probabilities import Probabilities
 from PIL import Image
 
 from bench._memory import usage_of
@@ -18,7 +19,6 @@ from bench._rows import Row
 from bench._timing import interleave
 from crosstail.prediction.decision import decide
 from crosstail.training.folder import RunFolder
-from crosstail.training.probabilities import Probabilities
 
 DOMAINS, CLASSES = 6, 345  # DomainNet's
 ROWS, QUICK_ROWS = 1_000_000, 100_000

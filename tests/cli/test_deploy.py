@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from crosstail.reports.run.covered import covered, pair_sets
-from crosstail.training.probabilities import Probabilities
 from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 
 from crosstail.metrics._calibration import calibrate
 from crosstail.prediction.predictor import UNKNOWN, Predictor
+from crosstail.reports.run.set_coverage import covered, pair_sets
 from crosstail.training.folder import RunFolder
+from crosstail.training.run import Run
 
 SITES = ["berlin", "lagos"]
 FIT = "fit v.npz --algorithm erm --backbone identity --steps 60 --hp lr=0.02 --batch-size 16 --evaluations 1 --out run"
@@ -62,7 +63,8 @@ def probabilities(rows):
 
 
 def test_a_run_keeps_what_its_model_says_of_held_out_samples(run):
-    kept, predictor = Probabilities.load(run), Predictor(run.path)
+    held_out, predictor = Run(run.path).held_out, Predictor(run.path)
+    kept = held_out.every
     with np.load("v.npz") as arrays:
         rows = np.flatnonzero(arrays["split"] != "train")
         x, y, domain, test = (
@@ -72,23 +74,24 @@ def test_a_run_keeps_what_its_model_says_of_held_out_samples(run):
             arrays["split"][rows] == "test",
         )
     np.testing.assert_array_equal(kept.row, rows)
-    for found, expected in ((kept.y, y), (kept.domain, domain), (kept.test, test)):
+    tested = np.isin(kept.row, held_out.test.row)
+    for found, expected in ((kept.y, y), (kept.domain, domain), (tested, test)):
         np.testing.assert_array_equal(found, expected)
     said = predictor.scored(predictor.features(x))
-    np.testing.assert_allclose(kept.unknown, said, rtol=2e-3, atol=1e-3)
+    np.testing.assert_allclose(kept.log_p, said, rtol=2e-3, atol=1e-3)
     np.testing.assert_array_equal(kept.predicted, said.argmax(1))
-    assert kept.unknown.dtype == np.float16 and kept.known is None and kept.told() is kept.unknown
+    assert kept.log_p.dtype == np.float16 and kept.informed is None and kept.told is kept
     hits = np.array(run.finished_result().test.hits)
-    own = kept.part(test=True)
+    own = held_out.test
     assert [
         [((own.predicted == c) & (own.y == c) & (own.domain == d)).sum() for c in range(3)] for d in range(2)
     ] == hits.tolist()
 
 
 def test_probabilities_are_calibrated_on_validation_and_classes_stay(run, crosstail):
-    part = Probabilities.load(run).part(test=False)
+    part = Run(run.path).held_out.validation
     counts = np.array(run.finished_result().counts)
-    expected = calibrate(part.unknown, part.unknown, part.y, part.domain, SITES, counts)
+    expected = calibrate(part.log_p, part.log_p, part.y, part.domain, SITES, counts)
     assert run.calibration() == expected and expected.samples == 120
     predictor, new = Predictor(run.path), np.load("new.npy")
     raw = predictor.scored(predictor.features(new))
@@ -186,12 +189,13 @@ def test_a_refit_has_what_the_folds_say_of_samples_that_they_were_not_trained_on
         np.savez("w.npz", **{name: arrays[name] for name in ("x", "y", "domain", "domains", "classes")})
     done = crosstail(FIT.replace("--out run", "--out cv --folds 3 --refit").replace("v.npz", "w.npz"))
     assert done.code == 0, done.err
-    refit, folds = RunFolder(Path("cv/refit")), [RunFolder(Path(f"cv/fold-{k}")) for k in (1, 2, 3)]
-    kept, parts = Probabilities.load(refit), [Probabilities.load(fold).part(test=True) for fold in folds]
-    assert len(np.unique(kept.row)) == len(kept.row) == refit.finished_result().data.samples
-    np.testing.assert_array_equal(kept.unknown, np.concatenate([part.unknown for part in parts]))
-    assert kept.test.tolist() == [k != 1 for k, part in enumerate(parts) for _ in part.y]
-    assert refit.calibration().samples == len(parts[1].y)
+    refit, folds = Run(Path("cv/refit")), [Run(Path(f"cv/fold-{k}")) for k in (1, 2, 3)]
+    kept, parts = refit.held_out.every, [fold.held_out.test for fold in folds]
+    assert len(np.unique(kept.row)) == len(kept.row) == refit.result.data.samples
+    of_fold = {row: (k, log_p) for k, part in enumerate(parts) for row, log_p in zip(part.row, part.log_p, strict=True)}
+    np.testing.assert_array_equal(kept.log_p, [of_fold[row][1] for row in kept.row])
+    assert refit.held_out.test.row.tolist() == [row for row in kept.row if of_fold[row][0] != 1]
+    assert refit.calibration.samples == len(parts[1].y)
     assert rows_of(crosstail("predict cv/refit new.npy --site lagos --coverage 0.8 --per class"))
 
 
@@ -274,16 +278,16 @@ def test_probabilities_of_new_data_are_evaluated_and_pages_stay_apart(run, cross
 
 
 def test_every_group_has_its_metrics_in_a_file_and_sets_on_the_page(run):
-    table, kept = pd.read_csv(run.path / "metrics.csv"), Probabilities.load(run).part(test=True)
+    table, kept = pd.read_csv(run.path / "metrics.csv"), Run(run.path).held_out.test
     assert len(table) == (1 + 2) * (1 + 3)
     (pair,) = table[(table["domain"] == "lagos") & (table["class"] == "b")].to_dict("records")
     own = (kept.domain == 1) & (kept.y == 1)
-    said = run.calibration().probabilities(kept.unknown, -1, SITES)
+    said = run.calibration().probabilities(kept.log_p, -1, SITES)
     assert pair["samples"] == own.sum() and pair["accuracy"] == pytest.approx((kept.predicted == 1)[own].mean())
     assert pair["log_loss"] == pytest.approx(-np.log(said[own, 1].astype(float)).mean(), rel=1e-5)
     among = kept.domain == 1
     assert pair["auroc"] == pytest.approx(roc_auc_score(kept.y[among] == 1, said[among, 1]), rel=1e-5)
-    sets = covered(kept, run.calibration(), SITES)
+    sets = covered(kept, run.calibration())
     assert pair["covered"] == pytest.approx(sets["inside"][own].mean())
     cells = pair_sets(sets, SITES, ["a", "b", "c"])
     assert cells.header == ["class", *SITES] and cells.note.startswith("*")
@@ -307,8 +311,8 @@ def test_a_run_without_kept_probabilities_or_with_damaged_ones(run, crosstail, t
         (copy / "probabilities.npz").unlink(missing_ok=True)
     assert crosstail(f"predict {copy} new.npy").code == 0
     assert crosstail(FIT.replace("--out run", f"--out {copy}")).code == 0  # adds what is missing
-    added, kept = Probabilities.load(RunFolder(copy)), Probabilities.load(run)
-    np.testing.assert_array_equal(added.unknown, kept.unknown)
+    added, kept = Run(copy).held_out.every, Run(run.path).held_out.every
+    np.testing.assert_array_equal(added.log_p, kept.log_p)
 
 
 def test_what_is_wrong_beside_the_probabilities_is_not_blamed_on_them(run, tmp_path):
@@ -317,17 +321,17 @@ def test_what_is_wrong_beside_the_probabilities_is_not_blamed_on_them(run, tmp_p
     whole = result.read_bytes()
     result.write_bytes(b"{}")
     with pytest.raises(ValueError, match=r"result\.json"):
-        Probabilities.load(copy)
+        Run(copy.path).held_out  # noqa: B018
     result.write_bytes(whole)
     content = file.read_bytes()
     for damaged in (b"", content[:300], content[:-30], content[:200] + b"?" * 50 + content[250:]):
         file.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"probabilities\.npz is damaged"):
-            Probabilities.load(copy)
+            Run(copy.path).held_out  # noqa: B018
     file.unlink()
     file.mkdir()  # as unreadable as one without permission
     with pytest.raises(OSError, match=r"probabilities\.npz"):
-        Probabilities.load(copy)
+        Run(copy.path).held_out  # noqa: B018
 
 
 def test_a_sweep_keeps_the_probabilities_of_the_selected_trial_only(run, crosstail):

@@ -7,15 +7,14 @@ import sys
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-from crosstail.criterion import Criterion
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import crosstail
-from crosstail import cli
+from crosstail import cli, metrics
 from crosstail.reports.compare import read_runs as read_runs_module
 from crosstail.reports.compare.read_runs import ComparedRun
 from crosstail.reports.run.command import command
@@ -53,7 +52,7 @@ FIELDS: dict[str, Any] = {
     "augment": st.none() | st.booleans(),
     "hparams": st.dictionaries(NAME, WORD, max_size=2),
     "seed": SEED,
-    "select_on": st.none() | st.sampled_from(get_args(Criterion)),
+    "select_on": st.none() | st.sampled_from(metrics.criteria()),
     "steps": st.none() | COUNT,
     "batch_size": st.none() | COUNT,
     "evaluations": COUNT,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -89,7 +90,11 @@ def finished(make_result: Callable[..., RunResult], tmp_path: Path) -> Callable[
 
     def make(hits: Any, **spec: Any) -> Run:
         result = make_result(hits, **spec)
-        test = Answers(**result.answered, **{name: values.numpy() for name, values in predictions(result).items()})
+        told = {name: values.numpy() for name, values in predictions(result).items()}
+        known = told.pop("known", None)
+        test = Answers(**result.answered, **told)
+        if known is not None:
+            test = replace(test, informed=replace(test, predicted=known))
         return Run(tmp_path, result=result, records=evaluations(result), test=test, inputs=None)
 
     return make
@@ -127,12 +132,13 @@ def evaluations(result: RunResult) -> list[Evaluation]:
 
 
 def predictions(result: RunResult) -> dict[str, torch.Tensor]:
-    """The first `hits` of each pair are right; a wrong answer is the next class."""
-    accuracy = result.test.pairs()
+    """The first `hits` of each pair are right, also with the domain known; a wrong answer is the next class."""
+    known = [] if result.known is None else [result.known.test.pairs()]
+    parts, totals = [result.test.pairs(), *known], result.test.pairs().totals
     rows = [
-        (c, d, c if i < accuracy.hits[d, c] else (c + 1) % len(result.classes))
-        for d, c in np.ndindex(accuracy.totals.shape)
-        for i in range(accuracy.totals[d, c])
+        (c, d, *(c if i < part.hits[d, c] else (c + 1) % len(result.classes) for part in parts))
+        for d, c in np.ndindex(totals.shape)
+        for i in range(totals[d, c])
     ]
-    y, domain, predicted = torch.tensor(rows, dtype=torch.int64).reshape(-1, 3).T
-    return {"y": y, "domain": domain, "predicted": predicted}
+    columns = torch.tensor(rows, dtype=torch.int64).reshape(-1, 2 + len(parts)).T
+    return dict(zip(("y", "domain", "predicted", "known"), columns, strict=False))

@@ -7,9 +7,10 @@ from statistics import mean, stdev
 import msgspec
 import pytest
 
+from crosstail.metrics import VIEWS
 from crosstail.storage import read_json, write_json
 from crosstail.sweeps.plan import make
-from crosstail.sweeps.select import METRICS, as_file, choices, table
+from crosstail.sweeps.select import as_file, choices, table
 from crosstail.sweeps.status import status
 from crosstail.sweeps.store import Store
 from crosstail.training.result import KnownDomain, RunResult
@@ -92,7 +93,7 @@ def test_the_table_is_mean_and_deviation_over_the_finished_seeds(plan, store, fi
         finish(store, plan.runs("erm", hparams, seed)[0], 0.1, tests[seed])
     erm, boda = table(choices(store, store.results()), store.results())
     assert erm.seeds == 3
-    for metric in METRICS:
+    for metric in VIEWS:
         assert erm.accuracy[metric] == (mean(tests.values()), stdev(tests.values()))
         assert boda.accuracy[metric] == (None, None)
 

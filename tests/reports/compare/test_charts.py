@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from msgspec.structs import replace
 
-from crosstail.metrics import PairAccuracy
+from crosstail.metrics import PairAccuracy, find
 from crosstail.reports.compare.charts import (
     LABELLED,
     correlation,
@@ -25,6 +25,8 @@ from crosstail.reports.compare.tables import summary_table, transfer_table
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import Averaged, SplitAccuracy, Trace
 
+ACCURACY = find("accuracy")
+
 
 @pytest.fixture
 def runs(make_run, tmp_path):
@@ -41,7 +43,7 @@ def test_gain_is_over_the_mean_of_the_baseline(runs):
     own = table[table["method"] == "boda"]
     assert own["gain"].tolist() == pytest.approx([10, 20, 30, 40])
     assert own["shot"].tolist() == ["many", "medium", "few", "zero"]
-    title = gain_chart("gain", "photos", table, "erm", "boda").title
+    title = gain_chart("gain", "photos", table, "erm", "boda", ACCURACY).title
     assert all(part in title for part in ("boda", "erm", "4 (", "of 4 pairs", "+35.0 points"))
 
 
@@ -51,7 +53,7 @@ def test_a_gain_has_a_colour_only_beyond_its_interval(runs):
     small, large = table.loc[("boda", "d0", "c0")], table.loc[("coral", "d1", "c1")]
     assert small["low"] < 0 < small["gain"] < small["high"] and small["sure"] == 0
     assert large["gain"] == 90 and large["sure"] == large["low"] > 0
-    spec = gain_chart("gain", "photos", table.reset_index(), "erm", "boda").drawing.to_dict()
+    spec = gain_chart("gain", "photos", table.reset_index(), "erm", "boda", ACCURACY).drawing.to_dict()
     colour = spec["layer"][0]["encoding"]["color"]
     assert colour["field"] == "sure" and colour["scale"]["domain"][-1] == 90  # the largest gain of any method
     assert "format(datum.gain" in spec["layer"][1]["transform"][-1]["calculate"]
@@ -61,7 +63,8 @@ def test_many_classes_are_points_that_can_be_searched(runs):
     found, _ = method_runs(runs.chosen)
     table = gain_table(found, "erm")
     many = pd.concat([table.assign(**{"class": f"c{i}"}) for i in range(LABELLED + 1)])
-    names = [param["name"] for param in gain_chart("gain", "photos", many, "erm", "boda").drawing.to_dict()["params"]]
+    drawing = gain_chart("gain", "photos", many, "erm", "boda", ACCURACY).drawing
+    names = [param["name"] for param in drawing.to_dict()["params"]]
     assert "find" in names and "method_gain" in names
 
 
@@ -135,7 +138,7 @@ def test_of_many_pairs_a_chart_shows_a_sample_and_says_so(make_run, tmp_path):
         hits = np.random.default_rng(len(method)).integers(0, 5, (3, 1000))
         make_run(method, hits, totals=np.full_like(hits, 5), counts=np.full_like(hits, 9), algorithm=method)
     found, _ = method_runs(read_runs([tmp_path]).chosen)
-    chart = gain_chart("g", "photos", gain_table(found, "erm"), "erm", "boda")
+    chart = gain_chart("g", "photos", gain_table(found, "erm"), "erm", "boda", ACCURACY)
     assert "2,000 of 3,000 pairs" in chart.note and "of 3000 pairs" in chart.title
     assert max(map(len, chart.drawing.to_dict()["datasets"].values())) == 2000
 

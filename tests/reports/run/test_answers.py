@@ -7,7 +7,7 @@ import pytest
 
 from crosstail.reports.document.model import Cards, Code, Items, Text
 from crosstail.reports.run.answers import next_steps, tone, usable
-from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.tested import Tested as Shown
 
 TOTALS = [[100, 100], [100, 2]]
 GOOD, WEAK = [[95, 96], [94, 2]], [[95, 96], [30, 0]]
@@ -15,13 +15,13 @@ GOOD, WEAK = [[95, 96], [94, 2]], [[95, 96], [30, 0]]
 
 def first(results):
     """The answer and the cards by their labels."""
-    answer, *_, cards = usable(Tested.of_results(results), results)
+    answer, *_, cards = usable(Shown.of_results(results), results)
     assert isinstance(answer, Text) and answer.lead and isinstance(cards, Cards)
     return answer.text, {card.label: card for card in cards.cards}
 
 
 def steps(result):
-    return list(next_steps([result], Tested.of_results([result]), Path("run")))
+    return list(next_steps([result], Shown.of_results([result]), Path("run")))
 
 
 def commands(result):
@@ -52,7 +52,7 @@ def test_what_is_not_known_is_said(make_result):
     text, _ = first([unseen])
     assert "On d1, a domain that the model was not trained on" in text and "not measured" not in text
     untested = [make_result([[0, 0], [0, 0]], totals=[[0, 0], [0, 0]])]
-    (nothing,) = usable(Tested.of_results(untested), untested)
+    (nothing,) = usable(Shown.of_results(untested), untested)
     assert nothing.lead and "unknown" in nothing.text
 
 

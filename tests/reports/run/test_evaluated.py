@@ -16,7 +16,7 @@ from crosstail.reports.document.model import Cards, Table, Text
 from crosstail.reports.run.certainty import Confidence
 from crosstail.reports.run.certainty_elsewhere import certainty_json
 from crosstail.reports.run.evaluated import domain_table, evaluation_document, side_by_side
-from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.tested import Tested as Shown
 from crosstail.training.held_out import HeldOut
 from crosstail.training.run import Run
 
@@ -55,7 +55,7 @@ def test_the_verdict_compares_the_same_classes(make_result, found):
 
 def test_new_domains_stand_beside_old_ones(make_result, found):
     own = make_result([[90, 80], [70, 60]], totals=[[100, 100], [100, 100]])
-    new, old = Tested.of_answers(found.answers), Tested.of_results([own])
+    new, old = Shown.of_answers(found.answers), Shown.of_results([own])
     rows = domain_table(new, old, "new data").rows
     assert [row[:4] for row in rows] == [
         ["d0", "new data", "yes", "30"],

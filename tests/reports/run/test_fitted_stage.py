@@ -20,7 +20,7 @@ def make(tmp_path):
         size = {"steps": 12, "batch_size": 4, "evaluations": 4, "trace": True}
         spec = RunSpec(dataset=str(tmp_path / "v.npz"), algorithm="erm", second_stage="ncm", **size, **changes)
         run = train_run(spec, tmp_path / "run")
-        return run, with_estimate(train_run(refit_spec([run.result]), tmp_path / "final"), [run.result])
+        return run, with_estimate(train_run(refit_spec([run.result]), tmp_path / "final"), [run])
 
     return make
 

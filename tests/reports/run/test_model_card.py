@@ -16,7 +16,7 @@ from crosstail.reports.document.model import Heading, Items, Table
 from crosstail.reports.run import duplicates as found_in
 from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.model_card import limits, model_card
-from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.tested import Tested as Shown
 from crosstail.training.held_out import HeldOut
 from crosstail.training.inputs import Inputs
 
@@ -42,7 +42,7 @@ def card(run, **exported):
 
 def weak(run):
     """The sentences on its limits."""
-    return limits(run, Tested.of_results([run.result]))
+    return limits(run, Shown.of_results([run.result]))
 
 
 def sections(run, **exported):
@@ -265,8 +265,8 @@ def test_certainty_of_each_domain_and_label_errors_have_their_place(finished):
     p[0] = p[0, ::-1]  # the first sample looks like the other class
     plain = finished(HITS, totals=TOTALS)
     log_p = np.log(p).astype(np.float16)
-    said = {"predicted": p.argmax(1), "log_p": log_p, "true": log_p[np.arange(80), y]}
-    test = Answers(**plain.result.answered, y=y, domain=domain, row=np.arange(80), **said)
+    told = {"predicted": p.argmax(1), "log_p": log_p, "true": log_p[np.arange(80), y]}
+    test = Answers(**plain.result.answered, y=y, domain=domain, row=np.arange(80), **told)
     kept = HeldOut(test.keep(np.zeros(80, bool)), test)
     run = plain.knowing(held_out=kept, calibration=Calibration.none(plain.result.domains, 2))
     rows = table(run, "Certainty")

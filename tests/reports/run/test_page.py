@@ -21,7 +21,7 @@ from crosstail.reports.run.tables import (
     selection_curve,
     worst_table,
 )
-from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.tested import Tested as Shown
 from crosstail.reports.run.worst_pairs import DRAWN
 from crosstail.training.result import Averaged, Evaluation, SplitAccuracy
 from crosstail.training.run import Run
@@ -86,9 +86,9 @@ def memory(path, result):
     return Run(path, result=result, test=None, inputs=None)
 
 
-def tested(*results):
+def shown(*results):
     """What pages show of these results."""
-    return Tested.of_results(results)
+    return Shown.of_results(results)
 
 
 def document(run):
@@ -102,7 +102,7 @@ def page_of(document):
 
 
 def test_pairs_have_counts_shots_accuracy_and_wilson_interval(result):
-    table = tested(result()).pairs
+    table = shown(result()).pairs
     assert table[["domain", "class"]].to_numpy().tolist() == [["d0", "c0"], ["d0", "c1"], ["d1", "c0"], ["d1", "c1"]]
     assert table["count"].tolist() == [150, 40, 7, 0]
     assert table["shot"].tolist() == ["many", "medium", "few", "zero"]
@@ -118,8 +118,8 @@ def test_pairs_have_counts_shots_accuracy_and_wilson_interval(result):
 def test_groups_widen_intervals_and_the_page_says_so(result, finished):
     run = result(squares=[[20, 4], [18, 0]])  # worth 10²/20, 4²/4 and 6²/18 samples
     low, high = wilson(0.9 * 5, 5)
-    assert tested(run).pairs.loc[0, ["low", "high"]].tolist() == pytest.approx([100 * low, 100 * high])
-    plain, wide = (headline_table(tested(one)).set_index("metric") for one in (result(), run))
+    assert shown(run).pairs.loc[0, ["low", "high"]].tolist() == pytest.approx([100 * low, 100 * high])
+    plain, wide = (headline_table(shown(one)).set_index("metric") for one in (result(), run))
     assert plain["value"].equals(wide["value"])
     for metric in ("pair average", "average over domains", "many-shot pairs", "few-shot pairs"):
         assert wide.loc[metric, "low"] < plain.loc[metric, "low"] - 1, metric
@@ -132,12 +132,12 @@ def test_groups_widen_intervals_and_the_page_says_so(result, finished):
 
 def test_shots_are_those_of_the_data_sheet(result):
     counts = [[31, 30, 9, 8]]
-    pairs = tested(result([[1] * 4], [[2] * 4], counts=counts, dataset="digits")).pairs
+    pairs = shown(result([[1] * 4], [[2] * 4], counts=counts, dataset="digits")).pairs
     assert pairs["shot"].tolist() == ["many", "medium", "medium", "few"]
 
 
 def test_folds_together_have_every_pair_once_with_the_counts_of_the_class_elsewhere(fold):
-    table = tested(fold(0, [1, 2], [4, 4]), fold(1, [3, 4], [5, 5])).pairs
+    table = shown(fold(0, [1, 2], [4, 4]), fold(1, [3, 4], [5, 5])).pairs
     assert table["domain"].tolist() == ["d0", "d0", "d1", "d1"]
     assert table["accuracy"].tolist() == pytest.approx([25, 50, 60, 80])
     assert table["count"].tolist() == [30, 5, 30, 5]
@@ -145,12 +145,12 @@ def test_folds_together_have_every_pair_once_with_the_counts_of_the_class_elsewh
 
 
 def test_one_fold_has_rows_for_its_unseen_domain_only(fold):
-    table = tested(fold(1, [3, 4], [5, 5])).pairs
+    table = shown(fold(1, [3, 4], [5, 5])).pairs
     assert table["domain"].tolist() == ["d1", "d1"] and table["count"].tolist() == [30, 5]
 
 
 def test_the_worst_pairs_come_first_and_of_equal_ones_the_more_certain(result):
-    pairs = tested(result([[0, 0, 5], [2, 1, 0]], [[2, 50, 5], [4, 2, 0]], counts=[[1, 1, 1], [1, 1, 1]])).pairs
+    pairs = shown(result([[0, 0, 5], [2, 1, 0]], [[2, 50, 5], [4, 2, 0]], counts=[[1, 1, 1], [1, 1, 1]])).pairs
     assert worst_table(pairs)[["domain", "class"]].to_numpy().tolist() == [
         ["d0", "c1"],  # 0 of 50
         ["d0", "c0"],  # 0 of 2
@@ -164,7 +164,7 @@ def test_the_worst_pairs_come_first_and_of_equal_ones_the_more_certain(result):
 def test_the_headline_has_the_figures_of_the_run_with_their_intervals(result):
     run = result()
     accuracies = run.test.pairs()
-    table = headline_table(tested(run)).set_index("metric")
+    table = headline_table(shown(run)).set_index("metric")
     assert table["value"].to_dict() == pytest.approx(
         {
             "pair average": (90 + 25 + 50) / 3,
@@ -191,7 +191,7 @@ def test_the_headline_has_the_figures_of_the_run_with_their_intervals(result):
 
 
 def test_the_headline_of_folds_is_over_all_of_them_without_shots(fold):
-    table = headline_table(tested(fold(0, [1, 2], [4, 4]), fold(1, [3, 4], [5, 5]))).set_index("metric")
+    table = headline_table(shown(fold(0, [1, 2], [4, 4]), fold(1, [3, 4], [5, 5]))).set_index("metric")
     assert table["value"].to_dict() == pytest.approx(
         {
             "pair average": (25 + 50 + 60 + 80) / 4,
@@ -204,7 +204,7 @@ def test_the_headline_of_folds_is_over_all_of_them_without_shots(fold):
 
 
 def test_the_headline_of_one_domain_has_no_worst_one(fold):
-    table = headline_table(tested(fold(1, [3, 4], [5, 5]))).set_index("metric")
+    table = headline_table(shown(fold(1, [3, 4], [5, 5]))).set_index("metric")
     expected = {"pair average": 70, "worst pair": 60, "10th percentile": 62, "all samples": 70}
     assert table["value"].to_dict() == pytest.approx(expected)
     assert table.loc["all samples", "what"] == "d1"
@@ -264,7 +264,7 @@ def test_loss_terms_are_listed_by_name():
 
 
 def test_few_classes_have_numbers_in_their_order(large):
-    panel = pair_chart(tested(large(4, 10)).pairs, "training samples").to_dict()
+    panel = pair_chart(shown(large(4, 10)).pairs, "training samples").to_dict()
     assert [layer["mark"]["type"] for layer in panel["layer"]] == ["rect", "point", "text", "text", "text"]
     assert panel["layer"][0]["encoding"]["color"]["field"] == "high"  # one test photo does not make a dark cell
     assert (panel["layer"][0]["encoding"]["x"]["field"], panel["layer"][0]["encoding"]["y"]["field"]) == (
@@ -274,7 +274,7 @@ def test_few_classes_have_numbers_in_their_order(large):
 
 
 def test_many_classes_are_in_panels_from_the_worst_to_the_best(large):
-    spec = pair_chart(tested(large(6, 345)).pairs, "training samples").to_dict()
+    spec = pair_chart(shown(large(6, 345)).pairs, "training samples").to_dict()
     assert NUMBERED < 345 and len(spec["concat"]) == math.ceil(345 / PANEL)
     drawn = [row for rows in spec["datasets"].values() for row in rows]
     assert len(drawn) == 2070
@@ -286,7 +286,7 @@ def test_many_classes_are_in_panels_from_the_worst_to_the_best(large):
 
 
 def test_many_domains_go_downwards(large):
-    panel = pair_chart(tested(large(30, 2)).pairs, "training samples").to_dict()
+    panel = pair_chart(shown(large(30, 2)).pairs, "training samples").to_dict()
     assert panel["layer"][0]["encoding"]["y"]["field"] == "domain"
 
 
@@ -364,14 +364,14 @@ def test_a_run_whose_records_were_removed_has_a_page_without_curves(finished):
 
 def test_the_page_has_both_tracks_for_every_pair(finished):
     run = finished(HITS, totals=TOTALS, known=[[10, 4], [2, 0]])
-    pairs = tested(run.result).pairs
+    pairs = shown(run.result).pairs
     np.testing.assert_allclose(pairs["known"], [100, 100, 100 / 3, np.nan])
     blocks = document(run).blocks
     (worst,) = [block for block in blocks if isinstance(block, Table) and block.header[0] == "pair"]
     column = worst.header.index("domain known")
     assert {row[0]: row[column] for row in worst.rows} == {"d0 / c0": "100.0", "d0 / c1": "100.0", "d1 / c0": "33.3"}
     panel = pair_chart(pairs, "training samples").to_dict()
-    assert "known" in str(panel) and "known" not in str(pair_chart(tested(finished(HITS).result).pairs, "").to_dict())
+    assert "known" in str(panel) and "known" not in str(pair_chart(shown(finished(HITS).result).pairs, "").to_dict())
     assert "domain known" not in page_of(document(finished(HITS, totals=TOTALS)))
 
 
@@ -399,7 +399,7 @@ def test_folds_are_pooled_with_their_mean_counts_and_shots(make_result, tmp_path
         make_result(hits, totals=totals, counts=of, folds=2, fold=k + 1)
         for k, ((hits, totals), of) in enumerate(zip(tables, counts, strict=True))
     ]
-    pairs = tested(*results).pairs.set_index(["domain", "class"])
+    pairs = shown(*results).pairs.set_index(["domain", "class"])
     assert pairs["count"].tolist() == [140, 21, 7, 0] and pairs["shot"].tolist() == ["many", "medium", "few", "zero"]
     assert pairs["hits"].tolist() == [17, 1, 3, 0] and pairs["tested"].tolist() == [20, 9, 5, 1]
     table = cross_validation_table(results).set_index("fold")

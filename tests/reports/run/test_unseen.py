@@ -10,7 +10,7 @@ from crosstail.metrics import Answers, PairAccuracy
 from crosstail.reports.document.model import Cards, Chart, Table
 from crosstail.reports.run.pooled_run import pooled_answers
 from crosstail.reports.run.summary import folds_summary
-from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.tested import Tested as Shown
 from crosstail.reports.run.unseen import expectation, expected, seen_table, unseen_blocks
 from crosstail.training.inputs import Inputs
 from crosstail.training.result import SplitAccuracy
@@ -76,6 +76,6 @@ def test_runs_together_have_the_predictions_of_all_in_the_order_of_the_data(resu
     joined = pooled_answers(runs)
     assert joined.domain.tolist() == domain.tolist() and joined.row.tolist() == list(range(40))
     assert joined.predicted[:6].tolist() == [0, 10, 20, 30, 1, 11]
-    assert Tested.of_results(results).accuracy.hits.tolist() == [[8], [6], [9], [7]]
+    assert Shown.of_results(results).accuracy.hits.tolist() == [[8], [6], [9], [7]]
     assert pooled_answers([*runs[:3], runs[3].knowing(inputs=None)]) is None
     assert pooled_answers([*runs[:3], runs[3].knowing(test=None)]) is None
