@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from crosstail.reports.run.covered import covered, pair_sets
 from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 

@@ -94,7 +94,7 @@ def test_sweep_estimate_and_select(place: Path) -> None:
 
 def test_evaluate(fitted: Fitted, place: Path) -> None:
     evaluated = crosstail.evaluate(fitted.out, spec_of(place), split="test", out=place / "evaluated.html")
-    assert evaluated.found.accuracy.hits.tolist() == fitted.run.result.test.hits
+    assert evaluated.found.answers.value().hits.tolist() == fitted.run.result.test.hits
     assert evaluated.page.exists() and evaluated.known_domains == list(evaluated.dataset.domains)
     assert evaluated.to_json()["hits"] == fitted.run.result.test.hits
 

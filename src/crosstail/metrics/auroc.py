@@ -1,6 +1,7 @@
 """AUROC: how well the score of a class separates its samples from the others of the domain."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crosstail.metrics._answers import Answers
 from crosstail.metrics._metric import Metric
@@ -13,8 +14,6 @@ def one_against_the_others(answers: Answers) -> Computed:
     The influence is by the components of DeLong et al. (1988): for a sample of the class, the share of the others with
     a lower score, and the other way round.
     """
-    from scipy.stats import rankdata  # here, because most commands do not need it
-
     assert answers.log_p is not None
     p, classes = np.exp(answers.log_p.astype(np.float64)), len(answers.classes)
     found, errors = np.full((2, answers.counts.size), np.nan)
@@ -29,8 +28,8 @@ def one_against_the_others(answers: Answers) -> Computed:
             scores = p[rows, c]
             within = np.empty(len(rows))
             for side in (positive, ~positive):
-                within[side] = rankdata(scores[side])
-            below = (rankdata(scores) - within) / (len(rows) - n)  # share of the other side with lower scores
+                within[side] = _ranks(scores[side])
+            below = (_ranks(scores) - within) / (len(rows) - n)  # share of the other side with lower scores
             component = np.where(positive, below, 1 - below)
             pair = d * classes + c
             found[pair] = component[positive].mean()
@@ -38,6 +37,13 @@ def one_against_the_others(answers: Answers) -> Computed:
             errors[pair] = np.sqrt((own**2).sum())
             influence[rows] += own
     return Computed(found, errors, influence)
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """From 1, where equal values share the mean of their ranks; SciPy has this too, but every fit would import it."""
+    _, of, same = np.unique(values, return_inverse=True, return_counts=True)
+    found: NDArray[np.float64] = (np.cumsum(same) - (same - 1) / 2)[of]
+    return found
 
 
 METRIC = Metric(label="AUROC", of=by_class(one_against_the_others))
