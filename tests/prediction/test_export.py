@@ -83,7 +83,7 @@ def exported(request, runs, tmp_path_factory):
     kinds = ["vectors", "images", "frozen", "sites"]
     for kind in kinds:
         (root / kind).mkdir()
-        dataset = data.load(Predictor(runs / kind).result.spec.dataset)
+        dataset = data.load(Predictor(runs / kind).run.result.spec.dataset)
         site = "1" if kind == "sites" else None
         check = export(runs / kind, root / kind / name, request.param, dataset=dataset, site=site)
         assert check.inputs == f"the test samples of {dataset.name}"
@@ -154,7 +154,7 @@ def test_the_card_says_what_goes_in_and_out(runs, tmp_path):
     assert card["output"]["shape"] == ["batch", 2]
     assert card["compared"]["inputs"] == "random inputs" and card["compared"]["samples"] == 65
     assert card["trained"]["domains"] == ["0", "1"] and card["trained"]["spec"]["algorithm"] == "boda"
-    assert card["test"]["totals"] == Predictor(runs / "images").result.test.totals
+    assert card["test"]["totals"] == Predictor(runs / "images").run.result.test.totals
 
 
 def test_what_only_training_needs_is_not_in_the_file(runs, tmp_path):

@@ -98,8 +98,8 @@ def test_dg_resumes_on_the_split_of_its_seed_and_refuses_another(vectors: Path, 
     for seed, run in enumerate(runs):
         assert run.inputs.facts().checksum == checksums[seed]
         again = train_run(run.folder.spec(), run.folder.path)
-        assert again.result == run.result and again.predictions is not None
-        assert len(again.predictions.y) == 27 - 5
+        assert again.result == run.result and again.test is not None
+        assert len(again.test) == 27 - 5
     with pytest.raises(ValueError, match="seed is 0, not 1"):
         train_run(replace(first, seed=1), tmp_path / "0")
 

@@ -90,7 +90,7 @@ def test_it_is_listed_and_suggested_for_what_nothing_claims(indexed: Path, capsy
 
 
 def test_what_is_known_without_loading_it_comes_from_its_file(indexed: Path) -> None:
-    assert (data.count_domains("scans"), data.kind_of("scans")) == (2, "files")
+    assert (data.count_domains("scans"), data.kind_in("scans").noun) == (2, "image")
     assert data.as_inputs("scans") == ["scans/0.png", "scans/1.png"]
     make(RunSpec(dataset="scans", backbone="small_cnn", resolution=16, steps=1), ["erm"], trials=1)
 
