@@ -10,7 +10,7 @@ from PIL import Image
 from tests.fuzz._case import HANDLED, Case, run
 
 from crosstail.reports.run.command import options
-from crosstail.reports.run.reported import reported
+from crosstail.reports.run.duplicates import duplicates
 from crosstail.storage import write_json
 from crosstail.sweeps.select import as_file, choices
 from crosstail.sweeps.store import Proposal, Store
@@ -49,7 +49,7 @@ def make(folder: Path) -> None:
                 Image.fromarray(rng.integers(120 * c, 120 * c + 100, (24, 24, 3), np.uint8)).save(path, quality=90)
     with chdir(folder):
         for name, spec in RUNS.items():
-            reported(train_run(spec, Path(name))).duplicates()  # which writes audit.json
+            duplicates(train_run(spec, Path(name)))  # which writes audit.json
     shutil.copytree(folder / "run-a", folder / "run-c")  # to compare a spoiled one with
     outcome = run(Case("good input", COMMANDS["sweep-a"], (), lambda _: None, limit=300), folder)
     assert outcome.kind == HANDLED, outcome
