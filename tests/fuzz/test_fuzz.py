@@ -25,7 +25,7 @@ from tests.fuzz._good import COMMANDS, SHORT, copy, make
 
 from crosstail.data import BrokenImage, read_image
 from crosstail.data.sources import npz_members
-from crosstail.reports.run import reported
+from crosstail.reports.run.duplicates import AuditFile
 from crosstail.storage import read_json
 from crosstail.sweeps.store import Store
 from crosstail.training import RunSpec
@@ -63,7 +63,7 @@ READERS = {
     "run-a/result.json": lambda place: RunFolder(place / "run-a").result(),
     "run-a/calibration.json": lambda place: RunFolder(place / "run-a").calibration(),
     "run-a/records.jsonl": lambda place: RunFolder(place / "run-a").records(),
-    "run-a/audit.json": lambda place: reported.read_json(place / "run-a/audit.json", reported.AuditFile),
+    "run-a/audit.json": lambda place: read_json(place / "run-a/audit.json", AuditFile),
     "sweep-a/plans/*.json": lambda place: Store(place / "sweep-a").plans(),
     "sweep-a/data.json": lambda place: read_json(place / "sweep-a/data.json", DataFacts),
     "sweep-a/proposals/*/trials.json": lambda place: Store(place / "sweep-a").proposals("erm"),
