@@ -11,22 +11,29 @@ from typing import Any
 
 import numpy as np
 import torch
-from crosstail.training.probabilities import Probabilities
 from PIL import Image
 
 from bench._memory import usage_of
 from bench._rows import Row
 from bench._timing import interleave
+from crosstail.metrics import Answers
 from crosstail.prediction.decision import decide
 from crosstail.training.folder import RunFolder
+from crosstail.training.held_out import HeldOut
+from crosstail.training.run import Run
 
 DOMAINS, CLASSES = 6, 345  # DomainNet's
+NAMES: dict[str, Any] = {
+    "domains": [f"site {d}" for d in range(DOMAINS)],
+    "classes": [str(c) for c in range(CLASSES)],
+    "counts": np.full((DOMAINS, CLASSES), 20),
+}
 ROWS, QUICK_ROWS = 1_000_000, 100_000
 CHUNK = 8_192
 IMAGES = 600
 
 
-def kept(rows: int) -> Probabilities:
+def kept(rows: int) -> HeldOut:
     """Log probabilities of a model that is right in half of the cases; a third of the samples is for validation."""
     generator = np.random.default_rng(0)
     y, domain = generator.integers(CLASSES, size=rows), generator.integers(DOMAINS, size=rows)
@@ -36,7 +43,9 @@ def kept(rows: int) -> Probabilities:
         scores = torch.from_numpy(generator.standard_normal((len(own), CLASSES), dtype=np.float32))
         scores[np.arange(len(own)), own] += 3
         log_p[start : start + CHUNK] = (1.5 * scores).log_softmax(1).numpy()
-    return Probabilities(np.arange(rows), np.arange(rows) % 3 > 0, y, domain, log_p.argmax(1), log_p)
+    about: dict[str, Any] = {"y": y, "domain": domain, "predicted": log_p.argmax(1), "log_p": log_p}
+    every, test = Answers(**NAMES, **about, row=np.arange(rows)), np.arange(rows) % 3 > 0
+    return HeldOut(every.keep(~test), every.keep(test))
 
 
 class WithoutResult(RunFolder):
@@ -48,18 +57,14 @@ class WithoutResult(RunFolder):
 
 def everything(folder: str, rows: str) -> None:
     """The measured function: what `fit` adds to a run, and what `predict --prior estimate --coverage 0.9` decides."""
-    own, counts = WithoutResult(Path(folder)), [[20] * CLASSES] * DOMAINS
-    held_out = Probabilities.load(own)
+    result: Any = SimpleNamespace(answered=NAMES, **NAMES)
+    held_out = HeldOut.load(WithoutResult(Path(folder)), result)
     assert held_out is not None
-    domains = [f"site {d}" for d in range(DOMAINS)]
-    calibration = held_out.calibration(domains, counts)
-    result = SimpleNamespace(domains=domains, counts=counts)
-    predictor = SimpleNamespace(
-        folder=own, calibration=calibration, result=result, classes=[str(c) for c in range(CLASSES)]
-    )
-    test = held_out.part(test=True)
-    del held_out
-    log_p, site = test.unknown[: int(rows)], test.domain[: int(rows)]
+    calibration = held_out.calibration()
+    run = Run(Path(folder), result=result, held_out=held_out)
+    predictor: Any = SimpleNamespace(run=run, calibration=calibration, classes=NAMES["classes"])
+    assert held_out.test.log_p is not None
+    log_p, site = held_out.test.log_p[: int(rows)], held_out.test.domain[: int(rows)]
     decision = decide(predictor, log_p, site, prior="estimate", coverage=0.9)
     sizes = [int(members.sum()) for _, _, members in decision.chunks(log_p, site) if members is not None]
     assert sum(sizes) >= len(log_p)

@@ -16,7 +16,8 @@ from studies.result_options import result_options
 from crosstail.metrics._reliability import calibration_error
 from crosstail.prediction.sets import FALLBACK, PredictionSets
 from crosstail.training import RunSpec
-from crosstail.training.fit import Run, train_run
+from crosstail.training.fit import train_run
+from crosstail.training.run import Run
 
 PAGE = Path(__file__).parents[1] / "docs/results/coverage.md"
 COVERAGE, SPLITS = 0.9, 200
@@ -34,11 +35,10 @@ def runs(data: Path, out: Path) -> Iterator[tuple[str, Run]]:
 
 def measured(run: Run, per: str) -> tuple[list[str], float, float]:
     """Groups below nominal minus two standard errors, of how many, and the mean coverage and size over all samples."""
-    assert run.probabilities is not None
-    test, domains = run.probabilities.part(test=True), run.result.domains
-    given = run.probabilities.calibration(domains, run.result.counts)
-    p = given.probabilities(test.told(), test.domain, domains)
-    own, pair = p[np.arange(len(p)), test.y], test.domain * p.shape[1] + test.y
+    assert run.held_out is not None
+    test, domains = run.held_out.test, run.result.domains
+    p = run.held_out.calibration().probabilities(test.told.log_p, test.domain, domains)
+    own, pair = p[np.arange(len(p)), test.y], test.pair
     group = {"all": 0 * pair, "site": test.domain, "class": test.y, "pair": pair}[per]
     lesion = np.arange(len(pair)) if test.group is None else np.unique(test.group, return_inverse=True)[1]
     rng, shares, sizes, every = np.random.default_rng(0), np.full((SPLITS, group.max() + 1), np.nan), [], []
@@ -71,13 +71,11 @@ def main() -> None:
             (groups, spread, below), every, size = measured(run, per)
             rows.append(f"| {name} | `{per}` | {groups} | {spread} | {below} | {every:.3f} | {size:.2f} |")
             print(rows[-1], flush=True)
-        assert run.probabilities is not None
-        test, domains = run.probabilities.part(test=True), run.result.domains
-        hit = test.predicted == test.y
-        said = run.probabilities.calibration(domains, run.result.counts).probabilities(test.unknown, -1, domains).max(1)
-        pair = test.domain * len(run.result.classes) + test.y
-        weights = 1 / np.bincount(pair)[pair]
-        before = 100 * calibration_error(np.exp(test.unknown.max(1).astype(float)), hit, weights)[0]
+        assert run.held_out is not None
+        test, domains, hit = run.held_out.test, run.result.domains, run.held_out.test.correct
+        said = run.held_out.calibration().probabilities(test.log_p, -1, domains).max(1)
+        weights = 1 / np.bincount(test.pair)[test.pair]
+        before = 100 * calibration_error(np.exp(test.log_p.max(1).astype(float)), hit, weights)[0]
         error, low, high = (100 * value for value in calibration_error(said.astype(float), hit, weights))
         calibration.append(f"| {name} | {before:.1f} | {error:.1f} ({low:.1f} to {high:.1f}) |")
     text = TEXT.format(rows="\n".join(rows), calibration="\n".join(calibration), splits=SPLITS, coverage=COVERAGE)

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from crosstail.training.predictions import Predictions
 from studies.result_options import result_options
 
 from crosstail import algorithms
@@ -26,10 +25,11 @@ from crosstail.metrics import mean_interval, paired_difference
 from crosstail.sweeps.worker import inputs
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.folder import RunFolder
+from crosstail.training.inputs import load_source
 from crosstail.training.loop import Diverged
 from crosstail.training.resolve import canonical_method, resolve
 from crosstail.training.result import RunResult
+from crosstail.training.run import Run
 from crosstail.training.spec import split_method
 
 DEFAULT, BASE = "frozen:blend", "erm"
@@ -131,10 +131,10 @@ def interval(values: "pd.Series[float]") -> str:
 
 def lead(one: str, other: str) -> str:
     """The difference in pair average between two runs on the same test samples, with a 95 % interval."""
-    first, second = (Predictions.load(RunFolder(Path(folder))) for folder in (one, other))
+    first, second = (Run(Path(folder)).test for folder in (one, other))
     assert first is not None and second is not None
-    right = [part.predicted == part.y for part in (first, second)]
-    sizes = {"num_domains": int(first.domain.max()) + 1, "num_classes": int(first.y.max()) + 1}
+    right = [part.correct for part in (first, second)]
+    sizes = {"num_domains": len(first.domains), "num_classes": len(first.classes)}
     found = paired_difference(*right, first.y, first.domain, **sizes, group=first.group)
     return signed(100 * found.estimate, 100 * found.low, 100 * found.high)
 

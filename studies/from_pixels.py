@@ -21,7 +21,7 @@ from crosstail import backbones, second_stages
 from crosstail.metrics import mean_interval
 from crosstail.second_stages import FittedModel, FittedStage
 from crosstail.training import RunSpec
-from crosstail.training.evaluation import EVALUATED, pair_scores
+from crosstail.training.evaluation import EVALUATED, split_answers
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.inputs import input_shape, load_inputs
@@ -77,7 +77,8 @@ def classifiers(folder: RunFolder) -> Iterator[tuple[str, dict[str, SplitAccurac
         assert isinstance(stage, FittedStage)
         head = stage.fit(features_of(spec, stage, model, seen))
         fitted = FittedModel(backbones.build("identity", input_shape(seen)), model.task, head)
-        yield f":{name}", {key: SplitAccuracy.of_scores(pair_scores(fitted, seen, EVALUATED[key])) for key in EVALUATED}
+        said = {key: split_answers(fitted, seen, split, "pair_average") for key, split in EVALUATED.items()}
+        yield f":{name}", {key: SplitAccuracy.of_answers(of, "pair_average") for key, of in said.items()}
 
 
 def results(data: Path, out: Path) -> Iterator[dict[str, object]]:

@@ -65,12 +65,11 @@ def listed(dataset: DomainDataset, out: Path) -> Iterator[tuple[str, np.ndarray,
     rows, balanced, own, y = [], [], [], []
     for fold in range(1, FOLDS + 1):
         run = train_run(RunSpec(dataset=str(file), folds=FOLDS, fold=fold), out / f"fold-{fold}")
-        assert run.probabilities is not None
-        test = run.probabilities.part(test=True)
-        given = run.probabilities.calibration(run.result.domains, run.result.counts)
+        assert run.held_out is not None
+        test, given = run.held_out.test, run.held_out.calibration()
         shares = training_shares(np.array(run.result.counts))[test.domain]
-        balanced.append(given.probabilities(test.unknown, -1, ()))
-        own.append(with_prior(given.prevalence(test.told()), shares))
+        balanced.append(given.probabilities(test.log_p, -1, ()))
+        own.append(with_prior(given.prevalence(test.told.log_p), shares))
         rows.append(test.row)
         y.append(test.y)
     for kind, said in (("balanced", balanced), ("of the site", own)):

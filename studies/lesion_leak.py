@@ -42,7 +42,7 @@ def measure(spec: RunSpec, out: Path) -> Measured:
     """Train a run, and look its test pictures up in the manifest."""
     inputs = load_inputs(resolve(spec))
     run = train_run(spec, out / spec.key, inputs=inputs)
-    dataset, found = inputs.raw, run.predictions
+    dataset, found = inputs.raw, run.test
     assert found is not None and isinstance(dataset.x, ImageFiles)
     lesion = lesions_of(spec, dataset.x).to_numpy()
     known = np.isin(lesion[dataset.rows("test")], lesion[dataset.rows("train")])

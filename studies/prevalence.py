@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from crosstail.training.probabilities import Probabilities
 from numpy.typing import NDArray
 
+from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration, pair_weights, training_shares
 from crosstail.metrics._reliability import calibration_error
 from crosstail.prediction.prior import estimate_prior, with_prior
-from crosstail.training.folder import RunFolder
+from crosstail.training.held_out import HeldOut
 from crosstail.training.result import RunResult
+from crosstail.training.run import Run
 
 PAGE = Path(__file__).parents[1] / "docs/results/prevalence.md"
 SETS = {"digits": "digits", "ham10000 by lesion": "ham10000", "crisis": "crisis"}
@@ -27,17 +28,18 @@ INTERVALS = ("a fit with equal pairs", "a fit at the prevalence", "with the erro
 LEAST, MOST, FREQUENT = 40, 200, 0.05
 
 
-def divisions(kept: Probabilities, times: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
+def divisions(kept: HeldOut, times: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
     """Random choices of validation samples, of whole groups."""
-    group = np.arange(len(kept.y)) if kept.group is None else np.unique(kept.group, return_inverse=True)[1]
-    share = (~kept.test).mean()
+    every = kept.every
+    group = np.arange(len(every)) if every.group is None else np.unique(every.group, return_inverse=True)[1]
+    share = len(kept.validation) / len(kept)
     for _ in range(times):
         yield (rng.random(group.max() + 1) < share)[group]
 
 
-def losses(given: Calibration, test: Probabilities, result: RunResult) -> list[list[float]]:
+def losses(given: Calibration, test: Answers, result: RunResult) -> list[list[float]]:
     """Log loss and calibration error, in points and as a mean over sites, at every site's own prevalence."""
-    counts, log_p = np.array(result.counts), test.told()
+    counts, log_p = np.array(result.counts), test.told.log_p
     shares, weights = training_shares(counts)[test.domain], pair_weights(test.y, test.domain, counts)
     said = [
         given.probabilities(log_p, test.domain, result.domains),
@@ -63,7 +65,7 @@ def batch(y: NDArray[np.int64], share: NDArray[np.float64], rng: np.random.Gener
 
 
 def covered(
-    given: Calibration, test: Probabilities, counts: NDArray[np.int64], own: bool, rng: np.random.Generator
+    given: Calibration, test: Answers, counts: NDArray[np.int64], own: bool, rng: np.random.Generator
 ) -> Iterator[NDArray[np.float64]]:
     """For each kind of interval, class and site: inside or not, width, and whether the class is frequent (3, C, 3)."""
     for d in range(len(counts)):
@@ -74,7 +76,7 @@ def covered(
         rows = batch(site.y, share, rng)
         if rows is None:
             continue
-        log_p = site.told()[rows]
+        log_p = site.told.log_p[rows]
         prevalence = given.prevalence(log_p)
         found = (
             estimate_prior(given.uniform(log_p)),
@@ -93,14 +95,13 @@ def main() -> None:
     given = parser.parse_args()
     probabilities, intervals = [], []
     for name, place in SETS.items():
-        folder, rng = RunFolder(given.runs / place), np.random.default_rng(0)
-        result, kept = folder.finished_result(), Probabilities.load(folder)
-        assert kept is not None, f"{folder.path} has no probabilities"
-        found, shown = [], {"as in training": [], "another": []}
+        run, rng = Run(given.runs / place), np.random.default_rng(0)
+        result, kept = run.result, run.held_out
+        assert kept is not None, f"{run.path} has no probabilities"
+        found, shown = [], {"that of training": [], "another one": []}
         for validation in divisions(kept, given.divisions, rng):
-            parts = kept.keep(np.arange(len(kept.y)))
-            parts.test[:] = ~validation
-            fit, test = parts.calibration(result.domains, result.counts), parts.part(test=True)
+            parts = HeldOut(kept.every.keep(validation), kept.every.keep(~validation))
+            fit, test = parts.calibration(), parts.test
             found.append(losses(fit, test, result))
             for kind, own in zip(shown, (True, False), strict=True):
                 shown[kind] += covered(fit, test, np.array(result.counts), own, rng)

@@ -11,14 +11,13 @@ complete:
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pandas as pd
 import torch
-from crosstail.criterion import UNBOUNDED, Criterion, sign
-from studies.result_options import result_options
+from result_options import result_options
 
-from crosstail.metrics import mean_interval
+from crosstail.metrics import Metric, find, mean_interval
 from crosstail.sweeps.plan import draw
 from crosstail.sweeps.worker import inputs
 from crosstail.training import RunSpec
@@ -31,8 +30,8 @@ from crosstail.training.result import Evaluation, best_on_validation, selection_
 PAGE = Path(__file__).parents[1] / "docs/results/select-on.md"
 ALGORITHMS = ("erm", "bsoftmax", "boda", "group_dro")
 SEEDS, TRIALS, STEPS, EVALUATIONS, WIDTH = (20, 21, 22, 23, 24), 3, 200, 10, 64
-BASE: Criterion = "pair_average"
-CRITERIA = get_args(Criterion)
+BASE = "pair_average"
+CRITERIA = (BASE, "average", "worst_domain", "worst_pair", "macro_f1", "log_loss")  # evaluations have all of them
 SHOWN = {
     "pair_average": "pair average",
     "worst_domain": "worst domain",
@@ -68,7 +67,7 @@ def trials(resolved: RunSpec, algorithm: str, seed: int, out: Path) -> list[list
     return found
 
 
-def selected(found: Sequence[Sequence[Evaluation]], on: Criterion) -> Evaluation:
+def selected(found: Sequence[Sequence[Evaluation]], on: str) -> Evaluation:
     """The best step of the best trial on validation."""
     best = [best_on_validation(records, on) for records in found]
     return max(best, key=lambda record: selection_score(record.validation, on) or 0.0)
@@ -82,11 +81,16 @@ def measure(found: Sequence[Sequence[Evaluation]], row: dict[str, Any]) -> Itera
             yield row | {"what": what, "on": on, **{name: getattr(test, name) for name in SHOWN}}
 
 
+def named(metric: str) -> Metric:
+    """The metric of a column: the 10th percentile is one of accuracies too."""
+    return find("accuracy" if metric == "tenth_percentile" else metric)
+
+
 def gain(values: "pd.Series[float]", metric: str) -> str:
     """Mean and Student's 95 % interval over splits; in points where the metric is a share."""
-    factor, digits = (1, 3) if metric in UNBOUNDED else (100, 1)
-    mean, low, high = (factor * value for value in (values.mean(), *mean_interval(values)))
-    return f"{mean:+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})".replace("-", "−")
+    of = named(metric)
+    mean, low, high = (of.scale * value for value in (values.mean(), *mean_interval(values)))
+    return f"{mean:+.{of.digits}f} ({low:+.{of.digits}f} to {high:+.{of.digits}f})".replace("-", "−")
 
 
 def against_base(table: pd.DataFrame) -> pd.DataFrame:
@@ -106,10 +110,10 @@ def rows(differences: pd.DataFrame, by: Sequence[str]) -> str:
     return "\n".join(found)
 
 
-def verdict(trial: pd.DataFrame, on: Criterion) -> str:
+def verdict(trial: pd.DataFrame, on: str) -> str:
     """Whether selecting on a metric improves that metric on the test set, and what it costs in pair average."""
     own, pairs = trial.loc[on][on], trial.loc[on][BASE]
-    low, high = mean_interval(sign(on) * own)
+    low, high = mean_interval(named(on).sign * own)
     word = "improves" if low > 0 else "gets worse" if high < 0 else "does not change beyond the noise"
     cost = f"pair average {gain(pairs, BASE)}"
     return f"- `{on}`: the {SHOWN[on]} on the test set {word}, {gain(own, on)}; {cost}."
@@ -120,7 +124,7 @@ def page(table: pd.DataFrame) -> str:
     trial = against_base(table[table["what"] == "trial"])
     means = table[(table["what"] == "trial") & (table["on"] == BASE)].groupby("set", sort=False)[list(SHOWN)].mean()
     base = [
-        " | ".join(["", name, *(f"{v:.3f}" if m in UNBOUNDED else f"{100 * v:.1f}" for m, v in own.items()), ""])
+        " | ".join(["", name, *(named(m).shown(v, unit=False) for m, v in own.items()), ""])
         for name, own in means.iterrows()
     ]
     return TEXT.format(

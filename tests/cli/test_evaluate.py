@@ -123,8 +123,8 @@ def test_samples_of_one_group_count_together(crosstail):
     run_of(f"v.npz {SHORT}", crosstail)
     predictor = Predictor(Path("run"))
     plain = load_for(predictor, DataSpec(dataset="new.npz"))
-    grouped = evaluate_on(predictor, replace(plain, group=np.arange(len(plain)) // 4)).accuracy
-    alone = evaluate_on(predictor, plain).accuracy
+    grouped = evaluate_on(predictor, replace(plain, group=np.arange(len(plain)) // 4)).answers.value()
+    alone = evaluate_on(predictor, plain).answers.value()
     assert grouped.squares.tolist() == (4 * alone.totals).tolist() and grouped.hits.tolist() == alone.hits.tolist()
 
 

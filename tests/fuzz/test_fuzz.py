@@ -462,6 +462,7 @@ def test_a_file_of_a_run_that_does_not_fit_is_named(good, tmp_path, file):
         name, value = next(iter(state.items()))
         torch.save({**state, name: value[:-1] if file != "known.pt" else 3.5}, path)
     command = {"model.pt": "predict run-b vectors.npz", "known.pt": "evaluate run-b vectors.npz"}
+    command["predictions.pt"] = "compare run-b run-a"
     spoiled = Case("", command.get(file, "audit vectors.npz --run run-b"), (file,), lambda _: None)
     assert run(spoiled, tmp_path / "case").kind == CLEAR
 
