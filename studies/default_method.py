@@ -25,7 +25,6 @@ from crosstail.metrics import mean_interval, paired_difference
 from crosstail.sweeps.worker import inputs
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.inputs import load_source
 from crosstail.training.loop import Diverged
 from crosstail.training.resolve import canonical_method, resolve
 from crosstail.training.result import RunResult
