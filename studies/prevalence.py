@@ -14,7 +14,7 @@ import numpy as np
 from crosstail.training.probabilities import Probabilities
 from numpy.typing import NDArray
 
-from crosstail.metrics._calibration import Calibration, pair_weights, training_shares
+from crosstail.metrics._calibration import Calibration, sample_weights, training_shares
 from crosstail.metrics._reliability import calibration_error
 from crosstail.prediction.prior import estimate_prior, with_prior
 from crosstail.training.folder import RunFolder
@@ -38,7 +38,7 @@ def divisions(kept: Probabilities, times: int, rng: np.random.Generator) -> Iter
 def losses(given: Calibration, test: Probabilities, result: RunResult) -> list[list[float]]:
     """Log loss and calibration error, in points and as a mean over sites, at every site's own prevalence."""
     counts, log_p = np.array(result.counts), test.told()
-    shares, weights = training_shares(counts)[test.domain], pair_weights(test.y, test.domain, counts)
+    shares, weights = training_shares(counts)[test.domain], sample_weights(test.y, test.domain, counts)
     said = [
         given.probabilities(log_p, test.domain, result.domains),
         *(with_prior(fit(log_p), shares) for fit in (given.uniform, given.prevalence)),

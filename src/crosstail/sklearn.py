@@ -23,8 +23,8 @@ from crosstail.data import DomainDataset
 from crosstail.metrics._views import view
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.inputs import Inputs
 from crosstail.training.model import build_final_model
+from crosstail.training.run_data import Inputs
 from crosstail.training.spec import AUTO
 
 BATCH = 1024

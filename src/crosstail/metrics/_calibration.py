@@ -109,7 +109,7 @@ class Fitted(NamedTuple):
     squared_error: float
 
 
-def pair_weights(y: NDArray[np.int64], site: NDArray[np.int64], pairs: NDArray[np.number]) -> NDArray[np.float64]:
+def sample_weights(y: NDArray[np.int64], site: NDArray[np.int64], pairs: NDArray[np.number]) -> NDArray[np.float64]:
     """Weights (N,) with which every pair counts as much as the table (D, C) says; their sum is N."""
     number = np.bincount(site * pairs.shape[1] + y, minlength=pairs.size).reshape(pairs.shape)
     found: NDArray[np.float64] = (pairs / number.clip(1))[site, y]
@@ -118,7 +118,7 @@ def pair_weights(y: NDArray[np.int64], site: NDArray[np.int64], pairs: NDArray[n
 
 def balanced_weights(y: NDArray[np.int64], site: NDArray[np.int64], num_classes: int) -> NDArray[np.float64]:
     """Weights (N,) with which every pair counts the same; their sum is N."""
-    return pair_weights(y, site, np.ones((int(site.max(initial=0)) + 1, num_classes)))
+    return sample_weights(y, site, np.ones((int(site.max(initial=0)) + 1, num_classes)))
 
 
 def training_shares(counts: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -271,7 +271,7 @@ def calibrate(
     if not len(y):
         return Calibration.none(sites, num_classes)
     rows = np.arange(len(y))
-    weights, frequent = balanced_weights(y, site, num_classes), pair_weights(y, site, counts)
+    weights, frequent = balanced_weights(y, site, num_classes), sample_weights(y, site, counts)
     most = min(MOST, max(1, SCORES // num_classes))
     if len(y) > most:
         rows = np.sort(np.random.default_rng(seed).choice(len(y), most, replace=False))

@@ -26,9 +26,9 @@ from crosstail.training import own_code
 from crosstail.training.embedding import Embedder
 from crosstail.training.existing import existing_run, naming_run
 from crosstail.training.folder import MODEL
-from crosstail.training.inputs import frozen_backbone
 from crosstail.training.model import build_final_model, load_weights
 from crosstail.training.run import Run
+from crosstail.training.run_data import frozen_backbone
 
 NAMED = 20  # sites listed in an error
 NAMED_CHARACTERS = 300  # of a path in an error

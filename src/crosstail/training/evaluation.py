@@ -18,7 +18,7 @@ from crosstail.metrics import Answers, find
 from crosstail.training.devices import AnyFabric
 from crosstail.training.result import Trace, Transferability
 from crosstail.transfer import TransferabilityGraph
-from crosstail.transfer.graph import GraphBuilder, Metric
+from crosstail.transfer.graph import Distance, GraphBuilder
 
 EVALUATED = {"validation": "val", "test": "test"}
 BATCH = 256
@@ -119,7 +119,7 @@ def stream_statistics(
     return into
 
 
-def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euclidean") -> TransferabilityGraph:
+def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Distance = "euclidean") -> TransferabilityGraph:
     """The transferability graph of a model on the training samples.
 
     The graph has P² edges, so above MOST_PAIRS it is that of some classes, and α, β and γ are estimated.

@@ -16,13 +16,13 @@ from crosstail.training.devices import ONE, Devices, fabric_of
 from crosstail.training.evaluation import graph_of, traced, transferability
 from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.held_out import HeldOut, held_out, predictions, save_predictions
-from crosstail.training.inputs import Inputs, input_shape, load_inputs
 from crosstail.training.loop import Limits, train
-from crosstail.training.memory import lower_if_short
+from crosstail.training.memory import explain_out_of_memory
 from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.resolve import first_stage_learns, resolve, steps_of_stages, unreached_phases
 from crosstail.training.result import make_result
 from crosstail.training.run import Run
+from crosstail.training.run_data import Inputs, input_shape, load_inputs
 from crosstail.training.second_stage import run_second_stage, scoring
 from crosstail.training.spec import RunSpec
 from crosstail.training.used_samples import UsedSamples
@@ -48,7 +48,9 @@ def train_run(
     """
     spec, folder = resolve(spec), RunFolder(out)
     started = folder.holds(spec)
-    with lower_if_short(f"--batch-size (now {spec.batch_size} per domain), --width, --resolution, or --accumulate 4"):
+    with explain_out_of_memory(
+        f"--batch-size (now {spec.batch_size} per domain), --width, --resolution, or --accumulate 4"
+    ):
         inputs = load_inputs(spec) if inputs is None else inputs
         if started:
             folder.check_data(inputs.facts())
@@ -56,17 +58,20 @@ def train_run(
             finished = folder.result()
             if finished is not None:
                 folder.clear()  # a kill may have come right after the result
-                UsedSamples.keep(inputs.raw, folder)
+                UsedSamples.keep(inputs.samples, folder)
                 run = Run(out, result=finished, inputs=inputs)
                 if run.held_out is None and keep and spec.stop_at is None:
-                    model, informed = load_model(folder, inputs.seen(progress), trust=True), finished.known is not None
-                    _, run.held_out = held_out(model, inputs.seen(), informed=informed, shots=finished.shots)
+                    model, informed = (
+                        load_model(folder, inputs.embedded(progress), trust=True),
+                        finished.known is not None,
+                    )
+                    _, run.held_out = held_out(model, inputs.embedded(), informed=informed, shots=finished.shots)
                     run.held_out.save(folder)
                 if run.held_out is not None and run.calibration is None:
                     run.calibration = run.held_out.calibration()
                     folder.calibrate(run.calibration)
                 return run
-        with _threads(1 if inputs.seen(progress).kind.light else None), ExitStack() as held:
+        with _threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
             return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, limits, keep)
 
 
@@ -80,7 +85,7 @@ def _train_stages(
     limits: Limits | None,
     keep: bool,
 ) -> Run:
-    dataset = inputs.seen()
+    dataset = inputs.embedded()
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
     if devices.several and algorithm.unshared:
         raise ValueError(f"{spec.algorithm} cannot be trained by several processes: {algorithm.unshared}")
@@ -94,7 +99,7 @@ def _train_stages(
         if held is not None:
             held.enter_context(only_process(folder.path))
         own_code.keep(spec, folder)
-        UsedSamples.keep(inputs.raw, folder)
+        UsedSamples.keep(inputs.samples, folder)
     fabric.barrier()
     common: dict[str, Any] = {"folder": folder, "fabric": fabric, "progress": progress, "limits": limits}
 
@@ -134,7 +139,7 @@ def _finish(
     keep: bool,
 ) -> Run:
     """Store the final model with all that is known of it; `steps` are those that its stages selected."""
-    dataset, (every, kept) = inputs.seen(), scored
+    dataset, (every, kept) = inputs.embedded(), scored
     folder.save(MODEL, algorithm.state_dict())
     if keep:
         kept.save(folder)
@@ -149,7 +154,7 @@ def _finish(
         informed=every if every.test.informed is not None else None,
         transferability=transferability(graph_of(algorithm, dataset)),
         hparams=spec.hparams,
-        input_shape=list(input_shape(inputs.raw)),
+        input_shape=list(input_shape(inputs.samples)),
         weights=inputs.frozen.weights if inputs.frozen else None,
         data=inputs.facts(),
         notes=unreached_phases(spec),

@@ -15,10 +15,10 @@ from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import EVALUATED, features
 from crosstail.training.folder import RunFolder
 from crosstail.training.held_out import HeldOut, held_out
-from crosstail.training.inputs import input_shape
 from crosstail.training.loop import train
 from crosstail.training.resolve import steps_of_stages
 from crosstail.training.result import Evaluation, SplitAccuracy
+from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec
 
 

@@ -15,7 +15,7 @@ from crosstail.losses.statistics import Covariance, PairStatistics
 from crosstail.transfer.layout import planar_layout
 from crosstail.transfer.statistics import Estimate, SampledStatistics, TransferStatistics, exact_statistics
 
-Metric = Literal["euclidean", "mahalanobis"]
+Distance = Literal["euclidean", "mahalanobis"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class TransferabilityGraph:
         *,
         num_domains: int,
         num_classes: int,
-        metric: Metric = "euclidean",
+        metric: Distance = "euclidean",
         chunk: int = 8192,
         most_pairs: int | None = None,
     ) -> "TransferabilityGraph":
@@ -120,11 +120,11 @@ class GraphBuilder:
         num_domains: int,
         num_classes: int,
         num_features: int,
-        metric: Metric = "euclidean",
+        metric: Distance = "euclidean",
         most_pairs: int | None = None,
     ) -> None:
-        if metric not in get_args(Metric):
-            raise ValueError(f"metric {metric!r} is not one of {', '.join(get_args(Metric))}")
+        if metric not in get_args(Distance):
+            raise ValueError(f"metric {metric!r} is not one of {', '.join(get_args(Distance))}")
         self._metric, self._seen, self._most_pairs = metric, 0, most_pairs
         covariance: Covariance = "none" if metric == "euclidean" else "diagonal"
         self._statistics = PairStatistics(num_domains, num_classes, num_features, covariance)

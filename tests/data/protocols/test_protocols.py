@@ -11,8 +11,8 @@ from crosstail.data import load_source, protocols
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
+from crosstail.training.run_data import load_inputs
 
 
 def prepared(**fields) -> data.DomainDataset:
@@ -132,11 +132,11 @@ def test_a_redrawn_split_embeds_no_image_again(tmp_path: Path, monkeypatch) -> N
     frozen = {"backbone": "efficientnet_lite0", "freeze": True, "resolution": 32}
     spec = resolve(RunSpec(dataset=str(tmp_path / "i.npz"), protocol="dg", unseen="0", **frozen))
     reports: list[tuple[str, int, int]] = []
-    first = load_inputs(spec).seen(lambda *report: reports.append(report))
+    first = load_inputs(spec).embedded(lambda *report: reports.append(report))
     assert reports
     reports.clear()
     for changes in ({"seed": 1}, {"unseen": "1", "seed": 2}):
-        other = load_inputs(replace(spec, **changes)).seen(lambda *report: reports.append(report))
+        other = load_inputs(replace(spec, **changes)).embedded(lambda *report: reports.append(report))
         assert (other.split != first.split).any() and (other.x == first.x).all()
     assert reports == []
 
@@ -174,6 +174,6 @@ def test_notes_are_about_the_protocols_split(tmp_path: Path) -> None:
     arrays = {"x": np.random.default_rng(0).normal(size=(24, 2)).astype(np.float32), "y": [0, 1, 2] * 8}
     np.savez(tmp_path / "v.npz", **arrays, domain=[0] * 12 + [1] * 12, split=split)
     spec = resolve(RunSpec(dataset=str(tmp_path / "v.npz")))
-    assert any("cannot be learned: 2" in note for note in load_inputs(spec).raw.notes)
+    assert any("cannot be learned: 2" in note for note in load_inputs(spec).samples.notes)
     unseen = replace(spec, protocol="dg", unseen="1")
-    assert load_inputs(unseen).raw.notes == ()  # and that domain 1 is left out is no gap
+    assert load_inputs(unseen).samples.notes == ()  # and that domain 1 is left out is no gap

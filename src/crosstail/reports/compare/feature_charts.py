@@ -21,8 +21,8 @@ from crosstail.reports.vega_lite import Drawing, concat, draw, facet, field, lay
 from crosstail.training.evaluation import features, graph_of
 from crosstail.training.existing import naming_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import load_inputs
 from crosstail.training.model import load_model
+from crosstail.training.run_data import load_inputs
 from crosstail.transfer import PairStatistics, TransferabilityGraph, boda_lower_bound
 
 MATRIX = 150  # up to this many pairs, every edge has a cell
@@ -55,7 +55,7 @@ def model_features(run: Path, trust: bool = False, progress: Progress | None = N
     folder = RunFolder(run)
     spec = folder.spec()
     with naming_run(run):
-        dataset = load_inputs(spec).seen(progress)
+        dataset = load_inputs(spec).embedded(progress)
         model = load_model(folder, dataset, trust)
     rows = {split: dataset.rows(split) for split in ("train", "test")}
     return ModelFeatures(

@@ -6,14 +6,14 @@ from numpy.typing import NDArray
 from crosstail.data.splits.groups import Codes, deal
 
 
-def own_split(y: Codes, domain: Codes, group: Codes | None = None, *, seed: int = 0) -> NDArray[np.str_]:
+def default_split(y: Codes, domain: Codes, group: Codes | None = None, *, seed: int = 0) -> NDArray[np.str_]:
     """Assign "train", "val" or "test" to each sample, (N,), so that no group is in two of them.
 
     Of every pair a fifth is for test (at least one of two samples), a tenth for validation (at least one of four), and
     at least half for training. A group that is larger than its share is still given to the test set if it is the
     pair's smallest and half of the pair remains; a pair with one group is for training only.
 
-    >>> split = own_split(np.zeros(20, int), np.zeros(20, int))
+    >>> split = default_split(np.zeros(20, int), np.zeros(20, int))
     >>> [int((split == part).sum()) for part in ("train", "val", "test")]
     [14, 2, 4]
     """
