@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from crosstail.metrics._metric import find
 from crosstail.metrics._values import PairValues
+from crosstail.pairs import pair_number
 
 SAMPLES = ("y", "domain", "predicted", "row", "group", "true", "log_p")
 """Fields with a value for each sample."""
@@ -82,7 +83,7 @@ class Answers:
     @property
     def pair(self) -> NDArray[np.int64]:
         """The pair of each sample (N,), numbered with domains outermost."""
-        return self.domain * len(self.classes) + self.y
+        return pair_number(self.y, self.domain, len(self.classes))
 
     @property
     def correct(self) -> NDArray[np.bool_]:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crosstail.metrics._answers import Answers
+from crosstail.metrics._link import in_place
+from crosstail.pairs import pair_number
 
 MOST = 30_000  # samples that parameters are fitted on, drawn at random from more
 SCORES = 2**24  # most scores of these samples, which makes them fewer above 559 classes
@@ -31,7 +33,7 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True):
         """Probabilities (N, C) where classes are equally frequent, corrected for the model's own preferences."""
         scores = np.asarray(log_p, np.float32) * np.float32(self.sharpness)
         scores += np.asarray(self.bias, np.float32)
-        return _softmax(scores)[0]
+        return in_place(scores)[0]
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +74,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     ) -> NDArray[np.float32]:
         """Calibrated probabilities (N, C) of samples from these sites, by index; −1 is an unknown one."""
         sharpness = self.sharpness_of(sites)[np.broadcast_to(np.asarray(site), len(log_p))]
-        return _softmax(np.asarray(log_p, np.float32) * sharpness[:, None])[0]
+        return in_place(np.asarray(log_p, np.float32) * sharpness[:, None])[0]
 
 
 def calibrated(answers: Answers, given: Calibration) -> Answers:
@@ -92,16 +94,6 @@ def _calibrated(answers: Answers, given: Calibration, site: NDArray[np.int64] | 
     return replace(answers, log_p=log_p, true=log_p[np.arange(len(answers)), answers.y])
 
 
-def _softmax(scores: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Probabilities (N, C) in place of the scores, and log Σ exp (N,) of these."""
-    most = scores.max(1, keepdims=True)
-    scores -= most
-    np.exp(scores, out=scores)
-    total = scores.sum(1, keepdims=True)
-    scores /= total
-    return scores, (np.log(total) + most)[:, 0]
-
-
 class Fitted(NamedTuple):
     """Log sharpness and its squared standard error."""
 
@@ -111,7 +103,7 @@ class Fitted(NamedTuple):
 
 def sample_weights(y: NDArray[np.int64], site: NDArray[np.int64], pairs: NDArray[np.number]) -> NDArray[np.float64]:
     """Weights (N,) with which every pair counts as much as the table (D, C) says; their sum is N."""
-    number = np.bincount(site * pairs.shape[1] + y, minlength=pairs.size).reshape(pairs.shape)
+    number = np.bincount(pair_number(y, site, pairs.shape[1]), minlength=pairs.size).reshape(pairs.shape)
     found: NDArray[np.float64] = (pairs / number.clip(1))[site, y]
     return found * (len(y) / max(float(found.sum()), 1e-12))
 
@@ -145,7 +137,7 @@ def fit_sharpness(log_p: NDArray[np.floating], y: NDArray[np.int64], weights: ND
     value = 0.0
     for _ in range(100):
         s = np.exp(value)
-        p, _ = _softmax(np.float32(s) * log_p)
+        p, _ = in_place(np.float32(s) * log_p)
         p *= log_p
         mean = p.sum(1, dtype=np.float64)
         score = s * weights * (mean - own)
@@ -237,7 +229,7 @@ def plausible_corrections(
     The penalty acts as a standard normal prior: the bias of a class with few samples is hardly known.
     """
     scores = np.asarray(log_p, np.float32) * np.float32(best.sharpness)
-    p, _ = _softmax(scores + (np.array(best.bias) + np.log(np.maximum(shares, 1e-12))).astype(np.float32))
+    p, _ = in_place(scores + (np.array(best.bias) + np.log(np.maximum(shares, 1e-12))).astype(np.float32))
     scores -= (p * scores).sum(1, keepdims=True)
     weighted = weights.astype(np.float32)[:, None] * p
     fitted = len(best.bias) if len(best.bias) <= MOST_CLASSES else 0  # biases that are not 0 for certain

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crosstail.data.splits.groups import fold_of
 from crosstail.losses import pooled_means
+from crosstail.pairs import pair_number
 from crosstail.second_stages._minimise import minimise
 from crosstail.second_stages._stage import PART, Features
 
@@ -174,7 +175,7 @@ class Pooling:
         learnt = statistics.counts.view(self.shape).sum(0) > 0
         among = slice(None if self.many else self.judged)  # else all folds together have as many
         rows = torch.nonzero((held & learnt[self.y])[among])[: self.judged, 0]
-        pair = self.domain * self.shape[1] + self.y
+        pair = pair_number(self.y, self.domain, self.shape[1])
         weights = weight / torch.bincount(pair[rows if self.many else among])[pair[rows]].double()
         return Holdout(
             held, self.z[rows] @ statistics.vectors, rows, self.y[rows], self.domain[rows], weights, statistics
@@ -211,7 +212,9 @@ class Pooling:
 
     def _without_pairs(self, mask: Tensor, weight: float) -> Holdout:
         counts = torch.where(mask, 0, self.whole.counts)
-        return self._holdout(mask[self.domain * self.shape[1] + self.y], self.whole._replace(counts=counts), weight)
+        return self._holdout(
+            mask[pair_number(self.y, self.domain, self.shape[1])], self.whole._replace(counts=counts), weight
+        )
 
     def choose(self, holdouts: list[Holdout]) -> Parameters:
         """The parameters with the smallest log loss on samples that are held out, all pairs weighted equally."""

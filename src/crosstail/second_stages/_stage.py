@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from crosstail.algorithms import Algorithm, Task
 from crosstail.backbones import Backbone
+from crosstail.pairs import pair_number
 
 PART = 8192  # rows that are read at a time
 
@@ -67,7 +68,7 @@ class Features:
     @property
     def pair(self) -> NDArray[np.int64]:
         """The pair of each sample (N,), numbered with domains outermost."""
-        return self.domain * self.counts.shape[1] + self.y
+        return pair_number(self.y, self.domain, self.counts.shape[1])
 
     def keep(self, rows: NDArray[np.int64]) -> "Features":
         """Some of the samples, in memory."""

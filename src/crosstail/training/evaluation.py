@@ -15,6 +15,7 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, to_input
 from crosstail.losses import PairStatistics
 from crosstail.metrics import Answers, find
+from crosstail.metrics._link import log_probabilities
 from crosstail.training.devices import AnyFabric
 from crosstail.training.result import Trace, Transferability
 from crosstail.transfer import TransferabilityGraph
@@ -67,7 +68,7 @@ def answers(
     for i, scores in enumerate(_map(algorithm, dataset, rows[own], algorithm, told)):
         part = own[i * BATCH : i * BATCH + len(scores)]
         predicted[part] = scores.argmax(1).cpu().numpy()
-        found = scores.float().log_softmax(1).clamp(min=LEAST).cpu().numpy()
+        found = log_probabilities(scores.float()).clamp(min=LEAST).cpu().numpy()
         true[part] = found[np.arange(len(found)), dataset.y[rows[part]]]
         log_p[place[part][keep[part]]] = found[keep[part]]
     if fabric and step > 1:

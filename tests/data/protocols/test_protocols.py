@@ -17,7 +17,7 @@ from crosstail.training.run_data import load_inputs
 
 def prepared(**fields) -> data.DomainDataset:
     """The digits as a run with these fields sees them."""
-    return load_inputs(resolve(RunSpec(dataset="digits", **fields))).raw
+    return load_inputs(resolve(RunSpec(dataset="digits", **fields))).samples
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def vectors(tmp_path_factory) -> Path:
 
 def parts_of(vectors: Path, **fields) -> dict[str, dict[str, set[int]]]:
     """The rows of each domain by part, `held` for those in none, as a run with these fields sees them."""
-    found = load_inputs(resolve(RunSpec(dataset=str(vectors), protocol="dg", **fields))).raw
+    found = load_inputs(resolve(RunSpec(dataset=str(vectors), protocol="dg", **fields))).samples
     assert len(found) == sum(SIZES) and (found.x[:, 0] == np.arange(len(found))).all()
     parts: dict[str, dict[str, set[int]]] = {}
     used = {int(row): split for split in ("train", "val", "test") for row in found.rows(split)}

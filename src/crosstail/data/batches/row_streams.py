@@ -45,8 +45,8 @@ def _epoch(rows: Rows, seed: int, d: int, e: int) -> Rows:
 
 
 def class_balanced_stream(rows: Rows, y: Rows, seed: int, d: int) -> RowStream:
-    """Rounds: each is a permutation of the domain's classes, with the next sample of every class."""
-    pairs = [_pair_stream(rows[y[rows] == c], seed, d, int(c)) for c in np.unique(y[rows])]
+    """Rounds: each is a permutation of the domain's classes, with the next row of every class; `y` is (len(rows),)."""
+    pairs = [_pair_stream(rows[y == c], seed, d, int(c)) for c in np.unique(y)]
     rounds = -(-1024 // len(pairs))  # per block: enough to make the cost of a block small
     return RowStream(rounds * len(pairs), partial(_rounds, pairs, rounds, seed, d))
 

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.splits.groups import Codes, deal
+from crosstail.pairs import pair_number
 
 
 def default_split(y: Codes, domain: Codes, group: Codes | None = None, *, seed: int = 0) -> NDArray[np.str_]:
@@ -17,7 +18,7 @@ def default_split(y: Codes, domain: Codes, group: Codes | None = None, *, seed: 
     >>> [int((split == part).sum()) for part in ("train", "val", "test")]
     [14, 2, 4]
     """
-    pair = domain * (y.max(initial=0) + 1) + y
+    pair = pair_number(y, domain, y.max(initial=0) + 1)
     n = np.bincount(pair)
     test = np.where(n >= 2, np.maximum(1, np.rint(n / 5)), 0)
     val = np.where(n >= 4, np.maximum(1, np.rint(n / 10)), 0)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from crosstail.data import shot_thresholds
 from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
+from crosstail.pairs import pair_number
 from crosstail.progress import Progress
 from crosstail.reports.charts import INK, PALETTE, colours, names, tip
 from crosstail.reports.compare.charts import LABELLED, angle, correlation
@@ -43,7 +44,7 @@ class ModelFeatures:
 
     def by_pair(self, split: str) -> dict[tuple[int, int], NDArray[np.float64]]:
         """The features (n, F) of each pair that has samples."""
-        pair = self.domain[split] * len(self.classes) + self.y[split]
+        pair = pair_number(self.y[split], self.domain[split], len(self.classes))
         order = np.argsort(pair, kind="stable")
         present, starts = np.unique(pair[order], return_index=True)
         groups = np.split(self.z[split][order].astype(np.float64), starts[1:])
