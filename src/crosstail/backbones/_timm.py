@@ -113,7 +113,6 @@ class TimmBackbone(Backbone):
 
 
 def _early_maps(network: Any) -> tuple[str, ...]:
-    """Layers with feature maps of a quarter and an eighth of the resolution; transformers have none in this form."""
     if getattr(network, "output_fmt", "NCHW") != "NCHW":
         return ()
     return tuple(stage["module"] for stage in network.feature_info if stage["reduction"] in (4, 8))

@@ -131,7 +131,6 @@ class Pooling:
         return ((prepared - self.center) @ self.basis).double()
 
     def _accumulate(self, features: Features, pair: NDArray[np.int64], folds: int) -> None:
-        """Counts (K, P), sums (K, P, R) and second moments (K, R, R) of each fold, in one pass."""
         cells, rank = self.shape[0] * self.shape[1], self.basis.shape[1]
         self.counts = torch.zeros(folds, cells, dtype=torch.float64)
         self.sums = torch.zeros(folds, cells, rank, dtype=torch.float64)
@@ -146,7 +145,6 @@ class Pooling:
                 self.moments[k] += mine.T @ mine
 
     def _parts(self, features: Features) -> Iterator[tuple[NDArray[np.int64] | slice, Tensor]]:
-        """Rows and their projected features: those in memory if that is all of them."""
         if len(self.rows) == len(features.y):
             yield self.rows, self.z
             return
@@ -239,14 +237,12 @@ def log_loss(scores: Tensor, y: Tensor, weights: Tensor) -> Tensor:
 
 
 def _folds(pair: NDArray[np.int64], features: Features) -> tuple[NDArray[np.int64], int]:
-    """The fold of each sample, groups whole, and their number: fewer if there are too few groups."""
     groups = len(pair) if features.group is None else len(np.unique(features.group))
     folds = min(FOLDS, groups)
     return fold_of(pair, features.group, folds, features.seed), folds
 
 
 def _in_turns(pair: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
-    """At most so many rows, one of each pair in turn."""
     shuffled = np.random.default_rng(seed).permutation(len(pair))
     order = shuffled[np.argsort(pair[shuffled], kind="stable")]
     sizes = np.bincount(pair)

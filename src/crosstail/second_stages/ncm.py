@@ -26,7 +26,6 @@ def class_means(features: Features) -> NDArray[np.float64]:
 
 
 def _add_rows(into: NDArray[np.float64], rows: NDArray[Any], where: NDArray[np.int64]) -> None:
-    """Add each row to row `where` of another array."""
     order = np.argsort(where, kind="stable")
     found, first = np.unique(where[order], return_index=True)
     into[found] += np.add.reduceat(rows[order], first, dtype=np.float64)

@@ -109,7 +109,6 @@ class Swad(WeightAverage):
         return self.ends[start] + 1, self.ends[end + 1]
 
     def _merged(self, chosen: Sequence[int], means: dict[int, Weights]) -> tuple[int, Weights]:
-        """Number and mean of the steps that are settled or chosen."""
         number, weights = self.settled or (0, {})
         for k in chosen:
             own = self.ends[k + 1] - self.ends[k]

@@ -24,8 +24,6 @@ from crosstail.data.images.files import Samples, default_workers
 
 
 class _View(NamedTuple):
-    """A view of an image: its features if cached, else its pixels (H, W, 3)."""
-
     key: bytes
     features: Features | None
     pixels: NDArray[Any] | None = None
@@ -123,7 +121,6 @@ def embed_on_ray(
 
 
 def _look(x: Samples, i: int, views: int, store: FeatureStore) -> list[_View]:
-    """Read an image and look up the features of its views; it is decoded only if some are missing."""
     kind = kind_of(x)
     content = kind.content(x, i)
     digest = hashlib.sha256(content).digest()
@@ -143,7 +140,6 @@ def _look(x: Samples, i: int, views: int, store: FeatureStore) -> list[_View]:
 
 
 def _augmented(base: NDArray[np.uint8], augment: Augment, v: int) -> NDArray[np.float32]:
-    """View v of an image, in [0, 1]."""
     draws = augment.draw(v, 1)
     crop = augment.crop(base, draws, 0)[None]
     out = np.empty(crop.shape, np.float32)

@@ -35,7 +35,6 @@ def _map(
     function: Callable[..., Tensor],
     known: bool = False,
 ) -> Iterator[Tensor]:
-    """Apply a function to the inputs, and domains if `known`, of these rows, in batches and without gradients."""
     was_training = algorithm.training
     device = next(chain(algorithm.parameters(), algorithm.buffers())).device  # a fitted head may have buffers only
     algorithm.eval()

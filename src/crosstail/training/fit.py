@@ -138,7 +138,6 @@ def _finish(
     scored: tuple[HeldOut, HeldOut],
     keep: bool,
 ) -> Run:
-    """Store the final model with all that is known of it; `steps` are those that its stages selected."""
     dataset, (every, kept) = inputs.embedded(), scored
     folder.save(MODEL, algorithm.state_dict())
     if keep:

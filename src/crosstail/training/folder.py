@@ -212,7 +212,6 @@ class RunFolder:
 
 
 def _differences(changed: list[str], found: dict[str, Any], wanted: dict[str, Any]) -> str:
-    """Name the fields that differ, and within hyperparameters the first that does."""
     said = []
     for name in changed:
         if name == "hparams":

@@ -117,7 +117,6 @@ def _true(log_p: NDArray[np.float16], y: NDArray[np.int64]) -> NDArray[np.float1
 
 
 def _arrays(content: bytes, names: Iterable[str]) -> dict[str, Any]:
-    """The arrays of an .npz file that have these names; a header that claims more than there can be is refused."""
     found = {}
     with ZipFile(io.BytesIO(content)) as archive:
         for name in {f"{name}.npy" for name in names} & set(archive.namelist()):

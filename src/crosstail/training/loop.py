@@ -100,8 +100,6 @@ def train(
 
 
 class _Loop:
-    """The state of a stage while it is trained: what a checkpoint holds, and the loss terms since the last one."""
-
     def __init__(
         self,
         algorithm: Algorithm,
@@ -213,13 +211,11 @@ class _Loop:
 
 
 def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: AnyFabric, on: str) -> dict[str, Any]:
-    """The accuracies on validation and test, with what is selected `on`; processes share the samples."""
     said = {name: split_answers(algorithm, dataset, split, on, fabric) for name, split in EVALUATED.items()}
     return {name: SplitAccuracy.of_answers(answers, on) for name, answers in said.items()}
 
 
 def _prune(limits: Limits, records: list[Evaluation], on: str, stage: int, step: int) -> None:
-    """End a run that is not good enough to go on."""
     limit = limits.get((stage, step), -math.inf)
     scores = [selection_score(record.validation, on) for record in records if record.stage == stage]
     best = max((score for score in scores if score is not None), default=math.inf)
@@ -229,7 +225,6 @@ def _prune(limits: Limits, records: list[Evaluation], on: str, stage: int, step:
 
 
 def _means(sums: dict[str, tuple[Tensor | float, int]], first: int, last: int) -> dict[str, float]:
-    """Mean loss terms over the steps that had them since the last evaluation; a non-finite one ends the run."""
     means = {name: float(total) / number for name, (total, number) in sums.items()}
     for name, value in means.items():
         if not math.isfinite(value):

@@ -50,7 +50,6 @@ def load_inputs(spec: RunSpec, source: DomainDataset | None = None) -> Inputs:
 
 
 def _sized(spec: RunSpec, dataset: DomainDataset) -> DomainDataset:
-    """Image files at the requested resolution, or at the one that suits the backbone."""
     if spec.backbone is None:
         raise ValueError("the spec of the run has no backbone")
     network = backbones.pretrained(spec.backbone)

@@ -68,7 +68,6 @@ def build_classifier(spec: RunSpec, stage: TrainedStage, algorithm: Algorithm, s
 def _fitted(
     spec: RunSpec, stage: FittedStage, algorithm: Algorithm, dataset: DomainDataset, folder: RunFolder
 ) -> tuple[FittedModel, tuple[HeldOut, HeldOut]]:
-    """Fit a head, score the held-out samples and record the accuracies; after an interruption it is fitted again."""
     began = time.perf_counter()
     folder.keep_records(2, -1)
     seen = embedded(algorithm, dataset)

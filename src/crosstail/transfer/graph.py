@@ -105,7 +105,6 @@ class TransferabilityGraph:
         return pd.DataFrame(self._names(domains, classes) | {"count": count, "x": x, "y": y})
 
     def _names(self, domains: Sequence[str] | None, classes: Sequence[str] | None) -> dict[str, NDArray[Any]]:
-        """Domain and class of every pair, by name or, without names, by number."""
         given = {"domain": domains, "class": classes}
         sizes = zip(given.values(), self.counts.shape, strict=True)
         tables = [np.asarray(names or [str(i) for i in range(size)]) for names, size in sizes]
@@ -164,7 +163,6 @@ class GraphBuilder:
         self._total = torch.zeros(num_pairs, num_pairs, dtype=torch.float64)
 
     def _choose(self, pairs: Tensor) -> None:
-        """Take the statistics of these pairs (D, C)."""
         self._pairs, at = pairs, pairs.flatten().nonzero()[:, 0]
         self._centroids = self._statistics.mean.flatten(0, 1)[at]
         self._precision: Precision | None = None
@@ -196,7 +194,6 @@ def _drawn_pairs(present: Tensor, most: int) -> Tensor:
 
 
 def _tensor(values: Tensor | NDArray[Any], dtype: torch.dtype) -> Tensor:
-    """A detached tensor on the CPU; arrays are copied, as they may be read-only (memory-mapped)."""
     return values.detach().to("cpu", dtype) if isinstance(values, Tensor) else torch.tensor(values, dtype=dtype)
 
 

@@ -54,14 +54,12 @@ def exact_statistics(matrix: NDArray[np.float64], pairs: NDArray[np.int64]) -> T
 
 
 def _grouped_sum(values: NDArray[Any], group: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sums of rows by group; every group from 0 to the largest has one."""
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(group.max() + 1))
     return np.asarray(np.add.reduceat(values[order], starts, axis=0, dtype=np.float64))
 
 
 def _grouped_mean(values: NDArray[np.float64], group: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Means of rows by group, ignoring NaN."""
     return _quotient(_grouped_sum(np.nan_to_num(values), group), _grouped_sum(~np.isnan(values), group))
 
 

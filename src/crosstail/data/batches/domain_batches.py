@@ -134,7 +134,6 @@ class DomainBatches:
         return finish
 
     def _make(self, rows: Rows, draws: Draws | None, out: NDArray[np.float32]) -> None:
-        """Decode and augment a piece of a batch into `out` (b, S, S, 3), on one thread."""
         x, pixels = self.dataset.x, self.dataset.kind.pixels
         if self.augment is None or draws is None or pixels is None:
             np.divide([x[row] for row in rows.tolist()], np.float32(255), out=out)

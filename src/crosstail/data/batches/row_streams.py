@@ -57,7 +57,6 @@ def _rounds(pairs: list[RowStream], rounds: int, seed: int, d: int, block: int) 
 
 
 def _pair_stream(rows: Rows, seed: int, d: int, c: int) -> RowStream:
-    """Permutations of a pair's rows, several to a block when there are few rows."""
     repeated = np.tile(rows, (-(-256 // len(rows)), 1))
     return RowStream(repeated.size, partial(_permutations, repeated, seed, d, c))
 

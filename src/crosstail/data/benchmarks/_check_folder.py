@@ -110,7 +110,6 @@ def _plural(word: str, things: Sequence[object]) -> str:
 
 
 def _check_lists(sheet: DataSheet, places: tuple[Path, ...], files: Files, result: CheckResult) -> Files:
-    """Keep the images that the authors' lists name, if there are lists."""
     try:
         listed = folders.listed(sheet, *places)
     except ValueError as error:
@@ -131,7 +130,6 @@ def _first(sheet: DataSheet, places: Collection[Place]) -> list[str]:
 
 
 def _check_counts(sheet: DataSheet, pairs: NDArray[np.int64], there: NDArray[np.bool_], result: CheckResult) -> None:
-    """Compare counts per pair, or per domain; a missing folder has been reported before."""
     if not sheet.domain_counts:
         return
     found = np.zeros(there.shape, np.int64)
@@ -193,7 +191,6 @@ def _note_duplicates(
     result: CheckResult,
     progress: Progress | None,
 ) -> None:
-    """Note images that occur in two splits, two domains or two classes, or twice in one pair."""
     groups = [[places[row] for row in group] for group in examine(images, progress=progress).same()]
     keys: dict[str, Callable[[Place], object]] = {
         "in two splits": splits.__getitem__,

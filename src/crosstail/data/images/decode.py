@@ -111,7 +111,6 @@ def _open(stream: IO[bytes]) -> Image.Image:
 
 @contextmanager
 def _errors_named(name: str) -> Iterator[None]:
-    """Raise decoding errors as BrokenImage, and name the image in I/O errors."""
     try:
         yield
     except BrokenImage:

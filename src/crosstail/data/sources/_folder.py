@@ -38,7 +38,6 @@ def load_folder(path: AnyPath, **options: Unpack[SourceOptions]) -> DomainDatase
 
 
 def _numbers(of: Sequence[str], names: Sequence[str]) -> list[int]:
-    """The number of each in the names."""
     number = {name: i for i, name in enumerate(names)}
     return [number[name] for name in of]
 
@@ -63,8 +62,6 @@ def scan(root: Path) -> FolderImages:
 
 
 class _Images(NamedTuple):
-    """The images of one folder."""
-
     paths: pa.Array  # as Python objects, they would take several times the memory
     sizes: NDArray[np.int64]
 
@@ -98,7 +95,6 @@ class _Scan:
         return FolderImages(pairs, tuple(notes), paths, sizes)
 
     def _nothing(self) -> str:
-        """Why no image is where it is expected."""
         if self.images:
             first = next(iter(self.images.values())).paths[0]
             return f"holds images such as {first}, but no folder for each class"
@@ -132,11 +128,9 @@ class _Scan:
 
 
 def _other(places: Iterable[tuple[str, str, str] | None], at: int, known: Sequence[str]) -> tuple[str, ...]:
-    """The names at an index of some places that are not known."""
     return natural_order({place[at] for place in places if place}.difference(known))
 
 
 def _several(names: Sequence[str], what: str) -> str:
-    """The number of names, and the first three: 4 files (a, b, c, …)."""
     what = what if len(names) > 1 else {"classes": "class"}.get(what, what[:-1])
     return f"{len(names)} {what} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"

@@ -46,7 +46,6 @@ def _walk(root: Path, folder: Parts, above: frozenset[tuple[int, int]]) -> Itera
 
 
 def _entries(path: str) -> tuple[list[str], list[FoundImage], list[str]]:
-    """Folders, images and other files of a folder."""
     folders: list[str] = []
     images: list[FoundImage] = []
     others: list[str] = []

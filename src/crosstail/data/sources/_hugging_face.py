@@ -101,7 +101,6 @@ def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOpt
 
 
 def _opened(source: AnyPath) -> tuple[Any, str]:
-    """Load the data with the library, and name them."""
     try:
         datasets: Any = import_module("datasets")
     except ImportError:
@@ -115,7 +114,6 @@ def _opened(source: AnyPath) -> tuple[Any, str]:
 
 
 def _as_plain_table(part: Any, image: str) -> Any:
-    """The Arrow table in row order, with images as bytes or paths."""
     if type(part.features[image]).__name__ != "Image":
         raise ValueError(f"the column {image!r} is {part.features[image]}, expected images")
     return part.flatten_indices().data.table if part._indices is not None else part.data.table

@@ -160,7 +160,6 @@ def _missing(file: Path, name: str, found: list[str]) -> ValueError:
 def _read(
     file: Path, columns: Columns, required: tuple[str, ...] = ("domain", "label"), *, group_like: bool = False
 ) -> Any:
-    """The Arrow table of the columns that are used, under our names, and of those that look like a group if wanted."""
     if file.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{file}: expected a .csv or .parquet file")
     if not file.is_file():
@@ -191,7 +190,6 @@ def _header(file: Path) -> list[str]:
 
 
 def _separator(file: Path) -> str:
-    """The most frequent separator in the first line; a comma if there is none."""
     with file.open("rb") as stream:
         line = stream.readline()
     return max(_SEPARATORS, key=lambda separator: line.count(separator.encode()))
@@ -230,7 +228,6 @@ def _is_text(kind: Any, *, numbers: bool) -> bool:
 
 
 def _text(file: Path, name: str, column: Any) -> "pd.Series[Any]":
-    """A column as text, with no row empty."""
     text = as_text(file, name, column)
     empty = np.flatnonzero(text.isna())
     if len(empty):
@@ -249,7 +246,6 @@ def _names(file: Path, name: str, column: Any, notes: list[str]) -> pd.Categoric
 
 
 def _numbers(file: Path, name: str, text: "pd.Series[Any]", names: Iterable[str]) -> list[str]:
-    """The numbers among the names in a column; one that is written in two ways is refused."""
     numbers: dict[float, str] = {}
     for one in names:
         value = _number(one)

@@ -41,7 +41,6 @@ def load_torch(source: Any, **options: Unpack[SourceOptions]) -> DomainDataset:
 
 
 def _parts(name: str, row: int, sample: Any) -> tuple[Any, Any, Any]:
-    """The input, class and domain of a sample; the domain may be None."""
     if isinstance(sample, Mapping):
         found = {ours: next((sample[key] for key in keys if key in sample), None) for ours, keys in KEYS.items()}
         if found["x"] is not None and found["y"] is not None:
@@ -55,7 +54,6 @@ def _parts(name: str, row: int, sample: Any) -> tuple[Any, Any, Any]:
 
 
 def _array(name: str, row: int, x: Any) -> NDArray[Any]:
-    """A vector in float32 or an image (H, W, 3) in uint8."""
     if isinstance(x, Image.Image):
         return np.asarray(x.convert("RGB"))
     found = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
@@ -84,7 +82,6 @@ def _stacked(name: str, samples: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _codes(name: str, key: str, values: list[Any], names: Any) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Indices and names: those of the data set if the values are numbers, else the values themselves."""
     plain = [value.item() if hasattr(value, "item") else value for value in values]
     if odd := [i for i, value in enumerate(plain) if not isinstance(value, (int, str))]:
         raise ValueError(f"{name}: {key} of sample {odd[0]} is {plain[odd[0]]!r}, expected a number or a name")
