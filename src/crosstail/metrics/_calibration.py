@@ -127,10 +127,6 @@ def fit_sharpness(log_p: NDArray[np.floating], y: NDArray[np.int64], weights: ND
     """The s = 1/T with the smallest Σ w (log Σ_c p_c^s − s log p_y), by Newton's method in log s.
 
     The loss is convex in s. Its standard error is the robust one, as weights are not counts.
-
-    >>> p = np.log(np.array([[0.9, 0.1]] * 4))
-    >>> round(fit_sharpness(p, np.array([0, 0, 0, 1]), np.ones(4)).log_sharpness, 3)  # log 3 / log 9 = 0.5
-    -0.693
     """
     log_p = np.asarray(log_p, np.float32)
     own = log_p[np.arange(len(y)), y].astype(np.float64)
@@ -156,9 +152,6 @@ def shrunk(sites: list[Fitted], common: float) -> list[float]:
     """Log sharpness of each site, shrunk towards the common value in proportion to its error.
 
     The variance between sites is DerSimonian's and Laird's (1986): what the estimates differ by beyond their errors.
-
-    >>> shrunk([Fitted(0.5, 1e-6), Fitted(-0.5, 1e-6), Fitted(3.0, np.inf)], common=0.0)[2]
-    0.0
     """
     known = [(one.log_sharpness, 1 / max(one.squared_error, 1e-12)) for one in sites if np.isfinite(one.squared_error)]
     between = 0.0

@@ -62,9 +62,6 @@ def holm(p_values: ArrayLike) -> Floats:
 
     Of m p-values in ascending order, the adjusted ones are p̃_i = max_{j ≤ i} min(1, (m − j + 1) p_j). NaN stands for no
     test and does not count.
-
-    >>> holm([0.01, 0.04, float("nan"), 0.03]).tolist()
-    [0.03, 0.06, nan, 0.06]
     """
     p = np.asarray(p_values, float)
     adjusted, tested = np.full(p.shape, np.nan), np.flatnonzero(~np.isnan(p))
@@ -78,10 +75,6 @@ def prediction_interval(values: ArrayLike, confidence: float = 0.9) -> tuple[flo
 
     x̄ ± t_{n−1} s √(1 + 1/n) of n values, cut off at 0 and 1: unlike the interval of their mean, it does not shrink to
     nothing as n grows. None with fewer than three values, which say nothing about their spread.
-
-    >>> low, high = prediction_interval([0.8, 0.9, 0.85, 0.95])
-    >>> print(f"{low:.3f} to {high:.3f}")
-    0.705 to 1.000
     """
     x = np.asarray(values, float)
     if len(x) < 3:

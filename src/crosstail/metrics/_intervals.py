@@ -49,10 +49,6 @@ def average_interval(
     θ = Σ w p. Accuracies p = (h + ½) / (n + 1) are smoothed (Jeffreys), so that a pair with only right answers has a
     variance too; v = p (1 − p) / (1 − (1 − w) n / (n + 1)²) makes up for the noise of p, which looks like differences
     between pairs. A single pair has m = n. docs/decisions/intervals.md has the coverage.
-
-    >>> low, high = average_interval(np.array([3, 3]), np.array([3, 3]), np.array([0.5, 0.5]))
-    >>> print(f"{low:.3f} to {high:.3f}")
-    0.586 to 1.000
     """
     tested = totals > 0
     h, n, w = hits[..., tested], totals[tested], weights[tested]
@@ -65,11 +61,7 @@ def average_interval(
 
 
 def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
-    """Student's interval of the mean of independent values, such as one for each seed; a single value says nothing.
-
-    >>> [round(end, 2) for end in mean_interval([1.0, 2.0, 3.0])], mean_interval([1.0])
-    ([-0.48, 4.48], (-inf, inf))
-    """
+    """Student's interval of the mean of independent values, such as one for each seed; a single value says nothing."""
     values = np.asarray(values, float)
     if len(values) < 2:
         return -np.inf, np.inf

@@ -122,9 +122,6 @@ def score(value: float | None, pair_average: float | None, on: str) -> float | N
 
     The worst domain or pair is often the same at many evaluations, such as 0 for a pair that is never recognised, so
     a small share of the pair average decides between them.
-
-    >>> score(0.8, 0.5, "log_loss"), score(0.0, 0.3, "worst_pair") > score(0.0, 0.1, "worst_pair")
-    (-0.8, True)
     """
     if value is None:
         return None

@@ -271,10 +271,6 @@ def _aggregated(
 
 
 def standard_error(influence: Floats, group: NDArray[np.int64] | None = None) -> float:
-    """The standard error of a metric from the influences (N,) of samples, those of one group summed.
-
-    >>> standard_error(np.array([0.3, -0.3, 0.4])), standard_error(np.array([0.3, -0.3, 0.4]), np.array([0, 0, 1]))
-    (0.5830951894845301, 0.4)
-    """
+    """The standard error of a metric from the influences (N,) of samples, those of one group summed."""
     together = influence if group is None else np.bincount(np.unique(group, return_inverse=True)[1], influence)
     return float(np.sqrt((together**2).sum()))

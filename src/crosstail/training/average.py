@@ -133,9 +133,6 @@ def window(losses: Sequence[float]) -> tuple[int, int]:
 
     It starts at the first loss that the next N_s − 1 do not improve on, and ends N_e evaluations before all of the last
     N_e exceed r times the mean of those first N_s. Before it has started, it is the last evaluation.
-
-    >>> window([3.0, 2.0, 1.0]), window([3.0, 1.0, 1.1, 1.2, 1.1])
-    ((2, 2), (1, 4))
     """
     for i in range(START, len(losses) + 1):
         first = losses[i - START : i]

@@ -177,12 +177,7 @@ class RunSpec(DataSpec):
 
     @property
     def key(self) -> str:
-        """Sixteen hexadecimal digits that name this run in a sweep.
-
-        >>> first, same, other = RunSpec(dataset="a"), RunSpec(dataset="a", trace=True), RunSpec(dataset="a", seed=1)
-        >>> first.key == same.key, first.key == other.key
-        (True, False)
-        """
+        """Sixteen hexadecimal digits that name this run in a sweep."""
         return key_of(self.identity())
 
 

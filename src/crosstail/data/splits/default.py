@@ -13,10 +13,6 @@ def default_split(y: Codes, domain: Codes, group: Codes | None = None, *, seed: 
     Of every pair a fifth is for test (at least one of two samples), a tenth for validation (at least one of four), and
     at least half for training. A group that is larger than its share is still given to the test set if it is the
     pair's smallest and half of the pair remains; a pair with one group is for training only.
-
-    >>> split = default_split(np.zeros(20, int), np.zeros(20, int))
-    >>> [int((split == part).sum()) for part in ("train", "val", "test")]
-    [14, 2, 4]
     """
     pair = pair_number(y, domain, y.max(initial=0) + 1)
     n = np.bincount(pair)

@@ -11,10 +11,6 @@ def paper_split(y: NDArray[np.int64], domain: NDArray[np.int64], *, validation: 
 
     A pair with fewer than 3 · validation samples has none for training: a third of it, rounded down, is for validation
     and the rest for test, as in the paper's split files.
-
-    >>> split = paper_split(np.zeros(50, int), np.zeros(50, int), validation=10)
-    >>> [int((split == part).sum()) for part in ("train", "val", "test")]
-    [20, 10, 20]
     """
     num_classes = y.max(initial=0) + 1
     pair = pair_number(y, domain, num_classes)
