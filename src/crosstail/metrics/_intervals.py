@@ -71,13 +71,6 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, f
     return float(values.mean()) - half, float(values.mean()) + half
 
 
-def percentile_interval(drawn: NDArray[np.float64], confidence: float) -> tuple[float, float]:
-    """Percentile interval: the central `confidence` share of the bootstrap draws."""
-    tail = (1 - _checked(confidence)) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail])
-    return float(low), float(high)
-
-
 @dataclass(frozen=True)
 class Difference:
     """Difference between two accuracies, its confidence interval, and a two-sided p-value."""
@@ -169,7 +162,8 @@ def paired_difference(
     estimate, centre, rest = gaps[0], gaps[1], gaps[2:]
     # A draw without a difference stays one: the shift is no evidence.
     shifted = np.where(np.abs(rest) < 1e-12, 0.0, np.clip(rest - centre + estimate, -1, 1))
-    low, high = percentile_interval(shifted, confidence)
+    tail = (1 - _checked(confidence)) / 2
+    low, high = np.quantile(shifted, [tail, 1 - tail]).tolist()
     tables = (np.clip(hits, 0, totals).reshape(-1, *shape) for hits in (swapped_a, swapped_b))
     null = np.subtract(*(view(hits, totals.reshape(shape), of) for hits in tables))
     extreme = int(np.sum(np.abs(null) >= abs(estimate) - 1e-9))  # as far from 0, up to rounding

@@ -85,10 +85,6 @@ class Metric:
             return found
         return replace(found, higher_is_better=self.higher_is_better, most=self.most)  # type: ignore[type-var]
 
-    def to_select_on(self, answers: "Answers") -> float | None:
-        """The value that evaluations, trials and methods are selected on; None without samples."""
-        return self.selected(answers) if self.selected else self.values(answers).pair_average
-
 
 def names() -> list[str]:
     """The metrics in this package, accuracy first."""
@@ -133,4 +129,5 @@ def value_on(answers: "Answers", on: str) -> float | None:
     if on in VIEWS:
         found: float | None = getattr(answers.value(), on)
         return found
-    return find(on).to_select_on(answers)
+    metric = find(on)
+    return metric.selected(answers) if metric.selected else metric.values(answers).pair_average

@@ -105,7 +105,9 @@ class Pooling:
         self.shape: tuple[int, int] = (shape[0], shape[1])
         pair = features.pair
         codes, self.present = pd.factorize(pair)  # in the order of the samples, so that names do not matter
-        self.fold, folds = _folds(codes, features)
+        groups = len(codes) if features.group is None else len(np.unique(features.group))
+        folds = min(FOLDS, groups)  # fewer if there are too few groups, which stay whole
+        self.fold = fold_of(codes, features.group, folds, features.seed)
         self.rows = rows = _in_turns(codes, SAMPLE, features.seed)
         cells = shape[0] * shape[1]
         self.many = cells > MANY
@@ -234,12 +236,6 @@ class Pooling:
 def log_loss(scores: Tensor, y: Tensor, weights: Tensor) -> Tensor:
     """Weighted sum of −log softmax(scores)[y]."""
     return weights @ (scores.logsumexp(1) - scores.gather(1, y[:, None])[:, 0])
-
-
-def _folds(pair: NDArray[np.int64], features: Features) -> tuple[NDArray[np.int64], int]:
-    groups = len(pair) if features.group is None else len(np.unique(features.group))
-    folds = min(FOLDS, groups)
-    return fold_of(pair, features.group, folds, features.seed), folds
 
 
 def _in_turns(pair: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:

@@ -43,8 +43,7 @@ class Embedder:
         made_by = f"{backbone.signature} {x.shape[1:]} {VERSION} {PIL.__version__}"
         folder = cache_folder() / "features" / hashlib.sha256(made_by.encode()).hexdigest()[:32]
         self.store = FeatureStore(folder, backbone.num_features, required=required)
-        self.network = FrozenNetwork(backbone)
-        self.network.expect(len(x))
+        self.network = FrozenNetwork(backbone, len(x))
 
     def __call__(
         self,

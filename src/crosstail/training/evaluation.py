@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -72,14 +73,10 @@ def answers(
         log_p[place[part][keep[part]]] = found[keep[part]]
     if fabric and step > 1:
         predicted, true, log_p = (_joined(fabric, of) for of in (predicted, true, log_p))
-    about = dataset.y[rows], dataset.domain[rows], None if dataset.group is None else dataset.group[rows]
-    y, domain, group = about
-    names: dict[str, Any] = {
-        "domains": list(dataset.domains),
-        "classes": list(dataset.classes),
-        "counts": dataset.counts("train"),
-    }
-    return Answers(**names, y=y, domain=domain, group=group, row=rows, predicted=predicted, true=true), log_p
+    names: dict[str, Any] = {"domains": list(dataset.domains), "classes": list(dataset.classes)}
+    names |= {"counts": dataset.counts("train"), "y": dataset.y[rows], "domain": dataset.domain[rows], "row": rows}
+    group = None if dataset.group is None else dataset.group[rows]
+    return Answers(**names, group=group, predicted=predicted, true=true), log_p
 
 
 def _joined(fabric: AnyFabric, own: NDArray[Any]) -> NDArray[Any]:
@@ -143,8 +140,10 @@ def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Distance = "e
 
 
 def transferability(graph: TransferabilityGraph) -> Transferability:
-    """α, β, γ as a result stores them."""
-    return Transferability(**_for_a_result(graph))
+    """α, β, γ as a result stores them, with standard errors if they are estimated; None instead of NaN."""
+    values = [graph.statistics] if graph.standard_errors is None else [graph.statistics, graph.standard_errors]
+    plain = [{name: None if math.isnan(v) else v for name, v in one._asdict().items()} for one in values]
+    return Transferability(**plain[0], errors=plain[1] if len(plain) > 1 else {})
 
 
 def traced(algorithm: Algorithm, dataset: DomainDataset) -> Trace:
@@ -154,11 +153,4 @@ def traced(algorithm: Algorithm, dataset: DomainDataset) -> Trace:
     """
     graph = graph_of(algorithm, dataset)
     points = [] if graph.estimate else [(float(f"{x:.4g}"), float(f"{y:.4g}")) for x, y in graph.layout()]
-    return Trace(**_for_a_result(graph), points=points)
-
-
-def _for_a_result(graph: TransferabilityGraph) -> dict[str, Any]:
-    """α, β, γ, and their standard errors if they are estimated; None instead of NaN."""
-    values = [graph.statistics] if graph.standard_errors is None else [graph.statistics, graph.standard_errors]
-    plain = [{name: None if math.isnan(v) else v for name, v in one._asdict().items()} for one in values]
-    return plain[0] | ({"errors": plain[1]} if len(plain) > 1 else {})
+    return Trace(**msgspec.structs.asdict(transferability(graph)), points=points)

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from crosstail.algorithms import Algorithm
 from crosstail.data import Augment
 from crosstail.progress import Progress
 from crosstail.storage import only_process
@@ -15,7 +14,7 @@ from crosstail.training import own_code
 from crosstail.training.devices import ONE, Devices, fabric_of
 from crosstail.training.evaluation import graph_of, traced, transferability
 from crosstail.training.folder import MODEL, RunFolder
-from crosstail.training.held_out import HeldOut, held_out, predictions, save_predictions
+from crosstail.training.held_out import held_out, predictions, save_predictions
 from crosstail.training.loop import Limits, train
 from crosstail.training.memory import explain_out_of_memory
 from crosstail.training.model import build_algorithm, load_model
@@ -123,22 +122,7 @@ def _train_stages(
     if not fabric.is_global_zero:
         fabric.barrier()
         return Run(folder.path, inputs=inputs)
-    scored = scored or held_out(algorithm, dataset, **scoring(spec, algorithm))
-    run = _finish(spec, inputs, folder, algorithm, steps, scored, keep)
-    fabric.barrier()
-    return run
-
-
-def _finish(
-    spec: RunSpec,
-    inputs: Inputs,
-    folder: RunFolder,
-    algorithm: Algorithm,
-    steps: list[int],
-    scored: tuple[HeldOut, HeldOut],
-    keep: bool,
-) -> Run:
-    dataset, (every, kept) = inputs.embedded(), scored
+    every, kept = scored or held_out(algorithm, dataset, **scoring(spec, algorithm))
     folder.save(MODEL, algorithm.state_dict())
     if keep:
         kept.save(folder)
@@ -160,6 +144,7 @@ def _finish(
     )
     folder.finish(result)
     known = {"held_out": kept if keep else None, "calibration": calibration, "test": test, "inputs": inputs}
+    fabric.barrier()
     return Run(folder.path, result=result, records=folder.records(), **known)
 
 

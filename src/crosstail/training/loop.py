@@ -149,7 +149,10 @@ class _Loop:
         losses = _means(self.sums, self.since, step)
         raw = _evaluate(self.algorithm, self.dataset, self.fabric, self.selected_on)
         seconds = self.seconds + time.perf_counter() - self.began
-        averaged = self._evaluate_average(step, raw["validation"].log_loss) if self.averaged else None
+        averaged: Averaged | None = None
+        if self.averaged:
+            steps = self.averaged.at_evaluation(step, raw["validation"].log_loss)
+            averaged = Averaged(**_evaluate(self.evaluated, self.dataset, self.fabric, self.selected_on), steps=steps)
         score = selection_score(averaged.validation if averaged else raw["validation"], self.selected_on)
         # Without validation samples the last evaluation counts.
         if score is None or score > self.selected.score or (self.averaged and self.averaged.selects_itself):
@@ -162,11 +165,6 @@ class _Loop:
             record = Evaluation(**now, seconds=round(seconds, 3), losses=losses, **raw, averaged=averaged, trace=traced)
             self.folder.append_record(record)
             self.folder.save("checkpoint.pt", now | {"seconds": seconds} | self._state())
-
-    def _evaluate_average(self, step: int, loss: Any) -> Averaged:
-        assert self.averaged is not None
-        steps = self.averaged.at_evaluation(step, loss)
-        return Averaged(**_evaluate(self.evaluated, self.dataset, self.fabric, self.selected_on), steps=steps)
 
     def _state(self) -> dict[str, Any]:
         return {

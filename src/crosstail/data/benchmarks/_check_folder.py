@@ -45,8 +45,9 @@ def check_folder(
     _check_counts(sheet, folders.pairs_of(files), there, result)
     splits = _check_split_file(sheet, (root, base), files, result)
     images = ImageFiles(base, [path.relative_to(base).as_posix() for path in files.values()])
-    if decode and files:
-        _check_images(images, result, progress)
+    if decode and (broken := find_broken(images, progress)):
+        shown = [f"{path}: {reason}" for path, reason in broken[:SHOWN]]
+        result.problem("broken", f"{len(broken):,} {_plural('image', broken)} cannot be read", *shown)
     if duplicates and files:
         if not splits:  # the split that `load` makes with seed 0
             domain, y = folders.pairs_of(files).T
@@ -175,12 +176,6 @@ def _check_split_file(
     if not absent and not extra:
         result.note("split", f"{path.name} names the split of every image")
     return {} if extra else splits
-
-
-def _check_images(images: ImageFiles, result: CheckResult, progress: Progress | None) -> None:
-    if broken := find_broken(images, progress):
-        shown = [f"{path}: {reason}" for path, reason in broken[:SHOWN]]
-        result.problem("broken", f"{len(broken):,} {_plural('image', broken)} cannot be read", *shown)
 
 
 def _note_duplicates(

@@ -15,7 +15,7 @@ from crosstail.data.images.files import AnyPath, ImageFiles
 from crosstail.data.sources._as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources._folder_layout import Layout, Parts, layout_of
 from crosstail.data.sources._folder_walk import Listing, walk
-from crosstail.data.sources._natural_order import natural_order
+from crosstail.data.sources._natural_order import natural_order, numbered_names
 
 EXPECTED = "expected ROOT/<domain>/<class>/<image>, or ROOT/<class>/<image>"
 
@@ -29,17 +29,12 @@ def load_folder(path: AnyPath, **options: Unpack[SourceOptions]) -> DomainDatase
     root = Path(path)
     found = scan(root)
     splits, domain_of, class_of, counts = zip(*found.pairs, strict=True)
-    domains, classes = natural_order(domain_of), natural_order(class_of)
-    domain, y = (np.repeat(_numbers(of, names), counts) for of, names in ((domain_of, domains), (class_of, classes)))
+    (domain, domains), (y, classes) = numbered_names(domain_of), numbered_names(class_of)
     split = np.repeat(splits, counts).astype("<U5") if any(splits) else None
     files = ImageFiles(root, found.paths, sizes=found.sizes)
+    domain, y = np.repeat(domain, counts), np.repeat(y, counts)
     name = Path(os.path.abspath(root)).name  # noqa: PTH100 - resolve() would follow a link to a folder of another name
     return as_dataset(name, files, y, domain, classes, domains, split=split, notes=found.notes, **options)
-
-
-def _numbers(of: Sequence[str], names: Sequence[str]) -> list[int]:
-    number = {name: i for i, name in enumerate(names)}
-    return [number[name] for name in of]
 
 
 class FolderImages(NamedTuple):
