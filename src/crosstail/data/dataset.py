@@ -29,7 +29,7 @@ class DomainDataset:
     sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` is "train",
     "val" or "test", or "none" for samples that a protocol holds out. `group` numbers what must stay together in a
     split, such as the pictures of one patient. `notes` tell a user about the data, such as which
-    files were left out; `gaps` are those of them that depend on the split (see `with_gaps_noted`).
+    files were left out; `gaps` are the notes that depend on the split (see `with_gaps_noted`).
     """
 
     name: str

@@ -78,7 +78,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibrated(answers: Answers, given: Calibration) -> Answers:
-    """The answers with calibrated log probabilities, those of a model that is told the domain by the site's."""
+    """The answers with calibrated log probabilities; a model that is told the domain has a temperature for each."""
     site: NDArray[np.int64] | int = -1
     if answers.informed is None:
         return _calibrated(answers, given, site)
@@ -174,7 +174,7 @@ def fit_correction(
 
     Bias-corrected temperature scaling (Alexandari et al., 2020): without it, estimates of a prevalence are off by
     the model's own preference for some classes. Biases of classes without samples stay 0, and with more than
-    MOST_CLASSES all of them. `shares` (N, C) are those of the classes where each sample is from.
+    MOST_CLASSES all of them. `shares` (N, C) are how frequent the classes are where each sample is from.
     """
     scores, classes = torch.from_numpy(np.asarray(log_p, np.float64)), torch.from_numpy(y)
     offset = torch.as_tensor(np.log(np.maximum(shares, 1e-12)))

@@ -13,8 +13,8 @@ from crosstail.metrics._reliability import calibration_error
 def group_metrics(answers: Answers) -> pd.DataFrame:
     """A row for each group with samples: `domain` and `class` are empty where a row is about all of them.
 
-    A metric of a class, over all domains or in one, is that of a pair; that of a domain, or of all samples as if they
-    came from one, is what the metric says of a domain. `calibration_low` and `calibration_high` are the 95 % interval
+    A class, over all domains or in one, is measured as a pair is; a domain, or all samples as if they came from one, as
+    a domain is. `calibration_low` and `calibration_high` are the 95 % interval
     of the calibration error.
     """
     rows: list[dict[str, Any]] = []

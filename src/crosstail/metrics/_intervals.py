@@ -45,7 +45,7 @@ def average_interval(
     """Wilson's interval for Σ w h / n, an average over pairs, with an effective number of samples.
 
     `hits` are (..., P), `totals` and `weights` (P,); weights sum to 1, and are 0 where there are no test samples. The
-    effective number is that of a single proportion with the variance of the average, m = θ (1 − θ) / Σ w² v / n with
+    effective number gives a single proportion the variance of the average, m = θ (1 − θ) / Σ w² v / n with
     θ = Σ w p. Accuracies p = (h + ½) / (n + 1) are smoothed (Jeffreys), so that a pair with only right answers has a
     variance too; v = p (1 − p) / (1 − (1 − w) n / (n + 1)²) makes up for the noise of p, which looks like differences
     between pairs. A single pair has m = n. docs/decisions/intervals.md has the coverage.
@@ -100,13 +100,13 @@ def paired_difference(
     `correct_a` and `correct_b` are boolean, (N,) for one run or (R, N) for R runs whose accuracies are averaged. Both
     models see the same resample, so samples that are hard for both cancel out. The interval is the percentile
     interval of the draws. For a worst-case view it is approximate, because resampling biases a minimum downwards,
-    although for both models. The p-value is that of a permutation test, which swaps the answers of the two models at
+    although for both models. The p-value is from a permutation test, which swaps the answers of the two models at
     random: it is exact however few the samples on which they differ.
 
     Samples with the same number in `group` depend on each other: what is resampled is the groups of a pair, each
     with all its samples there, and without groups the samples. A group with samples in two pairs counts as two.
 
-    The bootstrap is smoothed: a pair's groups are joined by two pseudo-groups, distributed as those of all pairs plus
+    The bootstrap is smoothed: a pair's groups are joined by two pseudo-groups, distributed as in all pairs plus
     half a group of mean size of each of right/right, right/wrong, wrong/right, wrong/wrong. Otherwise, a pair with a
     single group would have no variance. The same four halves are also spread over all pairs (Agresti & Min, 2005), so
     that models that differ on a few samples only, all in favour of one, are not taken to be different. The draws are

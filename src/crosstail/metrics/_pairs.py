@@ -91,7 +91,7 @@ class PairAccuracy(PairValues):
 
     @classmethod
     def pooled(cls, parts: Sequence["PairAccuracy"]) -> "PairAccuracy":
-        """The accuracy on several test sets together, such as those of folds; no group is in two of them."""
+        """The accuracy on several test sets together, such as folds; no group is in two of them."""
         tables = zip(*((part.hits, part.totals, part._squares) for part in parts), strict=True)
         return cls(*(np.sum(of_parts, axis=0) for of_parts in tables))
 
@@ -104,7 +104,7 @@ class PairAccuracy(PairValues):
         """Hits and totals (D, C), reduced to as many independent samples as the test samples are worth.
 
         Samples of one group, such as the pictures of one patient, count as right or wrong together. The accuracy of n
-        samples in groups of n_g then varies like that of n² / Σ n_g² independent ones (Kish, 1965). If they depend on
+        samples in groups of n_g then varies as if n² / Σ n_g² of them were independent (Kish, 1965). If they depend on
         each other less than that, intervals are wider than necessary. Samples of one group in two pairs count as
         independent.
 

@@ -162,7 +162,7 @@ class Pooling:
         scatter, freedom = self.moments[keep].sum(0), float(n.sum() - (n > 0).sum())
         if freedom > 0:
             scatter -= means.T @ (n[:, None] * means)
-        else:  # without two samples of any pair, the covariance is that of all samples
+        else:  # without two samples of any pair, the covariance is over all samples
             freedom = float(n.sum())
         values, vectors = torch.linalg.eigh(scatter / freedom)
         values = values.clamp(min=0)

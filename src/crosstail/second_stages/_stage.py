@@ -55,7 +55,7 @@ class Features:
     counts: NDArray[np.int64]  # (D, C), of the training samples
     group: NDArray[np.int64] | None = None  # (N,), where samples come in groups
     validation: "Features | None" = None  # the same of the validation samples, if there are any
-    classifier: Head | None = None  # that of stage one, a LinearHead, if the second stage needs it
+    classifier: Head | None = None  # stage one's, a LinearHead, if the second stage needs it
     unseen: bool = False  # the model is for a domain without training samples, as with dg
     seed: int = 0
     select_on: str = "pair_average"  # by which numbers are chosen on these samples
@@ -106,7 +106,7 @@ class TrainedStage:
     """A classifier trained by gradients on the features of the fixed representation.
 
     It is a new linear one, or what `start` makes of stage one's, built empty by `head` as in a FittedStage. Learning
-    rate and weight decay are those of stage one unless `hparams` has others.
+    rate and weight decay are stage one's unless `hparams` has others.
     """
 
     algorithm: str

@@ -48,7 +48,7 @@ STAGE = FittedStage(
     fit=fit,
     head=LinearHead,
     differs=(
-        "the mean of a class is that of its pairs' means, so that it is not the mean of the domain with most samples",
+        "a class's mean is the mean of its pairs' means, so that the domain with most samples does not dominate",
         "cosines are multiplied by one number, chosen by log loss, so that the softmax is calibrated",
     ),
 )

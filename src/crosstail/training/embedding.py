@@ -107,7 +107,7 @@ def embed_on_ray(
     progress: Callable[[int, int], None],
     into: Features,
 ) -> Features:
-    """The same features as those of `embed`, computed by actors that all have the image files and the cache."""
+    """The same features as from `embed`, computed by actors that all have the image files and the cache."""
     from crosstail.ray_actors import map_rows  # here, because Ray is an extra
 
     done = 0

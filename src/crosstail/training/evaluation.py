@@ -119,10 +119,10 @@ def stream_statistics(
 def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Distance = "euclidean") -> TransferabilityGraph:
     """The transferability graph of a model on the training samples.
 
-    The graph has P² edges, so above MOST_PAIRS it is that of some classes, and α, β and γ are estimated.
+    The graph has P² edges, so above MOST_PAIRS it has some classes only, and α, β and γ are estimated.
     """
     rows = dataset.rows("train")
-    # The graph needs the features twice: kept, unless they are cheap to compute again, as those of vectors.
+    # The graph needs the features twice: kept, unless they are cheap to compute again, as from vectors.
     kept = None if dataset.kind.light else features(algorithm, dataset, rows)
 
     def chunk(i: int) -> tuple[NDArray[np.float32], Tensor, Tensor]:
@@ -149,7 +149,7 @@ def transferability(graph: TransferabilityGraph) -> Transferability:
 def traced(algorithm: Algorithm, dataset: DomainDataset) -> Trace:
     """The graph as `fit --trace` records it: pairs with training samples, domains outermost, to four digits.
 
-    There are no points if the graph is that of some classes only.
+    There are no points if the graph has some classes only.
     """
     graph = graph_of(algorithm, dataset)
     points = [] if graph.estimate else [(float(f"{x:.4g}"), float(f"{y:.4g}")) for x, y in graph.layout()]

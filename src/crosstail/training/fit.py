@@ -40,7 +40,7 @@ def train_run(
 ) -> Run:
     """Train in a folder; a finished run returns at once, an unfinished one resumes.
 
-    `inputs` are those of `load_inputs`, where they are in memory already. With several devices, the other processes
+    `inputs` is what `load_inputs` returns, if it is in memory already. With several devices, the other processes
     run the same program up to here and then join in. A run below one of the `limits` raises Pruned. Without `keep`, the
     probabilities of held-out samples, by far the largest file, are not stored; fitting again with it adds them. A
     folder in which another process trains is refused, unless the caller has a lease on it, as in a sweep.

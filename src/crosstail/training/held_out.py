@@ -31,7 +31,7 @@ STORED = ("row", "test", "y", "domain", "predicted", "unknown", "known_predicted
 class HeldOut:
     """The validation and test samples of a run with the answers of its final model.
 
-    Log probabilities are in half precision; with very many classes, those of a random part of the samples are kept.
+    Log probabilities are in half precision; with very many classes, only a random part of the samples keeps them.
     """
 
     validation: Answers

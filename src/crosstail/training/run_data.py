@@ -62,7 +62,7 @@ def _sized(spec: RunSpec, dataset: DomainDataset) -> DomainDataset:
 
 
 def frozen_backbone(spec: RunSpec, shape: tuple[int, ...], weights: str | None = None) -> Backbone | None:
-    """The backbone that embeds the inputs, or None if there is none; `weights` override those of the spec."""
+    """The backbone that embeds the inputs, or None if there is none; `weights` override the spec's."""
     if not spec.freeze:
         if spec.views or spec.head != "mlp":
             raise ValueError("--head and --views are for frozen features: add --freeze (vectors: --backbone identity)")

@@ -85,7 +85,7 @@ class RunSpec(DataSpec):
     """A name from `crosstail list backbones`; default: what suits the data."""
 
     weights: str | None = None
-    """A .safetensors or .pth file with the backbone's weights, or random; default: those the backbone comes with."""
+    """A .safetensors or .pth file with the backbone's weights, or random; default: the backbone's own."""
 
     resolution: int | None = None
     """Image size in pixels; default: what the backbone was trained on."""

@@ -50,7 +50,7 @@ class TransferabilityGraph:
     ) -> "TransferabilityGraph":
         """Two passes over features (N, F), `chunk` rows at a time: memory is O(P·F + P² + chunk·(F + P)).
 
-        With more than `most_pairs`, the matrix is that of classes drawn at random, and α, β, γ are estimated from all
+        With more than `most_pairs`, the matrix has classes drawn at random, and α, β, γ are estimated from all
         samples (`SampledStatistics`). The Mahalanobis metric uses the shrunk diagonal covariance of each column pair.
         For features that are computed chunk by chunk, use `GraphBuilder`.
         """

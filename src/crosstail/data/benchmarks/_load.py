@@ -26,7 +26,7 @@ def sheet_of(source: str) -> DataSheet | None:
 def shot_thresholds(source: AnyPath) -> tuple[int, int]:
     """Many-shot pairs have more samples than the first number, few-shot pairs at most the second.
 
-    They are those of a benchmark's data sheet, and otherwise the paper's.
+    A benchmark's are on its data sheet; the default is the paper's.
     """
     sheet = sheet_of(str(source))
     return (sheet.many, sheet.few) if sheet else (100, 20)

@@ -25,7 +25,7 @@ class Source:
     """Whether a string, a path or an object is one of these; cheap, because all of them are asked."""
 
     load: "Callable[..., DomainDataset]"
-    """Load what it claims, with the keywords `columns`, `root` and those of `SourceOptions`."""
+    """Load what it claims, with the keywords `columns`, `root` and `SourceOptions`."""
 
     kind: "Callable[[str, Columns], InputKind]" = lambda source, columns: image_files()
     """The kind of input in it, from a header alone."""

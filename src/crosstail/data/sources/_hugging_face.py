@@ -53,7 +53,7 @@ def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOpt
     """Load "hf:NAME" from the Hub, a folder written by `save_to_disk`, a `Dataset` or a `DatasetDict`.
 
     The columns are image, label and domain; without the last, all images are in one domain. `columns` maps these names,
-    and the optional `group`, to those of the data set, as in {"domain": "style"}. Splits train, validation and test are
+    and the optional `group`, to the data set's own, as in {"domain": "style"}. Splits train, validation and test are
     kept; a data set in one part gets the split of user data.
     """
     found, name = (source, type(source).__name__) if is_hf(source) else _opened(source)

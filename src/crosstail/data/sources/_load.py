@@ -35,9 +35,9 @@ def load(
     Or an object: a DataFrame with the columns of a manifest (`load_frame`), a data set of the Hugging Face library
     `datasets` (`load_hf`), or one of torch (`load_torch`).
 
-    `labels` are label profiles, one per domain or one for all. By default a benchmark has those of its data sheet, and
-    other sources have none; `["uniform"]` keeps all samples. `skip_broken` leaves out images that cannot be decoded and
-    names them in the notes; `columns` and `root` are those of `load_manifest`; `group_by` is a regular expression that
+    `labels` are label profiles, one per domain or one for all. By default a benchmark has its data sheet's, and other
+    sources have none; `["uniform"]` keeps all samples. `skip_broken` leaves out images that cannot be decoded and
+    names them in the notes; for `columns` and `root` see `load_manifest`; `group_by` is a regular expression that
     finds the group in the path of an image, as in "patient\\d+". A benchmark takes precedence over a folder of the same
     name: write `./digits` for the folder.
 

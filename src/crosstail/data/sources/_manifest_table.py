@@ -21,7 +21,7 @@ from crosstail.data.sources._group_like import group_like_columns
 from crosstail.data.sources._natural_order import natural_order
 from crosstail.data.sources.manifest import SUFFIXES
 
-# Our columns, and other names for them; `env` is that of the reference's split files.
+# Our columns, and other names for them; the reference's split files have `env`.
 COLUMNS = {"path": (), "x": (), "domain": ("env",), "label": (), "split": (), "group": ()}
 _SEPARATORS = {",": "", ";": "semicolons", "\t": "tabs"}
 

@@ -21,7 +21,7 @@ def load_torch(source: Any, **options: Unpack[SourceOptions]) -> DomainDataset:
     """Load a `torch.utils.data.Dataset` of (x, y, domain), of (x, y), or of dictionaries with these keys.
 
     `x` is a vector, an image (3, H, W) with values from 0 to 1 or in uint8, or a Pillow image; images have one size.
-    Class names are those of the attribute `classes`, and domain names those of `domains`, where the data set has them.
+    The attributes `classes` and `domains`, where the data set has them, are the names.
     """
     name = type(source).__name__
     if isinstance(source, IterableDataset) or not hasattr(source, "__len__"):
@@ -72,7 +72,7 @@ def _array(name: str, row: int, x: Any) -> NDArray[Any]:
 def _stacked(name: str, samples: list[NDArray[Any]]) -> NDArray[Any]:
     odd = next((i for i, sample in enumerate(samples) if sample.shape != samples[0].shape), None)
     if odd is not None:
-        shapes = f"x of sample {odd} has the shape {samples[odd].shape}, and that of sample 0 {samples[0].shape}"
+        shapes = f"x of sample {odd} has the shape {samples[odd].shape}, sample 0 has {samples[0].shape}"
         raise ValueError(f"{name}: {shapes}; resize them in its transform, or give the folder of the images")
     x = np.stack(samples)
     if x.dtype == np.float32 and not np.isfinite(x).all():

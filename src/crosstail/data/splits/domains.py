@@ -1,4 +1,4 @@
-"""Domain generalization: one domain is for test, the others are for training and validation."""
+"""Domain generalisation: one domain is for test, the others are for training and validation."""
 
 from collections.abc import Sequence
 from dataclasses import replace
