@@ -48,7 +48,6 @@ class Answers:
         return self if self.informed is None else self.informed
 
     def keep(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> "Answers":
-        """Some of the samples."""
         kept: dict[str, Any] = {name: of[rows] for name in SAMPLES if (of := getattr(self, name)) is not None}
         return replace(self, **kept, informed=None if self.informed is None else self.informed.keep(rows))
 
@@ -87,7 +86,6 @@ class Answers:
 
     @property
     def correct(self) -> NDArray[np.bool_]:
-        """Whether each sample is classified correctly (N,)."""
         return self.predicted == self.y
 
     def value(self, metric: str = "accuracy") -> PairValues:

@@ -62,7 +62,6 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def corrections(self) -> list[Correction]:
-        """All corrections."""
         return [self.uniform, self.prevalence, *self.plausible]
 
     def sharpness_of(self, sites: Sequence[str]) -> NDArray[np.float32]:

@@ -79,7 +79,6 @@ class Metric:
         return "–" if value is None else f"{self.scale * value:.{self.digits}f}{self.unit if unit else ''}"
 
     def values(self, answers: "Answers") -> "PairValues":
-        """The metric of every pair and domain."""
         found = self.of(answers)
         if self.higher_is_better and self.share:
             return found

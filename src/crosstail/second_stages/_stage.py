@@ -71,7 +71,6 @@ class Features:
         return pair_number(self.y, self.domain, self.counts.shape[1])
 
     def keep(self, rows: NDArray[np.int64]) -> "Features":
-        """Some of the samples, in memory."""
         group = None if self.group is None else self.group[rows]
         return replace(self, z=self.z[rows], y=self.y[rows], domain=self.domain[rows], group=group)
 

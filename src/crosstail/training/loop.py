@@ -16,7 +16,7 @@ from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
 from crosstail.losses.distances import NotFinite
 from crosstail.metrics import find
 from crosstail.progress import Progress
-from crosstail.training.average import average_of
+from crosstail.training.average import Swad, WeightAverage
 from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import EVALUATED, split_answers, stream_statistics
 from crosstail.training.folder import RunFolder
@@ -113,7 +113,8 @@ class _Loop:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
         self.selected_on, self.named = spec.selected_on, algorithms.own_file(spec.algorithm) or spec.algorithm
         assert spec.steps is not None
-        self.averaged = average_of(algorithm, spec.average, spec.steps)
+        kind = Swad if spec.average == "swad" else WeightAverage
+        self.averaged = kind(algorithm, spec.average, spec.steps) if spec.average else None
         self.evaluated: Any = self.averaged.module if self.averaged else algorithm  # what is selected and traced
         # None where there are no steps: an optimizer imports torch's compiler, which takes two seconds.
         self.optimizers = algorithm.optimizers() if learns else []
@@ -194,18 +195,12 @@ class _Loop:
             raise Diverged(f"step {step}: {error}. {SMALLER}") from error
         if self.averaged:
             self.averaged.add(algorithm)
-        if step == 0:
-            self._check_first(losses)
         for name, value in losses.items():
-            total, number = self.sums.get(name, (0.0, 0))
-            self.sums[name] = total + value.detach(), number + 1
-
-    def _check_first(self, losses: dict[str, Tensor]) -> None:
-        """A term that is not finite at the first step is not caused by the learning rate."""
-        for name, value in losses.items():
-            if not bool(value.isfinite()):
+            if step == 0 and not bool(value.isfinite()):  # not caused by the learning rate
                 found = f"the loss term {name!r} is {value.item()} at the first step, before the weights have changed"
                 raise Diverged(f"{self.named}: {found}. Look for a division by zero, a log of zero or extreme inputs")
+            total, number = self.sums.get(name, (0.0, 0))
+            self.sums[name] = total + value.detach(), number + 1
 
 
 def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: AnyFabric, on: str) -> dict[str, Any]:

@@ -34,7 +34,6 @@ class Inputs:
         return self._embedded
 
     def forget(self) -> None:
-        """Free what `embedded` made."""
         self._embedded = None
 
     def facts(self) -> DataFacts:

@@ -171,7 +171,6 @@ class RunSpec(DataSpec):
         return self.stop_at is not None
 
     def identity(self) -> dict[str, Any]:
-        """The identifying fields and their values."""
         names = identifying_fields(type(self))  # type: ignore[arg-type]  # mypy takes the class for its instance
         return {name: getattr(self, name) for name in names}
 

@@ -140,10 +140,13 @@ class GraphBuilder:
         self._seen += len(part)
 
     def add_edges(self, z: Tensor | NDArray[Any], y: Tensor, domain: Tensor) -> None:
-        """Second pass over the same samples."""
         if self._total is None:
-            self._fix_means()
-            assert self._total is not None
+            counts = self._statistics.counts
+            self._choose(counts > 0)
+            if self._most_pairs is not None and len(self._centroids) > self._most_pairs:
+                self._sampled = SampledStatistics(counts.numpy(), self._centroids, self._precision)
+                self._choose(_drawn_pairs(counts > 0, self._most_pairs))
+            self._total = torch.zeros(len(self._centroids), len(self._centroids), dtype=torch.float64)
         part = _tensor(z, torch.float32)
         if self._sampled:
             self._sampled.add(part, y.numpy(), domain.numpy())
@@ -152,15 +155,6 @@ class GraphBuilder:
         distances = pair_distances(part, self._centroids, self._precision)
         # Sums of one chunk are short enough for float32; the sum over chunks is kept in float64.
         self._total += torch.zeros(self._total.shape).index_add_(0, self._column[domain, y], distances)
-
-    def _fix_means(self) -> None:
-        counts = self._statistics.counts
-        self._choose(counts > 0)
-        if self._most_pairs is not None and len(self._centroids) > self._most_pairs:
-            self._sampled = SampledStatistics(counts.numpy(), self._centroids, self._precision)
-            self._choose(_drawn_pairs(counts > 0, self._most_pairs))
-        num_pairs = len(self._centroids)
-        self._total = torch.zeros(num_pairs, num_pairs, dtype=torch.float64)
 
     def _choose(self, pairs: Tensor) -> None:
         self._pairs, at = pairs, pairs.flatten().nonzero()[:, 0]

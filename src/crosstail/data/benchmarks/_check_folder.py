@@ -53,7 +53,20 @@ def check_folder(
             domain, y = folders.pairs_of(files).T
             assert sheet.validation is not None, "images in folders have no split of their own"
             splits = dict(zip(files, paper_split(y, domain, validation=sheet.validation).tolist(), strict=True))
-        _note_duplicates(sheet, images, list(files), splits, result, progress)
+        # Images that occur in two splits, two domains or two classes, or twice in one pair.
+        places = list(files)
+        groups = [[places[row] for row in group] for group in examine(images, progress=progress).same()]
+        keys: dict[str, Callable[[Place], object]] = {
+            "in two splits": splits.__getitem__,
+            "in two domains": itemgetter(0),
+            "in two classes": itemgetter(1),
+        }
+        hits = {what: [group for group in groups if len(set(map(key, group))) > 1] for what, key in keys.items()}
+        hits["twice in a pair"] = [group for group in groups if len({place[:2] for place in group}) < len(group)]
+        for what, found in hits.items():
+            if found:
+                shown = [" = ".join(place_name(sheet, place) for place in group[:3]) for group in found[:SHOWN]]
+                result.note("duplicate", f"{len(found):,} {_plural('image', found)} {what}, byte for byte", *shown)
     return result
 
 
@@ -176,25 +189,3 @@ def _check_split_file(
     if not absent and not extra:
         result.note("split", f"{path.name} names the split of every image")
     return {} if extra else splits
-
-
-def _note_duplicates(
-    sheet: DataSheet,
-    images: ImageFiles,
-    places: list[Place],
-    splits: dict[Place, str],
-    result: CheckResult,
-    progress: Progress | None,
-) -> None:
-    groups = [[places[row] for row in group] for group in examine(images, progress=progress).same()]
-    keys: dict[str, Callable[[Place], object]] = {
-        "in two splits": splits.__getitem__,
-        "in two domains": itemgetter(0),
-        "in two classes": itemgetter(1),
-    }
-    hits = {what: [group for group in groups if len(set(map(key, group))) > 1] for what, key in keys.items()}
-    hits["twice in a pair"] = [group for group in groups if len({place[:2] for place in group}) < len(group)]
-    for what, found in hits.items():
-        if found:
-            shown = [" = ".join(place_name(sheet, place) for place in group[:3]) for group in found[:SHOWN]]
-            result.note("duplicate", f"{len(found):,} {_plural('image', found)} {what}, byte for byte", *shown)

@@ -91,5 +91,4 @@ class InputKind:
 
     @property
     def picture(self) -> bool:
-        """Whether a row is a picture."""
         return self.pixels is not None

@@ -58,7 +58,6 @@ class Manifest:
 
     @property
     def group_like(self) -> pd.DataFrame:
-        """The columns that look like a group."""
         return self.table.drop(columns=list(COLUMNS), errors="ignore")
 
     def at(self, row: int) -> str:

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosstail.data.images.look_alike import connected
+
 Codes = NDArray[np.int64]
 
 
@@ -70,12 +72,7 @@ def joined(one: Codes, other: Codes) -> Codes:
     """Groups (N,) that keep together what either of two groupings (N,) does."""
     size = int(one.max(initial=-1)) + 1
     nodes = size + int(other.max(initial=-1)) + 1
-    from scipy.sparse import coo_array  # here, because few data need it
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_array((np.ones(len(one), np.int8), (one, size + other)), shape=(nodes, nodes))
-    _, component = connected_components(graph, directed=False)
-    return pd.factorize(component[one])[0].astype(np.int64)
+    return pd.factorize(connected(np.stack([one, size + other]), nodes)[one])[0].astype(np.int64)
 
 
 class _GroupsByPair:
