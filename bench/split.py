@@ -8,8 +8,8 @@ from sklearn.model_selection import StratifiedGroupKFold
 from bench._memory import usage_of
 from bench._rows import Row
 from bench._timing import interleave
+from crosstail.data.splits.default import default_split
 from crosstail.data.splits.groups import Codes, fold_of
-from crosstail.data.splits.own import own_split
 
 
 def grouped(samples: int, groups: int, pairs: int) -> tuple[Codes, Codes]:
@@ -24,14 +24,14 @@ def grouped(samples: int, groups: int, pairs: int) -> tuple[Codes, Codes]:
 def split_a_million() -> None:
     """The split whose memory is measured."""
     pair, group = grouped(1_000_000, 200_000, 2_000)
-    own_split(pair % 100, pair // 100, group)
+    default_split(pair % 100, pair // 100, group)
 
 
 def run() -> list[Row]:
     pair, group = grouped(1_000_000, 200_000, 2_000)
     large = interleave(
         {
-            "own split": lambda: own_split(pair % 100, pair // 100, group),
+            "own split": lambda: default_split(pair % 100, pair // 100, group),
             "5 folds": lambda: fold_of(pair, group, 5, seed=0),
         },
         repeats=3,

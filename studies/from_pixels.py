@@ -24,10 +24,10 @@ from crosstail.training import RunSpec
 from crosstail.training.evaluation import EVALUATED, split_answers
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import input_shape, load_inputs
 from crosstail.training.model import load_model
 from crosstail.training.resolve import resolve
 from crosstail.training.result import SplitAccuracy
+from crosstail.training.run_data import input_shape, load_inputs
 from crosstail.training.second_stage import embedded, features_of
 
 PAGE = Path(__file__).parents[1] / "docs/results/from-pixels.md"
@@ -69,7 +69,7 @@ def classifiers(folder: RunFolder) -> Iterator[tuple[str, dict[str, SplitAccurac
     spec, step = folder.spec(), folder.result().selected_steps[0]
     first = next(record for record in folder.records() if (record.stage, record.step) == (1, step))
     yield "", {"validation": first.validation, "test": first.test}
-    dataset = load_inputs(spec).seen()
+    dataset = load_inputs(spec).embedded()
     model = load_model(folder, dataset)
     seen = embedded(model, dataset)
     for name in ("pooled", "blend"):

@@ -22,8 +22,8 @@ from crosstail.prediction.label_errors import label_errors
 from crosstail.prediction.prior import with_prior
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
+from crosstail.training.run_data import load_inputs
 
 PAGE = Path(__file__).parents[1] / "docs/results/label-errors.md"
 FLIPPED, FOLDS = 0.05, 5
@@ -38,7 +38,7 @@ def sets(data: Path) -> Iterator[tuple[str, DomainDataset]]:
         ("ham10000 by lesion", RunSpec(dataset=str(data / "ham10000/manifest.csv"), columns=LESIONS, **frozen)),
         ("crisis", RunSpec(dataset=str(data / "crisis.npz"))),
     ):
-        yield name, load_inputs(resolve(spec)).seen()
+        yield name, load_inputs(resolve(spec)).embedded()
 
 
 def flipped(dataset: DomainDataset, to: str) -> tuple[DomainDataset, np.ndarray]:

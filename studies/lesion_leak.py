@@ -19,8 +19,8 @@ from crosstail.data import ImageFiles
 from crosstail.metrics import PairAccuracy, mean_interval
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
+from crosstail.training.run_data import load_inputs
 
 METHODS = ("erm", "bsoftmax", "boda")
 SEEDS = 5
@@ -42,7 +42,7 @@ def measure(spec: RunSpec, out: Path) -> Measured:
     """Train a run, and look its test pictures up in the manifest."""
     inputs = load_inputs(resolve(spec))
     run = train_run(spec, out / spec.key, inputs=inputs)
-    dataset, found = inputs.raw, run.test
+    dataset, found = inputs.samples, run.predictions
     assert found is not None and isinstance(dataset.x, ImageFiles)
     lesion = lesions_of(spec, dataset.x).to_numpy()
     known = np.isin(lesion[dataset.rows("test")], lesion[dataset.rows("train")])
@@ -60,7 +60,7 @@ def measure(spec: RunSpec, out: Path) -> Measured:
 
 def duplicates(spec: RunSpec) -> tuple[int, int]:
     """Sets of pictures that the split keeps together without being told, and how many of them show one lesion."""
-    dataset = load_inputs(resolve(spec)).raw
+    dataset = load_inputs(resolve(spec)).samples
     assert dataset.group is not None and isinstance(dataset.x, ImageFiles)
     lesions = lesions_of(spec, dataset.x).groupby(dataset.group)
     several = lesions.size() > 1

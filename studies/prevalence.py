@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.metrics import Answers
-from crosstail.metrics._calibration import Calibration, pair_weights, training_shares
+from crosstail.metrics._calibration import Calibration, sample_weights, training_shares
 from crosstail.metrics._reliability import calibration_error
 from crosstail.prediction.prior import estimate_prior, with_prior
 from crosstail.training.held_out import HeldOut
@@ -39,8 +38,8 @@ def divisions(kept: HeldOut, times: int, rng: np.random.Generator) -> Iterator[N
 
 def losses(given: Calibration, test: Answers, result: RunResult) -> list[list[float]]:
     """Log loss and calibration error, in points and as a mean over sites, at every site's own prevalence."""
-    counts, log_p = np.array(result.counts), test.told.log_p
-    shares, weights = training_shares(counts)[test.domain], pair_weights(test.y, test.domain, counts)
+    counts, log_p = np.array(result.counts), test.told()
+    shares, weights = training_shares(counts)[test.domain], sample_weights(test.y, test.domain, counts)
     said = [
         given.probabilities(log_p, test.domain, result.domains),
         *(with_prior(fit(log_p), shares) for fit in (given.uniform, given.prevalence)),

@@ -35,7 +35,7 @@ LAYERS = [
     {"losses"},
     {"cache", "ray_actors"},
     {"storage"},
-    {"literature", "machine", "progress", "__init__"},
+    {"literature", "machine", "pairs", "progress", "__init__"},
     {"discovery"},
 ]
 LEVEL = {part: len(LAYERS) - i for i, layer in enumerate(LAYERS) for part in layer}

@@ -20,11 +20,13 @@ from torch import Tensor
 from crosstail import data
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
+from crosstail.metrics._link import probabilities
 from crosstail.metrics._views import view
+from crosstail.pairs import pair_number
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.inputs import Inputs
 from crosstail.training.model import build_final_model
+from crosstail.training.run_data import Inputs
 from crosstail.training.spec import AUTO
 
 BATCH = 1024
@@ -83,7 +85,7 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.domains_, d = _numbered(domain, x)
         seed = int(check_random_state(self.random_state).randint(2**31))
         split = np.full(len(x), "train", "<U5")
-        split[_held_out(d * len(self.classes_) + y, self.validation, seed)] = "val"
+        split[_held_out(pair_number(y, d, len(self.classes_)), self.validation, seed)] = "val"
         names = tuple(map(str, self.classes_)), tuple(map(str, self.domains_))
         dataset = DomainDataset("X", x, y, d, split, *names)
         same = ("algorithm", "width", "second_stage", "steps", "batch_size", "evaluations")
@@ -102,7 +104,7 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         d = None if domain is None else self._known(domain, x)
         with torch.inference_mode():
             parts = [self.network_(x[rows], d if d is None else d[rows]) for rows in gen_batches(len(x), BATCH)]
-            return torch.cat(parts).softmax(1).numpy()
+            return probabilities(torch.cat(parts)).numpy()
 
     def predict(self, X: ArrayLike, domain: ArrayLike | None = None) -> NDArray[Any]:
         """The most probable class of each row (N,); `domain` as in `predict_proba`."""

@@ -69,8 +69,8 @@ def test_it_is_exported_to_onnx(name, tmp_path):
     run = train_run(
         RunSpec(dataset=str(tmp_path / "v.npz"), algorithm="erm", second_stage=name, **size), tmp_path / "run"
     )
-    done = export(tmp_path / "run", tmp_path / "model.onnx", "onnx", dataset=run.inputs.raw)
-    assert done.samples == len(run.inputs.raw.rows("test"))
+    done = export(tmp_path / "run", tmp_path / "model.onnx", "onnx", dataset=run.inputs.samples)
+    assert done.samples == len(run.inputs.samples.rows("test"))
 
 
 @pytest.mark.parametrize("name", NAMES)

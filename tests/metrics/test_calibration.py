@@ -12,8 +12,8 @@ from crosstail.metrics._calibration import (
     calibrate,
     fit_correction,
     fit_sharpness,
-    pair_weights,
     plausible_corrections,
+    sample_weights,
     shrunk,
     training_shares,
 )
@@ -134,9 +134,9 @@ def test_plausible_corrections_have_the_covariance_of_the_inverse_curvature():
 def test_shares_and_weights_as_in_training():
     counts = np.array([[3, 0, 1], [0, 0, 4]])
     np.testing.assert_allclose(training_shares(counts), [[4 / 6, 0, 2 / 6], [1 / 6, 0, 5 / 6]])
-    weights = pair_weights(np.array([0, 0, 2, 2, 2]), np.array([0, 0, 0, 1, 0]), counts)
+    weights = sample_weights(np.array([0, 0, 2, 2, 2]), np.array([0, 0, 0, 1, 0]), counts)
     np.testing.assert_allclose(weights, np.array([1.5, 1.5, 0.5, 4, 0.5]) * 5 / 8)
-    assert (pair_weights(np.array([1]), np.array([0]), counts) == 0).all()
+    assert (sample_weights(np.array([1]), np.array([0]), counts) == 0).all()
 
 
 def test_sites_keep_their_own_temperature_as_far_as_samples_tell_them_apart():
@@ -209,7 +209,7 @@ def test_very_many_classes_have_one_sharpness_and_no_biases(monkeypatch):
         assert correction.bias == [0] * log_p.shape[1]
     # Without biases it is the temperature of the loss at the site's shares, by a search over a grid.
     rows = np.sort(np.random.default_rng(0).choice(900, 600, replace=False))
-    own = log_p[rows].astype(float), np.log(training_shares(counts)[site[rows]]), pair_weights(y, site, counts)[rows]
+    own = log_p[rows].astype(float), np.log(training_shares(counts)[site[rows]]), sample_weights(y, site, counts)[rows]
     grid = np.geomspace(0.1, 10, 2000)
 
     def loss(s):

@@ -16,8 +16,8 @@ from crosstail.sweeps.race import SharedTest, enter, outcome
 from crosstail.sweeps.race_result import FailedRun
 from crosstail.sweeps.store import Store
 from crosstail.testing import save_separable
-from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
+from crosstail.training.run_data import load_inputs
 from crosstail.training.spec import RunSpec
 
 STUDIES = Path(__file__).parents[2] / "studies"
@@ -35,7 +35,7 @@ def places(tmp_path_factory):
         save_separable(path / f"{name}.npz", counts, num_features=2, seed=seed)
         size = {"algorithm": "erm", "width": 8, "steps": 4, "evaluations": 1, "batch_size": 8}
         shared = resolve(RunSpec(dataset=str(path / f"{name}.npz"), **size))
-        dataset, store = load_inputs(shared).seen(), Store(path / name)
+        dataset, store = load_inputs(shared).embedded(), Store(path / name)
         for kind, (trials, finalists) in BUDGETS.items():
             if name == "third" and kind != "default":
                 continue

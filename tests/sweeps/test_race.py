@@ -22,8 +22,8 @@ from crosstail.sweeps.recommendation import recommendation
 from crosstail.sweeps.store import Store
 from crosstail.testing import save_separable
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
+from crosstail.training.run_data import load_inputs
 from crosstail.training.spec import RunSpec
 
 CHEAP, DEAR = MethodCost(1.0, 1, False, 0), MethodCost(2.0, 1, False, 1)
@@ -227,7 +227,7 @@ def shared(tmp_path) -> RunSpec:
 
 def test_a_method_that_does_not_suit_the_data_is_left_out_with_the_reason(shared, tmp_path) -> None:
     save_separable(tmp_path / "v.npz", [[30, 8, 2]])
-    dataset = load_inputs(shared).seen()
+    dataset = load_inputs(shared).embedded()
     plan, left_out = enter(shared, ["erm", "coral", "focal"], dataset, trials=2, seeds=1)
     assert plan.methods == ("erm", "focal") and set(plan.drawn) == {"erm", "focal"}
     assert list(left_out) == ["coral"] and "domains" in left_out["coral"]
@@ -236,7 +236,7 @@ def test_a_method_that_does_not_suit_the_data_is_left_out_with_the_reason(shared
 
 
 def test_mistakes_are_errors_and_not_left_out(shared) -> None:
-    dataset = load_inputs(shared).seen()
+    dataset = load_inputs(shared).embedded()
     with pytest.raises(ValueError, match=r"'corall'.*'coral'"):
         enter(shared, ["erm", "corall"], dataset, trials=2, seeds=1)
     for split in ("val", "test"):
@@ -258,7 +258,7 @@ class Broken(ERM):
 
 
 def race(shared: RunSpec, path, methods: list[str], seeds: int = 2) -> tuple[RaceResult, Store]:
-    store, dataset = Store(path), load_inputs(shared).seen()
+    store, dataset = Store(path), load_inputs(shared).embedded()
     plan, left_out = enter(shared, methods, dataset, trials=3, seeds=seeds)
     assert len(list(sweep(plan, store, Inline(store)))) <= len(methods) * plan.runs_per_method
     return outcome([plan], left_out, store, SharedTest.of([dataset]), store.failures()), store
@@ -269,7 +269,7 @@ def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen
     assert ended.complete and not ended.failed and len(ended.leaderboard) == 4
     results = {path.name: RunFolder(path).result() for path in store.path.glob("runs/*")}
     (plan,) = store.plans()
-    found, _ = entrants(plan, store, SharedTest.of([load_inputs(shared).raw]), {})
+    found, _ = entrants(plan, store, SharedTest.of([load_inputs(shared).samples]), {})
     for one in found:
         trials = [results[plan.runs(one.method, h)[0].key] for h in plan.drawn[one.method]]
         validation = [result.validation.pair_average for result in trials]
@@ -308,7 +308,7 @@ def test_failed_runs_are_listed_with_the_last_line_of_their_error(shared, tmp_pa
 
 
 def test_the_worse_half_stops_after_each_trial_but_erm_and_the_default_never_do(shared, tmp_path) -> None:
-    store, dataset = Store(tmp_path / "race"), load_inputs(shared).seen()
+    store, dataset = Store(tmp_path / "race"), load_inputs(shared).embedded()
     (tmp_path / "broken.py").write_text(BROKEN.replace("!= 1e-3", "> 0"))
     methods = ["erm", "frozen:blend", "focal", "mixup", "ldam", "resample", str(tmp_path / "broken.py")]
     plan, _ = enter(replace(shared, steps=2), methods, dataset, trials=3, seeds=2)
@@ -339,12 +339,12 @@ def test_predictions_that_were_removed_are_named(shared, tmp_path) -> None:
     ended, store = race(shared, tmp_path / "race", ["erm"], seeds=1)
     (store.path / "runs" / ended.leaderboard[0].runs[0][0] / "predictions.pt").unlink()
     with pytest.raises(ValueError, match=r"predictions\.pt"):
-        outcome(store.plans(), {}, store, SharedTest.of([load_inputs(shared).raw]), {})
+        outcome(store.plans(), {}, store, SharedTest.of([load_inputs(shared).samples]), {})
 
 
 def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_path) -> None:
     many, store = race(shared, tmp_path / "race", ["erm"])
-    dataset = load_inputs(shared).seen()
+    dataset = load_inputs(shared).embedded()
     plan, _ = enter(shared, ["erm"], dataset, trials=1, seeds=2)
     list(sweep(plan, store, Inline(store)))
     few = outcome([plan], {}, store, SharedTest.of([dataset]), store.failures())
@@ -354,7 +354,7 @@ def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_
 def test_a_race_over_folds_compares_methods_on_every_sample_once(shared, tmp_path) -> None:
     shared = replace(shared, folds=3)
     source = load_source(shared)
-    splits = [load_inputs(part, source).raw for part in protocols.parts(shared, source)]
+    splits = [load_inputs(part, source).samples for part in protocols.parts(shared, source)]
     store = Store(tmp_path / "race")
     plan, _ = enter(shared, ["erm", "focal"], splits[0], trials=2, seeds=2)
     list(sweep(plan, store, Inline(store)))

@@ -195,7 +195,7 @@ def test_with_dg_every_seed_has_its_split_and_the_source_is_loaded_once(fresh):
     shared, opens = fresh
     dg = [replace(shared, protocol="dg", unseen=unseen, seed=seed) for unseen in ("0", "1") for seed in (0, 1)]
     splits = set()
-    loads = [opens(lambda spec=spec: splits.add(worker.inputs(spec).raw.split.tobytes())) for spec in dg]
+    loads = [opens(lambda spec=spec: splits.add(worker.inputs(spec).samples.split.tobytes())) for spec in dg]
     assert len(splits) == 4 and loads == [True, False, False, False]
     assert worker.inputs(dg[-1]) is worker.inputs(replace(dg[-1], hparams={"lr": 0.1}))
 

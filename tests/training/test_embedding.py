@@ -14,8 +14,8 @@ from crosstail.backbones import Backbone
 from crosstail.data import Augment, BrokenImage, DomainDataset, ImageFiles, to_input
 from crosstail.training import RunSpec
 from crosstail.training.embedding import cache_folder, embed
-from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
+from crosstail.training.run_data import load_inputs
 
 
 class Counting(Backbone):
@@ -252,11 +252,11 @@ def few(tmp_path):
 def test_a_frozen_run_sees_vectors_of_its_pretrained_backbone(cache, few):
     spec = RunSpec(dataset=few, backbone="efficientnet_lite0", freeze=True)
     reports = []
-    seen = load_inputs(resolve(spec)).seen(lambda *report: reports.append(report))
+    seen = load_inputs(resolve(spec)).embedded(lambda *report: reports.append(report))
     assert seen.x.shape == (4, 1280) and reports == [("embedding", 4, 4)]
     assert (seen.y == data.load(spec.dataset).y).all()
     reports.clear()
-    again = load_inputs(resolve(spec)).seen(lambda *report: reports.append(report))
+    again = load_inputs(resolve(spec)).embedded(lambda *report: reports.append(report))
     assert (again.x == seen.x).all() and reports == []
 
 

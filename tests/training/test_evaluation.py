@@ -21,9 +21,9 @@ from crosstail.training.evaluation import (
     traced,
     transferability,
 )
-from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm
 from crosstail.training.result import Transferability
+from crosstail.training.run_data import input_shape
 
 
 @pytest.fixture(params=[1, 7, 256])

@@ -20,11 +20,11 @@ from crosstail.training.devices import OneDevice
 from crosstail.training.evaluation import graph_of, split_answers
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import Inputs, input_shape, load_inputs
 from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.resolve import resolve
 from crosstail.training.result import SplitAccuracy
 from crosstail.training.run import Run
+from crosstail.training.run_data import Inputs, input_shape, load_inputs
 from crosstail.training.second_stage import build_classifier
 from crosstail.transfer import TransferabilityGraph
 
@@ -49,7 +49,7 @@ def make(dataset, **changes):
 def test_the_accuracies_are_those_of_the_model(dataset, tmp_path, stage):
     spec = make(dataset, second_stage=stage)
     result = train_run(spec, tmp_path).result
-    inputs = load_inputs(resolve(spec)).seen()
+    inputs = load_inputs(resolve(spec)).embedded()
     model = load_model(RunFolder(tmp_path), inputs)
     for name, split in (("validation", "val"), ("test", "test")):
         said = split_answers(model, inputs, split, "pair_average")
@@ -70,7 +70,7 @@ def test_the_accuracies_are_those_of_the_model(dataset, tmp_path, stage):
 
 def test_groups_are_counted_in_the_result_and_stored_with_the_predictions(dataset, tmp_path):
     spec = make(dataset, steps=2)
-    plain = load_inputs(resolve(spec)).raw
+    plain = load_inputs(resolve(spec)).samples
     grouped = replace(plain, group=np.arange(len(plain)) // 3)
     result = train_run(spec, tmp_path / "run", inputs=Inputs(grouped)).result
     for split, found in (("val", result.validation), ("test", result.test)):
@@ -91,7 +91,7 @@ def test_groups_are_counted_in_the_result_and_stored_with_the_predictions(datase
 
 def test_the_graph_is_that_of_the_training_features(dataset, tmp_path):
     spec = resolve(make(dataset))
-    inputs = load_inputs(spec).seen()
+    inputs = load_inputs(spec).embedded()
     model = build_algorithm(spec, input_shape(inputs), inputs.counts("train"))
     train = inputs.split == "train"
     with torch.no_grad():
@@ -137,7 +137,7 @@ def test_stage_two_keeps_the_representation_and_trains_a_new_classifier(dataset,
 
 def test_stage_two_has_the_learning_rate_of_stage_one_but_no_dropout(dataset):
     spec = resolve(make(dataset, second_stage="retrain", hparams={"lr": 0.02, "weight_decay": 0.1, "dropout": 0.5}))
-    data = load_inputs(spec).seen()
+    data = load_inputs(spec).embedded()
     first = build_algorithm(spec, input_shape(data), data.counts("train"))
     second = build_classifier(spec, second_stages.find("retrain"), first, data)
     assert first.hparams.dropout == 0.5
@@ -175,7 +175,7 @@ def test_only_stage_two_has_class_balanced_batches(dataset, tmp_path, monkeypatc
 def test_the_seed_alone_decides_the_start(dataset):
     """Whatever was drawn before."""
     spec = resolve(make(dataset))
-    inputs = load_inputs(spec).seen()
+    inputs = load_inputs(spec).embedded()
 
     def start(spec):
         torch.rand(3)
@@ -213,7 +213,7 @@ def test_a_run_without_a_model_says_what_to_do(dataset, tmp_path):
     train_run(spec, tmp_path)
     Path(tmp_path / "model.pt").unlink()
     with pytest.raises(ValueError, match=r"has no model\.pt: remove its result\.json, if any, and run its"):
-        load_model(RunFolder(tmp_path), load_inputs(resolve(spec)).seen())
+        load_model(RunFolder(tmp_path), load_inputs(resolve(spec)).embedded())
 
 
 def remove_rows(file, number=6):

@@ -10,12 +10,12 @@ from crosstail.data import load_source, protocols
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import Inputs, load_inputs
 from crosstail.training.model import load_model
 from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import resolve
 from crosstail.training.result import pooled_accuracy
 from crosstail.training.run import Run
+from crosstail.training.run_data import Inputs, load_inputs
 
 COUNTS = np.array([[40, 4, 0], [4, 40, 2], [2, 4, 40]])
 
@@ -36,7 +36,7 @@ def spec(tmp_path):
 
 def test_both_tracks_are_those_of_the_model(spec, tmp_path):
     run = train_run(spec, tmp_path / "run")
-    dataset = load_inputs(spec).seen()
+    dataset = load_inputs(spec).embedded()
     model = load_model(run.folder, dataset).eval()
     embeddings = {"known": model.domain_embedding, "unknown": model.domain_embedding.mean(0).expand(3, -1)}
     for name, split in (("validation", "val"), ("test", "test")):
@@ -67,7 +67,7 @@ def test_a_model_that_ignores_the_domain_or_is_tested_on_unseen_ones_has_one_tra
 
 
 def test_a_single_domain_is_always_known(spec, tmp_path):
-    dataset = load_inputs(spec).raw
+    dataset = load_inputs(spec).samples
     one = replace(dataset.keep(dataset.domain == 0), domains=dataset.domains[:1])
     run = train_run(replace(spec, steps=2, evaluations=1), tmp_path / "run", inputs=Inputs(one))
     assert run.result.known is None and run.test.informed is None

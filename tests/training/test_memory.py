@@ -9,7 +9,7 @@ import torch
 from crosstail.data.sources import _npz_members as mapped
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.memory import lower_if_short
+from crosstail.training.memory import explain_out_of_memory
 
 
 @pytest.mark.parametrize("backbone", ["mlp", "identity"])
@@ -44,16 +44,16 @@ def test_a_run_on_a_mapped_file_takes_a_fraction_of_it(tmp_path, monkeypatch, ba
 def test_a_lack_of_memory_says_what_to_lower(error):
     with (
         pytest.raises(MemoryError, match="--batch-size"),
-        lower_if_short("--batch-size"),
+        explain_out_of_memory("--batch-size"),
     ):
         raise error
 
 
 def test_a_real_allocation_that_fails():
-    with pytest.raises(MemoryError, match="--width"), lower_if_short("--width"):
+    with pytest.raises(MemoryError, match="--width"), explain_out_of_memory("--width"):
         torch.empty(1 << 50)
 
 
 def test_other_errors_stay_what_they_are():
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), lower_if_short("--width"):
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), explain_out_of_memory("--width"):
         torch.zeros(2, 3) @ torch.zeros(2, 3)

@@ -44,7 +44,7 @@ def run(request, vectors, tmp_path_factory):
 
 
 def test_a_stored_model_predicts_the_same_on_both_tracks(run):
-    dataset, stage = run.inputs.seen(), run.result.spec.second_stage
+    dataset, stage = run.inputs.embedded(), run.result.spec.second_stage
     model = load_model(run.folder, dataset)
     assert model.uses_domain and run.result.selected_steps == [0, 0]
     rows = dataset.rows("test")
@@ -65,8 +65,8 @@ def test_a_stored_model_predicts_the_same_on_both_tracks(run):
 
 @pytest.mark.parametrize(("site", "format", "name"), [("1", "onnx", "m.onnx"), (None, "torch", "m.pt2")])
 def test_an_exported_file_predicts_the_same(run, tmp_path, site, format, name):
-    check = export(run.folder.path, tmp_path / name, format, dataset=run.inputs.seen(), site=site)
-    assert check.samples == len(run.inputs.seen().rows("test")) and check.largest_difference < 1e-4
+    check = export(run.folder.path, tmp_path / name, format, dataset=run.inputs.embedded(), site=site)
+    assert check.samples == len(run.inputs.embedded().rows("test")) and check.largest_difference < 1e-4
     card = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
     assert card["site"] == site and "known" in card
 
@@ -113,5 +113,5 @@ def test_groups_reach_it(vectors, tmp_path, monkeypatch):
     spied = replace(real, fit=lambda features: given.append(features) or real.fit(features))
     monkeypatch.setattr("crosstail.second_stages.pooled.STAGE", spied)
     run = train_run(spec_of(vectors, "pooled"), tmp_path / "run")
-    dataset = run.inputs.seen()
+    dataset = run.inputs.embedded()
     assert (given[0].group == dataset.group[dataset.rows("train")]).all()

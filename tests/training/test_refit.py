@@ -11,9 +11,9 @@ from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import load_inputs
 from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import resolve
+from crosstail.training.run_data import load_inputs
 
 
 @pytest.fixture
@@ -72,6 +72,6 @@ def test_folds_are_runs_of_their_own_on_the_same_samples(spec):
     source = load_source(spec)
     expanded = protocols.parts(replace(spec, folds=3), source)
     assert [one.fold for one in expanded] == [1, 2, 3] and len({one.key for one in expanded}) == 3
-    tested = [load_inputs(one, source).raw.rows("test") for one in expanded]
+    tested = [load_inputs(one, source).samples.rows("test") for one in expanded]
     assert sorted(np.concatenate(tested)) == list(range(len(source)))
     assert protocols.parts(expanded[1], source) == [expanded[1]]

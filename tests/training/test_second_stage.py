@@ -12,11 +12,11 @@ from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import load_inputs
 from crosstail.training.model import load_model
 from crosstail.training.refit import refit_spec
 from crosstail.training.resolve import resolve
 from crosstail.training.result import SplitAccuracy
+from crosstail.training.run_data import load_inputs
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_it_is_given_the_features_of_the_selected_evaluation(make, tmp_path, mon
     spied = FittedStage(fit=lambda features: given.append(features) or stage.fit(features), head=stage.head)
     monkeypatch.setattr("crosstail.second_stages.ncm.STAGE", spied)
     run = train_run(make(backbone=backbone, width=None if backbone == "identity" else 8), tmp_path / "run")
-    dataset = run.inputs.seen()
+    dataset = run.inputs.embedded()
     model = load_model(run.folder, dataset)
     (features,) = given
     for found, split in ((features, "train"), (features.validation, "val")):
@@ -109,7 +109,7 @@ def test_the_final_model_on_every_sample_has_no_validation_samples(make, tmp_pat
     assert spec.stop_at == (first.result.selected_steps[0], 0)
     final = train_run(spec, tmp_path / "final")
     assert final.result.selected_steps == list(spec.stop_at)
-    assert np.sum(final.result.counts) == len(load_inputs(spec).raw)
+    assert np.sum(final.result.counts) == len(load_inputs(spec).samples)
 
 
 def test_a_fitted_stage_has_no_steps_to_stop_at(make):
@@ -119,7 +119,7 @@ def test_a_fitted_stage_has_no_steps_to_stop_at(make):
 
 def test_averaged_weights_are_those_of_stage_one(make, tmp_path):
     run = train_run(make(average="moving"), tmp_path / "run")
-    dataset = run.inputs.seen()
+    dataset = run.inputs.embedded()
     model = load_model(run.folder, dataset)
     assert run.result.raw is None and run.folder.records()[-1].averaged is None
     rows = dataset.rows("test")

@@ -12,10 +12,10 @@ from crosstail.testing import save_separable
 from crosstail.training import RunSpec, evaluation
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import load_inputs
 from crosstail.training.model import load_model
 from crosstail.training.resolve import resolve
 from crosstail.training.result import Transferability
+from crosstail.training.run_data import load_inputs
 from crosstail.transfer import TransferStatistics
 
 
@@ -57,7 +57,7 @@ def test_the_trace_of_what_is_selected_is_the_graph_of_the_model(spec, tmp_path,
     trace = next(r.trace for r in folder.records() if r.step == result.selected_step)
     found = Transferability(alpha=trace.alpha, beta=trace.beta, gamma=trace.gamma)
     assert found == result.transferability
-    dataset = load_inputs(resolve(spec)).seen()
+    dataset = load_inputs(resolve(spec)).embedded()
     points = evaluation.graph_of(load_model(folder, dataset), dataset).layout()
     np.testing.assert_allclose(trace.points, points, rtol=1e-3, atol=1e-3)
 

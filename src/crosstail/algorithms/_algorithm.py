@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, ClassVar, dataclass_transform
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.checkpoint import checkpoint
@@ -167,6 +168,10 @@ class Algorithm(nn.Module):
         """Class scores (B, C) from features (B, F) and, where they are known, the domains (B,)."""
         scores: Tensor = self.head(z)
         return scores
+
+    def likelihood(self, scores: Tensor, y: Tensor, reduction: str = "mean") -> Tensor:
+        """Negative log-likelihood of the classes (B,) under scores (B, C)."""
+        return F.cross_entropy(scores, y, reduction=reduction)
 
     def forward(self, x: Tensor, domain: Tensor | None = None) -> Tensor:
         """Class scores (B, C) of inputs and, where they are known, their domains (B,)."""

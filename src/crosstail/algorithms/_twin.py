@@ -2,7 +2,6 @@
 
 from copy import deepcopy
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail.algorithms.erm import ERM
@@ -21,5 +20,5 @@ class Twin(ERM):
         self.twin_head = nn.Linear(self.backbone.num_features, self.task.num_classes)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        each = F.cross_entropy(self.head(z), batch.y, reduction="none")
+        each = self.likelihood(self.head(z), batch.y, reduction="none")
         return {"cross_entropy": (self.sample_weights * each).mean()}

@@ -1,6 +1,5 @@
 """Cross-entropy weighted by the count of the sample's pair."""
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms.erm import ERM
@@ -28,7 +27,7 @@ class Weighted(ERM):
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         """Weighted cross-entropy, divided by the number of samples, not by the sum of the weights."""
-        each = F.cross_entropy(self.head(z), batch.y, reduction="none")
+        each = self.likelihood(self.head(z), batch.y, reduction="none")
         return {"cross_entropy": (self.weights[batch.domain, batch.y] * each).mean()}
 
 

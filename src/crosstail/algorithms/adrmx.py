@@ -57,9 +57,9 @@ class ADRMX(dann.DANN):
         told = self.discriminate(rest, whole, discriminator, backward)
         remixed = rest + d[of_same_class(y)]
         terms = self.losses(z, whole) | {
-            "invariant": F.cross_entropy(self.invariant_head(rest), y),
+            "invariant": self.likelihood(self.invariant_head(rest), y),
             "domain": h.domain * F.cross_entropy(self.domain_head(d), self.place[whole.domain]),
-            "remix": h.remix * F.cross_entropy(self.scores(remixed, whole.domain), y),
+            "remix": h.remix * self.likelihood(self.scores(remixed, whole.domain), y),
             "contrast": h.contrast * (contrast(z, y, 0.07) + contrast(rest, y, 0.07)),
             "adversary": self.adversary(rest, whole),
         }

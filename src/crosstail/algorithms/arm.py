@@ -1,7 +1,6 @@
 """Adaptive risk minimisation with contextual meta-learning."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail.algorithms import mtl
@@ -47,4 +46,4 @@ class ARM(mtl.MTL):
         self.domain_embedding[domain] = torch.where(self.met[domain], moved, now)
         self.met[domain] = True
         scores = self.head(torch.cat([z, context.repeat_interleave(len(z) // len(domain), 0)], 1))
-        return {"cross_entropy": F.cross_entropy(scores, batch.y)}
+        return {"cross_entropy": self.likelihood(scores, batch.y)}

@@ -1,6 +1,5 @@
 """Balanced softmax."""
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms.erm import ERM
@@ -30,4 +29,4 @@ class BSoftmax(ERM):
         return counts.log()
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        return {"cross_entropy": F.cross_entropy(self.head(z) + self.log_prior[batch.domain], batch.y)}
+        return {"cross_entropy": self.likelihood(self.head(z) + self.log_prior[batch.domain], batch.y)}

@@ -1,7 +1,6 @@
 """Distributionally robust optimisation over samples."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._hparams import LogUniform, hp
@@ -19,7 +18,7 @@ class CVaRDRO(ERM):
         alpha: float = hp(0.1, LogUniform(1e-2, 1.0), "α, share of the samples that count", above=0)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        each = F.cross_entropy(self.head(z), batch.y, reduction="none").sort(descending=True).values
+        each = self.likelihood(self.head(z), batch.y, reduction="none").sort(descending=True).values
         size = self.hparams.alpha * len(each)  # the last of the worst samples counts in part
         weights = (size - torch.arange(len(each), device=z.device)).clamp(0, 1) / min(size, len(each))
         return {"cvar": weights.to(each) @ each}

@@ -1,7 +1,6 @@
 """Empirical quantile risk minimisation."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Slowed
@@ -28,7 +27,7 @@ class EQRM(Slowed):
         late_lr: float = hp(0.02, LogUniform(2e-3, 2e-1), "learning rate after burn-in, relative to that before")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        risks = batch.by_domain(F.cross_entropy(self.head(z), batch.y, reduction="none")).mean(1)  # (K,)
+        risks = batch.by_domain(self.likelihood(self.head(z), batch.y, reduction="none")).mean(1)  # (K,)
         return {"eqrm": quantile(risks, self.hparams.quantile)} if self.annealed else {"cross_entropy": risks.mean()}
 
 

@@ -1,6 +1,5 @@
 """Empirical risk minimisation."""
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._algorithm import Algorithm
@@ -13,4 +12,4 @@ class ERM(Algorithm):
     family = "vanilla"
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        return {"cross_entropy": F.cross_entropy(self.head(z), batch.y)}
+        return {"cross_entropy": self.likelihood(self.head(z), batch.y)}

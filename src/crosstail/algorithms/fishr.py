@@ -49,7 +49,7 @@ class Fishr(Annealed):
             self.variances[domain] = moved.detach()
             penalty = (moved / (1 - h.ema)).var(0, correction=0).mean()
         weight = h.penalty if self.annealed else 0.0
-        return {"cross_entropy": F.cross_entropy(scores, batch.y), "fishr": weight * penalty}
+        return {"cross_entropy": self.likelihood(scores, batch.y), "fishr": weight * penalty}
 
 
 def gradient_variance(error: Tensor, z: Tensor) -> Tensor:

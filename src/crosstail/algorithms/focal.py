@@ -1,7 +1,6 @@
 """Focal loss."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._hparams import LogUniform, hp
@@ -19,7 +18,7 @@ class Focal(ERM):
         gamma: float = hp(1.0, LogUniform(0.5, 5.0), "γ, how strongly well-classified samples are down-weighted")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        each = F.cross_entropy(self.head(z), batch.y, reduction="none")
+        each = self.likelihood(self.head(z), batch.y, reduction="none")
         # For γ < 1 the slope at 1 − p = 0 is infinite, and infinity times a cross-entropy of 0 is NaN.
         missing = (-torch.expm1(-each)).clamp(min=torch.finfo(each.dtype).tiny)
         return {"cross_entropy": (missing**self.hparams.gamma * each).mean()}

@@ -1,7 +1,6 @@
 """Gaussian clouded logits."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._hparams import Choice, Uniform, hp
@@ -39,4 +38,4 @@ class GCL(ERM):
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         scores = self.head(z)
         cloud = (torch.randn(scores.shape).to(scores) / 3).clamp(-1, 1).abs() * self.rarity[batch.domain]
-        return {"cross_entropy": F.cross_entropy(scores - self.hparams.scale * self.hparams.noise * cloud, batch.y)}
+        return {"cross_entropy": self.likelihood(scores - self.hparams.scale * self.hparams.noise * cloud, batch.y)}

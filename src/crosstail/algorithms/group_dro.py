@@ -1,12 +1,12 @@
 """Distributionally robust optimisation over domains or pairs."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._hparams import LogUniform, hp
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch
+from crosstail.pairs import pair_number
 
 
 class GroupDRO(ERM):
@@ -34,8 +34,8 @@ class GroupDRO(ERM):
         self.register_buffer("log_q", (counts > 0).float().log().log_softmax(0))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        each = F.cross_entropy(self.head(z), batch.y, reduction="none")
-        group = batch.domain * self.task.num_classes + batch.y if self.hparams.pairs else batch.domain
+        each = self.likelihood(self.head(z), batch.y, reduction="none")
+        group = pair_number(batch.y, batch.domain, self.task.num_classes) if self.hparams.pairs else batch.domain
         groups, place = torch.unique(group, return_inverse=True)
         loss = each.new_zeros(len(groups)).index_add(0, place, each) / torch.bincount(place)
         self.log_q = self.log_q.index_add(0, groups, (self.hparams.eta * loss.detach()).to(self.log_q)).log_softmax(0)

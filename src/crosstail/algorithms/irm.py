@@ -1,6 +1,5 @@
 """Invariant risk minimisation."""
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import Annealed
@@ -30,7 +29,7 @@ class IRM(Annealed):
         weight = self.hparams.penalty if self.annealed else 1.0
         gradient = (scores.softmax(1) * scores).sum(1) - scores.gather(1, batch.y[:, None])[:, 0]
         penalty = squared_mean(batch.by_domain(gradient)).mean()
-        return {"cross_entropy": F.cross_entropy(scores, batch.y), "irm": weight * penalty}
+        return {"cross_entropy": self.likelihood(scores, batch.y), "irm": weight * penalty}
 
 
 def squared_mean(values: Tensor) -> Tensor:

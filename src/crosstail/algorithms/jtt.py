@@ -1,7 +1,6 @@
 """Just train twice."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -29,7 +28,7 @@ class JTT(Twin):
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         if self.step < first_step(self.hparams.first, self.steps):
             z, batch = self.features(batch, self.twin)
-            terms = {"first_network": F.cross_entropy(self.twin_head(z), batch.y)}
+            terms = {"first_network": self.likelihood(self.twin_head(z), batch.y)}
             descend(terms, optimizers, backward)
             return terms
         self.twin.eval()

@@ -41,7 +41,7 @@ class LDAM(ERM):
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         margin = F.one_hot(batch.y, self.task.num_classes) * self.margins[batch.domain, batch.y, None]
-        each = F.cross_entropy(self.head(z) - self.hparams.scale * margin, batch.y, reduction="none")
+        each = self.likelihood(self.head(z) - self.hparams.scale * margin, batch.y, reduction="none")
         if self.step >= self.hparams.defer * self.steps:
             each = self.weights[batch.domain, batch.y] * each
         return {"cross_entropy": each.mean()}

@@ -1,6 +1,5 @@
 """Learning from failure."""
 
-import torch.nn.functional as F
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -28,8 +27,8 @@ class LfF(Twin):
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         (z, whole), (other, _) = self.features(batch), self.features(batch, self.twin)
-        own = F.cross_entropy(self.head(z), whole.y, reduction="none").detach()
-        easy = F.cross_entropy(self.twin_head(other), whole.y, reduction="none")
+        own = self.likelihood(self.head(z), whole.y, reduction="none").detach()
+        easy = self.likelihood(self.twin_head(other), whole.y, reduction="none")
         self.sample_weights = easy.detach() / (easy.detach() + own + 1e-8)
         second = {"second_network": -((-self.hparams.q * easy).expm1() / self.hparams.q).mean()}
         terms = self.losses(z, whole) | second

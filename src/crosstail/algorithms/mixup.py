@@ -36,7 +36,7 @@ class Mixup(ERM):
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         x, y = self.mix(batch)
         z, mixed = self.features(DomainBatch(x, y, batch.domain))
-        terms = {"cross_entropy": F.cross_entropy(self.head(z), mixed.y)}
+        terms = {"cross_entropy": self.likelihood(self.head(z), mixed.y)}
         descend(terms, optimizers, backward)
         return terms
 

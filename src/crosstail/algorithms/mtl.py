@@ -1,7 +1,6 @@
 """Marginal transfer learning: a classifier that also sees an embedding of the domain."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail.algorithms._hparams import Choice, hp
@@ -48,7 +47,7 @@ class MTL(ERM):
         embedding = torch.where(self.met[domain], moved, mean)
         self.domain_embedding[domain], self.met[domain] = embedding.detach(), True
         scores = self.head(torch.cat([z, embedding.repeat_interleave(len(z) // len(domain), 0)], 1))
-        return {"cross_entropy": F.cross_entropy(scores, batch.y)}
+        return {"cross_entropy": self.likelihood(scores, batch.y)}
 
     def scores(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
         embedding = (self.domain_embedding.sum(0) / self.met.sum().clamp_min(1)).expand(z.shape[0], -1)

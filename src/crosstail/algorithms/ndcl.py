@@ -10,6 +10,7 @@ from crosstail.algorithms._algorithm import Backward, descend
 from crosstail.algorithms._hparams import LogUniform, Uniform, hp
 from crosstail.algorithms._weighted import Weighted
 from crosstail.data import DomainBatch
+from crosstail.pairs import pair_number
 
 
 class NDCL(Weighted):
@@ -43,7 +44,7 @@ class NDCL(Weighted):
         )
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        each = F.cross_entropy(self.head(z), batch.y, reduction="none")
+        each = self.likelihood(self.head(z), batch.y, reduction="none")
         alike = batch.y[:, None] == batch.y
         hard = each.detach() - each.detach().expand(len(each), -1).masked_fill(~alike, -torch.inf).logsumexp(1)
         weight = hard.exp() * self.weights[batch.domain, batch.y]
@@ -88,7 +89,7 @@ def separation(p: Tensor, y: Tensor, mixed: Tensor, mixed_y: Tensor) -> Tensor:
 
 def pair_means(p: Tensor, batch: DomainBatch) -> tuple[Tensor, Tensor]:
     """Mean probabilities (P, C) of the batch's pairs, and their classes (P,)."""
-    pairs, index = torch.unique(batch.domain * p.shape[1] + batch.y, return_inverse=True)
+    pairs, index = torch.unique(pair_number(batch.y, batch.domain, p.shape[1]), return_inverse=True)
     mean = torch.zeros(len(pairs), p.shape[1], dtype=p.dtype, device=p.device).index_add(0, index, p)
     return mean / torch.bincount(index)[:, None], pairs % p.shape[1]
 

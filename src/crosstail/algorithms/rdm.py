@@ -1,7 +1,6 @@
 """Risk distribution matching."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Slowed
@@ -31,7 +30,7 @@ class RDM(Slowed):
         late_lr: float = hp(0.3, Uniform(0.16, 0.4), "learning rate after annealing, relative to that before")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        errors = batch.by_domain(F.cross_entropy(self.head(z), batch.y, reduction="none"))  # (K, n)
+        errors = batch.by_domain(self.likelihood(self.head(z), batch.y, reduction="none"))  # (K, n)
         every, worst = errors.flatten(), batch.domain == batch.by_domain(batch.domain)[errors.mean(1).argmax(), 0]
         matching = two_sample_discrepancy(every[:, None], worst, torch.ones_like(worst), (0.0001, *RATES))
         variance = every[worst].var(correction=0) + every.var(correction=0)

@@ -48,7 +48,7 @@ class SagNet(ERM):
         z, batch = self.features(batch)
         content, mean, deviation = content_and_style(z)
         mixed = content[torch.randperm(len(batch))].detach() * deviation + mean
-        told = {"style": F.cross_entropy(self.style(mixed.detach()), batch.y)}
+        told = {"style": self.likelihood(self.style(mixed.detach()), batch.y)}
         descend(told, optimizers, backward)
         scores = F.linear(mixed, self.style.weight.detach(), self.style.bias.detach())
         adversary = {"adversary": -self.hparams.adversary * F.log_softmax(scores, 1).mean()}

@@ -32,4 +32,4 @@ class Seesaw(bsoftmax.BSoftmax):
         rarer = (prior - prior.gather(1, label)).clamp(max=0).exp()
         spared = torch.xlogy(self.hparams.mitigation, rarer)  # p log of it, and 0 log 0 = 0
         mistaken = self.hparams.compensation * (chance - chance.gather(1, label)).clamp(min=0)
-        return {"cross_entropy": F.cross_entropy(scores + spared + mistaken, batch.y)}
+        return {"cross_entropy": self.likelihood(scores + spared + mistaken, batch.y)}

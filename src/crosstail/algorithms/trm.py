@@ -53,7 +53,7 @@ class TRM(ERM):
             weights = weights - 0.1 * errors(fixed, y, weights).mT @ fixed / fixed.shape[1]
         alpha = alpha / alpha.sum(1, keepdim=True)
         scores = (x @ weights.flatten(0, 1).mT).view(len(x), len(weights), -1).transpose(1, 2)  # (B, C, K)
-        each = F.cross_entropy(scores, batch.y[:, None].expand(-1, len(weights)), reduction="none")  # (B, K)
+        each = self.likelihood(scores, batch.y[:, None].expand(-1, len(weights)), reduction="none")  # (B, K)
         risks = alpha * batch.by_domain(each).mean(1).mT  # of q's classifier on i (K, K)
         gradient = torch.stack([
             (share.repeat_interleave(fixed.shape[1])[:, None] * errors(x.detach(), batch.y, w)).mT @ x.detach()

@@ -1,6 +1,5 @@
 """Risk extrapolation."""
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Annealed
@@ -22,6 +21,6 @@ class VREx(Annealed):
         penalty: float = hp(10.0, LogUniform(1e-1, 1e5), "λ, weight of the variance after annealing")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        risks = batch.by_domain(F.cross_entropy(self.head(z), batch.y, reduction="none")).mean(1)  # (K,)
+        risks = batch.by_domain(self.likelihood(self.head(z), batch.y, reduction="none")).mean(1)  # (K,)
         weight = self.hparams.penalty if self.annealed else 1.0
         return {"cross_entropy": risks.mean(), "vrex": weight * risks.var(correction=0)}

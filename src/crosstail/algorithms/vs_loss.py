@@ -1,7 +1,6 @@
 """Vector scaling."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms import bsoftmax
@@ -33,4 +32,4 @@ class VSLoss(bsoftmax.BSoftmax):
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         scores = self.scales[batch.domain] * self.head(z) + self.log_prior[batch.domain]
-        return {"cross_entropy": F.cross_entropy(scores, batch.y)}
+        return {"cross_entropy": self.likelihood(scores, batch.y)}

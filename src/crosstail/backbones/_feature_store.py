@@ -53,7 +53,6 @@ class FeatureStore:
         return row if _sum(key, row) == total else None
 
     def add(self, keys: list[bytes], features: Features) -> None:
-        """Store features (n, F) under these keys."""
         entries = np.array([(key, _sum(key, row)) for key, row in zip(keys, features, strict=True)], _ENTRY)
         try:
             if self._files is None:

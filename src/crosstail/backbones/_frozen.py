@@ -23,21 +23,16 @@ class FrozenNetwork:
     """A backbone in evaluation mode, from inputs (B, ...) to features (B, F).
 
     On a CPU it runs in ONNX Runtime (the extra `[export]`) if the exported network is in the cache, or once enough
-    inputs have been seen to justify the export, unless the features differ from PyTorch's.
+    inputs have been seen, or are `expected`, to justify the export, unless the features differ from PyTorch's.
     """
 
-    def __init__(self, backbone: Backbone) -> None:
+    def __init__(self, backbone: Backbone, expected: int = 0) -> None:
         accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
         self.device = accelerator or torch.device("cpu")
         self.backbone = backbone.eval().to(self.device)
-        self.expected = 0
-        self.seen = 0
+        self.expected, self.seen = expected, 0
         self._session: Any = None
         self._given_up = self.device.type != "cpu"
-
-    def expect(self, count: int) -> None:
-        """Announce how many inputs will come in all, so that the first ones run as the last ones do."""
-        self.expected = count
 
     def __call__(self, x: Tensor) -> Features:
         with torch.inference_mode():

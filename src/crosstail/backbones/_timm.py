@@ -48,7 +48,7 @@ class Pretrained:
         return timm.get_pretrained_cfg(self.name)
 
     def build(self, input_shape: tuple[int, ...], weights: str | None, resolution: int | None) -> "TimmBackbone":
-        """The network for images (3, H, W), with its own weights, those of a file, or random ones."""
+        """The network for images (3, H, W), with its own weights, weights from a file, or random ones."""
         config = self._config
         network = self._network(config, weights)
         size = resolution or (self.small if max(input_shape[1:]) <= self.small else self.size)
@@ -113,7 +113,6 @@ class TimmBackbone(Backbone):
 
 
 def _early_maps(network: Any) -> tuple[str, ...]:
-    """Layers with feature maps of a quarter and an eighth of the resolution; transformers have none in this form."""
     if getattr(network, "output_fmt", "NCHW") != "NCHW":
         return ()
     return tuple(stage["module"] for stage in network.feature_info if stage["reduction"] in (4, 8))

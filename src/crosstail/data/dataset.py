@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from crosstail.data.images.files import Samples
 from crosstail.data.inputs import InputKind, kind_of
+from crosstail.pairs import pair_number
 
 SPLITS = ("train", "val", "test")
 UNUSED = "none"  # in no split: what a protocol holds out
@@ -28,7 +29,7 @@ class DomainDataset:
     sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` is "train",
     "val" or "test", or "none" for samples that a protocol holds out. `group` numbers what must stay together in a
     split, such as the pictures of one patient. `notes` tell a user about the data, such as which
-    files were left out; `gaps` are those of them that depend on the split (see `with_gaps_noted`).
+    files were left out; `gaps` are the notes that depend on the split (see `with_gaps_noted`).
     """
 
     name: str
@@ -84,11 +85,15 @@ class DomainDataset:
     def rows(self, split: str) -> NDArray[np.int64]:
         return self._rows[split]
 
+    def cells(self, split: str | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Row and pair of every label in a split, or in all of them."""
+        rows = np.arange(len(self)) if split is None else self.rows(split)
+        return rows, pair_number(self.y[rows], self.domain[rows], self.num_classes)
+
     def counts(self, split: str = "train") -> NDArray[np.int64]:
         """N[d, c], the number of samples per pair."""
-        rows = self.rows(split)
-        flat = self.domain[rows] * self.num_classes + self.y[rows]
-        return np.bincount(flat, minlength=self.num_domains * self.num_classes).reshape(self.num_domains, -1)
+        _, pair = self.cells(split)
+        return np.bincount(pair, minlength=self.num_domains * self.num_classes).reshape(self.num_domains, -1)
 
     def keep(self, rows: NDArray[Any]) -> "DomainDataset":
         """A subset, by row numbers or a mask."""

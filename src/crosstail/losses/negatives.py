@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from crosstail.losses.distances import Precision, each_part, matched_distances, on_host, pair_distances
+from crosstail.pairs import pair_number
 
 
 class Block(NamedTuple):
@@ -55,7 +56,7 @@ def sampled_blocks(
     keys = torch.rand(len(known)).to(y.device)  # from the CPU: the same on any device and in every process
     # Without replacement; if there are too few, absent pairs fill up.
     drawn = torch.where(known, keys, -1.0).topk(number, sorted=False).indices
-    alike = torch.arange(num_domains, device=y.device) * num_classes + y[:, None]  # (B, D)
+    alike = pair_number(y[:, None], torch.arange(num_domains, device=y.device), num_classes)  # (B, D)
     place = drawn.new_full((len(known),), number)
     place[drawn] = torch.arange(number, device=y.device)
     has_positive = positive.any(1, keepdim=True)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from crosstail.losses.distances import LowRankPrecision, Precision, in_full_precision, on_host, require_finite
+from crosstail.pairs import pair_number
 
 Covariance = Literal["none", "diagonal", "low_rank", "full"]
 
@@ -84,7 +85,7 @@ class PairStatistics(nn.Module):
         z = z.detach().to(self.mean.dtype)
         if validate and not bool(torch.isfinite(z.sum())):
             require_finite(z, "z")
-        pair = domain * self.counts.shape[1] + y
+        pair = pair_number(y, domain, self.counts.shape[1])
         past = torch.minimum(self.counts, self.memory).view(-1).to(z.dtype)  # (P,), samples that the past counts as
         if self.covariance in ("none", "diagonal"):
             self._absorb(z, pair, past)

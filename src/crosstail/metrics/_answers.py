@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from crosstail.metrics._metric import find
 from crosstail.metrics._values import PairValues
+from crosstail.pairs import pair_number
 
 SAMPLES = ("y", "domain", "predicted", "row", "group", "true", "log_p")
 """Fields with a value for each sample."""
@@ -47,7 +48,6 @@ class Answers:
         return self if self.informed is None else self.informed
 
     def keep(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> "Answers":
-        """Some of the samples."""
         kept: dict[str, Any] = {name: of[rows] for name in SAMPLES if (of := getattr(self, name)) is not None}
         return replace(self, **kept, informed=None if self.informed is None else self.informed.keep(rows))
 
@@ -82,11 +82,10 @@ class Answers:
     @property
     def pair(self) -> NDArray[np.int64]:
         """The pair of each sample (N,), numbered with domains outermost."""
-        return self.domain * len(self.classes) + self.y
+        return pair_number(self.y, self.domain, len(self.classes))
 
     @property
     def correct(self) -> NDArray[np.bool_]:
-        """Whether each sample is classified correctly (N,)."""
         return self.predicted == self.y
 
     def value(self, metric: str = "accuracy") -> PairValues:

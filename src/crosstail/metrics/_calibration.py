@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crosstail.metrics._answers import Answers
+from crosstail.metrics._link import in_place
+from crosstail.pairs import pair_number
 
 MOST = 30_000  # samples that parameters are fitted on, drawn at random from more
 SCORES = 2**24  # most scores of these samples, which makes them fewer above 559 classes
@@ -31,7 +33,7 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True):
         """Probabilities (N, C) where classes are equally frequent, corrected for the model's own preferences."""
         scores = np.asarray(log_p, np.float32) * np.float32(self.sharpness)
         scores += np.asarray(self.bias, np.float32)
-        return _softmax(scores)[0]
+        return in_place(scores)[0]
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +62,6 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def corrections(self) -> list[Correction]:
-        """All corrections."""
         return [self.uniform, self.prevalence, *self.plausible]
 
     def sharpness_of(self, sites: Sequence[str]) -> NDArray[np.float32]:
@@ -72,11 +73,11 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     ) -> NDArray[np.float32]:
         """Calibrated probabilities (N, C) of samples from these sites, by index; −1 is an unknown one."""
         sharpness = self.sharpness_of(sites)[np.broadcast_to(np.asarray(site), len(log_p))]
-        return _softmax(np.asarray(log_p, np.float32) * sharpness[:, None])[0]
+        return in_place(np.asarray(log_p, np.float32) * sharpness[:, None])[0]
 
 
 def calibrated(answers: Answers, given: Calibration) -> Answers:
-    """The answers with calibrated log probabilities, those of a model that is told the domain by the site's."""
+    """The answers with calibrated log probabilities; a model that is told the domain has a temperature for each."""
     site: NDArray[np.int64] | int = -1
     if answers.informed is None:
         return _calibrated(answers, given, site)
@@ -92,16 +93,6 @@ def _calibrated(answers: Answers, given: Calibration, site: NDArray[np.int64] | 
     return replace(answers, log_p=log_p, true=log_p[np.arange(len(answers)), answers.y])
 
 
-def _softmax(scores: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Probabilities (N, C) in place of the scores, and log Σ exp (N,) of these."""
-    most = scores.max(1, keepdims=True)
-    scores -= most
-    np.exp(scores, out=scores)
-    total = scores.sum(1, keepdims=True)
-    scores /= total
-    return scores, (np.log(total) + most)[:, 0]
-
-
 class Fitted(NamedTuple):
     """Log sharpness and its squared standard error."""
 
@@ -109,16 +100,16 @@ class Fitted(NamedTuple):
     squared_error: float
 
 
-def pair_weights(y: NDArray[np.int64], site: NDArray[np.int64], pairs: NDArray[np.number]) -> NDArray[np.float64]:
+def sample_weights(y: NDArray[np.int64], site: NDArray[np.int64], pairs: NDArray[np.number]) -> NDArray[np.float64]:
     """Weights (N,) with which every pair counts as much as the table (D, C) says; their sum is N."""
-    number = np.bincount(site * pairs.shape[1] + y, minlength=pairs.size).reshape(pairs.shape)
+    number = np.bincount(pair_number(y, site, pairs.shape[1]), minlength=pairs.size).reshape(pairs.shape)
     found: NDArray[np.float64] = (pairs / number.clip(1))[site, y]
     return found * (len(y) / max(float(found.sum()), 1e-12))
 
 
 def balanced_weights(y: NDArray[np.int64], site: NDArray[np.int64], num_classes: int) -> NDArray[np.float64]:
     """Weights (N,) with which every pair counts the same; their sum is N."""
-    return pair_weights(y, site, np.ones((int(site.max(initial=0)) + 1, num_classes)))
+    return sample_weights(y, site, np.ones((int(site.max(initial=0)) + 1, num_classes)))
 
 
 def training_shares(counts: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -135,17 +126,13 @@ def fit_sharpness(log_p: NDArray[np.floating], y: NDArray[np.int64], weights: ND
     """The s = 1/T with the smallest Σ w (log Σ_c p_c^s − s log p_y), by Newton's method in log s.
 
     The loss is convex in s. Its standard error is the robust one, as weights are not counts.
-
-    >>> p = np.log(np.array([[0.9, 0.1]] * 4))
-    >>> round(fit_sharpness(p, np.array([0, 0, 0, 1]), np.ones(4)).log_sharpness, 3)  # log 3 / log 9 = 0.5
-    -0.693
     """
     log_p = np.asarray(log_p, np.float32)
     own = log_p[np.arange(len(y)), y].astype(np.float64)
     value = 0.0
     for _ in range(100):
         s = np.exp(value)
-        p, _ = _softmax(np.float32(s) * log_p)
+        p, _ = in_place(np.float32(s) * log_p)
         p *= log_p
         mean = p.sum(1, dtype=np.float64)
         score = s * weights * (mean - own)
@@ -164,9 +151,6 @@ def shrunk(sites: list[Fitted], common: float) -> list[float]:
     """Log sharpness of each site, shrunk towards the common value in proportion to its error.
 
     The variance between sites is DerSimonian's and Laird's (1986): what the estimates differ by beyond their errors.
-
-    >>> shrunk([Fitted(0.5, 1e-6), Fitted(-0.5, 1e-6), Fitted(3.0, np.inf)], common=0.0)[2]
-    0.0
     """
     known = [(one.log_sharpness, 1 / max(one.squared_error, 1e-12)) for one in sites if np.isfinite(one.squared_error)]
     between = 0.0
@@ -189,7 +173,7 @@ def fit_correction(
 
     Bias-corrected temperature scaling (Alexandari et al., 2020): without it, estimates of a prevalence are off by
     the model's own preference for some classes. Biases of classes without samples stay 0, and with more than
-    MOST_CLASSES all of them. `shares` (N, C) are those of the classes where each sample is from.
+    MOST_CLASSES all of them. `shares` (N, C) are how frequent the classes are where each sample is from.
     """
     scores, classes = torch.from_numpy(np.asarray(log_p, np.float64)), torch.from_numpy(y)
     offset = torch.as_tensor(np.log(np.maximum(shares, 1e-12)))
@@ -237,7 +221,7 @@ def plausible_corrections(
     The penalty acts as a standard normal prior: the bias of a class with few samples is hardly known.
     """
     scores = np.asarray(log_p, np.float32) * np.float32(best.sharpness)
-    p, _ = _softmax(scores + (np.array(best.bias) + np.log(np.maximum(shares, 1e-12))).astype(np.float32))
+    p, _ = in_place(scores + (np.array(best.bias) + np.log(np.maximum(shares, 1e-12))).astype(np.float32))
     scores -= (p * scores).sum(1, keepdims=True)
     weighted = weights.astype(np.float32)[:, None] * p
     fitted = len(best.bias) if len(best.bias) <= MOST_CLASSES else 0  # biases that are not 0 for certain
@@ -271,7 +255,7 @@ def calibrate(
     if not len(y):
         return Calibration.none(sites, num_classes)
     rows = np.arange(len(y))
-    weights, frequent = balanced_weights(y, site, num_classes), pair_weights(y, site, counts)
+    weights, frequent = balanced_weights(y, site, num_classes), sample_weights(y, site, counts)
     most = min(MOST, max(1, SCORES // num_classes))
     if len(y) > most:
         rows = np.sort(np.random.default_rng(seed).choice(len(y), most, replace=False))

@@ -62,9 +62,6 @@ def holm(p_values: ArrayLike) -> Floats:
 
     Of m p-values in ascending order, the adjusted ones are p̃_i = max_{j ≤ i} min(1, (m − j + 1) p_j). NaN stands for no
     test and does not count.
-
-    >>> holm([0.01, 0.04, float("nan"), 0.03]).tolist()
-    [0.03, 0.06, nan, 0.06]
     """
     p = np.asarray(p_values, float)
     adjusted, tested = np.full(p.shape, np.nan), np.flatnonzero(~np.isnan(p))
@@ -74,14 +71,10 @@ def holm(p_values: ArrayLike) -> Floats:
 
 
 def prediction_interval(values: ArrayLike, confidence: float = 0.9) -> tuple[float, float] | None:
-    """Where one more accuracy (between 0 and 1) of the same kind will be, such as that of a new domain.
+    """Where one more accuracy (between 0 and 1) of the same kind will be, such as on a new domain.
 
     x̄ ± t_{n−1} s √(1 + 1/n) of n values, cut off at 0 and 1: unlike the interval of their mean, it does not shrink to
     nothing as n grows. None with fewer than three values, which say nothing about their spread.
-
-    >>> low, high = prediction_interval([0.8, 0.9, 0.85, 0.95])
-    >>> print(f"{low:.3f} to {high:.3f}")
-    0.705 to 1.000
     """
     x = np.asarray(values, float)
     if len(x) < 3:
@@ -134,8 +127,8 @@ def pair_differences(
 ) -> PairDifferences:
     """Compare two models on each pair, on the same test samples (N,).
 
-    The p-value is that of an exact sign test on the groups in which one model has more right answers, without groups on
-    the samples that only one model gets right (McNemar's test). It is 1 if there are none. The intervals are those of
+    The p-value is from an exact sign test on the groups in which one model has more right answers, without groups on
+    the samples that only one model gets right (McNemar's test). It is 1 if there are none. The intervals are from
     `difference_interval`, with as many samples as they are worth (`PairAccuracy.independent`).
     """
     from scipy.special import bdtr  # here, because the page of a run does not need it

@@ -13,15 +13,9 @@ from crosstail.metrics._reliability import calibration_error
 def group_metrics(answers: Answers) -> pd.DataFrame:
     """A row for each group with samples: `domain` and `class` are empty where a row is about all of them.
 
-    A metric of a class, over all domains or in one, is that of a pair; that of a domain, or of all samples as if they
-    came from one, is what the metric says of a domain. `calibration_low` and `calibration_high` are the 95 % interval
+    A class, over all domains or in one, is measured as a pair is; a domain, or all samples as if they came from one, as
+    a domain is. `calibration_low` and `calibration_high` are the 95 % interval
     of the calibration error.
-
-    >>> names = {"domains": ["a"], "classes": ["x", "y"], "counts": np.ones((1, 2), int), "domain": np.zeros(3, int)}
-    >>> log_p = np.log([[0.8, 0.2], [0.3, 0.7], [0.6, 0.4]])
-    >>> answers = Answers(**names, y=np.array([0, 1, 1]), predicted=log_p.argmax(1), log_p=log_p, true=log_p[:, 1])
-    >>> group_metrics(answers)[["accuracy", "auroc"]].round(2).values[0]
-    array([0.67, 1.  ])
     """
     rows: list[dict[str, Any]] = []
     for of, named in ((answers.in_one_domain(), False), (answers, True)):

@@ -45,14 +45,10 @@ def average_interval(
     """Wilson's interval for Σ w h / n, an average over pairs, with an effective number of samples.
 
     `hits` are (..., P), `totals` and `weights` (P,); weights sum to 1, and are 0 where there are no test samples. The
-    effective number is that of a single proportion with the variance of the average, m = θ (1 − θ) / Σ w² v / n with
+    effective number gives a single proportion the variance of the average, m = θ (1 − θ) / Σ w² v / n with
     θ = Σ w p. Accuracies p = (h + ½) / (n + 1) are smoothed (Jeffreys), so that a pair with only right answers has a
     variance too; v = p (1 − p) / (1 − (1 − w) n / (n + 1)²) makes up for the noise of p, which looks like differences
     between pairs. A single pair has m = n. docs/decisions/intervals.md has the coverage.
-
-    >>> low, high = average_interval(np.array([3, 3]), np.array([3, 3]), np.array([0.5, 0.5]))
-    >>> print(f"{low:.3f} to {high:.3f}")
-    0.586 to 1.000
     """
     tested = totals > 0
     h, n, w = hits[..., tested], totals[tested], weights[tested]
@@ -65,11 +61,7 @@ def average_interval(
 
 
 def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, float]:
-    """Student's interval of the mean of independent values, such as one for each seed; a single value says nothing.
-
-    >>> [round(end, 2) for end in mean_interval([1.0, 2.0, 3.0])], mean_interval([1.0])
-    ([-0.48, 4.48], (-inf, inf))
-    """
+    """Student's interval of the mean of independent values, such as one for each seed; a single value says nothing."""
     values = np.asarray(values, float)
     if len(values) < 2:
         return -np.inf, np.inf
@@ -77,13 +69,6 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> tuple[float, f
 
     half = float(stdtrit(len(values) - 1, (1 + _checked(confidence)) / 2) * values.std(ddof=1) / len(values) ** 0.5)
     return float(values.mean()) - half, float(values.mean()) + half
-
-
-def percentile_interval(drawn: NDArray[np.float64], confidence: float) -> tuple[float, float]:
-    """Percentile interval: the central `confidence` share of the bootstrap draws."""
-    tail = (1 - _checked(confidence)) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail])
-    return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -115,13 +100,13 @@ def paired_difference(
     `correct_a` and `correct_b` are boolean, (N,) for one run or (R, N) for R runs whose accuracies are averaged. Both
     models see the same resample, so samples that are hard for both cancel out. The interval is the percentile
     interval of the draws. For a worst-case view it is approximate, because resampling biases a minimum downwards,
-    although for both models. The p-value is that of a permutation test, which swaps the answers of the two models at
+    although for both models. The p-value is from a permutation test, which swaps the answers of the two models at
     random: it is exact however few the samples on which they differ.
 
     Samples with the same number in `group` depend on each other: what is resampled is the groups of a pair, each
     with all its samples there, and without groups the samples. A group with samples in two pairs counts as two.
 
-    The bootstrap is smoothed: a pair's groups are joined by two pseudo-groups, distributed as those of all pairs plus
+    The bootstrap is smoothed: a pair's groups are joined by two pseudo-groups, distributed as in all pairs plus
     half a group of mean size of each of right/right, right/wrong, wrong/right, wrong/wrong. Otherwise, a pair with a
     single group would have no variance. The same four halves are also spread over all pairs (Agresti & Min, 2005), so
     that models that differ on a few samples only, all in favour of one, are not taken to be different. The draws are
@@ -177,7 +162,8 @@ def paired_difference(
     estimate, centre, rest = gaps[0], gaps[1], gaps[2:]
     # A draw without a difference stays one: the shift is no evidence.
     shifted = np.where(np.abs(rest) < 1e-12, 0.0, np.clip(rest - centre + estimate, -1, 1))
-    low, high = percentile_interval(shifted, confidence)
+    tail = (1 - _checked(confidence)) / 2
+    low, high = np.quantile(shifted, [tail, 1 - tail]).tolist()
     tables = (np.clip(hits, 0, totals).reshape(-1, *shape) for hits in (swapped_a, swapped_b))
     null = np.subtract(*(view(hits, totals.reshape(shape), of) for hits in tables))
     extreme = int(np.sum(np.abs(null) >= abs(estimate) - 1e-9))  # as far from 0, up to rounding

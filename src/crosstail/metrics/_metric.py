@@ -79,15 +79,10 @@ class Metric:
         return "–" if value is None else f"{self.scale * value:.{self.digits}f}{self.unit if unit else ''}"
 
     def values(self, answers: "Answers") -> "PairValues":
-        """The metric of every pair and domain."""
         found = self.of(answers)
         if self.higher_is_better and self.share:
             return found
         return replace(found, higher_is_better=self.higher_is_better, most=self.most)  # type: ignore[type-var]
-
-    def to_select_on(self, answers: "Answers") -> float | None:
-        """The value that evaluations, trials and methods are selected on; None without samples."""
-        return self.selected(answers) if self.selected else self.values(answers).pair_average
 
 
 def names() -> list[str]:
@@ -122,9 +117,6 @@ def score(value: float | None, pair_average: float | None, on: str) -> float | N
 
     The worst domain or pair is often the same at many evaluations, such as 0 for a pair that is never recognised, so
     a small share of the pair average decides between them.
-
-    >>> score(0.8, 0.5, "log_loss"), score(0.0, 0.3, "worst_pair") > score(0.0, 0.1, "worst_pair")
-    (-0.8, True)
     """
     if value is None:
         return None
@@ -136,4 +128,5 @@ def value_on(answers: "Answers", on: str) -> float | None:
     if on in VIEWS:
         found: float | None = getattr(answers.value(), on)
         return found
-    return find(on).to_select_on(answers)
+    metric = find(on)
+    return metric.selected(answers) if metric.selected else metric.values(answers).pair_average

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 
 def group_squares(y: ArrayLike, domain: ArrayLike, group: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Σ n_g² of each pair (D, C), where n_g of its samples are of group g; in groups of one, its number of samples.
-
-    >>> group_squares([0, 0, 0, 1], [0, 0, 0, 0], [7, 7, 8, 7], (1, 2)).tolist()
-    [[5, 1]]
-    """
+    """Σ n_g² of each pair (D, C), where n_g of its samples are of group g; in groups of one, its number of samples."""
     cell, pair = cells(pair_index(y, domain, num_domains=shape[0], num_classes=shape[1]), group)
     squares = np.bincount(pair, np.bincount(cell) ** 2, minlength=shape[0] * shape[1])
     return squares.astype(np.int64).reshape(shape)
@@ -95,7 +91,7 @@ class PairAccuracy(PairValues):
 
     @classmethod
     def pooled(cls, parts: Sequence["PairAccuracy"]) -> "PairAccuracy":
-        """The accuracy on several test sets together, such as those of folds; no group is in two of them."""
+        """The accuracy on several test sets together, such as folds; no group is in two of them."""
         tables = zip(*((part.hits, part.totals, part._squares) for part in parts), strict=True)
         return cls(*(np.sum(of_parts, axis=0) for of_parts in tables))
 
@@ -108,7 +104,7 @@ class PairAccuracy(PairValues):
         """Hits and totals (D, C), reduced to as many independent samples as the test samples are worth.
 
         Samples of one group, such as the pictures of one patient, count as right or wrong together. The accuracy of n
-        samples in groups of n_g then varies like that of n² / Σ n_g² independent ones (Kish, 1965). If they depend on
+        samples in groups of n_g then varies as if n² / Σ n_g² of them were independent (Kish, 1965). If they depend on
         each other less than that, intervals are wider than necessary. Samples of one group in two pairs count as
         independent.
 
@@ -146,9 +142,6 @@ class PairAccuracy(PairValues):
         - a worst view: the minimum of the groups' Wilson bounds, each at confidence^(1 / groups), so that all
           intervals hold simultaneously. The bootstrap would be biased low: the minimum of noisy accuracies is
           already below the true one, and resampling adds the noise a second time.
-
-        >>> PairAccuracy(np.array([[10, 5]]), np.array([[10, 10]])).interval((0, 0))  # doctest: +ELLIPSIS
-        (0.722..., 1.0)
         """
         if not isinstance(of, str):
             index = tuple(np.atleast_1d(of))  # (d,) or (d, c)

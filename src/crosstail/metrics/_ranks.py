@@ -30,10 +30,6 @@ def compare_ranks(values: ArrayLike) -> Ranks:
     With N sets, k methods and mean ranks R_j, Friedman's statistic is χ² = 12 N / (k (k + 1)) Σ_j (R_j − (k + 1) / 2)²,
     and F = (N − 1) χ² / (N (k − 1) − χ²) has k − 1 and (k − 1)(N − 1) degrees of freedom. Nemenyi's critical
     difference is q √(k (k + 1) / 6N), where q is the studentised range of k means over √2.
-
-    >>> result = compare_ranks([[0.9, 0.8, 0.7], [0.6, 0.6, 0.5], [0.8, 0.7, 0.9]])
-    >>> result.ranks.tolist(), round(result.critical, 2)
-    ([[1.0, 2.0, 3.0], [1.5, 1.5, 3.0], [2.0, 3.0, 1.0]], 1.91)
     """
     from scipy.special import fdtrc  # here, because most commands do not need it
     from scipy.stats import rankdata, studentized_range

@@ -16,9 +16,6 @@ def calibration_error(
 
     Few samples make bins differ by chance, which only ever adds to the error. The interval, from normal draws for each
     bin, makes up for it, so the estimate may lie above it. It begins at 0 if a χ² test finds no difference at all.
-
-    >>> round(calibration_error(np.full(100, 0.8), np.arange(100) < 60)[0], 2)
-    0.2
     """
     table = reliability(confidence, hit, weights)
     share, gap = table["share"].to_numpy(), (table["confidence"] - table["accuracy"]).to_numpy()

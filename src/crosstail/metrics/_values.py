@@ -66,7 +66,7 @@ class PairValues(ABC):
     def mean_interval(cls, runs: Sequence["PairValues"], of: View | Weighting) -> tuple[float, float] | None:
         """The 95 % interval of an average over pairs or domains that is averaged over runs on the same test samples.
 
-        It is that of the sampling of test samples. All `runs` are of the class itself.
+        It reflects the sampling of test samples. All `runs` are of the class itself.
         """
 
     @property
@@ -122,7 +122,7 @@ class PairValues(ABC):
     def shots(self, counts: ArrayLike, many: int = 100, few: int = 20) -> dict[str, float | None]:
         """Mean over many-, medium-, few- and zero-shot pairs, grouped by training counts (D, C).
 
-        The thresholds are those of `shot_group`.
+        For the thresholds see `shot_group`.
         """
         group, matrix = shot_group(counts, many, few), self.matrix
         if group.shape != self.totals.shape:
@@ -201,7 +201,7 @@ def by_sample(each: "Callable[[Answers], Floats]") -> "Callable[[Answers], Sampl
 
 
 def by_class(computed: "Callable[[Answers], Computed]") -> "Callable[[Answers], SampleValues]":
-    """A metric of a class among the samples of a domain, which is a pair; that of a domain is the mean over classes."""
+    """A metric of a class among the samples of a domain, which is a pair; a domain has the mean over its classes."""
 
     def of(answers: "Answers") -> SampleValues:
         found = computed(answers)
@@ -252,7 +252,7 @@ def _aggregated(
         mean = np.divide(
             (shares * np.nan_to_num(pairs)).sum(axis=1), share, where=share > 0, out=np.full(len(share), np.nan)
         )
-        # Of the pair of the sample, if only that is influenced; those of the classes of a domain are the same.
+        # Of the pair of the sample, if only that is influenced; all classes of a domain have the same share.
         of_domains = Computed(mean, mean, of_pairs.influence * shares.ravel()[answers.pair])
     else:
         number = max(int((~np.isnan(of_domains.values)).sum()), 1)
@@ -271,10 +271,6 @@ def _aggregated(
 
 
 def standard_error(influence: Floats, group: NDArray[np.int64] | None = None) -> float:
-    """The standard error of a metric from the influences (N,) of samples, those of one group summed.
-
-    >>> standard_error(np.array([0.3, -0.3, 0.4])), standard_error(np.array([0.3, -0.3, 0.4]), np.array([0, 0, 1]))
-    (0.5830951894845301, 0.4)
-    """
+    """The standard error of a metric from the influences (N,) of samples, summed within groups."""
     together = influence if group is None else np.bincount(np.unique(group, return_inverse=True)[1], influence)
     return float(np.sqrt((together**2).sum()))

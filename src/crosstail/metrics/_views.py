@@ -5,6 +5,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crosstail.pairs import pair_number
+
 View: TypeAlias = Literal["average", "worst_domain", "pair_average", "worst_pair"]
 
 
@@ -48,7 +50,7 @@ def pair_weights(totals: NDArray[Any], of: Weighting) -> NDArray[np.float64]:
 
 
 def pair_index(y: ArrayLike, domain: ArrayLike, *, num_domains: int, num_classes: int) -> NDArray[np.int64]:
-    """The flat pair index of every sample, domain * num_classes + y.
+    """The pair of every sample, checked.
 
     >>> pair_index([0, 1, 2], [0, 0, 1], num_domains=2, num_classes=3)
     array([0, 1, 5])
@@ -64,7 +66,7 @@ def pair_index(y: ArrayLike, domain: ArrayLike, *, num_domains: int, num_classes
         if len(wrong):
             raise ValueError(f"{name} of sample {wrong[0]} is {values[wrong[0]]}, expected 0 to {size - 1}")
     # Cast first: labels are often uint8, where the product overflows.
-    return domain.astype(np.int64) * num_classes + y.astype(np.int64)
+    return pair_number(y.astype(np.int64), domain.astype(np.int64), num_classes)
 
 
 def cells(pair: NDArray[np.int64], group: ArrayLike | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

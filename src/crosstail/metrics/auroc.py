@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from crosstail.metrics._answers import Answers
 from crosstail.metrics._metric import Metric
 from crosstail.metrics._values import Computed, by_class
+from crosstail.pairs import pair_number
 
 
 def one_against_the_others(answers: Answers) -> Computed:
@@ -31,7 +32,7 @@ def one_against_the_others(answers: Answers) -> Computed:
                 within[side] = _ranks(scores[side])
             below = (_ranks(scores) - within) / (len(rows) - n)  # share of the other side with lower scores
             component = np.where(positive, below, 1 - below)
-            pair = d * classes + c
+            pair = pair_number(c, d, classes)
             found[pair] = component[positive].mean()
             own = (component - found[pair]) / n * np.sqrt(n / (n - 1).clip(1))
             errors[pair] = np.sqrt((own**2).sum())

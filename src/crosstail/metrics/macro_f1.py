@@ -5,6 +5,7 @@ import numpy as np
 from crosstail.metrics._answers import Answers
 from crosstail.metrics._metric import Metric
 from crosstail.metrics._values import Computed, by_class, root_sum
+from crosstail.pairs import pair_number
 
 
 def f1(answers: Answers) -> Computed:
@@ -12,7 +13,8 @@ def f1(answers: Answers) -> Computed:
 
     A class without samples has no F1, but what is wrongly taken for it still counts against the true classes.
     """
-    pair, said, pairs = answers.pair, answers.domain * len(answers.classes) + answers.predicted, answers.counts.size
+    pair, pairs = answers.pair, answers.counts.size
+    said = pair_number(answers.predicted, answers.domain, len(answers.classes))
     totals, taken = np.bincount(pair, minlength=pairs), np.bincount(said, minlength=pairs)
     hits, both = np.bincount(pair[pair == said], minlength=pairs), totals + taken
     found = np.divide(2 * hits, both, where=totals > 0, out=np.full(pairs, np.nan))

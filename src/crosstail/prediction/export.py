@@ -17,6 +17,7 @@ from torch.export import Dim, ExportedProgram
 from crosstail import __version__
 from crosstail.data import DomainDataset
 from crosstail.data.images.files import Samples
+from crosstail.metrics._link import probabilities
 from crosstail.prediction.inputs import BATCH
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.progress import Progress
@@ -55,7 +56,7 @@ class _Whole(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Images (N, H, W, 3) in uint8 or vectors (N, F) in float32 → (N, C)."""
         domain = None if self.site == UNKNOWN else torch.full(x.shape[:1], self.site)
-        return (self.sharpness * self.algorithm(self.embedder(self.scaled(x)), domain)).softmax(1)
+        return probabilities(self.sharpness * self.algorithm(self.embedder(self.scaled(x)), domain))
 
 
 def export(

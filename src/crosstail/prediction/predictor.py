@@ -22,13 +22,14 @@ from crosstail.data.inputs import kind_of_model
 from crosstail.data.sources._arrays import check_inputs, read_x
 from crosstail.data.sources._folder_walk import walk
 from crosstail.metrics._calibration import Calibration
+from crosstail.metrics._link import log_probabilities
 from crosstail.training import own_code
 from crosstail.training.embedding import Embedder
 from crosstail.training.existing import existing_run, naming_run
 from crosstail.training.folder import MODEL
-from crosstail.training.inputs import frozen_backbone
 from crosstail.training.model import build_final_model, load_weights
 from crosstail.training.run import Run
+from crosstail.training.run_data import frozen_backbone
 
 NAMED = 20  # sites listed in an error
 NAMED_CHARACTERS = 300  # of a path in an error
@@ -137,7 +138,7 @@ class Predictor:
                     scores[rows] = self.algorithm.scores(z[rows], own)
             if scores.isnan().any():
                 raise ValueError(f"{self.run.path / MODEL} gives scores that are NaN: train the model again")
-            return scores.log_softmax(1).numpy()
+            return log_probabilities(scores).numpy()
 
 
 def check_shape(x: Samples, trained: tuple[int, ...], source: Path | str) -> None:

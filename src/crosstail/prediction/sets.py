@@ -6,6 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from crosstail.pairs import pair_number
+
 Per = Literal["all", "site", "class", "pair"]
 FALLBACK: dict[Per, tuple[Per, ...]] = {
     "all": ("all",),
@@ -68,7 +70,7 @@ class PredictionSets:
             "all": (np.zeros_like(y), np.zeros_like(sites)),
             "site": (site, sites),
             "class": (y, classes),
-            "pair": (site * num_classes + y, sites * num_classes + classes),
+            "pair": (pair_number(y, site, num_classes), pair_number(classes, sites, num_classes)),
         }
         least, source = np.full(sites.shape, np.nan), np.full(sites.shape, len(FALLBACK[per]))
         for level, name in enumerate(FALLBACK[per]):

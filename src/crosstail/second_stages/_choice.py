@@ -16,15 +16,13 @@ SHARPEST = 1e3
 
 def first_best(values: Iterable[float], scores: Callable[[float], NDArray[Any]], on: Features) -> float:
     """The first of the values whose scores (N, C) are best on these samples, by what is to be selected on."""
-
-    _, domains, classes = on.sizes
-    names: dict[str, Any] = {"domains": [str(d) for d in range(domains)], "classes": [str(c) for c in range(classes)]}
+    names: list[list[str]] = [list(map(str, range(number))) for number in on.sizes[1:]]
 
     def quality(value: float) -> float:
         found = scores(value)
         log_p = log_softmax(found, axis=1)
-        said: dict[str, Any] = {"predicted": found.argmax(1), "log_p": log_p, "true": log_p[np.arange(len(on.y)), on.y]}
-        of = Answers(**names, counts=on.counts, y=on.y, domain=on.domain, **said)
+        said = {"predicted": found.argmax(1), "log_p": log_p, "true": log_p[np.arange(len(on.y)), on.y]}
+        of = Answers(domains=names[0], classes=names[1], counts=on.counts, y=on.y, domain=on.domain, **said)
         judged = score(value_on(of, on.select_on), of.value().pair_average, on.select_on)
         return round(judged or 0.0, 9)  # so that the same number of hits in other pairs is a tie
 

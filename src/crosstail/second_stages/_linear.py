@@ -42,7 +42,7 @@ class LinearHead(Head):
 def linear_classifier(algorithm: Algorithm, features: Features) -> LinearHead:
     """The classifier of an algorithm, where the domain is unknown, as a linear head on the CPU.
 
-    b are the scores of 0, and W those of the unit vectors minus b, so it works for every classifier that is linear in
+    b are the scores of 0, W are the unit vectors' minus b, so it works for every classifier that is linear in
     the features, or in features of unit length (LDAM's cosines), however it is written.
     """
     device = next(algorithm.head.parameters()).device

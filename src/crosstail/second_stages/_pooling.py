@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crosstail.data.splits.groups import fold_of
 from crosstail.losses import pooled_means
+from crosstail.pairs import pair_number
 from crosstail.second_stages._minimise import minimise
 from crosstail.second_stages._stage import PART, Features
 
@@ -104,7 +105,9 @@ class Pooling:
         self.shape: tuple[int, int] = (shape[0], shape[1])
         pair = features.pair
         codes, self.present = pd.factorize(pair)  # in the order of the samples, so that names do not matter
-        self.fold, folds = _folds(codes, features)
+        groups = len(codes) if features.group is None else len(np.unique(features.group))
+        folds = min(FOLDS, groups)  # fewer if there are too few groups, which stay whole
+        self.fold = fold_of(codes, features.group, folds, features.seed)
         self.rows = rows = _in_turns(codes, SAMPLE, features.seed)
         cells = shape[0] * shape[1]
         self.many = cells > MANY
@@ -130,7 +133,6 @@ class Pooling:
         return ((prepared - self.center) @ self.basis).double()
 
     def _accumulate(self, features: Features, pair: NDArray[np.int64], folds: int) -> None:
-        """Counts (K, P), sums (K, P, R) and second moments (K, R, R) of each fold, in one pass."""
         cells, rank = self.shape[0] * self.shape[1], self.basis.shape[1]
         self.counts = torch.zeros(folds, cells, dtype=torch.float64)
         self.sums = torch.zeros(folds, cells, rank, dtype=torch.float64)
@@ -145,7 +147,6 @@ class Pooling:
                 self.moments[k] += mine.T @ mine
 
     def _parts(self, features: Features) -> Iterator[tuple[NDArray[np.int64] | slice, Tensor]]:
-        """Rows and their projected features: those in memory if that is all of them."""
         if len(self.rows) == len(features.y):
             yield self.rows, self.z
             return
@@ -161,7 +162,7 @@ class Pooling:
         scatter, freedom = self.moments[keep].sum(0), float(n.sum() - (n > 0).sum())
         if freedom > 0:
             scatter -= means.T @ (n[:, None] * means)
-        else:  # without two samples of any pair, the covariance is that of all samples
+        else:  # without two samples of any pair, the covariance is over all samples
             freedom = float(n.sum())
         values, vectors = torch.linalg.eigh(scatter / freedom)
         values = values.clamp(min=0)
@@ -174,7 +175,7 @@ class Pooling:
         learnt = statistics.counts.view(self.shape).sum(0) > 0
         among = slice(None if self.many else self.judged)  # else all folds together have as many
         rows = torch.nonzero((held & learnt[self.y])[among])[: self.judged, 0]
-        pair = self.domain * self.shape[1] + self.y
+        pair = pair_number(self.y, self.domain, self.shape[1])
         weights = weight / torch.bincount(pair[rows if self.many else among])[pair[rows]].double()
         return Holdout(
             held, self.z[rows] @ statistics.vectors, rows, self.y[rows], self.domain[rows], weights, statistics
@@ -211,7 +212,9 @@ class Pooling:
 
     def _without_pairs(self, mask: Tensor, weight: float) -> Holdout:
         counts = torch.where(mask, 0, self.whole.counts)
-        return self._holdout(mask[self.domain * self.shape[1] + self.y], self.whole._replace(counts=counts), weight)
+        return self._holdout(
+            mask[pair_number(self.y, self.domain, self.shape[1])], self.whole._replace(counts=counts), weight
+        )
 
     def choose(self, holdouts: list[Holdout]) -> Parameters:
         """The parameters with the smallest log loss on samples that are held out, all pairs weighted equally."""
@@ -235,15 +238,7 @@ def log_loss(scores: Tensor, y: Tensor, weights: Tensor) -> Tensor:
     return weights @ (scores.logsumexp(1) - scores.gather(1, y[:, None])[:, 0])
 
 
-def _folds(pair: NDArray[np.int64], features: Features) -> tuple[NDArray[np.int64], int]:
-    """The fold of each sample, groups whole, and their number: fewer if there are too few groups."""
-    groups = len(pair) if features.group is None else len(np.unique(features.group))
-    folds = min(FOLDS, groups)
-    return fold_of(pair, features.group, folds, features.seed), folds
-
-
 def _in_turns(pair: NDArray[np.int64], most: int, seed: int) -> NDArray[np.int64]:
-    """At most so many rows, one of each pair in turn."""
     shuffled = np.random.default_rng(seed).permutation(len(pair))
     order = shuffled[np.argsort(pair[shuffled], kind="stable")]
     sizes = np.bincount(pair)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from crosstail.algorithms import Algorithm, Task
 from crosstail.backbones import Backbone
+from crosstail.pairs import pair_number
 
 PART = 8192  # rows that are read at a time
 
@@ -54,7 +55,7 @@ class Features:
     counts: NDArray[np.int64]  # (D, C), of the training samples
     group: NDArray[np.int64] | None = None  # (N,), where samples come in groups
     validation: "Features | None" = None  # the same of the validation samples, if there are any
-    classifier: Head | None = None  # that of stage one, a LinearHead, if the second stage needs it
+    classifier: Head | None = None  # stage one's, a LinearHead, if the second stage needs it
     unseen: bool = False  # the model is for a domain without training samples, as with dg
     seed: int = 0
     select_on: str = "pair_average"  # by which numbers are chosen on these samples
@@ -67,10 +68,9 @@ class Features:
     @property
     def pair(self) -> NDArray[np.int64]:
         """The pair of each sample (N,), numbered with domains outermost."""
-        return self.domain * self.counts.shape[1] + self.y
+        return pair_number(self.y, self.domain, self.counts.shape[1])
 
     def keep(self, rows: NDArray[np.int64]) -> "Features":
-        """Some of the samples, in memory."""
         group = None if self.group is None else self.group[rows]
         return replace(self, z=self.z[rows], y=self.y[rows], domain=self.domain[rows], group=group)
 
@@ -105,7 +105,7 @@ class TrainedStage:
     """A classifier trained by gradients on the features of the fixed representation.
 
     It is a new linear one, or what `start` makes of stage one's, built empty by `head` as in a FittedStage. Learning
-    rate and weight decay are those of stage one unless `hparams` has others.
+    rate and weight decay are stage one's unless `hparams` has others.
     """
 
     algorithm: str

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from crosstail.pairs import pair_number
 from crosstail.second_stages._minimise import minimise
 from crosstail.second_stages._pooling import NEVER, Pooling, log_loss
 from crosstail.second_stages._stage import Features, FittedStage
@@ -47,7 +48,7 @@ class BalancedSoftmax:
     def __init__(self, pooling: Pooling, without: Tensor | None = None) -> None:
         rows = slice(None) if without is None else ~without
         shape, y, domain = pooling.shape, pooling.y[rows], pooling.domain[rows]
-        counts = torch.bincount(domain * shape[1] + y, minlength=shape[0] * shape[1]).view(shape)
+        counts = torch.bincount(pair_number(y, domain, shape[1]), minlength=shape[0] * shape[1]).view(shape)
         self.scale = float(pooling.z.std().clamp(min=1e-12))
         self.z, self.y = (pooling.z[rows] / self.scale).float(), y
         self.offset = counts[domain].float().log()

@@ -27,7 +27,7 @@ def balanced_subset(features: Features, depth: int, rng: np.random.Generator) ->
 
 
 def moments(features: Features) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and standard deviation of every feature (F,); that of a constant feature is 1."""
+    """Mean and standard deviation of every feature (F,), 1 for a constant feature."""
     mean = sum(z.sum(0, dtype=np.float64) for z, _, _ in features.parts()) / len(features.y)
     deviation = np.sqrt(sum(((z - mean) ** 2).sum(0) for z, _, _ in features.parts()) / len(features.y))
     return mean, np.where(deviation > 1e-6 * np.abs(mean), deviation, 1.0)

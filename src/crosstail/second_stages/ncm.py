@@ -26,7 +26,6 @@ def class_means(features: Features) -> NDArray[np.float64]:
 
 
 def _add_rows(into: NDArray[np.float64], rows: NDArray[Any], where: NDArray[np.int64]) -> None:
-    """Add each row to row `where` of another array."""
     order = np.argsort(where, kind="stable")
     found, first = np.unique(where[order], return_index=True)
     into[found] += np.add.reduceat(rows[order], first, dtype=np.float64)
@@ -49,7 +48,7 @@ STAGE = FittedStage(
     fit=fit,
     head=LinearHead,
     differs=(
-        "the mean of a class is that of its pairs' means, so that it is not the mean of the domain with most samples",
+        "a class's mean is the mean of its pairs' means, so that the domain with most samples does not dominate",
         "cosines are multiplied by one number, chosen by log loss, so that the softmax is calibrated",
     ),
 )

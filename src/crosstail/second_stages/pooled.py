@@ -62,7 +62,6 @@ class PooledHead(Head):
 
 
 def _log_prior(elsewhere: Tensor, domain: Tensor, number: int) -> Tensor:
-    """Log π (B, D) of samples from known domains."""
     own = F.one_hot(domain, number).to(elsewhere.dtype)
     return ((1 - elsewhere) * own + elsewhere / number).log()
 

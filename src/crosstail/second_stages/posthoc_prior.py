@@ -64,7 +64,7 @@ STAGE = FittedStage(
     head=AdjustedHead,
     needs_classifier=True,
     differs=(
-        "π is that of the domain where it is known, else the mean over domains: batches have the same number from each",
+        "π is the domain's where it is known, else the mean over domains: batches have the same number from each",
         "one sample is added to every class in each domain, so that π is never 0",
     ),
 )

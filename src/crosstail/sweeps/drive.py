@@ -14,8 +14,8 @@ from crosstail.sweeps.select import choices
 from crosstail.sweeps.store import Store
 from crosstail.sweeps.worker import Job, Outcome, data_key
 from crosstail.training.data_facts import DataFacts
-from crosstail.training.inputs import input_shape, load_inputs
 from crosstail.training.model import build_algorithm
+from crosstail.training.run_data import input_shape, load_inputs
 
 POLL = 0.5  # seconds between two checks of runs that other processes work on
 
@@ -63,7 +63,7 @@ def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
 
 def check(plan: Plan, source: DomainDataset, progress: Progress | None = None) -> None:
     """Report mistakes once instead of in every run, and embed images here instead of in every worker."""
-    dataset = load_inputs(plan.runs(plan.methods[0], {})[0], source).seen(progress)
+    dataset = load_inputs(plan.runs(plan.methods[0], {})[0], source).embedded(progress)
     for method in plan.methods:
         build_algorithm(plan.runs(method, {})[0], input_shape(dataset), dataset.counts("train"))
 

@@ -37,7 +37,7 @@ def estimate(plan: Plan, progress: Progress | None = None) -> list[SweepCost]:
 def _measured(plan: Plan, method: str) -> SweepCost:
     spec = replace(plan.runs(method, {})[0], steps=STEPS, evaluations=1)
     loaded = inputs(spec)
-    loaded.seen()  # loading the data is not part of a run
+    loaded.embedded()  # loading the data is not part of a run
     times: defaultdict[str, list[float]] = defaultdict(list)
 
     def note(what: str, done: int, total: int) -> None:

@@ -21,10 +21,10 @@ from crosstail.sweeps.race_result import BestTrial, Entrant, FailedRun, RaceResu
 from crosstail.sweeps.recommendation import recommendation
 from crosstail.sweeps.select import SelectedTrial, choices
 from crosstail.sweeps.store import Failure, Store
-from crosstail.training.inputs import input_shape
 from crosstail.training.model import build_algorithm
 from crosstail.training.resolve import unreached_phases
 from crosstail.training.run import Run
+from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec, split_method
 
 

@@ -14,8 +14,8 @@ from crosstail.sweeps.lease import Lease
 from crosstail.sweeps.store import Store
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import Inputs, load_inputs
 from crosstail.training.loop import Diverged, Limits, Pruned
+from crosstail.training.run_data import Inputs, load_inputs
 from crosstail.training.spec import RunSpec
 
 LINES = 8  # of an error message or traceback

@@ -24,9 +24,9 @@ from crosstail.testing.easy_data import STEPS, changed, easy_run, save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import input_shape, load_inputs
 from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.resolve import resolve, steps_of_stages
+from crosstail.training.run_data import input_shape, load_inputs
 from crosstail.training.spec import split_method
 
 
@@ -158,7 +158,7 @@ def check_mixed_precision(name: str) -> None:
     """Five updates in bfloat16 give finite loss terms, and the weights remain float32."""
     with easy_run(name) as (spec, _):
         spec = resolve(spec)
-        dataset = load_inputs(spec).seen()
+        dataset = load_inputs(spec).embedded()
         algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train")).train()
         optimizers, batches = algorithm.optimizers(), DomainBatches(dataset, batch_size=8)
         for step in range(5):
@@ -185,7 +185,7 @@ def check_known_domain(name: str) -> None:
             arrays["split"][arrays["split"] == "val"] = "test"  # so that a second stage cannot choose to change nothing
         inputs = train_run(replace(spec, steps=6, evaluations=1), folder).inputs
         assert inputs
-        dataset = inputs.seen()
+        dataset = inputs.embedded()
         model = load_model(RunFolder(folder), dataset, trust=True).eval()
         x, domain = to_input(dataset.x[:6]), torch.tensor([0, 1, 2] * 2)
         with torch.no_grad():
@@ -246,7 +246,7 @@ def _plain(name: str) -> _Plain:
         reports: list[tuple[str, int, int]] = []
         outcome = _outcome(spec, folder, lambda what, done, total: reports.append((what, done, total)))
         spec = resolve(spec)
-        dataset = load_inputs(spec).seen()
+        dataset = load_inputs(spec).embedded()
         before = _cross_entropy(build_algorithm(spec, input_shape(dataset), dataset.counts("train")), dataset)
         after = _cross_entropy(load_model(RunFolder(folder), dataset, trust=True), dataset)
         return _Plain(outcome, reports, steps_of_stages(spec), (before, after))

@@ -14,27 +14,11 @@ BURN_IN = 0.1
 START, END, TOLERANCE = 3, 6, 1.3  # N_s, N_e and r of SWAD
 
 Weights = dict[str, Tensor]
-
-
-def averaged_copy(module: nn.Module, share: Callable[[int], float]) -> AveragedModel:
-    """A copy of a module, on its device, that moves by `share(t)` towards the weights after step t, from 1.
-
-    Float buffers are averaged too, others are copied.
-    """
-
-    def average(means: tuple[Tensor, ...] | list[Tensor], values: tuple[Tensor, ...] | list[Tensor], _: object) -> None:
-        # The last argument is the count on the device; reading it there would synchronise.
-        if means[0].is_floating_point():
-            torch._foreach_lerp_(means, values, share(int(copy.n_averaged) + 1))
-        else:
-            torch._foreach_copy_(means, values)
-
-    copy = AveragedModel(module, multi_avg_fn=average, use_buffers=True)
-    return copy
+Tensors = tuple[Tensor, ...] | list[Tensor]
 
 
 class WeightAverage:
-    """An average over all steps so far: moving, or uniform after a burn-in.
+    """An average over all steps so far: moving, or uniform after a burn-in. Non-float buffers are copied.
 
     moving is polynomial-decay averaging with η = 9 (Shamir and Zhang, 2013): after step t,
     θ̄_t = θ̄_{t−1} + (η + 1) / (t + η) · (θ_t − θ̄_{t−1}), which is about the last tenth of the steps so far, so no
@@ -51,15 +35,21 @@ class WeightAverage:
             "uniform": lambda t: 1 / max(1, t - skipped),
             "swad": lambda t: 1 / t,
         }
-        self.copy = averaged_copy(module, shares[kind])
+
+        def average(means: Tensors, values: Tensors, _: object) -> None:
+            # The last argument is the count on the device; reading it there would synchronise.
+            if means[0].is_floating_point():
+                torch._foreach_lerp_(means, values, shares[kind](int(self.copy.n_averaged) + 1))
+            else:
+                torch._foreach_copy_(means, values)
+
+        self.copy = AveragedModel(module, multi_avg_fn=average, use_buffers=True)
 
     @property
     def module(self) -> Any:
-        """A copy of the algorithm with the averaged weights."""
         return self.copy.module
 
     def add(self, module: nn.Module) -> None:
-        """Average the weights after a step."""
         self.copy.update_parameters(module)
 
     def at_evaluation(self, step: int, loss: float | None) -> tuple[int, int] | None:
@@ -109,7 +99,6 @@ class Swad(WeightAverage):
         return self.ends[start] + 1, self.ends[end + 1]
 
     def _merged(self, chosen: Sequence[int], means: dict[int, Weights]) -> tuple[int, Weights]:
-        """Number and mean of the steps that are settled or chosen."""
         number, weights = self.settled or (0, {})
         for k in chosen:
             own = self.ends[k + 1] - self.ends[k]
@@ -134,9 +123,6 @@ def window(losses: Sequence[float]) -> tuple[int, int]:
 
     It starts at the first loss that the next N_s − 1 do not improve on, and ends N_e evaluations before all of the last
     N_e exceed r times the mean of those first N_s. Before it has started, it is the last evaluation.
-
-    >>> window([3.0, 2.0, 1.0]), window([3.0, 1.0, 1.1, 1.2, 1.1])
-    ((2, 2), (1, 4))
     """
     for i in range(START, len(losses) + 1):
         first = losses[i - START : i]
@@ -145,10 +131,3 @@ def window(losses: Sequence[float]) -> tuple[int, int]:
             exceeded = (j for j in range(i + 1, len(losses) + 1) if min(losses[max(0, j - END) : j]) > limit)
             return i - START, next(exceeded, len(losses) + END) - END - 1
     return len(losses) - 1, len(losses) - 1
-
-
-def average_of(module: nn.Module, kind: Average | None, steps: int) -> WeightAverage | None:
-    """The average of this kind, or None without one."""
-    if kind is None:
-        return None
-    return (Swad if kind == "swad" else WeightAverage)(module, kind, steps)

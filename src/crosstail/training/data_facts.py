@@ -20,7 +20,6 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, dataset: "DomainDataset", source: "DomainDataset | None" = None) -> "DataFacts":
-        """From data sets in memory."""
         common = source.checksum if source else None
         return cls(checksum=dataset.checksum, samples=len(dataset), notes=list(dataset.notes), source=common)
 

@@ -24,8 +24,6 @@ from crosstail.data.images.files import Samples, default_workers
 
 
 class _View(NamedTuple):
-    """A view of an image: its features if cached, else its pixels (H, W, 3)."""
-
     key: bytes
     features: Features | None
     pixels: NDArray[Any] | None = None
@@ -45,8 +43,7 @@ class Embedder:
         made_by = f"{backbone.signature} {x.shape[1:]} {VERSION} {PIL.__version__}"
         folder = cache_folder() / "features" / hashlib.sha256(made_by.encode()).hexdigest()[:32]
         self.store = FeatureStore(folder, backbone.num_features, required=required)
-        self.network = FrozenNetwork(backbone)
-        self.network.expect(len(x))
+        self.network = FrozenNetwork(backbone, len(x))
 
     def __call__(
         self,
@@ -110,7 +107,7 @@ def embed_on_ray(
     progress: Callable[[int, int], None],
     into: Features,
 ) -> Features:
-    """The same features as those of `embed`, computed by actors that all have the image files and the cache."""
+    """The same features as from `embed`, computed by actors that all have the image files and the cache."""
     from crosstail.ray_actors import map_rows  # here, because Ray is an extra
 
     done = 0
@@ -123,7 +120,6 @@ def embed_on_ray(
 
 
 def _look(x: Samples, i: int, views: int, store: FeatureStore) -> list[_View]:
-    """Read an image and look up the features of its views; it is decoded only if some are missing."""
     kind = kind_of(x)
     content = kind.content(x, i)
     digest = hashlib.sha256(content).digest()
@@ -143,7 +139,6 @@ def _look(x: Samples, i: int, views: int, store: FeatureStore) -> list[_View]:
 
 
 def _augmented(base: NDArray[np.uint8], augment: Augment, v: int) -> NDArray[np.float32]:
-    """View v of an image, in [0, 1]."""
     draws = augment.draw(v, 1)
     crop = augment.crop(base, draws, 0)[None]
     out = np.empty(crop.shape, np.float32)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -15,10 +16,11 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, to_input
 from crosstail.losses import PairStatistics
 from crosstail.metrics import Answers, find
+from crosstail.metrics._link import log_probabilities
 from crosstail.training.devices import AnyFabric
 from crosstail.training.result import Trace, Transferability
 from crosstail.transfer import TransferabilityGraph
-from crosstail.transfer.graph import GraphBuilder, Metric
+from crosstail.transfer.graph import Distance, GraphBuilder
 
 EVALUATED = {"validation": "val", "test": "test"}
 BATCH = 256
@@ -34,7 +36,6 @@ def _map(
     function: Callable[..., Tensor],
     known: bool = False,
 ) -> Iterator[Tensor]:
-    """Apply a function to the inputs, and domains if `known`, of these rows, in batches and without gradients."""
     was_training = algorithm.training
     device = next(chain(algorithm.parameters(), algorithm.buffers())).device  # a fitted head may have buffers only
     algorithm.eval()
@@ -67,19 +68,15 @@ def answers(
     for i, scores in enumerate(_map(algorithm, dataset, rows[own], algorithm, told)):
         part = own[i * BATCH : i * BATCH + len(scores)]
         predicted[part] = scores.argmax(1).cpu().numpy()
-        found = scores.float().log_softmax(1).clamp(min=LEAST).cpu().numpy()
+        found = log_probabilities(scores.float()).clamp(min=LEAST).cpu().numpy()
         true[part] = found[np.arange(len(found)), dataset.y[rows[part]]]
         log_p[place[part][keep[part]]] = found[keep[part]]
     if fabric and step > 1:
         predicted, true, log_p = (_joined(fabric, of) for of in (predicted, true, log_p))
-    about = dataset.y[rows], dataset.domain[rows], None if dataset.group is None else dataset.group[rows]
-    y, domain, group = about
-    names: dict[str, Any] = {
-        "domains": list(dataset.domains),
-        "classes": list(dataset.classes),
-        "counts": dataset.counts("train"),
-    }
-    return Answers(**names, y=y, domain=domain, group=group, row=rows, predicted=predicted, true=true), log_p
+    names: dict[str, Any] = {"domains": list(dataset.domains), "classes": list(dataset.classes)}
+    names |= {"counts": dataset.counts("train"), "y": dataset.y[rows], "domain": dataset.domain[rows], "row": rows}
+    group = None if dataset.group is None else dataset.group[rows]
+    return Answers(**names, group=group, predicted=predicted, true=true), log_p
 
 
 def _joined(fabric: AnyFabric, own: NDArray[Any]) -> NDArray[Any]:
@@ -119,13 +116,13 @@ def stream_statistics(
     return into
 
 
-def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euclidean") -> TransferabilityGraph:
+def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Distance = "euclidean") -> TransferabilityGraph:
     """The transferability graph of a model on the training samples.
 
-    The graph has P² edges, so above MOST_PAIRS it is that of some classes, and α, β and γ are estimated.
+    The graph has P² edges, so above MOST_PAIRS it has some classes only, and α, β and γ are estimated.
     """
     rows = dataset.rows("train")
-    # The graph needs the features twice: kept, unless they are cheap to compute again, as those of vectors.
+    # The graph needs the features twice: kept, unless they are cheap to compute again, as from vectors.
     kept = None if dataset.kind.light else features(algorithm, dataset, rows)
 
     def chunk(i: int) -> tuple[NDArray[np.float32], Tensor, Tensor]:
@@ -143,22 +140,17 @@ def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Metric = "euc
 
 
 def transferability(graph: TransferabilityGraph) -> Transferability:
-    """α, β, γ as a result stores them."""
-    return Transferability(**_for_a_result(graph))
+    """α, β, γ as a result stores them, with standard errors if they are estimated; None instead of NaN."""
+    values = [graph.statistics] if graph.standard_errors is None else [graph.statistics, graph.standard_errors]
+    plain = [{name: None if math.isnan(v) else v for name, v in one._asdict().items()} for one in values]
+    return Transferability(**plain[0], errors=plain[1] if len(plain) > 1 else {})
 
 
 def traced(algorithm: Algorithm, dataset: DomainDataset) -> Trace:
     """The graph as `fit --trace` records it: pairs with training samples, domains outermost, to four digits.
 
-    There are no points if the graph is that of some classes only.
+    There are no points if the graph has some classes only.
     """
     graph = graph_of(algorithm, dataset)
     points = [] if graph.estimate else [(float(f"{x:.4g}"), float(f"{y:.4g}")) for x, y in graph.layout()]
-    return Trace(**_for_a_result(graph), points=points)
-
-
-def _for_a_result(graph: TransferabilityGraph) -> dict[str, Any]:
-    """α, β, γ, and their standard errors if they are estimated; None instead of NaN."""
-    values = [graph.statistics] if graph.standard_errors is None else [graph.statistics, graph.standard_errors]
-    plain = [{name: None if math.isnan(v) else v for name, v in one._asdict().items()} for one in values]
-    return plain[0] | ({"errors": plain[1]} if len(plain) > 1 else {})
+    return Trace(**msgspec.structs.asdict(transferability(graph)), points=points)

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from crosstail.algorithms import Algorithm
 from crosstail.data import Augment
 from crosstail.progress import Progress
 from crosstail.storage import only_process
@@ -15,14 +14,14 @@ from crosstail.training import own_code
 from crosstail.training.devices import ONE, Devices, fabric_of
 from crosstail.training.evaluation import graph_of, traced, transferability
 from crosstail.training.folder import MODEL, RunFolder
-from crosstail.training.held_out import HeldOut, held_out, predictions, save_predictions
-from crosstail.training.inputs import Inputs, input_shape, load_inputs
+from crosstail.training.held_out import held_out, predictions, save_predictions
 from crosstail.training.loop import Limits, train
-from crosstail.training.memory import lower_if_short
+from crosstail.training.memory import explain_out_of_memory
 from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.resolve import first_stage_learns, resolve, steps_of_stages, unreached_phases
 from crosstail.training.result import make_result
 from crosstail.training.run import Run
+from crosstail.training.run_data import Inputs, input_shape, load_inputs
 from crosstail.training.second_stage import run_second_stage, scoring
 from crosstail.training.spec import RunSpec
 from crosstail.training.used_samples import UsedSamples
@@ -41,14 +40,16 @@ def train_run(
 ) -> Run:
     """Train in a folder; a finished run returns at once, an unfinished one resumes.
 
-    `inputs` are those of `load_inputs`, where they are in memory already. With several devices, the other processes
+    `inputs` is what `load_inputs` returns, if it is in memory already. With several devices, the other processes
     run the same program up to here and then join in. A run below one of the `limits` raises Pruned. Without `keep`, the
     probabilities of held-out samples, by far the largest file, are not stored; fitting again with it adds them. A
     folder in which another process trains is refused, unless the caller has a lease on it, as in a sweep.
     """
     spec, folder = resolve(spec), RunFolder(out)
     started = folder.holds(spec)
-    with lower_if_short(f"--batch-size (now {spec.batch_size} per domain), --width, --resolution, or --accumulate 4"):
+    with explain_out_of_memory(
+        f"--batch-size (now {spec.batch_size} per domain), --width, --resolution, or --accumulate 4"
+    ):
         inputs = load_inputs(spec) if inputs is None else inputs
         if started:
             folder.check_data(inputs.facts())
@@ -56,17 +57,20 @@ def train_run(
             finished = folder.result()
             if finished is not None:
                 folder.clear()  # a kill may have come right after the result
-                UsedSamples.keep(inputs.raw, folder)
+                UsedSamples.keep(inputs.samples, folder)
                 run = Run(out, result=finished, inputs=inputs)
                 if run.held_out is None and keep and spec.stop_at is None:
-                    model, informed = load_model(folder, inputs.seen(progress), trust=True), finished.known is not None
-                    _, run.held_out = held_out(model, inputs.seen(), informed=informed, shots=finished.shots)
+                    model, informed = (
+                        load_model(folder, inputs.embedded(progress), trust=True),
+                        finished.known is not None,
+                    )
+                    _, run.held_out = held_out(model, inputs.embedded(), informed=informed, shots=finished.shots)
                     run.held_out.save(folder)
                 if run.held_out is not None and run.calibration is None:
                     run.calibration = run.held_out.calibration()
                     folder.calibrate(run.calibration)
                 return run
-        with _threads(1 if inputs.seen(progress).kind.light else None), ExitStack() as held:
+        with _threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
             return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, limits, keep)
 
 
@@ -80,7 +84,7 @@ def _train_stages(
     limits: Limits | None,
     keep: bool,
 ) -> Run:
-    dataset = inputs.seen()
+    dataset = inputs.embedded()
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
     if devices.several and algorithm.unshared:
         raise ValueError(f"{spec.algorithm} cannot be trained by several processes: {algorithm.unshared}")
@@ -94,7 +98,7 @@ def _train_stages(
         if held is not None:
             held.enter_context(only_process(folder.path))
         own_code.keep(spec, folder)
-        UsedSamples.keep(inputs.raw, folder)
+        UsedSamples.keep(inputs.samples, folder)
     fabric.barrier()
     common: dict[str, Any] = {"folder": folder, "fabric": fabric, "progress": progress, "limits": limits}
 
@@ -118,23 +122,7 @@ def _train_stages(
     if not fabric.is_global_zero:
         fabric.barrier()
         return Run(folder.path, inputs=inputs)
-    scored = scored or held_out(algorithm, dataset, **scoring(spec, algorithm))
-    run = _finish(spec, inputs, folder, algorithm, steps, scored, keep)
-    fabric.barrier()
-    return run
-
-
-def _finish(
-    spec: RunSpec,
-    inputs: Inputs,
-    folder: RunFolder,
-    algorithm: Algorithm,
-    steps: list[int],
-    scored: tuple[HeldOut, HeldOut],
-    keep: bool,
-) -> Run:
-    """Store the final model with all that is known of it; `steps` are those that its stages selected."""
-    dataset, (every, kept) = inputs.seen(), scored
+    every, kept = scored or held_out(algorithm, dataset, **scoring(spec, algorithm))
     folder.save(MODEL, algorithm.state_dict())
     if keep:
         kept.save(folder)
@@ -149,13 +137,14 @@ def _finish(
         informed=every if every.test.informed is not None else None,
         transferability=transferability(graph_of(algorithm, dataset)),
         hparams=spec.hparams,
-        input_shape=list(input_shape(inputs.raw)),
+        input_shape=list(input_shape(inputs.samples)),
         weights=inputs.frozen.weights if inputs.frozen else None,
         data=inputs.facts(),
         notes=unreached_phases(spec),
     )
     folder.finish(result)
     known = {"held_out": kept if keep else None, "calibration": calibration, "test": test, "inputs": inputs}
+    fabric.barrier()
     return Run(folder.path, result=result, records=folder.records(), **known)
 
 

@@ -64,7 +64,6 @@ class RunFolder:
             before.check_unchanged(facts, self.spec().dataset, self.path)
 
     def spec(self) -> RunSpec:
-        """The run that this folder holds."""
         return self._read("spec.json", RunSpec)
 
     def data(self) -> DataFacts | None:
@@ -72,15 +71,12 @@ class RunFolder:
         return self._read("data.json", DataFacts) if (self.path / "data.json").exists() else None
 
     def result(self) -> RunResult | None:
-        """The result, or None while there is none."""
         return self._read("result.json", RunResult) if (self.path / "result.json").exists() else None
 
     def finished_result(self) -> RunResult:
-        """The result of a run that must be finished."""
         return self._read("result.json", RunResult)
 
     def weights(self) -> dict[str, Any]:
-        """The weights of the final model."""
         state = self.load(MODEL)
         if state is None:
             raise ValueError(
@@ -89,7 +85,6 @@ class RunFolder:
         return state
 
     def calibrate(self, calibration: Calibration) -> None:
-        """Store how scores become probabilities."""
         write_json(self.path / "calibration.json", calibration)
 
     def calibration(self) -> Calibration | None:
@@ -187,7 +182,6 @@ class RunFolder:
         return file.stat().st_size if file.exists() else 0
 
     def append_record(self, record: Evaluation) -> None:
-        """Add one evaluation."""
         file, records = self.path / "records.jsonl", self._records
         with naming(file), file.open("ab") as stream:
             stream.write(msgspec.json.encode(record) + b"\n")
@@ -212,7 +206,6 @@ class RunFolder:
 
 
 def _differences(changed: list[str], found: dict[str, Any], wanted: dict[str, Any]) -> str:
-    """Name the fields that differ, and within hyperparameters the first that does."""
     said = []
     for name in changed:
         if name == "hparams":

@@ -31,7 +31,7 @@ STORED = ("row", "test", "y", "domain", "predicted", "unknown", "known_predicted
 class HeldOut:
     """The validation and test samples of a run with the answers of its final model.
 
-    Log probabilities are in half precision; with very many classes, those of a random part of the samples are kept.
+    Log probabilities are in half precision; with very many classes, only a random part of the samples keeps them.
     """
 
     validation: Answers
@@ -117,7 +117,6 @@ def _true(log_p: NDArray[np.float16], y: NDArray[np.int64]) -> NDArray[np.float1
 
 
 def _arrays(content: bytes, names: Iterable[str]) -> dict[str, Any]:
-    """The arrays of an .npz file that have these names; a header that claims more than there can be is refused."""
     found = {}
     with ZipFile(io.BytesIO(content)) as archive:
         for name in {f"{name}.npy" for name in names} & set(archive.namelist()):

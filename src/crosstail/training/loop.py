@@ -16,7 +16,7 @@ from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
 from crosstail.losses.distances import NotFinite
 from crosstail.metrics import find
 from crosstail.progress import Progress
-from crosstail.training.average import average_of
+from crosstail.training.average import Swad, WeightAverage
 from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import EVALUATED, split_answers, stream_statistics
 from crosstail.training.folder import RunFolder
@@ -100,8 +100,6 @@ def train(
 
 
 class _Loop:
-    """The state of a stage while it is trained: what a checkpoint holds, and the loss terms since the last one."""
-
     def __init__(
         self,
         algorithm: Algorithm,
@@ -115,7 +113,8 @@ class _Loop:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
         self.selected_on, self.named = spec.selected_on, algorithms.own_file(spec.algorithm) or spec.algorithm
         assert spec.steps is not None
-        self.averaged = average_of(algorithm, spec.average, spec.steps)
+        kind = Swad if spec.average == "swad" else WeightAverage
+        self.averaged = kind(algorithm, spec.average, spec.steps) if spec.average else None
         self.evaluated: Any = self.averaged.module if self.averaged else algorithm  # what is selected and traced
         # None where there are no steps: an optimizer imports torch's compiler, which takes two seconds.
         self.optimizers = algorithm.optimizers() if learns else []
@@ -151,7 +150,10 @@ class _Loop:
         losses = _means(self.sums, self.since, step)
         raw = _evaluate(self.algorithm, self.dataset, self.fabric, self.selected_on)
         seconds = self.seconds + time.perf_counter() - self.began
-        averaged = self._evaluate_average(step, raw["validation"].log_loss) if self.averaged else None
+        averaged: Averaged | None = None
+        if self.averaged:
+            steps = self.averaged.at_evaluation(step, raw["validation"].log_loss)
+            averaged = Averaged(**_evaluate(self.evaluated, self.dataset, self.fabric, self.selected_on), steps=steps)
         score = selection_score(averaged.validation if averaged else raw["validation"], self.selected_on)
         # Without validation samples the last evaluation counts.
         if score is None or score > self.selected.score or (self.averaged and self.averaged.selects_itself):
@@ -164,11 +166,6 @@ class _Loop:
             record = Evaluation(**now, seconds=round(seconds, 3), losses=losses, **raw, averaged=averaged, trace=traced)
             self.folder.append_record(record)
             self.folder.save("checkpoint.pt", now | {"seconds": seconds} | self._state())
-
-    def _evaluate_average(self, step: int, loss: Any) -> Averaged:
-        assert self.averaged is not None
-        steps = self.averaged.at_evaluation(step, loss)
-        return Averaged(**_evaluate(self.evaluated, self.dataset, self.fabric, self.selected_on), steps=steps)
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -198,28 +195,20 @@ class _Loop:
             raise Diverged(f"step {step}: {error}. {SMALLER}") from error
         if self.averaged:
             self.averaged.add(algorithm)
-        if step == 0:
-            self._check_first(losses)
         for name, value in losses.items():
+            if step == 0 and not bool(value.isfinite()):  # not caused by the learning rate
+                found = f"the loss term {name!r} is {value.item()} at the first step, before the weights have changed"
+                raise Diverged(f"{self.named}: {found}. Look for a division by zero, a log of zero or extreme inputs")
             total, number = self.sums.get(name, (0.0, 0))
             self.sums[name] = total + value.detach(), number + 1
 
-    def _check_first(self, losses: dict[str, Tensor]) -> None:
-        """A term that is not finite at the first step is not caused by the learning rate."""
-        for name, value in losses.items():
-            if not bool(value.isfinite()):
-                found = f"the loss term {name!r} is {value.item()} at the first step, before the weights have changed"
-                raise Diverged(f"{self.named}: {found}. Look for a division by zero, a log of zero or extreme inputs")
-
 
 def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: AnyFabric, on: str) -> dict[str, Any]:
-    """The accuracies on validation and test, with what is selected `on`; processes share the samples."""
     said = {name: split_answers(algorithm, dataset, split, on, fabric) for name, split in EVALUATED.items()}
     return {name: SplitAccuracy.of_answers(answers, on) for name, answers in said.items()}
 
 
 def _prune(limits: Limits, records: list[Evaluation], on: str, stage: int, step: int) -> None:
-    """End a run that is not good enough to go on."""
     limit = limits.get((stage, step), -math.inf)
     scores = [selection_score(record.validation, on) for record in records if record.stage == stage]
     best = max((score for score in scores if score is not None), default=math.inf)
@@ -229,7 +218,6 @@ def _prune(limits: Limits, records: list[Evaluation], on: str, stage: int, step:
 
 
 def _means(sums: dict[str, tuple[Tensor | float, int]], first: int, last: int) -> dict[str, float]:
-    """Mean loss terms over the steps that had them since the last evaluation; a non-finite one ends the run."""
     means = {name: float(total) / number for name, (total, number) in sums.items()}
     for name, value in means.items():
         if not math.isfinite(value):

@@ -9,14 +9,8 @@ SIGNS = ("DefaultCPUAllocator", "bad_alloc", "Failed to allocate memory")  # PyT
 
 
 @contextmanager
-def lower_if_short(settings: str) -> Iterator[None]:
-    """Turn the out-of-memory errors of all devices into one message.
-
-    >>> with lower_if_short("--width (now 10)"):
-    ...     raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
-    Traceback (most recent call last):
-    MemoryError: out of memory; reduce --width (now 10)
-    """
+def explain_out_of_memory(settings: str) -> Iterator[None]:
+    """Turn the out-of-memory errors of all devices into one message."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

@@ -13,8 +13,8 @@ from crosstail.data import DomainDataset
 from crosstail.second_stages import FittedModel, FittedStage
 from crosstail.training import own_code
 from crosstail.training.folder import MODEL, RunFolder
-from crosstail.training.inputs import input_shape
 from crosstail.training.resolve import trained_backbone
+from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec
 
 

@@ -23,7 +23,9 @@ def resolve(spec: RunSpec) -> RunSpec:
     >>> spec.method, spec.backbone, spec.freeze, spec.steps, spec.hparams
     ('erm:retrain', 'small_cnn', False, 1000, {'lr': 0.001, 'weight_decay': 0.0, 'dropout': 0.0})
     """
-    spec = _without_alias(_with_algorithm(_with_data_defaults(spec)))
+    spec = _with_algorithm(_with_data_defaults(spec))
+    algorithm, stage = split_method(canonical_method(spec.method))
+    spec = replace(spec, algorithm=algorithm, second_stage=stage)
     if spec.select_on == replace(spec, select_on=None).selected_on:  # the default has one spelling
         spec = replace(spec, select_on=None)
     if spec.labels == ():  # which has no spelling on the command line
@@ -120,11 +122,6 @@ def _with_algorithm(spec: RunSpec) -> RunSpec:
     domains = data.count_domains(spec.dataset, spec.columns)
     alone = domains is not None and domains - spec.unseen_domains < 2
     return replace(spec, algorithm=ON_ONE_DOMAIN if alone else ON_PIXELS)
-
-
-def _without_alias(spec: RunSpec) -> RunSpec:
-    algorithm, stage = split_method(canonical_method(spec.method))
-    return replace(spec, algorithm=algorithm, second_stage=stage)
 
 
 def canonical_method(method: str) -> str:

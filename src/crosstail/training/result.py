@@ -19,15 +19,11 @@ if TYPE_CHECKING:  # importing torch takes seconds, and reading results needs no
     from crosstail.data import DomainDataset
     from crosstail.training.held_out import HeldOut
 
-
-PROBABILITIES = "probabilities.npz"
-"""The file of a run with the probabilities of its held-out samples, if it has kept them."""
-
+PROBABILITIES = "probabilities.npz"  # of a run's held-out samples, if it has kept them
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1 + 1e-9)]
-Table = list[list[Number]]
-"""One number for each pair, by domain."""
+Table = list[list[Number]]  # one number for each pair, by domain
 Squares = list[list[Annotated[int, msgspec.Meta(ge=0, le=2**62)]]]
 Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Names = Annotated[list[str], msgspec.Meta(min_length=1)]
@@ -40,8 +36,7 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     worst_domain: Share | None
     pair_average: Share | None
     worst_pair: Share | None
-    tenth_percentile: Share | None = None
-    """Over the pairs with test samples."""
+    tenth_percentile: Share | None = None  # over the pairs with test samples
     shots: dict[str, Share | None] = {}
     hits: Table
     totals: Table
@@ -98,8 +93,7 @@ class Transferability(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     alpha: float | None
     beta: float | None
     gamma: float | None
-    errors: dict[str, float | None] = {}
-    """Standard errors, if they are estimated because there are too many pairs."""
+    errors: dict[str, float | None] = {}  # standard errors, if estimated because there are too many pairs
 
 
 class Trace(Transferability, frozen=True, kw_only=True):
@@ -113,8 +107,7 @@ class Averaged(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     validation: SplitAccuracy
     test: SplitAccuracy
-    steps: tuple[Number, Number] | None = None
-    """The first and the last step that SWAD averages."""
+    steps: tuple[Number, Number] | None = None  # the first and the last that SWAD averages
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -164,8 +157,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hparams: dict[str, Any]
     """All hyperparameters, because a later version may have other defaults."""
     input_shape: Annotated[list[Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]], msgspec.Meta(min_length=1)]
-    weights: str | None
-    """Checksum of the frozen backbone's weights."""
+    weights: str | None  # checksum of the frozen backbone's weights
     data: DataFacts
     notes: list[str] = []
     """About the training, such as a phase that was never reached; those about the data are in `data`."""
@@ -243,10 +235,10 @@ def make_result(
     def accuracies(record: Evaluation | Averaged) -> dict[str, Any]:
         return {"validation": accuracy(record.validation, "val"), "test": accuracy(record.test, "test")}
 
-    raw, told = None, {}
-    if informed is not None:
-        parts = {"validation": informed.validation.told, "test": informed.test.told}
-        told = {name: SplitAccuracy.of(PairAccuracy.of(of), counts, many=many, few=few) for name, of in parts.items()}
+    def told(answers: Answers) -> SplitAccuracy:
+        return SplitAccuracy.of(PairAccuracy.of(answers.told), counts, many=many, few=few)
+
+    raw = None
     if chosen.averaged:
         best = best_on_validation(own, spec.selected_on)
         raw = RawWeights(selected_step=best.step, **accuracies(best))
@@ -261,7 +253,9 @@ def make_result(
         counts=counts.tolist(),
         **accuracies(chosen.averaged or chosen),
         raw=raw,
-        known=KnownDomain(**told) if told else None,
+        known=KnownDomain(validation=told(informed.validation), test=told(informed.test))
+        if informed is not None
+        else None,
         **facts,
     )
 
@@ -273,11 +267,9 @@ def pooled(results: Sequence[RunResult], known: bool = False) -> PairAccuracy:
 
 def pooled_accuracy(results: Sequence[RunResult], counts: NDArray[np.int64], known: bool = False) -> SplitAccuracy:
     """The same with all metrics, and with shots by these training counts unless every tested domain was unseen."""
-    from crosstail.data import shot_thresholds
-
-    spec = results[0].spec
-    many, few = shot_thresholds(spec.dataset)
-    return SplitAccuracy.of(pooled(results, known), None if spec.unseen_domains else counts, many=many, few=few)
+    many, few = results[0].shots
+    shown = None if results[0].spec.unseen_domains else counts
+    return SplitAccuracy.of(pooled(results, known), shown, many=many, few=few)
 
 
 def mean_counts(results: Sequence[RunResult]) -> NDArray[np.int64]:

@@ -11,9 +11,9 @@ from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration
 from crosstail.training.folder import RunFolder
 from crosstail.training.held_out import HeldOut, load_predictions
-from crosstail.training.inputs import Inputs, load_inputs
 from crosstail.training.model import load_model
 from crosstail.training.result import Evaluation, RunResult
+from crosstail.training.run_data import Inputs, load_inputs
 
 
 class Run:
@@ -62,17 +62,17 @@ class Run:
         """The data; None if they are gone or have changed since."""
         with suppress(OSError, ValueError):
             found = load_inputs(self.result.spec)
-            if found.raw.checksum == self.result.data.checksum:
+            if found.samples.checksum == self.result.data.checksum:
                 return found
         return None
 
     @property
     def dataset(self) -> DomainDataset | None:
         """The data as loaded and split, before any embedding; None if they are gone or have changed since."""
-        return self.inputs.raw if self.inputs else None
+        return self.inputs.samples if self.inputs else None
 
     def model(self, trust: bool = False) -> Algorithm:
         """The trained model, for inputs as a frozen backbone embeds them; `trust` allows running code of the run."""
         if self.inputs is None:
             raise ValueError(f"{self.path}: its data are gone or have changed, and the model is for inputs like those")
-        return load_model(self.folder, self.inputs.seen(), trust)
+        return load_model(self.folder, self.inputs.embedded(), trust)

@@ -15,10 +15,10 @@ from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import EVALUATED, features
 from crosstail.training.folder import RunFolder
 from crosstail.training.held_out import HeldOut, held_out
-from crosstail.training.inputs import input_shape
 from crosstail.training.loop import train
 from crosstail.training.resolve import steps_of_stages
 from crosstail.training.result import Evaluation, SplitAccuracy
+from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec
 
 
@@ -43,8 +43,20 @@ def run_second_stage(
         return model, selected.step, scored
     if not fabric.is_global_zero:  # the other processes wait for the result
         return algorithm, 0, None
-    model, scored = _fitted(spec, stage, algorithm, dataset, folder)
-    return model, 0, scored
+    # After an interruption the head is fitted again.
+    began = time.perf_counter()
+    folder.keep_records(2, -1)
+    seen = embedded(algorithm, dataset)
+    head = stage.fit(features_of(spec, stage, algorithm, seen))
+    model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
+    seconds = round(time.perf_counter() - began, 3)
+    scored = held_out(model, seen, **scoring(spec, model))
+    accuracy: dict[str, Any] = {
+        name: SplitAccuracy.of_answers(getattr(scored[0], name), spec.selected_on) for name in EVALUATED
+    }
+    folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
+    model.backbone = algorithm.backbone
+    return model.to(next(algorithm.parameters()).device), 0, scored
 
 
 def scoring(spec: RunSpec, algorithm: Algorithm) -> dict[str, Any]:
@@ -63,25 +75,6 @@ def build_classifier(spec: RunSpec, stage: TrainedStage, algorithm: Algorithm, s
     if stage.start:
         model.head = stage.start(features_of(spec, stage, algorithm, seen))
     return model
-
-
-def _fitted(
-    spec: RunSpec, stage: FittedStage, algorithm: Algorithm, dataset: DomainDataset, folder: RunFolder
-) -> tuple[FittedModel, tuple[HeldOut, HeldOut]]:
-    """Fit a head, score the held-out samples and record the accuracies; after an interruption it is fitted again."""
-    began = time.perf_counter()
-    folder.keep_records(2, -1)
-    seen = embedded(algorithm, dataset)
-    head = stage.fit(features_of(spec, stage, algorithm, seen))
-    model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
-    seconds = round(time.perf_counter() - began, 3)
-    scored = held_out(model, seen, **scoring(spec, model))
-    accuracy: dict[str, Any] = {
-        name: SplitAccuracy.of_answers(getattr(scored[0], name), spec.selected_on) for name in EVALUATED
-    }
-    folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
-    model.backbone = algorithm.backbone
-    return model.to(next(algorithm.parameters()).device), scored
 
 
 def features_of(

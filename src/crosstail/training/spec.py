@@ -85,7 +85,7 @@ class RunSpec(DataSpec):
     """A name from `crosstail list backbones`; default: what suits the data."""
 
     weights: str | None = None
-    """A .safetensors or .pth file with the backbone's weights, or random; default: those the backbone comes with."""
+    """A .safetensors or .pth file with the backbone's weights, or random; default: the backbone's own."""
 
     resolution: int | None = None
     """Image size in pixels; default: what the backbone was trained on."""
@@ -171,18 +171,12 @@ class RunSpec(DataSpec):
         return self.stop_at is not None
 
     def identity(self) -> dict[str, Any]:
-        """The identifying fields and their values."""
         names = identifying_fields(type(self))  # type: ignore[arg-type]  # mypy takes the class for its instance
         return {name: getattr(self, name) for name in names}
 
     @property
     def key(self) -> str:
-        """Sixteen hexadecimal digits that name this run in a sweep.
-
-        >>> first, same, other = RunSpec(dataset="a"), RunSpec(dataset="a", trace=True), RunSpec(dataset="a", seed=1)
-        >>> first.key == same.key, first.key == other.key
-        (True, False)
-        """
+        """Sixteen hexadecimal digits that name this run in a sweep."""
         return key_of(self.identity())
 
 

@@ -30,7 +30,6 @@ class UsedSamples:
 
     @classmethod
     def load(cls, folder: RunFolder) -> "UsedSamples":
-        """Load the hashes of a run's samples."""
         stored = folder.vectors(FILE, ("trained", "held_out"))
         if stored is None:
             missing = f"{folder.path} has no {FILE}, so it is unknown which samples it was trained on"

@@ -15,7 +15,7 @@ from crosstail.losses.statistics import Covariance, PairStatistics
 from crosstail.transfer.layout import planar_layout
 from crosstail.transfer.statistics import Estimate, SampledStatistics, TransferStatistics, exact_statistics
 
-Metric = Literal["euclidean", "mahalanobis"]
+Distance = Literal["euclidean", "mahalanobis"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +44,13 @@ class TransferabilityGraph:
         *,
         num_domains: int,
         num_classes: int,
-        metric: Metric = "euclidean",
+        metric: Distance = "euclidean",
         chunk: int = 8192,
         most_pairs: int | None = None,
     ) -> "TransferabilityGraph":
         """Two passes over features (N, F), `chunk` rows at a time: memory is O(P·F + P² + chunk·(F + P)).
 
-        With more than `most_pairs`, the matrix is that of classes drawn at random, and α, β, γ are estimated from all
+        With more than `most_pairs`, the matrix has classes drawn at random, and α, β, γ are estimated from all
         samples (`SampledStatistics`). The Mahalanobis metric uses the shrunk diagonal covariance of each column pair.
         For features that are computed chunk by chunk, use `GraphBuilder`.
         """
@@ -105,7 +105,6 @@ class TransferabilityGraph:
         return pd.DataFrame(self._names(domains, classes) | {"count": count, "x": x, "y": y})
 
     def _names(self, domains: Sequence[str] | None, classes: Sequence[str] | None) -> dict[str, NDArray[Any]]:
-        """Domain and class of every pair, by name or, without names, by number."""
         given = {"domain": domains, "class": classes}
         sizes = zip(given.values(), self.counts.shape, strict=True)
         tables = [np.asarray(names or [str(i) for i in range(size)]) for names, size in sizes]
@@ -120,11 +119,11 @@ class GraphBuilder:
         num_domains: int,
         num_classes: int,
         num_features: int,
-        metric: Metric = "euclidean",
+        metric: Distance = "euclidean",
         most_pairs: int | None = None,
     ) -> None:
-        if metric not in get_args(Metric):
-            raise ValueError(f"metric {metric!r} is not one of {', '.join(get_args(Metric))}")
+        if metric not in get_args(Distance):
+            raise ValueError(f"metric {metric!r} is not one of {', '.join(get_args(Distance))}")
         self._metric, self._seen, self._most_pairs = metric, 0, most_pairs
         covariance: Covariance = "none" if metric == "euclidean" else "diagonal"
         self._statistics = PairStatistics(num_domains, num_classes, num_features, covariance)
@@ -141,10 +140,13 @@ class GraphBuilder:
         self._seen += len(part)
 
     def add_edges(self, z: Tensor | NDArray[Any], y: Tensor, domain: Tensor) -> None:
-        """Second pass over the same samples."""
         if self._total is None:
-            self._fix_means()
-            assert self._total is not None
+            counts = self._statistics.counts
+            self._choose(counts > 0)
+            if self._most_pairs is not None and len(self._centroids) > self._most_pairs:
+                self._sampled = SampledStatistics(counts.numpy(), self._centroids, self._precision)
+                self._choose(_drawn_pairs(counts > 0, self._most_pairs))
+            self._total = torch.zeros(len(self._centroids), len(self._centroids), dtype=torch.float64)
         part = _tensor(z, torch.float32)
         if self._sampled:
             self._sampled.add(part, y.numpy(), domain.numpy())
@@ -154,17 +156,7 @@ class GraphBuilder:
         # Sums of one chunk are short enough for float32; the sum over chunks is kept in float64.
         self._total += torch.zeros(self._total.shape).index_add_(0, self._column[domain, y], distances)
 
-    def _fix_means(self) -> None:
-        counts = self._statistics.counts
-        self._choose(counts > 0)
-        if self._most_pairs is not None and len(self._centroids) > self._most_pairs:
-            self._sampled = SampledStatistics(counts.numpy(), self._centroids, self._precision)
-            self._choose(_drawn_pairs(counts > 0, self._most_pairs))
-        num_pairs = len(self._centroids)
-        self._total = torch.zeros(num_pairs, num_pairs, dtype=torch.float64)
-
     def _choose(self, pairs: Tensor) -> None:
-        """Take the statistics of these pairs (D, C)."""
         self._pairs, at = pairs, pairs.flatten().nonzero()[:, 0]
         self._centroids = self._statistics.mean.flatten(0, 1)[at]
         self._precision: Precision | None = None
@@ -196,7 +188,6 @@ def _drawn_pairs(present: Tensor, most: int) -> Tensor:
 
 
 def _tensor(values: Tensor | NDArray[Any], dtype: torch.dtype) -> Tensor:
-    """A detached tensor on the CPU; arrays are copied, as they may be read-only (memory-mapped)."""
     return values.detach().to("cpu", dtype) if isinstance(values, Tensor) else torch.tensor(values, dtype=dtype)
 
 

@@ -33,11 +33,7 @@ def planar_layout(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def aligned(points: NDArray[np.float64], to: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points (P, 2) rotated or mirrored to match another layout as closely as possible (Procrustes).
-
-    >>> aligned(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[2.0, 0.0], [-2.0, 0.0]])).round(6).tolist()
-    [[1.0, 0.0], [-1.0, 0.0]]
-    """
+    """Points (P, 2) rotated or mirrored to match another layout as closely as possible (Procrustes)."""
     from scipy.linalg import orthogonal_procrustes
 
     rotation, _ = orthogonal_procrustes(points, to)

@@ -54,14 +54,12 @@ def exact_statistics(matrix: NDArray[np.float64], pairs: NDArray[np.int64]) -> T
 
 
 def _grouped_sum(values: NDArray[Any], group: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sums of rows by group; every group from 0 to the largest has one."""
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(group.max() + 1))
     return np.asarray(np.add.reduceat(values[order], starts, axis=0, dtype=np.float64))
 
 
 def _grouped_mean(values: NDArray[np.float64], group: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Means of rows by group, ignoring NaN."""
     return _quotient(_grouped_sum(np.nan_to_num(values), group), _grouped_sum(~np.isnan(values), group))
 
 
@@ -135,25 +133,23 @@ class SampledStatistics:
         found = matched_distances(z, choose(self._centroids), each_part(self._precision, choose))
         return found.numpy().astype(np.float64)
 
-    def _uniform(self, rows: int, random: np.random.Generator) -> NDArray[np.float64]:
-        return random.random((rows, self._targets))
-
     def _alpha(self, y: Any, domain: Any, random: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """E_c E_d E_{d′ ≠ d}."""
-        number = self._in_class[y]
-        j = _another(self._uniform(len(y), random), number, self._rank_in_class[domain, y])
-        pairs = self._by_class[np.minimum(self._start_class[y][:, None] + j, len(self._by_class) - 1)]
-        weight = (number > 1) / ((self._in_class > 1).sum().clip(1) * number * self._counts[domain, y])
-        return pairs, np.broadcast_to(weight[:, None], pairs.shape)
+        j, weight = self._same(y, self._in_class, self._rank_in_class[domain, y], self._counts[domain, y], random)
+        return self._by_class[np.minimum(self._start_class[y][:, None] + j, len(self._by_class) - 1)], weight
 
     def _beta(self, y: Any, domain: Any, random: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """E_d E_c E_{c′ ≠ c}."""
-        number = self._in_domain[domain]
-        pairs = self._start_domain[domain][:, None] + _another(
-            self._uniform(len(y), random), number, self._rank_in_domain[domain, y]
+        j, weight = self._same(
+            domain, self._in_domain, self._rank_in_domain[domain, y], self._counts[domain, y], random
         )
-        weight = (number > 1) / ((self._in_domain > 1).sum().clip(1) * number * self._counts[domain, y])
-        return pairs, np.broadcast_to(weight[:, None], pairs.shape)
+        return self._start_domain[domain][:, None] + j, weight
+
+    def _same(self, of: Any, sizes: Any, rank: Any, counts: Any, random: np.random.Generator) -> tuple[Any, Any]:
+        number = sizes[of]
+        j = _another(random.random((len(of), self._targets)), number, rank)
+        weight = (number > 1) / ((sizes > 1).sum().clip(1) * number * counts)
+        return j, np.broadcast_to(weight[:, None], j.shape)
 
     def _gamma(self, y: Any, domain: Any, random: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """E_d E_{d′ ≠ d} E_c E_{c′ ≠ c}, each over what is present."""

@@ -10,9 +10,9 @@ from crosstail import data
 from crosstail.progress import Progress, silent
 from crosstail.storage import scratch_array
 from crosstail.training import embedding
-from crosstail.training.inputs import load_inputs
-from crosstail.training.memory import lower_if_short
+from crosstail.training.memory import explain_out_of_memory
 from crosstail.training.resolve import resolve
+from crosstail.training.run_data import load_inputs
 from crosstail.training.spec import RunSpec
 
 BACKBONE = "efficientnet_lite0"
@@ -52,12 +52,12 @@ def embed(
         raise ValueError(f"--out {out}: expected a name that ends in .npz")
     spec = resolve(replace(spec, backbone=spec.backbone or BACKBONE, freeze=True))
     inputs = load_inputs(spec, data.load_source(spec, progress))
-    images, frozen = inputs.raw, inputs.frozen
+    images, frozen = inputs.samples, inputs.frozen
     assert frozen is not None
     lower = f"--batch-size (now {batch_size}), --resolution (now {images.x.shape[1]})"
     report = partial(progress, "embedding")
     with scratch_array(out, (len(images), 1 + spec.views, frozen.num_features)) as into:
-        with lower_if_short(lower):
+        with explain_out_of_memory(lower):
             if launcher == "ray":
                 x = embedding.embed_on_ray(images, frozen, spec.views, batch_size, workers, report, into)
             else:

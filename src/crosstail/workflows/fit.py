@@ -13,12 +13,12 @@ from crosstail.storage import read_json
 from crosstail.sweeps.plan import Hparams, search_name
 from crosstail.training.devices import ONE, Devices, is_main_process
 from crosstail.training.fit import train_run
-from crosstail.training.inputs import load_inputs
 from crosstail.training.logs import logged
 from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import first_stage_learns, resolve
 from crosstail.training.result import RunResult, mean_counts, pooled_accuracy
 from crosstail.training.run import Run
+from crosstail.training.run_data import load_inputs
 from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import refuse_foreign
 

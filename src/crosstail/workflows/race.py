@@ -23,8 +23,8 @@ from crosstail.sweeps.race_result import RaceResult
 from crosstail.sweeps.recommendation import start_with
 from crosstail.sweeps.store import Failure, Store
 from crosstail.training.existing import point_to
-from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
+from crosstail.training.run_data import load_inputs
 from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import refuse_foreign, unused_path
 
@@ -81,7 +81,7 @@ def race(
     store, resolved = Store(out), resolve(shared)
     source = data.load_source(resolved, progress)
     parts = protocols.parts(resolved, source)
-    samples = load_inputs(parts[0], source).seen(progress)
+    samples = load_inputs(parts[0], source).embedded(progress)
     plan, left_out = enter(shared, methods, samples, trials=trials, seeds=seeds)
     plans: list[Plan] = []
     failures: dict[str, Failure] = {}

@@ -11,13 +11,13 @@ from crosstail.data import load_source, protocols
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.inputs import load_inputs
 from crosstail.training.resolve import resolve
+from crosstail.training.run_data import load_inputs
 
 
 def prepared(**fields) -> data.DomainDataset:
     """The digits as a run with these fields sees them."""
-    return load_inputs(resolve(RunSpec(dataset="digits", **fields))).raw
+    return load_inputs(resolve(RunSpec(dataset="digits", **fields))).samples
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def vectors(tmp_path_factory) -> Path:
 
 def parts_of(vectors: Path, **fields) -> dict[str, dict[str, set[int]]]:
     """The rows of each domain by part, `held` for those in none, as a run with these fields sees them."""
-    found = load_inputs(resolve(RunSpec(dataset=str(vectors), protocol="dg", **fields))).raw
+    found = load_inputs(resolve(RunSpec(dataset=str(vectors), protocol="dg", **fields))).samples
     assert len(found) == sum(SIZES) and (found.x[:, 0] == np.arange(len(found))).all()
     parts: dict[str, dict[str, set[int]]] = {}
     used = {int(row): split for split in ("train", "val", "test") for row in found.rows(split)}
@@ -132,11 +132,11 @@ def test_a_redrawn_split_embeds_no_image_again(tmp_path: Path, monkeypatch) -> N
     frozen = {"backbone": "efficientnet_lite0", "freeze": True, "resolution": 32}
     spec = resolve(RunSpec(dataset=str(tmp_path / "i.npz"), protocol="dg", unseen="0", **frozen))
     reports: list[tuple[str, int, int]] = []
-    first = load_inputs(spec).seen(lambda *report: reports.append(report))
+    first = load_inputs(spec).embedded(lambda *report: reports.append(report))
     assert reports
     reports.clear()
     for changes in ({"seed": 1}, {"unseen": "1", "seed": 2}):
-        other = load_inputs(replace(spec, **changes)).seen(lambda *report: reports.append(report))
+        other = load_inputs(replace(spec, **changes)).embedded(lambda *report: reports.append(report))
         assert (other.split != first.split).any() and (other.x == first.x).all()
     assert reports == []
 
@@ -174,6 +174,6 @@ def test_notes_are_about_the_protocols_split(tmp_path: Path) -> None:
     arrays = {"x": np.random.default_rng(0).normal(size=(24, 2)).astype(np.float32), "y": [0, 1, 2] * 8}
     np.savez(tmp_path / "v.npz", **arrays, domain=[0] * 12 + [1] * 12, split=split)
     spec = resolve(RunSpec(dataset=str(tmp_path / "v.npz")))
-    assert any("cannot be learned: 2" in note for note in load_inputs(spec).raw.notes)
+    assert any("cannot be learned: 2" in note for note in load_inputs(spec).samples.notes)
     unseen = replace(spec, protocol="dg", unseen="1")
-    assert load_inputs(unseen).raw.notes == ()  # and that domain 1 is left out is no gap
+    assert load_inputs(unseen).samples.notes == ()  # and that domain 1 is left out is no gap

@@ -114,13 +114,13 @@ PLACED = {
         ("all",),
         r"1 folder \(dog/day 2\) inside",
     ),
-    "splits, no domains": (files("train/cat", "train/dog", "Test/cat"), ("all",), r"^the split is that of the folders"),
+    "splits, no domains": (files("train/cat", "train/dog", "Test/cat"), ("all",), r"^folders such as train"),
     "splits above domains": (
         files("train/p/cat", "training/q/dog", "valid/p/dog"),
         ("p", "q"),
-        r"^the split is that of",
+        r"^folders such as train",
     ),
-    "splits below domains": (files("p/train/cat", "p/test/dog", "q/train/dog"), ("p", "q"), r"^the split is that of"),
+    "splits below domains": (files("p/train/cat", "p/test/dog", "q/train/dog"), ("p", "q"), r"^folders such as train"),
     "splits and another": (files("train/p/cat", "test/p/dog", "masks/p/cow"), ("p",), r"2 files \(masks/p/cow/0\.jpg"),
     "a folder too many": (
         files("data/p/cat", "data/p/dog", "data/q/cat", "data/q/dog"),

@@ -10,11 +10,11 @@ from PIL import Image
 from sklearn.model_selection import StratifiedGroupKFold
 
 from crosstail.data import DomainDataset, load
+from crosstail.data.splits.default import default_split
 from crosstail.data.splits.domains import leave_one_domain_out
 from crosstail.data.splits.duplicates import with_duplicates
 from crosstail.data.splits.groups import deal, fold_of, joined
 from crosstail.data.splits.label_profiles import apply_labels
-from crosstail.data.splits.own import own_split
 
 SAMPLES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=60)  # pair, group
 
@@ -26,7 +26,7 @@ def counts(split, pair, part, pairs=4):
 @given(pairs=st.lists(st.integers(0, 3), min_size=1, max_size=80), seed=st.integers(0, 3))
 def test_half_of_every_pair_is_trained_on_and_one_of_two_samples_is_tested(pairs, seed):
     pair = np.array(pairs)
-    split = own_split(pair % 2, pair // 2, seed=seed)
+    split = default_split(pair % 2, pair // 2, seed=seed)
     n = np.bincount(pair, minlength=4)
     assert (2 * counts(split, pair, "train") >= n).all()
     assert ((counts(split, pair, "test") >= 1) == (n >= 2)).all()
@@ -38,7 +38,7 @@ def test_half_of_every_pair_is_trained_on_and_one_of_two_samples_is_tested(pairs
     [(1, 1, 0, 0), (2, 1, 0, 1), (3, 2, 0, 1), (4, 2, 1, 1), (8, 5, 1, 2), (20, 14, 2, 4), (157, 110, 16, 31)],
 )
 def test_sizes_of_a_pair(n, train, val, test):
-    split = own_split(np.zeros(n, int), np.zeros(n, int))
+    split = default_split(np.zeros(n, int), np.zeros(n, int))
     assert [int((split == part).sum()) for part in ("train", "val", "test")] == [train, val, test]
 
 
@@ -46,7 +46,7 @@ def test_sizes_of_a_pair(n, train, val, test):
 @given(samples=SAMPLES, seed=st.integers(0, 3))
 def test_no_group_is_in_two_splits_and_half_is_trained_on(samples, seed):
     pair, group = np.array(samples).T
-    split = own_split(pair % 2, pair // 2, group, seed=seed)
+    split = default_split(pair % 2, pair // 2, group, seed=seed)
     assert all(len(set(split[group == g])) == 1 for g in group)
     assert (2 * counts(split, pair, "train") >= np.bincount(pair, minlength=4)).all()
 
@@ -55,21 +55,21 @@ def test_no_group_is_in_two_splits_and_half_is_trained_on(samples, seed):
 def test_pairs_of_two_groups_have_test_samples_if_groups_keep_to_a_pair(samples, seed):
     pair, group = np.array(samples).T
     group = group * 4 + pair  # no group is in two pairs
-    split = own_split(pair % 2, pair // 2, group, seed=seed)
+    split = default_split(pair % 2, pair // 2, group, seed=seed)
     for p in set(pair.tolist()):
         assert (counts(split, pair, "test")[p] > 0) == (len(set(group[pair == p])) > 1)
 
 
 def test_a_group_larger_than_half_of_its_pair_is_trained_on():
     group = np.array([0] * 6 + [1, 2, 3])
-    split = own_split(np.zeros(9, int), np.zeros(9, int), group)
+    split = default_split(np.zeros(9, int), np.zeros(9, int), group)
     assert set(split[:6]) == {"train"} and sorted(split[6:]) == ["test", "test", "val"]
 
 
 def test_another_seed_is_another_split():
     y, domain = np.repeat([0, 1], 50), np.tile([0, 1], 50)
-    assert (own_split(y, domain, seed=1) == own_split(y, domain, seed=1)).all()
-    assert (own_split(y, domain, seed=1) != own_split(y, domain, seed=2)).any()
+    assert (default_split(y, domain, seed=1) == default_split(y, domain, seed=1)).all()
+    assert (default_split(y, domain, seed=1) != default_split(y, domain, seed=2)).any()
 
 
 def test_what_is_wanted_is_dealt_exactly_where_groups_are_single_samples():

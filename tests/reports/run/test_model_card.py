@@ -18,7 +18,7 @@ from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.model_card import limits, model_card
 from crosstail.reports.run.tested import Tested as Shown
 from crosstail.training.held_out import HeldOut
-from crosstail.training.inputs import Inputs
+from crosstail.training.run_data import Inputs
 
 HITS, TOTALS = [[9, 1], [3, 0]], [[10, 4], [6, 0]]
 DESCRIPTION = {

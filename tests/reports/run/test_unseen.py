@@ -12,9 +12,9 @@ from crosstail.reports.run.pooled_run import pooled_answers
 from crosstail.reports.run.summary import folds_summary
 from crosstail.reports.run.tested import Tested as Shown
 from crosstail.reports.run.unseen import expectation, expected, seen_table, unseen_blocks
-from crosstail.training.inputs import Inputs
 from crosstail.training.result import SplitAccuracy
 from crosstail.training.run import Run
+from crosstail.training.run_data import Inputs
 
 RIGHT = [8, 6, 9, 7]  # of 10 test samples of each unseen domain
 

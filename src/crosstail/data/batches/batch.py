@@ -36,7 +36,6 @@ class DomainBatch:
         return [DomainBatch(*part) for part in zip(*map(self.by_domain, (self.x, self.y, self.domain)), strict=True)]
 
     def to(self, device: torch.device | str) -> "DomainBatch":
-        """The same batch on another device."""
         return DomainBatch(self.x.to(device), self.y.to(device), self.domain.to(device))
 
 

@@ -60,7 +60,7 @@ class DomainBatches:
         process, processes = share
         if batch_size % processes:
             raise ValueError(f"a batch of {batch_size} per domain cannot be shared evenly by {processes} processes")
-        rows = dataset.rows(split)
+        rows, pair = dataset.cells(split)
         if not len(rows):
             raise ValueError(f"{dataset.name}: the split {split!r} has no samples in any domain")
         self.dataset = dataset
@@ -72,8 +72,9 @@ class DomainBatches:
         self._y = np.asarray(dataset.y, np.int64)
         self._domain = np.asarray(dataset.domain, np.int64)
         stream = class_balanced_stream if class_balanced else instance_stream
-        present = np.unique(self._domain[rows])
-        self._streams = [stream(rows[self._domain[rows] == d], self._y, seed, int(d)) for d in present]
+        domain, label = np.divmod(pair, dataset.num_classes)
+        present = np.unique(domain)
+        self._streams = [stream(rows[domain == d], label[domain == d], seed, int(d)) for d in present]
         places = np.arange(len(present) * batch_size).reshape(len(present), processes, -1)
         self._mine = places[:, process].ravel()
 
@@ -133,7 +134,6 @@ class DomainBatches:
         return finish
 
     def _make(self, rows: Rows, draws: Draws | None, out: NDArray[np.float32]) -> None:
-        """Decode and augment a piece of a batch into `out` (b, S, S, 3), on one thread."""
         x, pixels = self.dataset.x, self.dataset.kind.pixels
         if self.augment is None or draws is None or pixels is None:
             np.divide([x[row] for row in rows.tolist()], np.float32(255), out=out)

@@ -45,8 +45,8 @@ def _epoch(rows: Rows, seed: int, d: int, e: int) -> Rows:
 
 
 def class_balanced_stream(rows: Rows, y: Rows, seed: int, d: int) -> RowStream:
-    """Rounds: each is a permutation of the domain's classes, with the next sample of every class."""
-    pairs = [_pair_stream(rows[y[rows] == c], seed, d, int(c)) for c in np.unique(y[rows])]
+    """Rounds: each is a permutation of the domain's classes, with the next row of every class; `y` is (len(rows),)."""
+    pairs = [_pair_stream(rows[y == c], seed, d, int(c)) for c in np.unique(y)]
     rounds = -(-1024 // len(pairs))  # per block: enough to make the cost of a block small
     return RowStream(rounds * len(pairs), partial(_rounds, pairs, rounds, seed, d))
 
@@ -57,7 +57,6 @@ def _rounds(pairs: list[RowStream], rounds: int, seed: int, d: int, block: int) 
 
 
 def _pair_stream(rows: Rows, seed: int, d: int, c: int) -> RowStream:
-    """Permutations of a pair's rows, several to a block when there are few rows."""
     repeated = np.tile(rows, (-(-256 // len(rows)), 1))
     return RowStream(repeated.size, partial(_permutations, repeated, seed, d, c))
 

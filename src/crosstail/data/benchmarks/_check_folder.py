@@ -45,14 +45,28 @@ def check_folder(
     _check_counts(sheet, folders.pairs_of(files), there, result)
     splits = _check_split_file(sheet, (root, base), files, result)
     images = ImageFiles(base, [path.relative_to(base).as_posix() for path in files.values()])
-    if decode and files:
-        _check_images(images, result, progress)
+    if decode and (broken := find_broken(images, progress)):
+        shown = [f"{path}: {reason}" for path, reason in broken[:SHOWN]]
+        result.problem("broken", f"{len(broken):,} {_plural('image', broken)} cannot be read", *shown)
     if duplicates and files:
         if not splits:  # the split that `load` makes with seed 0
             domain, y = folders.pairs_of(files).T
             assert sheet.validation is not None, "images in folders have no split of their own"
             splits = dict(zip(files, paper_split(y, domain, validation=sheet.validation).tolist(), strict=True))
-        _note_duplicates(sheet, images, list(files), splits, result, progress)
+        # Images that occur in two splits, two domains or two classes, or twice in one pair.
+        places = list(files)
+        groups = [[places[row] for row in group] for group in examine(images, progress=progress).same()]
+        keys: dict[str, Callable[[Place], object]] = {
+            "in two splits": splits.__getitem__,
+            "in two domains": itemgetter(0),
+            "in two classes": itemgetter(1),
+        }
+        hits = {what: [group for group in groups if len(set(map(key, group))) > 1] for what, key in keys.items()}
+        hits["twice in a pair"] = [group for group in groups if len({place[:2] for place in group}) < len(group)]
+        for what, found in hits.items():
+            if found:
+                shown = [" = ".join(place_name(sheet, place) for place in group[:3]) for group in found[:SHOWN]]
+                result.note("duplicate", f"{len(found):,} {_plural('image', found)} {what}, byte for byte", *shown)
     return result
 
 
@@ -110,7 +124,6 @@ def _plural(word: str, things: Sequence[object]) -> str:
 
 
 def _check_lists(sheet: DataSheet, places: tuple[Path, ...], files: Files, result: CheckResult) -> Files:
-    """Keep the images that the authors' lists name, if there are lists."""
     try:
         listed = folders.listed(sheet, *places)
     except ValueError as error:
@@ -131,7 +144,6 @@ def _first(sheet: DataSheet, places: Collection[Place]) -> list[str]:
 
 
 def _check_counts(sheet: DataSheet, pairs: NDArray[np.int64], there: NDArray[np.bool_], result: CheckResult) -> None:
-    """Compare counts per pair, or per domain; a missing folder has been reported before."""
     if not sheet.domain_counts:
         return
     found = np.zeros(there.shape, np.int64)
@@ -177,32 +189,3 @@ def _check_split_file(
     if not absent and not extra:
         result.note("split", f"{path.name} names the split of every image")
     return {} if extra else splits
-
-
-def _check_images(images: ImageFiles, result: CheckResult, progress: Progress | None) -> None:
-    if broken := find_broken(images, progress):
-        shown = [f"{path}: {reason}" for path, reason in broken[:SHOWN]]
-        result.problem("broken", f"{len(broken):,} {_plural('image', broken)} cannot be read", *shown)
-
-
-def _note_duplicates(
-    sheet: DataSheet,
-    images: ImageFiles,
-    places: list[Place],
-    splits: dict[Place, str],
-    result: CheckResult,
-    progress: Progress | None,
-) -> None:
-    """Note images that occur in two splits, two domains or two classes, or twice in one pair."""
-    groups = [[places[row] for row in group] for group in examine(images, progress=progress).same()]
-    keys: dict[str, Callable[[Place], object]] = {
-        "in two splits": splits.__getitem__,
-        "in two domains": itemgetter(0),
-        "in two classes": itemgetter(1),
-    }
-    hits = {what: [group for group in groups if len(set(map(key, group))) > 1] for what, key in keys.items()}
-    hits["twice in a pair"] = [group for group in groups if len({place[:2] for place in group}) < len(group)]
-    for what, found in hits.items():
-        if found:
-            shown = [" = ".join(place_name(sheet, place) for place in group[:3]) for group in found[:SHOWN]]
-            result.note("duplicate", f"{len(found):,} {_plural('image', found)} {what}, byte for byte", *shown)

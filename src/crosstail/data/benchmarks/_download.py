@@ -98,7 +98,6 @@ class _Part:
 def _from_mirror(
     archive: Archive, url: str, part: _Part, progress: BytesProgress | None, attempts: int, timeout: float, pause: float
 ) -> None:
-    """Complete `part` from one mirror, or raise _MirrorError."""
     # Without a checksum nothing would reveal that the two halves come from different files.
     if not archive.checksum and not (part.origin.exists() and part.origin.read_text() == url):
         part.discard()
@@ -131,7 +130,6 @@ def _from_mirror(
 
 
 def _receive(archive: Archive, url: str, part: _Part, progress: BytesProgress | None, timeout: float) -> None:
-    """Append the rest of the file to `part`, over one connection."""
     if not url.startswith(("https://", "http://")):
         raise _MirrorError("is neither http nor https")
     have = part.size

@@ -16,11 +16,7 @@ from crosstail.data.splits.paper import paper_split
 
 
 def sheet_of(source: str) -> DataSheet | None:
-    """The data sheet of a source that is a benchmark.
-
-    >>> sheet_of("pacs:somewhere").many, sheet_of("somewhere/mine.npz")
-    (100, None)
-    """
+    """The data sheet of a source that is a benchmark."""
     name = benchmark_of(source)
     if name is None:
         return None
@@ -30,10 +26,7 @@ def sheet_of(source: str) -> DataSheet | None:
 def shot_thresholds(source: AnyPath) -> tuple[int, int]:
     """Many-shot pairs have more samples than the first number, few-shot pairs at most the second.
 
-    They are those of a benchmark's data sheet, and otherwise the paper's.
-
-    >>> shot_thresholds("digits"), shot_thresholds("mine.npz")
-    ((30, 8), (100, 20))
+    A benchmark's are on its data sheet; the default is the paper's.
     """
     sheet = sheet_of(str(source))
     return (sheet.many, sheet.few) if sheet else (100, 20)

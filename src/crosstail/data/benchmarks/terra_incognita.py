@@ -46,7 +46,6 @@ def prepare(root: Path) -> int:
 
 
 def _placed(labels: dict[str, list[dict[str, Any]]]) -> Iterator[Path]:
-    """Target of each image, location / class / name, for the locations and classes of the sheet."""
     classes = {category["id"]: category["name"] for category in labels["categories"]}
     images = {image["id"]: image for image in labels["images"]}
     for label in labels["annotations"]:

@@ -24,7 +24,7 @@ _PIXELS = 50_000
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The random numbers of one batch; those of a sample do not depend on its image."""
+    """The random numbers of one batch, drawn without looking at the images."""
 
     area: Doubles  # (B, 10) of the crop, as a fraction of the image
     ratio: Doubles  # (B, 10) width over height

@@ -62,7 +62,6 @@ def hue(x: Floats, shift: Floats) -> None:
 
 
 def _turn(x: Floats, sixths: float) -> None:
-    """One image (3, N)."""
     high, low = np.maximum(x[0], x[1]), np.minimum(x[0], x[1])  # (N,)
     np.maximum(high, x[2], out=high)
     np.minimum(low, x[2], out=low)

@@ -111,7 +111,6 @@ def _open(stream: IO[bytes]) -> Image.Image:
 
 @contextmanager
 def _errors_named(name: str) -> Iterator[None]:
-    """Raise decoding errors as BrokenImage, and name the image in I/O errors."""
     try:
         yield
     except BrokenImage:
@@ -124,7 +123,7 @@ def _errors_named(name: str) -> Iterator[None]:
         remedy = f": {HEIC_REMEDY}" if name.lower().endswith(HEIC) and "HEIF" not in FORMATS else ""
         raise BrokenImage(name, f"is not one of {', '.join(FORMATS)}{remedy}") from None
     except Exception as error:  # decoders raise all kinds of exceptions on damaged bytes
-        if isinstance(error, OSError) and error.errno is not None:  # those of decoders have no number
+        if isinstance(error, OSError) and error.errno is not None:  # an error of a decoder has no number
             raise OSError(error.errno, error.strerror, name) from error
         if isinstance(error, MemoryError) or "out of memory" in str(error):
             raise MemoryError(f"{name}: not enough memory to decode it") from error

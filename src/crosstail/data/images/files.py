@@ -118,7 +118,6 @@ class ImageFiles:
         return self._changed(rows=self.rows[rows])
 
     def at_resolution(self, resolution: int) -> "ImageFiles":
-        """The same files in views of another size."""
         made, cache = self._changed(resolution=resolution), self._cache
         return made.cached(max_bytes=cache.max_bytes, folder=cache.folder.parent) if cache else made
 

@@ -3,13 +3,12 @@
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crosstail.cache import cache_folder
+from crosstail.cache import cache_folder, write_atomically
 from crosstail.data.images.decode import BrokenImage, header, read_image
 from crosstail.data.images.file_table import ReadFile
 from crosstail.data.images.files import ImageFiles
@@ -17,7 +16,6 @@ from crosstail.data.inputs._examined import CONTENT, PIXELS, SIDE, Examined, Loo
 from crosstail.data.inputs._hashes import digest
 from crosstail.machine import cores
 from crosstail.progress import Progress
-from crosstail.storage import write_whole
 
 _ROWS = 256  # read at a time: a future per file would take more memory than what is found out
 
@@ -59,9 +57,7 @@ def stored_numbers(file: Path, count: int) -> NDArray[np.int64] | None:
 
 def store_numbers(file: Path, numbers: NDArray[np.int64]) -> None:
     """Keep numbers for all runs on the same files."""
-    with suppress(OSError):  # a full disk costs time, not the run
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, np.ascontiguousarray(numbers, "<i8").tobytes())
+    write_atomically(file, lambda path: path.write_bytes(np.ascontiguousarray(numbers, "<i8").tobytes()))
 
 
 def _read(

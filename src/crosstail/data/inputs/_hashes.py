@@ -5,7 +5,6 @@ data sets.
 """
 
 import hashlib
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,17 +21,12 @@ def hashes_of_rows(x: NDArray[Any]) -> NDArray[np.int64]:
     """
     kind = np.float32 if x.dtype.kind == "f" else x.dtype
     parts = (np.asarray(x[i : i + _ROWS], kind) for i in range(0, len(x), _ROWS))
-    return as_numbers(digest(row.tobytes()) for rows in parts for row in rows)
+    return np.frombuffer(b"".join(digest(row.tobytes()) for rows in parts for row in rows), "<i8")
 
 
 def digest(content: bytes) -> bytes:
     """The hash of one sample's bytes."""
     return hashlib.blake2b(content, digest_size=8).digest()
-
-
-def as_numbers(digests: Iterable[bytes]) -> NDArray[np.int64]:
-    """Hashes as numbers (N,)."""
-    return np.frombuffer(b"".join(digests), "<i8")
 
 
 NO_CONTENT = int.from_bytes(digest(b""), "little", signed=True)

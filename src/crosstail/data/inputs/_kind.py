@@ -30,7 +30,7 @@ def _example(generator: np.random.Generator, shape: Shape) -> Array:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InputKind:
-    """What depends on the kind of inputs `x`, N samples; the defaults are those of an array (N, ...) of numbers.
+    """What depends on the kind of inputs `x`, N samples; the defaults are for an array (N, ...) of numbers.
 
     A kind keeps nothing: it is found by `x` itself (see `kind_of`).
     """
@@ -91,5 +91,4 @@ class InputKind:
 
     @property
     def picture(self) -> bool:
-        """Whether a row is a picture."""
         return self.pixels is not None

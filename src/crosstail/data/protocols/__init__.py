@@ -53,11 +53,7 @@ def find(name: str) -> Protocol:
 
 
 def summary(name: str) -> str:
-    """What a protocol does, from the first line of its file, with a small letter and without a full stop.
-
-    >>> summary("mdlt")
-    'train on all domains and test on every pair'
-    """
+    """What a protocol does, from the first line of its file, with a small letter and without a full stop."""
     first = discovery.docstring(PACKAGE, name).partition("\n")[0].rstrip(".")
     return first[:1].lower() + first[1:]
 

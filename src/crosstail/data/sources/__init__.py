@@ -25,7 +25,7 @@ class Source:
     """Whether a string, a path or an object is one of these; cheap, because all of them are asked."""
 
     load: "Callable[..., DomainDataset]"
-    """Load what it claims, with the keywords `columns`, `root` and those of `SourceOptions`."""
+    """Load what it claims, with the keywords `columns`, `root` and `SourceOptions`."""
 
     kind: "Callable[[str, Columns], InputKind]" = lambda source, columns: image_files()
     """The kind of input in it, from a header alone."""
@@ -76,11 +76,7 @@ def image_files() -> "InputKind":
 
 
 def kind_in(source: str, columns: Columns = None) -> "InputKind":
-    """The kind of input in a source, from a file's header alone; image files if it cannot be told.
-
-    >>> kind_in("digits").noun, kind_in("digits").backbone, kind_in("photos/").backbone
-    ('image', 'small_cnn', 'efficientnet_lite0')
-    """
+    """The kind of input in a source, from a file's header alone; image files if it cannot be told."""
     return image_files() if (found := find(source)) is None else found.kind(source, columns)
 
 

@@ -20,7 +20,7 @@ from crosstail.storage import naming, replacing
 
 
 def load_arrays(path: Path, **options: Unpack[SourceOptions]) -> DomainDataset:
-    """Load an .npz file; without a `split` in it, the samples get the split of user data (`own_split`)."""
+    """Load an .npz file; without a `split` in it, the samples get the split of user data (`default_split`)."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     arrays = read_arrays(path, ("x", "y", "domain"), ("split", "groups", "domains", "classes"))

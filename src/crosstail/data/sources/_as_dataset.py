@@ -12,8 +12,8 @@ from crosstail.data.dataset import DomainDataset
 from crosstail.data.examination import find_broken
 from crosstail.data.images.files import Samples
 from crosstail.data.sources._groups import with_groups
+from crosstail.data.splits.default import default_split
 from crosstail.data.splits.duplicates import with_duplicates
-from crosstail.data.splits.own import own_split
 from crosstail.progress import Progress
 
 
@@ -48,7 +48,7 @@ def as_dataset(
         dataset = without_broken(dataset)
     if split is None:
         together = with_duplicates(dataset.x, dataset.group, options.get("progress"))
-        parts = own_split(dataset.y, dataset.domain, together, seed=options.get("seed", 0))
+        parts = default_split(dataset.y, dataset.domain, together, seed=options.get("seed", 0))
         dataset = replace(dataset, split=parts, group=together)
         if not len(dataset.rows("test")):
             dataset = dataset.with_notes("no pair has two samples or groups to hold one out: all are for training")

@@ -15,7 +15,7 @@ from crosstail.data.images.files import AnyPath, ImageFiles
 from crosstail.data.sources._as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources._folder_layout import Layout, Parts, layout_of
 from crosstail.data.sources._folder_walk import Listing, walk
-from crosstail.data.sources._natural_order import natural_order
+from crosstail.data.sources._natural_order import natural_order, numbered_names
 
 EXPECTED = "expected ROOT/<domain>/<class>/<image>, or ROOT/<class>/<image>"
 
@@ -29,18 +29,12 @@ def load_folder(path: AnyPath, **options: Unpack[SourceOptions]) -> DomainDatase
     root = Path(path)
     found = scan(root)
     splits, domain_of, class_of, counts = zip(*found.pairs, strict=True)
-    domains, classes = natural_order(domain_of), natural_order(class_of)
-    domain, y = (np.repeat(_numbers(of, names), counts) for of, names in ((domain_of, domains), (class_of, classes)))
+    (domain, domains), (y, classes) = numbered_names(domain_of), numbered_names(class_of)
     split = np.repeat(splits, counts).astype("<U5") if any(splits) else None
     files = ImageFiles(root, found.paths, sizes=found.sizes)
+    domain, y = np.repeat(domain, counts), np.repeat(y, counts)
     name = Path(os.path.abspath(root)).name  # noqa: PTH100 - resolve() would follow a link to a folder of another name
     return as_dataset(name, files, y, domain, classes, domains, split=split, notes=found.notes, **options)
-
-
-def _numbers(of: Sequence[str], names: Sequence[str]) -> list[int]:
-    """The number of each in the names."""
-    number = {name: i for i, name in enumerate(names)}
-    return [number[name] for name in of]
 
 
 class FolderImages(NamedTuple):
@@ -63,8 +57,6 @@ def scan(root: Path) -> FolderImages:
 
 
 class _Images(NamedTuple):
-    """The images of one folder."""
-
     paths: pa.Array  # as Python objects, they would take several times the memory
     sizes: NDArray[np.int64]
 
@@ -98,7 +90,6 @@ class _Scan:
         return FolderImages(pairs, tuple(notes), paths, sizes)
 
     def _nothing(self) -> str:
-        """Why no image is where it is expected."""
         if self.images:
             first = next(iter(self.images.values())).paths[0]
             return f"holds images such as {first}, but no folder for each class"
@@ -132,11 +123,9 @@ class _Scan:
 
 
 def _other(places: Iterable[tuple[str, str, str] | None], at: int, known: Sequence[str]) -> tuple[str, ...]:
-    """The names at an index of some places that are not known."""
     return natural_order({place[at] for place in places if place}.difference(known))
 
 
 def _several(names: Sequence[str], what: str) -> str:
-    """The number of names, and the first three: 4 files (a, b, c, …)."""
     what = what if len(names) > 1 else {"classes": "class"}.get(what, what[:-1])
     return f"{len(names)} {what} ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})"

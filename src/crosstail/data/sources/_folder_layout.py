@@ -42,7 +42,7 @@ class Layout:
         if self.wrapper is not None:
             yield f"everything is in one folder, {self.wrapper}: the domains are the folders in it"
         if self.split_at is not None:
-            yield "the split is that of the folders, such as train and test"
+            yield "folders such as train and test define the split"
         if not self.domains:
             yield f"no folders for domains: all {images:,} images are in one domain, {ONE_DOMAIN!r}"
 

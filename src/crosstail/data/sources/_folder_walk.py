@@ -27,13 +27,11 @@ class Listing(NamedTuple):
     others: list[str]
 
 
-def walk(root: Path) -> Iterator[Listing]:
-    """A folder and those below it in natural order; links are followed, with one `stat` per image."""
-    yield from _walk(root, (), frozenset())
+def walk(root: Path, folder: Parts = (), above: frozenset[tuple[int, int]] = frozenset()) -> Iterator[Listing]:
+    """A folder and those below it in natural order; links are followed, with one `stat` per image.
 
-
-def _walk(root: Path, folder: Parts, above: frozenset[tuple[int, int]]) -> Iterator[Listing]:
-    """List a folder and those in it; `above` are the inodes on the way to it."""
+    `above` are the inodes on the way to `folder`.
+    """
     path = f"{root}/{'/'.join(folder)}"
     state = os.stat(path)  # noqa: PTH116
     inode = state.st_dev, state.st_ino
@@ -42,11 +40,10 @@ def _walk(root: Path, folder: Parts, above: frozenset[tuple[int, int]]) -> Itera
     folders, images, others = _entries(path)
     yield Listing(folder, images, others)
     for name in folders:
-        yield from _walk(root, (*folder, name), above | {inode})
+        yield from walk(root, (*folder, name), above | {inode})
 
 
 def _entries(path: str) -> tuple[list[str], list[FoundImage], list[str]]:
-    """Folders, images and other files of a folder."""
     folders: list[str] = []
     images: list[FoundImage] = []
     others: list[str] = []

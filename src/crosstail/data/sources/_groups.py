@@ -35,11 +35,7 @@ def with_groups(
 
 
 def numbered(names: "pd.Series[Any]") -> NDArray[np.int64]:
-    """Groups (N,) in order of appearance; every null is a group of its own.
-
-    >>> numbered(pd.Series(["b", "a", None, "b", None])).tolist()
-    [0, 1, 2, 0, 3]
-    """
+    """Groups (N,) in order of appearance; every null is a group of its own."""
     group, known = pd.factorize(names)
     alone = group < 0
     group[alone] = len(known) + np.arange(alone.sum())

@@ -53,7 +53,7 @@ def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOpt
     """Load "hf:NAME" from the Hub, a folder written by `save_to_disk`, a `Dataset` or a `DatasetDict`.
 
     The columns are image, label and domain; without the last, all images are in one domain. `columns` maps these names,
-    and the optional `group`, to those of the data set, as in {"domain": "style"}. Splits train, validation and test are
+    and the optional `group`, to the data set's own, as in {"domain": "style"}. Splits train, validation and test are
     kept; a data set in one part gets the split of user data.
     """
     found, name = (source, type(source).__name__) if is_hf(source) else _opened(source)
@@ -101,7 +101,6 @@ def load_hf(source: Any, *, columns: Columns = None, **options: Unpack[SourceOpt
 
 
 def _opened(source: AnyPath) -> tuple[Any, str]:
-    """Load the data with the library, and name them."""
     try:
         datasets: Any = import_module("datasets")
     except ImportError:
@@ -115,7 +114,6 @@ def _opened(source: AnyPath) -> tuple[Any, str]:
 
 
 def _as_plain_table(part: Any, image: str) -> Any:
-    """The Arrow table in row order, with images as bytes or paths."""
     if type(part.features[image]).__name__ != "Image":
         raise ValueError(f"the column {image!r} is {part.features[image]}, expected images")
     return part.flatten_indices().data.table if part._indices is not None else part.data.table

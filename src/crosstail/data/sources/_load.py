@@ -35,9 +35,9 @@ def load(
     Or an object: a DataFrame with the columns of a manifest (`load_frame`), a data set of the Hugging Face library
     `datasets` (`load_hf`), or one of torch (`load_torch`).
 
-    `labels` are label profiles, one per domain or one for all. By default a benchmark has those of its data sheet, and
-    other sources have none; `["uniform"]` keeps all samples. `skip_broken` leaves out images that cannot be decoded and
-    names them in the notes; `columns` and `root` are those of `load_manifest`; `group_by` is a regular expression that
+    `labels` are label profiles, one per domain or one for all. By default a benchmark has its data sheet's, and other
+    sources have none; `["uniform"]` keeps all samples. `skip_broken` leaves out images that cannot be decoded and
+    names them in the notes; for `columns` and `root` see `load_manifest`; `group_by` is a regular expression that
     finds the group in the path of an image, as in "patient\\d+". A benchmark takes precedence over a folder of the same
     name: write `./digits` for the folder.
 
@@ -47,7 +47,11 @@ def load(
     [57, 36, 23, 14, 9, 6, 3, 2, 1, 1]
     """
     if (found := find(source)) is None:
-        raise _not_loadable(source)
+        if isinstance(source, (str, PathLike)):
+            require_source(str(source))
+            raise ValueError(f"{Path(source)}: is not a kind of file that can be loaded. {others()}")
+        expected = "expected a path or name, a DataFrame, or a data set of torch or Hugging Face"
+        raise ValueError(f"{type(source).__name__}: is not a kind of object that can be loaded; {expected}")
     options: SourceOptions = {"seed": seed, "skip_broken": skip_broken, "group_by": group_by, "progress": progress}
     dataset = found.load(source, columns=columns, root=root, **options)
     if dataset.num_classes < 2:
@@ -68,11 +72,3 @@ def load_source(spec: DataSpec, progress: Progress | None = None) -> DomainDatas
         group_by=spec.group_by,
         progress=progress,
     )
-
-
-def _not_loadable(source: Any) -> ValueError:
-    if isinstance(source, (str, PathLike)):
-        require_source(str(source))
-        return ValueError(f"{Path(source)}: is not a kind of file that can be loaded. {others()}")
-    expected = "expected a path or name, a DataFrame, or a data set of torch or Hugging Face"
-    return ValueError(f"{type(source).__name__}: is not a kind of object that can be loaded; {expected}")

@@ -8,15 +8,8 @@ from crosstail import discovery
 from crosstail.data.sources import find, others
 from crosstail.data.sources.benchmark import BENCHMARKS
 
-COMMON = {
-    "annotations",
-    "data",
-    "dataset",
-    "index",
-    "labels",
-    "manifest",
-    "metadata",
-}  # names that say little about the data
+# Names that say little about the data:
+COMMON = {"annotations", "data", "dataset", "index", "labels", "manifest", "metadata"}
 LOOKED_AT = 1000  # names beside a wrong one
 
 

@@ -98,7 +98,6 @@ def _as_dataset(manifest: Manifest, x: Samples, **options: Unpack[SourceOptions]
 
 
 def _files(manifest: Manifest, folder: Path, *, skip_missing: bool) -> tuple[Manifest, ImageFiles]:
-    """The images of a manifest, without missing ones if asked."""
     manifest = _inside(manifest, folder)
     paths = manifest.table["path"]
     sizes = np.fromiter((_size(f"{folder}/{path}") for path in paths), np.int64, len(paths))  # −1: missing
@@ -116,7 +115,6 @@ def _files(manifest: Manifest, folder: Path, *, skip_missing: bool) -> tuple[Man
 
 
 def _inside(manifest: Manifest, folder: Path) -> Manifest:
-    """With normalised paths relative to the folder; a path that leads out of it is refused."""
     # Parts that are . or .. or empty (an absolute path has an empty one), and backslashes.
     odd = manifest.table["path"].str.contains(r"(?:^|/)\.{0,2}(?:/|$)|\\").to_numpy(np.bool_)
     if not odd.any():
@@ -151,7 +149,6 @@ def _size(path: str) -> int:
 
 
 def _rows(manifest: Manifest) -> NDArray[Any]:
-    """Samples that are rows of an array beside the manifest."""
     beside = [manifest.file.with_suffix(suffix) for suffix in (".npy", ".npz")]
     array = next((file for file in beside if file.is_file()), None)
     if array is None:

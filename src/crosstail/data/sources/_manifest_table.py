@@ -21,7 +21,7 @@ from crosstail.data.sources._group_like import group_like_columns
 from crosstail.data.sources._natural_order import natural_order
 from crosstail.data.sources.manifest import SUFFIXES
 
-# Our columns, and other names for them; `env` is that of the reference's split files.
+# Our columns, and other names for them; the reference's split files have `env`.
 COLUMNS = {"path": (), "x": (), "domain": ("env",), "label": (), "split": (), "group": ()}
 _SEPARATORS = {",": "", ";": "semicolons", "\t": "tabs"}
 
@@ -58,7 +58,6 @@ class Manifest:
 
     @property
     def group_like(self) -> pd.DataFrame:
-        """The columns that look like a group."""
         return self.table.drop(columns=list(COLUMNS), errors="ignore")
 
     def at(self, row: int) -> str:
@@ -160,7 +159,6 @@ def _missing(file: Path, name: str, found: list[str]) -> ValueError:
 def _read(
     file: Path, columns: Columns, required: tuple[str, ...] = ("domain", "label"), *, group_like: bool = False
 ) -> Any:
-    """The Arrow table of the columns that are used, under our names, and of those that look like a group if wanted."""
     if file.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{file}: expected a .csv or .parquet file")
     if not file.is_file():
@@ -191,7 +189,6 @@ def _header(file: Path) -> list[str]:
 
 
 def _separator(file: Path) -> str:
-    """The most frequent separator in the first line; a comma if there is none."""
     with file.open("rb") as stream:
         line = stream.readline()
     return max(_SEPARATORS, key=lambda separator: line.count(separator.encode()))
@@ -230,7 +227,6 @@ def _is_text(kind: Any, *, numbers: bool) -> bool:
 
 
 def _text(file: Path, name: str, column: Any) -> "pd.Series[Any]":
-    """A column as text, with no row empty."""
     text = as_text(file, name, column)
     empty = np.flatnonzero(text.isna())
     if len(empty):
@@ -249,7 +245,6 @@ def _names(file: Path, name: str, column: Any, notes: list[str]) -> pd.Categoric
 
 
 def _numbers(file: Path, name: str, text: "pd.Series[Any]", names: Iterable[str]) -> list[str]:
-    """The numbers among the names in a column; one that is written in two ways is refused."""
     numbers: dict[float, str] = {}
     for one in names:
         value = _number(one)

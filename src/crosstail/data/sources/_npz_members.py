@@ -47,7 +47,6 @@ def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
 
 
 def _memory() -> int:
-    """Physical memory in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

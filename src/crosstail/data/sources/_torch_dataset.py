@@ -21,7 +21,7 @@ def load_torch(source: Any, **options: Unpack[SourceOptions]) -> DomainDataset:
     """Load a `torch.utils.data.Dataset` of (x, y, domain), of (x, y), or of dictionaries with these keys.
 
     `x` is a vector, an image (3, H, W) with values from 0 to 1 or in uint8, or a Pillow image; images have one size.
-    Class names are those of the attribute `classes`, and domain names those of `domains`, where the data set has them.
+    The attributes `classes` and `domains`, where the data set has them, are the names.
     """
     name = type(source).__name__
     if isinstance(source, IterableDataset) or not hasattr(source, "__len__"):
@@ -41,7 +41,6 @@ def load_torch(source: Any, **options: Unpack[SourceOptions]) -> DomainDataset:
 
 
 def _parts(name: str, row: int, sample: Any) -> tuple[Any, Any, Any]:
-    """The input, class and domain of a sample; the domain may be None."""
     if isinstance(sample, Mapping):
         found = {ours: next((sample[key] for key in keys if key in sample), None) for ours, keys in KEYS.items()}
         if found["x"] is not None and found["y"] is not None:
@@ -55,7 +54,6 @@ def _parts(name: str, row: int, sample: Any) -> tuple[Any, Any, Any]:
 
 
 def _array(name: str, row: int, x: Any) -> NDArray[Any]:
-    """A vector in float32 or an image (H, W, 3) in uint8."""
     if isinstance(x, Image.Image):
         return np.asarray(x.convert("RGB"))
     found = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
@@ -74,7 +72,7 @@ def _array(name: str, row: int, x: Any) -> NDArray[Any]:
 def _stacked(name: str, samples: list[NDArray[Any]]) -> NDArray[Any]:
     odd = next((i for i, sample in enumerate(samples) if sample.shape != samples[0].shape), None)
     if odd is not None:
-        shapes = f"x of sample {odd} has the shape {samples[odd].shape}, and that of sample 0 {samples[0].shape}"
+        shapes = f"x of sample {odd} has the shape {samples[odd].shape}, sample 0 has {samples[0].shape}"
         raise ValueError(f"{name}: {shapes}; resize them in its transform, or give the folder of the images")
     x = np.stack(samples)
     if x.dtype == np.float32 and not np.isfinite(x).all():
@@ -84,7 +82,6 @@ def _stacked(name: str, samples: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def _codes(name: str, key: str, values: list[Any], names: Any) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Indices and names: those of the data set if the values are numbers, else the values themselves."""
     plain = [value.item() if hasattr(value, "item") else value for value in values]
     if odd := [i for i, value in enumerate(plain) if not isinstance(value, (int, str))]:
         raise ValueError(f"{name}: {key} of sample {odd[0]} is {plain[odd[0]]!r}, expected a number or a name")

@@ -18,7 +18,6 @@ def _load(source: str, *, columns: Columns = None, root: Any = None, **options: 
 
 
 def _kind(source: str, columns: Columns) -> "InputKind":
-    """The kind that holds x; vectors if there is no such x, which loading will explain."""
     import numpy as np
 
     from crosstail.data.inputs import kind_of, vectors

@@ -14,7 +14,6 @@ SUFFIXES = (".csv", ".parquet")
 
 
 def _is_frame(source: Any) -> bool:
-    """Whether an object is a DataFrame; pandas is not imported for it."""
     return any(
         (kind.__module__.partition(".")[0], kind.__name__) == ("pandas", "DataFrame") for kind in type(source).__mro__
     )
@@ -42,7 +41,6 @@ def _domains(source: str, columns: Columns) -> int:
 
 
 def _as_inputs(source: str, columns: Columns) -> list[str]:
-    """The file, and the column of its sites, if it lists images."""
     path = Path(source)
     if suffix_of(source) != ".csv" or not path.is_file():
         return []

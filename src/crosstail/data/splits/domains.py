@@ -1,4 +1,4 @@
-"""Domain generalization: one domain is for test, the others are for training and validation."""
+"""Domain generalisation: one domain is for test, the others are for training and validation."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,7 +32,6 @@ def leave_one_domain_out(dataset: DomainDataset, unseen: str | None, seeds: Sequ
 
 
 def _fifth_of_domains(dataset: DomainDataset, seeds: Sequence[int]) -> NDArray[np.bool_]:
-    """Mask (N,) of a random fifth of every domain, in whole groups."""
     sizes = np.bincount(dataset.domain, minlength=dataset.num_domains)
     if dataset.group is not None:
         seed = int(np.random.SeedSequence(list(seeds)).generate_state(1)[0])

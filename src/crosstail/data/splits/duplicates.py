@@ -16,9 +16,6 @@ def with_duplicates(x: Samples, group: Codes | None, progress: Progress | None =
     """Groups (N,) that also keep duplicates together; None if every sample is a group of its own.
 
     Duplicates have the same content or, among up to 40,000 images, look alike.
-
-    >>> with_duplicates(np.array([[1.0], [2.0], [1.0]]), None)
-    array([0, 1, 0])
     """
     # First, as images are hashed when they are looked at.
     alike = look_alikes(x, progress) if kind_of(x).picture and len(x) <= LIMIT else None

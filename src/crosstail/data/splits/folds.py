@@ -19,7 +19,7 @@ def leave_one_fold_out(dataset: DomainDataset, folds: int, fold: int | None, see
     if fold is None:
         raise ValueError(f"--folds {folds} stands for {folds} runs: name the one to load with --fold, from 1")
     dataset = replace(dataset, group=with_duplicates(dataset.x, dataset.group))
-    pair = dataset.domain * dataset.num_classes + dataset.y
+    _, pair = dataset.cells()
     own = fold_of(pair, dataset.group, folds, seed)
     rest = np.flatnonzero(own != fold - 1)
     n = np.bincount(pair[rest], minlength=dataset.num_domains * dataset.num_classes)

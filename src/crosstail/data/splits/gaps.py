@@ -45,7 +45,6 @@ def _gaps(dataset: DomainDataset, unseen: str | None, folds: bool) -> Iterator[s
 
 
 def _groups(dataset: DomainDataset, group: NDArray[np.int64], folds: bool) -> str:
-    """How far the split keeps groups together."""
     _, group, sizes = np.unique(group, return_inverse=True, return_counts=True)
     if shared := len(leaked(group, dataset.split)):
         tests = len(dataset.rows("test"))

@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from crosstail.data.images.look_alike import connected
+
 Codes = NDArray[np.int64]
 
 
@@ -16,10 +18,6 @@ def deal(pair: Codes, group: Codes | None, wanted: Codes, least: Codes, seed: in
     `wanted` (K, P) is the number of samples that each part should have of each pair, `least` (P,) the number that the
     rest keeps. A part takes random groups as long as they fit; if none does, it takes the smallest, so that it has
     at least one sample. Rare pairs choose first. Without a `group`, every sample is a group of its own.
-
-    >>> pair, group = np.zeros(8, int), np.array([0, 0, 0, 0, 0, 1, 1, 2])
-    >>> deal(pair, group, wanted=np.array([[1]]), least=np.array([4]), seed=0).tolist()
-    [-1, -1, -1, -1, -1, -1, -1, 0]
     """
     table = _GroupsByPair(pair, group, wanted.shape[1])
     room = (table.totals - least).tolist()
@@ -50,11 +48,7 @@ def deal(pair: Codes, group: Codes | None, wanted: Codes, least: Codes, seed: in
 
 
 def fold_of(pair: Codes, group: Codes | None, folds: int, seed: int) -> Codes:
-    """The fold 0 to K − 1 that each sample is tested in, (N,): each fold has about as many samples of every pair.
-
-    >>> np.bincount(fold_of(np.zeros(10, int), None, folds=3, seed=0)).tolist()
-    [4, 3, 3]
-    """
+    """The fold 0 to K − 1 that each sample is tested in, (N,): each fold has about as many samples of every pair."""
     table = _GroupsByPair(pair, group, int(pair.max(initial=-1)) + 1)
     if table.num_groups < folds:
         found = f"{table.num_groups} samples" if group is None else f"{table.num_groups} groups of samples"
@@ -75,19 +69,10 @@ def fold_of(pair: Codes, group: Codes | None, folds: int, seed: int) -> Codes:
 
 
 def joined(one: Codes, other: Codes) -> Codes:
-    """Groups (N,) that keep together what either of two groupings (N,) does.
-
-    >>> joined(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])).tolist()
-    [0, 0, 0, 1]
-    """
+    """Groups (N,) that keep together what either of two groupings (N,) does."""
     size = int(one.max(initial=-1)) + 1
     nodes = size + int(other.max(initial=-1)) + 1
-    from scipy.sparse import coo_array  # here, because few data need it
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_array((np.ones(len(one), np.int8), (one, size + other)), shape=(nodes, nodes))
-    _, component = connected_components(graph, directed=False)
-    return pd.factorize(component[one])[0].astype(np.int64)
+    return pd.factorize(connected(np.stack([one, size + other]), nodes)[one])[0].astype(np.int64)
 
 
 class _GroupsByPair:

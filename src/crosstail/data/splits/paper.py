@@ -3,19 +3,17 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from crosstail.pairs import pair_number
+
 
 def paper_split(y: NDArray[np.int64], domain: NDArray[np.int64], *, validation: int, seed: int = 0) -> NDArray[np.str_]:
     """Assign "train", "val" or "test" to each sample, (N,).
 
     A pair with fewer than 3 · validation samples has none for training: a third of it, rounded down, is for validation
     and the rest for test, as in the paper's split files.
-
-    >>> split = paper_split(np.zeros(50, int), np.zeros(50, int), validation=10)
-    >>> [int((split == part).sum()) for part in ("train", "val", "test")]
-    [20, 10, 20]
     """
     num_classes = y.max(initial=0) + 1
-    pair = domain * num_classes + y
+    pair = pair_number(y, domain, num_classes)
     pairs, sizes = np.unique(pair, return_counts=True)
     if validation < 1:
         raise ValueError(f"validation is {validation} samples per pair, expected 1 or more")

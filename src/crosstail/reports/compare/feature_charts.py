@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from crosstail.data import shot_thresholds
 from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
+from crosstail.pairs import pair_number
 from crosstail.progress import Progress
 from crosstail.reports.charts import INK, PALETTE, colours, names, tip
 from crosstail.reports.compare.charts import LABELLED, angle, correlation
@@ -21,8 +22,8 @@ from crosstail.reports.vega_lite import Drawing, concat, draw, facet, field, lay
 from crosstail.training.evaluation import features, graph_of
 from crosstail.training.existing import naming_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.inputs import load_inputs
 from crosstail.training.model import load_model
+from crosstail.training.run_data import load_inputs
 from crosstail.transfer import PairStatistics, TransferabilityGraph, boda_lower_bound
 
 MATRIX = 150  # up to this many pairs, every edge has a cell
@@ -43,7 +44,7 @@ class ModelFeatures:
 
     def by_pair(self, split: str) -> dict[tuple[int, int], NDArray[np.float64]]:
         """The features (n, F) of each pair that has samples."""
-        pair = self.domain[split] * len(self.classes) + self.y[split]
+        pair = pair_number(self.y[split], self.domain[split], len(self.classes))
         order = np.argsort(pair, kind="stable")
         present, starts = np.unique(pair[order], return_index=True)
         groups = np.split(self.z[split][order].astype(np.float64), starts[1:])
@@ -55,7 +56,7 @@ def model_features(run: Path, trust: bool = False, progress: Progress | None = N
     folder = RunFolder(run)
     spec = folder.spec()
     with naming_run(run):
-        dataset = load_inputs(spec).seen(progress)
+        dataset = load_inputs(spec).embedded(progress)
         model = load_model(folder, dataset, trust)
     rows = {split: dataset.rows(split) for split in ("train", "test")}
     return ModelFeatures(

@@ -105,7 +105,6 @@ def points(records: list[Evaluation], result: RunResult | None) -> list[Point]:
 
 
 def _numbers(name: str, value: Any) -> Iterator[tuple[str, float]]:
-    """The scalars in nested values, by their paths."""
     plain = msgspec.to_builtins(value)
     if isinstance(plain, dict):
         for word, inner in plain.items():

@@ -13,43 +13,42 @@ from crosstail.training.spec import RunSpec
 
 @dataclass
 class Inputs:
-    """The data of a run as loaded and split; `seen` are the same samples as the trained part sees them."""
+    """The data of a run as loaded and split; `embedded` are the same samples as the trained part sees them."""
 
-    raw: DomainDataset
+    samples: DomainDataset
     frozen: Backbone | None = None
     views: int = 0
     source: DomainDataset | None = None  # before the split, if it is for one fold or unseen domain
-    _seen: DomainDataset | None = None
+    _embedded: DomainDataset | None = None
 
-    def seen(self, progress: Progress | None = None) -> DomainDataset:
-        """Embedded by the frozen backbone, or the raw data with decoded images kept; made once."""
-        if self._seen is None:
+    def embedded(self, progress: Progress | None = None) -> DomainDataset:
+        """Embedded by the frozen backbone, or as loaded, with decoded images kept; made once."""
+        if self._embedded is None:
+            of = self.samples
             if self.frozen is not None:
                 report = (lambda done, total: progress("embedding", done, total)) if progress else None
-                x = embed(self.raw, self.frozen, views=self.views, progress=report)
+                x = embed(of, self.frozen, views=self.views, progress=report)
             else:
-                x = self.raw.kind.cached(self.raw.x)  # every epoch reads the same files, so decoded images are kept
-            self._seen = self.raw if x is self.raw.x else self.raw.with_x(x)
-        return self._seen
+                x = of.kind.cached(of.x)  # every epoch reads the same files, so decoded images are kept
+            self._embedded = of if x is of.x else of.with_x(x)
+        return self._embedded
 
     def forget(self) -> None:
-        """Free what `seen` made."""
-        self._seen = None
+        self._embedded = None
 
     def facts(self) -> DataFacts:
         """Facts about the data that are stored with the run."""
-        return DataFacts.of(self.raw, self.source)
+        return DataFacts.of(self.samples, self.source)
 
 
 def load_inputs(spec: RunSpec, source: DomainDataset | None = None) -> Inputs:
     """Load and split the data of a resolved spec; `source` saves loading where `data.load_source` was called before."""
     source = data.load_source(spec) if source is None else source
-    raw = _sized(spec, protocols.split(source, spec))
-    return Inputs(raw, frozen_backbone(spec, input_shape(raw)), spec.views, source if spec.part else None)
+    samples = _sized(spec, protocols.split(source, spec))
+    return Inputs(samples, frozen_backbone(spec, input_shape(samples)), spec.views, source if spec.part else None)
 
 
 def _sized(spec: RunSpec, dataset: DomainDataset) -> DomainDataset:
-    """Image files at the requested resolution, or at the one that suits the backbone."""
     if spec.backbone is None:
         raise ValueError("the spec of the run has no backbone")
     network = backbones.pretrained(spec.backbone)
@@ -62,7 +61,7 @@ def _sized(spec: RunSpec, dataset: DomainDataset) -> DomainDataset:
 
 
 def frozen_backbone(spec: RunSpec, shape: tuple[int, ...], weights: str | None = None) -> Backbone | None:
-    """The backbone that embeds the inputs, or None if there is none; `weights` override those of the spec."""
+    """The backbone that embeds the inputs, or None if there is none; `weights` override the spec's."""
     if not spec.freeze:
         if spec.views or spec.head != "mlp":
             raise ValueError("--head and --views are for frozen features: add --freeze (vectors: --backbone identity)")

@@ -4,20 +4,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.splits.groups import Codes, deal
+from crosstail.pairs import pair_number
 
 
-def own_split(y: Codes, domain: Codes, group: Codes | None = None, *, seed: int = 0) -> NDArray[np.str_]:
+def default_split(y: Codes, domain: Codes, group: Codes | None = None, *, seed: int = 0) -> NDArray[np.str_]:
     """Assign "train", "val" or "test" to each sample, (N,), so that no group is in two of them.
 
     Of every pair a fifth is for test (at least one of two samples), a tenth for validation (at least one of four), and
     at least half for training. A group that is larger than its share is still given to the test set if it is the
     pair's smallest and half of the pair remains; a pair with one group is for training only.
-
-    >>> split = own_split(np.zeros(20, int), np.zeros(20, int))
-    >>> [int((split == part).sum()) for part in ("train", "val", "test")]
-    [14, 2, 4]
     """
-    pair = domain * (y.max(initial=0) + 1) + y
+    pair = pair_number(y, domain, y.max(initial=0) + 1)
     n = np.bincount(pair)
     test = np.where(n >= 2, np.maximum(1, np.rint(n / 5)), 0)
     val = np.where(n >= 4, np.maximum(1, np.rint(n / 10)), 0)
