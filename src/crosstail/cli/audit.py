@@ -9,11 +9,11 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
-from crosstail.cli._imports import import_torch
 from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import HIDDEN, Data, SampleOptions
+from crosstail.cli._verb import described, import_torch
 from crosstail.training.existing import existing_run
 from crosstail.workflows._output import require_page, unused_path
 
@@ -27,6 +27,7 @@ class AuditOptions(SampleOptions):
     skip_broken: Annotated[bool, HIDDEN] = False
 
 
+@described
 def audit(
     source: Data,
     /,
@@ -36,15 +37,7 @@ def audit(
     out: Path | None = None,
     as_json: Json = False,
 ) -> None:
-    """Count the pairs, compare the label distributions, find duplicates and broken images, and suggest what to try.
-
-    Example: `crosstail audit photos/ --out audit.html`
-
-    Args:
-        run: A finished run on these data: also list probable label errors among its held-out samples. After
-            `fit --folds 5 --refit`, every sample was held out: --run OUT/refit.
-        out: Also write an .html page that works offline.
-    """
+    """Example: `crosstail audit photos/ --out audit.html`"""
     require_page(out)
     spec = options.spec(known_source(source))
     run = None if run is None else existing_run(run)

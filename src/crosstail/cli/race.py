@@ -10,11 +10,11 @@ from cyclopts.validators import Number
 from rich.console import Console
 
 from crosstail.cli._checks import check_method, check_spec, known_source
-from crosstail.cli._imports import import_torch
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import HIDDEN, Data, DataSeed, SelectOn, without_dg
-from crosstail.cli.sweep import SEEDS, Methods, SweepOptions, Trials, Workers
+from crosstail.cli._run_options import HIDDEN, Data, DataSeed, SelectOn
+from crosstail.cli._verb import described, import_torch
+from crosstail.cli.sweep import SweepOptions
 from crosstail.training.spec import in_order
 
 
@@ -35,28 +35,24 @@ class RaceOptions(SweepOptions):
     """Training steps of every run."""
 
 
+@described
 def race(
     dataset: Data,
     /,
     *,
     out: Path,
-    algorithm: Methods = (),
-    trials: Trials = 5,
-    seeds: Annotated[int, Parameter(help=without_dg(SEEDS))] = 3,
+    algorithm: tuple[str, ...] = (),
+    trials: int = 5,
+    seeds: int = 3,
     finalists: Annotated[int, Parameter(validator=Number(gte=1))] = 12,
-    workers: Workers = None,
+    workers: int | None = None,
     options: Annotated[RaceOptions, Parameter(name="*")] = RaceOptions(),  # noqa: B008 - immutable
     as_json: Json = False,
 ) -> None:
-    """Try all algorithms on frozen features of your data, with the same small budget, and recommend one.
-
-    Example: `crosstail race photos/ --out race`
+    """Example: `crosstail race photos/ --out race`
 
     Args:
-        out: Folder of the race and its report.html; the same command again resumes it.
-        finalists: Number of methods, besides erm and the default, that get all trials and seeds; before that, the worse
-            half on validation is dropped after each trial.
-    """
+        algorithm: A method such as boda or boda:retrain, or a file; repeatable. Default: every algorithm."""
     spec = options.spec(dataset=known_source(dataset))
     check_spec(spec)
     for method in algorithm:

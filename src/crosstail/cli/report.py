@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.console import Console
 
-from crosstail.cli._imports import import_torch
-from crosstail.cli._parameters import Trust
 from crosstail.cli._progress import progress_bar
+from crosstail.cli._verb import described, import_torch
 
 
+@described
 def report(
     folders: Annotated[list[Path], Parameter(name="FOLDERS")],
     /,
@@ -18,22 +18,14 @@ def report(
     out: Path = Path("report"),
     baseline: str | None = None,
     graphs: tuple[Path, ...] = (),
-    trust: Trust = False,
+    trust: bool = False,
     metric: str = "accuracy",
     charts: Annotated[bool, Parameter(negative="--page-only")] = True,
 ) -> None:
-    """Write one offline page, tables (CSV, Markdown, LaTeX) and charts (SVG, PNG, PDF) from finished runs.
-
-    Example: `crosstail report sweep --out report`, then open report/index.html in a browser.
+    """Example: `crosstail report sweep --out report`, then open report/index.html in a browser.
 
     Args:
-        folders: Runs, sweeps, or folders that contain them.
-        out: Folder for index.html, tables/ and charts/.
-        baseline: Baseline for gains and tests; default: erm for gains, the best method for tests.
-        metric: Metric shown in all tables; all but accuracy require stored probabilities.
-        graphs: A run whose graph and feature distances to draw; repeatable.
-        charts: Also write each chart to a file.
-    """
+        graphs: A run whose graph and feature distances to draw; repeatable."""
     import_torch()
 
     from crosstail.workflows.report import report

@@ -43,7 +43,8 @@ def audit(
 
     Args:
         spec: The data, and how they are split.
-        run: A finished run on these data: also list probable label errors among its held-out samples.
+        run: A finished run on these data: also list probable label errors among its held-out samples. After
+            `fit --folds 5 --refit`, every sample was held out: give OUT/refit.
         out: Also write an .html page that works offline.
         progress: Called as the work advances.
 

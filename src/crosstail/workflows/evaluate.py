@@ -60,8 +60,8 @@ def evaluate(
 ) -> EvaluatedRun:
     """Test a run's model on new labelled data, including domains that it has not seen, and write a page.
 
-    Samples that the run was trained or selected on are found by content and left out, and so are samples of classes
-    that the model does not know.
+    Skips samples that the run was trained or selected on (found by content) and classes that it does not know. The
+    page shows the new domains beside those that the run was tested on.
 
     Args:
         run: Folder of a finished run.

@@ -67,18 +67,17 @@ def fit(
     log: str | None = None,
     progress: Progress = silent,
 ) -> Fitted:
-    """Train a model that works for every (domain, class) pair, and write its page; the same call again resumes.
+    """Train a model that works for every (domain, class) pair, and write its page.
 
     With folds, or for all unseen domains, there is a run for each in a folder of its own, and a page over all of them.
-    With several devices, the other processes run the same program and return the same.
 
     Args:
         spec: The run, or with `folds` or the protocol dg the runs.
-        out: Folder of the run or runs.
+        out: Folder of the run or runs; running the same again resumes it or shows the result.
         hparams: Hyperparameters from a file that `select` wrote; those of the spec override them.
         refit: Afterwards, train the final model on every sample, in OUT/refit, for the median of the selected steps.
-        devices: Processes and devices that share every batch.
-        log: Also write a log of this kind.
+        devices: Processes and devices that share every batch; all processes run this function and return the same.
+        log: Also write a log: tensorboard (RUN/tensorboard).
         progress: Called as the work advances.
 
     >>> from crosstail.testing.easy_data import easy_run

@@ -78,7 +78,8 @@ def predict(
         coverage: For each input, add a set of classes that contains the true one with this probability, such as 0.9,
             and mark the input for review unless the set contains exactly one class.
         per: Groups for which the coverage holds separately.
-        top: Write only this many of the most probable classes; default: all classes, or 5 if there are more than 1,000.
+        top: Write only this many of the most probable classes, with their probabilities; default: all classes, or 5 if
+            there are more than 1,000.
         out: A .csv or .json file or an open stream to write to; with a file, an interrupted call resumes. Default: the
             answers are in memory.
         weights: Weights of the frozen backbone, if the file has moved.

@@ -91,7 +91,7 @@ def sweep(
 
     Args:
         spec: What all runs share; the sweep sets their methods, hyperparameters and seeds.
-        out: Folder of the sweep; the same call again resumes it.
+        out: Folder of the sweep; running the same again resumes it.
         algorithm: Methods such as boda or boda:retrain, or files.
         trials: Trials per method; the first has the default hyperparameters.
         seeds: Seeds of the trial that is best on validation; with dg, seeds of the whole search.
