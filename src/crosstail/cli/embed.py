@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
 from crosstail.cli._next import say_next
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Data, SampleOptions, option
+from crosstail.cli._run_options import SPLIT, Data, ReadOptions, option, options
 from crosstail.cli._verb import described, import_torch
 from crosstail.workflows._output import unused_path
 
@@ -24,7 +23,7 @@ def embed(
     weights: Annotated[str | None, option("weights")] = None,
     resolution: Annotated[int | None, option("resolution")] = None,
     views: int = 0,
-    options: Annotated[SampleOptions, Parameter(name="*")] = SampleOptions(),  # noqa: B008 - immutable
+    options: Annotated[ReadOptions, options(without=SPLIT)] = ReadOptions(),  # noqa: B008 - immutable
     batch_size: int = 32,
     launcher: Literal["inline", "ray"] = "inline",
     workers: int | None = None,

@@ -4,14 +4,13 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
 from crosstail.cli._next import inputs_of, say_next
 from crosstail.cli._parameters import Json, Run
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Data, ReadOptions
+from crosstail.cli._run_options import SPLIT, Data, ReadOptions, options
 from crosstail.cli._verb import described, import_torch
 from crosstail.training.existing import existing_run
 from crosstail.workflows._output import require_page, unused_path
@@ -25,7 +24,7 @@ def evaluate(
     *,
     split: Literal["all", "train", "val", "test"] = "all",
     out: Path | None = None,
-    options: Annotated[ReadOptions, Parameter(name="*")] = ReadOptions(),  # noqa: B008 - immutable
+    options: Annotated[ReadOptions, options(without=(*SPLIT, "labels", "data_seed"))] = ReadOptions(),  # noqa: B008 - immutable
     weights: Path | None = None,
     trust: bool = False,
     as_json: Json = False,

@@ -12,7 +12,7 @@ from crosstail.cli._checks import check_spec, known_source
 from crosstail.cli._next import inputs_of, say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Data, RunOptions
+from crosstail.cli._run_options import Data, RunOptions, options
 from crosstail.cli._verb import described, import_torch
 from crosstail.training.spec import Accelerator
 from crosstail.workflows._output import unused_path
@@ -24,7 +24,7 @@ def fit(
     /,
     *,
     out: Path,
-    options: Annotated[RunOptions, Parameter(name="*")] = RunOptions(),  # noqa: B008 - immutable
+    options: Annotated[RunOptions, options()] = RunOptions(),  # noqa: B008 - immutable
     hparams: Path | None = None,
     accelerator: Accelerator = "auto",
     devices: int = 1,

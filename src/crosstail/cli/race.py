@@ -12,23 +12,18 @@ from rich.console import Console
 from crosstail.cli._checks import check_method, check_spec, known_source
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import HIDDEN, Data, DataSeed, SelectOn
+from crosstail.cli._run_options import SWEPT, Data, DataSeed, RunOptions, SelectOn, options
 from crosstail.cli._verb import described, import_torch
-from crosstail.cli.sweep import SweepOptions
 from crosstail.training.spec import in_order
+
+FIXED = ("protocol", "unseen", "fold", "freeze", "augment", "evaluations")  # frozen features of all domains
 
 
 @in_order
 @dataclass(frozen=True, kw_only=True)
-class RaceOptions(SweepOptions):
-    """The fields of a run that a race leaves open: it trains on frozen features of all domains."""
+class RaceOptions(RunOptions):
+    """With the defaults of a race, and no words about unseen domains."""
 
-    protocol: Annotated[str, HIDDEN] = "mdlt"
-    unseen: Annotated[str | None, HIDDEN] = None
-    fold: Annotated[int | None, HIDDEN] = None
-    freeze: Annotated[bool | None, HIDDEN] = None
-    augment: Annotated[bool | None, HIDDEN] = None
-    evaluations: Annotated[int, HIDDEN] = 10
     data_seed: DataSeed = 0
     select_on: SelectOn = None
     steps: int | None = 300
@@ -46,7 +41,7 @@ def race(
     seeds: int = 3,
     finalists: Annotated[int, Parameter(validator=Number(gte=1))] = 12,
     workers: int | None = None,
-    options: Annotated[RaceOptions, Parameter(name="*")] = RaceOptions(),  # noqa: B008 - immutable
+    options: Annotated[RaceOptions, options(without=(*SWEPT, *FIXED))] = RaceOptions(),  # noqa: B008 - immutable
     as_json: Json = False,
 ) -> None:
     """Example: `crosstail race photos/ --out race`

@@ -4,11 +4,10 @@ import json
 import tomllib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
-from cyclopts import App, ArgumentCollection, Parameter, Token
+from cyclopts import App, ArgumentCollection, Token
 from rich.console import Console
 
 from crosstail import discovery
@@ -16,27 +15,14 @@ from crosstail.cli._checks import check_method, check_spec, known_source
 from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar, sweep_progress
-from crosstail.cli._run_options import HIDDEN, Data, RunOptions
+from crosstail.cli._run_options import SWEPT, Data, RunOptions, options
 from crosstail.cli._verb import described, import_torch
-from crosstail.training.spec import in_order
 from crosstail.workflows._output import unused_path
 
 if TYPE_CHECKING:
     from crosstail.sweeps.plan import Plan
     from crosstail.sweeps.worker import Job, Outcome
     from crosstail.workflows.sweep import Estimated, Swept
-
-
-@in_order
-@dataclass(frozen=True, kw_only=True)
-class SweepOptions(RunOptions):
-    """The fields that all runs of a sweep share; the sweep sets the others."""
-
-    algorithm: Annotated[str, HIDDEN] = "erm"
-    second_stage: Annotated[str | None, HIDDEN] = None
-    hparams: Annotated[dict[str, Any], HIDDEN] = field(default_factory=dict)
-    stop_at: Annotated[tuple[int, ...] | None, HIDDEN] = None
-    seed: Annotated[int, HIDDEN] = 0
 
 
 def _read_plan(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -91,7 +77,7 @@ def sweep(
     workers: int | None = None,
     time_limit: float | None = None,
     dry_run: bool = False,
-    options: Annotated[SweepOptions, Parameter(name="*")] = SweepOptions(),  # noqa: B008 - immutable
+    options: Annotated[RunOptions, options(without=SWEPT)] = RunOptions(),  # noqa: B008 - immutable
     as_json: Json = False,
 ) -> None:
     """Example: `crosstail sweep photos/ --algorithm erm --algorithm boda:retrain --out sweep`
