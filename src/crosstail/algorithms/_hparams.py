@@ -42,16 +42,6 @@ class LogUniform(Uniform):
         return f"log-uniform {self.low:.2g} to {self.high:.2g}"
 
 
-class LogInteger(LogUniform):
-    """An integer: log-uniform, rounded down, as in DomainBed."""
-
-    def draw(self, generator: np.random.Generator) -> int:
-        return int(super().draw(generator))
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}, rounded down"
-
-
 class Integer(Uniform):
     """An integer: uniform, rounded down, as in the code of the BoDA authors."""
 
@@ -60,6 +50,10 @@ class Integer(Uniform):
 
     def __str__(self) -> str:
         return f"{super().__str__()}, rounded down"
+
+
+class LogInteger(Integer, LogUniform):
+    """An integer: log-uniform, rounded down, as in DomainBed."""
 
 
 class Choice:

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -52,9 +51,6 @@ def graph(
         console.print(f"{symbol} {' / '.join(values)}  {meaning}")
     if any(one.estimate for one in found):
         console.print(ESTIMATED)
-    separations = _numbers([one.statistics.separation for one in found])
-    console.print(f"(β + γ) − α = {separations}; chart in {graphs.out}")
-
-
-def _numbers(values: Iterable[float]) -> str:
-    return " / ".join("–" if math.isnan(value) else f"{value:.2f}" for value in values)
+    separations = (one.statistics.separation for one in found)
+    shown_separations = " / ".join("–" if math.isnan(value) else f"{value:.2f}" for value in separations)
+    console.print(f"(β + γ) − α = {shown_separations}; chart in {graphs.out}")

@@ -66,10 +66,6 @@ class Estimated:
         return {"runs": self.runs, "hours": self.seconds / 3600, "bytes": self.size, "algorithms": costs}
 
 
-def _unwatched(plan: Plan) -> AbstractContextManager[Callable[[Job, Outcome], None]]:
-    return nullcontext(lambda job, outcome: None)
-
-
 def sweep(
     spec: RunSpec,
     out: Path,
@@ -82,7 +78,7 @@ def sweep(
     workers: int | None = None,
     time_limit: float | None = None,
     progress: Progress = silent,
-    watch: Watch = _unwatched,
+    watch: Watch = lambda plan: nullcontext(lambda job, outcome: None),
 ) -> Swept:
     """Search each method's hyperparameters, select on validation, and repeat the best trial under several seeds.
 
@@ -120,15 +116,13 @@ def estimate(
     out: Path,
     *,
     algorithm: Sequence[str],
-    trials: int = 20,
-    seeds: int = 3,
-    search: Literal["random", "tpe"] = "random",
     launcher: str = "local",
     workers: int | None = None,
     time_limit: float | None = None,
     progress: Progress = silent,
+    **planned: Any,
 ) -> Estimated:
     """Estimate the runs, the time and the disk space of a sweep, by its arguments."""
-    plan = planning.make(spec, algorithm, trials=trials, seeds=seeds, search=search)
+    plan = planning.make(spec, algorithm, **planned)
     with _launcher.launcher(launcher, Store(out), _launcher.Resources(workers, time_limit)) as crew:
         return Estimated(measure(plan, progress), crew.workers)
