@@ -28,7 +28,7 @@ class AlgorithmEntry:
 
 
 def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
-    """The entry of one class, with description and paper from its docstring, or those of its parts."""
+    """The entry of one class, with description and paper from its docstring or its parts'."""
     parts = [cited(name, words) for words in docstrings(algorithm)]
     *earlier, (_, paper, year) = parts
     hparams = tuple(

@@ -31,7 +31,7 @@ class DomainGradients(ERM):
         return mean_terms(terms)
 
     def combine(self, gradients: Tensor) -> Tensor:
-        """The gradient of one tensor of weights from those of K domains (K, …)."""
+        """One gradient of a tensor of weights from the K domains' gradients (K, …)."""
         raise TypeError(f"{type(self).__name__} must define combine(gradients)")
 
 

@@ -17,8 +17,8 @@ class JTT(Twin):
 
     passes = 1.33  # a step of the second network needs the first one's predictions: a forward pass is a third
     differs = (
-        "a sample is judged whenever it is in a batch, as in SubpopBench, and not once; the steps of both networks add "
-        "up to those of the run",
+        "a sample is judged whenever it is in a batch, as in SubpopBench, and not once; both networks share the "
+        "run's steps",
         "samples are weighted, as in SubpopBench, where the paper repeats them",
     )
 

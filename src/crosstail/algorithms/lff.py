@@ -19,7 +19,7 @@ class LfF(Twin):
 
     passes = 2.0
     differs = (
-        "cross-entropies are those of the batch, as in SubpopBench, not moving averages per sample, scaled per class",
+        "cross-entropies are the batch's, as in SubpopBench, not moving averages per sample, scaled per class",
         "the second network's loss is the paper's; its code and SubpopBench multiply it by q",
     )
 

@@ -23,7 +23,7 @@ class Mixup(ERM):
     min_domains = 2
     alone = "Mixup trains on mixtures of two samples, which belong to no single pair, so no other loss or term applies"
     differs: tuple[str, ...] = (
-        "samples are mixed with those of another domain, with one λ per domain (Yan et al., 2020; Wang et al., 2020)",
+        "samples are mixed with another domain's, with one λ per domain (Yan et al., 2020; Wang et al., 2020)",
         "α is searched from 0.1 to 1: in the range of the BoDA paper, 1 to 10,000, most draws give λ ≈ 0.5",
     )
 

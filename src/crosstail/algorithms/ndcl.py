@@ -28,7 +28,7 @@ class NDCL(Weighted):
         "every class has the same number of mixtures, of its least and the others' most probable samples in turn; "
         "public code has several rules for their numbers, and the paper leaves them open",
         "w sums to the number of the domain's classes, as in the BoDA code; public code lacks its definition",
-        "terms, their weights and α are those of public code",
+        "terms, their weights and α are from public code",
     )
 
     class Hparams(Weighted.Hparams):
@@ -61,7 +61,7 @@ class NDCL(Weighted):
         return terms
 
     def mix(self, batch: DomainBatch, p: Tensor) -> tuple[Tensor, Tensor]:
-        """Mixtures (M, …) of each class's samples with those of others, and the class (M,); none of a single class."""
+        """Mixtures (M, …) of each class's samples with other classes', and the class (M,); none of a single class."""
         present = torch.unique(batch.y)
         turns = torch.arange(-(-len(batch) // len(present)), device=p.device)
         share, own, other = Beta(self.hparams.alpha, self.hparams.alpha).sample().to(batch.x), [], []

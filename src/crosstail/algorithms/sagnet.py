@@ -36,7 +36,7 @@ class SagNet(ERM):
         self.style = nn.Linear(self.backbone.num_features, self.task.num_classes)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy with each sample's style interpolated towards that of a random other sample."""
+        """Cross-entropy with each sample's style interpolated towards another, random sample's."""
         content, mean, deviation = content_and_style(z)
         other, alpha = torch.randperm(len(z)), torch.rand(len(z), 1).to(z)
         mean, deviation = (torch.lerp(value[other], value, alpha) for value in (mean, deviation))

@@ -14,7 +14,7 @@ from crosstail.data import DomainBatch
 
 
 class SelfReg(ERM):
-    """SelfReg: features and scores near those of other samples of the class, and of mixtures of two (Kim et al., 2021).
+    """SelfReg: features and scores near other samples' of the class, and near mixtures of two (Kim et al., 2021).
 
     With λ ~ Beta(α, α), the terms are λ d(z, z′) and (1 − λ) d(z, λ z′ + (1 − λ) z″), for samples z′ and z″ of the
     class, scaled by the cross-entropy where that is below 1. d is a squared difference of scores + w · one of features,

@@ -15,7 +15,7 @@ class SSP(ERM):
     """SSP: self-supervised pre-training of the backbone, then ERM (Yang and Xu, 2020).
 
     The pretext task is rotation prediction for images, and for vectors, SCARF: find the corrupted copy of a sample, in
-    which 60 % of the values are those of other samples (Bahri et al., 2022).
+    which 60 % of the values are other samples' (Bahri et al., 2022).
     """
 
     family = "imbalance"

@@ -29,7 +29,7 @@ class TALLY(ERM):
         "the steps of ERM have these batches too; in the paper they are drawn evenly from all samples",
         "prototypes begin with the means of a first batch; public code begins with noise",
         "μ and σ are what the paper says; public code exchanges the two on the way to the mixture",
-        "no weights of the classes; public code adds those of `cb_loss`",
+        "no weights of the classes; public code adds `cb_loss`'s",
     )
 
     class Hparams(ERM.Hparams):

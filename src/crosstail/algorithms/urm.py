@@ -16,7 +16,7 @@ class URM(ERM):
 
     family = "regularisation"
     differs = (
-        "the features are those of the backbone, and the noise is uniform between 0 and 1, as with DomainBed's `relu`; "
+        "the features are the backbone's, and the noise is uniform between 0 and 1, as with DomainBed's `relu`; "
         "its default adds a tanh, with noise between −1 and 1",
         "one hidden layer after the first, DomainBed's default; it searches 1 to 3",
     )

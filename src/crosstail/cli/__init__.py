@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(words: Sequence[str]) -> None:
-    """Run a command; choices such as those of --protocol match whatever their case."""
+    """Run a command; choices match whatever their case."""
     try:
         app(words, console=Console(), print_error=False, exit_on_error=False)  # as wide as the terminal is now
     except CoercionError as error:

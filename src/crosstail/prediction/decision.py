@@ -75,10 +75,10 @@ def decide(
 ) -> Decision:
     """How to decide for inputs with these log probabilities (N, C) and sites (N,), which may be UNKNOWN.
 
-    Without a `prior`, probabilities are for pairs that are equally frequent, which is what models are selected and
-    tested for, and the predicted class is the model's own. With one they are for classes with these shares: `uniform`,
-    those of the `train`ing samples of each site, those in a .csv file, or those `estimate`d from the inputs of a site.
-    With a `coverage`, a prediction set is calibrated on the test samples of the run, which nothing else has used.
+    Without a `prior`, probabilities are for equally frequent pairs, which is what models are selected and tested for,
+    and the predicted class is the model's own. A `prior` gives the shares of the classes: `uniform`, `train` (as in
+    training at each site), a .csv file, or `estimate` (from the inputs of each site). With a `coverage`, prediction
+    sets are calibrated on the run's test samples, which nothing else has used.
     """
     given = predictor.calibration
     about: dict[str, Any] = {"calibration": given, "domains": predictor.run.result.domains}

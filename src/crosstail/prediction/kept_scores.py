@@ -49,7 +49,7 @@ def _make(folder: Path, shape: tuple[int, int]) -> None:
 
 
 def _complete(log_p: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which rows have been written whole: their probabilities sum to 1, where those of zeros sum to C."""
+    """Which rows have been written whole: their probabilities sum to 1; zeros would sum to C."""
     return (np.abs(np.exp(log_p).sum(axis=1) - 1) < 1e-3) & (log_p.shape[1] > 1)
 
 

@@ -126,7 +126,7 @@ class Predictor:
     def scored(self, z: Tensor, domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
         """Log probabilities (N, C) of features, all of one domain or with one for each, which may be UNKNOWN.
 
-        They are those of the model as it was trained, not calibrated.
+        They are not calibrated.
         """
         domain = np.broadcast_to(np.asarray(domain), len(z))
         scores = torch.empty(len(z), len(self.classes))

@@ -35,7 +35,7 @@ class Summary(msgspec.Struct, frozen=True):
     seconds: float
     validation: Accuracies
     test: Accuracies
-    pairs: SplitAccuracy | None = None  # of a fold, whose test samples are pooled with those of the others
+    pairs: SplitAccuracy | None = None  # of a fold, whose test samples are pooled with the other folds'
     known: Accuracies | None = None  # VIEWS on test with the domain known, if the model uses it
     known_pairs: SplitAccuracy | None = None  # the same of a fold
 

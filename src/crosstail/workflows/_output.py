@@ -12,7 +12,7 @@ def refuse_foreign(out: Path, own: bool) -> None:
 
 
 def require_page(out: Path | None) -> None:
-    """Refuse a page whose name is that of another kind of file."""
+    """Refuse a page whose name does not end in .html."""
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html")
 

@@ -24,7 +24,7 @@ class EvaluatedRun:
 
     predictor: Predictor
     dataset: DomainDataset
-    """As loaded; `found.samples` are those of them that were evaluated."""
+    """As loaded; `found.samples` are the evaluated ones."""
     found: Evaluated
     page: Path
     unwritten: OSError | None = None

@@ -46,7 +46,7 @@ class Fitted:
         return [run.result for run in self.runs]
 
     def to_json(self) -> Any:
-        """The result of a single run, or the test accuracy over all runs, their results and that of the final one."""
+        """The result of a single run; of several, the test accuracy over all, their results and the final one's."""
         results = self.results
         if len(results) == 1 and self.final is None:
             return results[0]
@@ -74,7 +74,7 @@ def fit(
     Args:
         spec: The run, or with `folds` or the protocol dg the runs.
         out: Folder of the run or runs; running the same again resumes it or shows the result.
-        hparams: Hyperparameters from a file that `select` wrote; those of the spec override them.
+        hparams: Hyperparameters from a file that `select` wrote; the spec's take precedence.
         refit: Afterwards, train the final model on every sample, in OUT/refit, for the median of the selected steps.
         devices: Processes and devices that share every batch; all processes run this function and return the same.
         log: Also write a log: tensorboard (RUN/tensorboard).
@@ -127,7 +127,7 @@ def _notes(spec: RunSpec, runs: Sequence[Run]) -> list[str]:
 
 
 def read_hparams(file: Path, spec: RunSpec) -> Hparams:
-    """The hyperparameters for a resolved spec in a file that `select` wrote; with dg, those of its domain and seed."""
+    """The hyperparameters for a resolved spec in a file that `select` wrote; with dg, for its domain and seed."""
     found, own = read_json(file, dict[str, Hparams]), search_name(spec.method, spec)
     for name in (own, spec.method):
         if name in found:

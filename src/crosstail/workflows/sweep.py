@@ -31,7 +31,7 @@ class Swept(Selected):
     plan: Plan
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The accuracy of every method with its hyperparameters, with dg those of every search."""
+        """The accuracy of every method with its hyperparameters, with dg for every search."""
         found = []
         for row in self.rows:
             own = as_file([choice for choice in self.chosen if choice.method == row.method])

@@ -55,7 +55,7 @@ class Slurm(Launcher):
 
     def _submit(self, jobs: Sequence[Job]) -> None:
         executor = submitit.SlurmExecutor(self.store.path.absolute() / "slurm")
-        # No time limit of ours: that of the partition or of SBATCH_TIMELIMIT applies.
+        # No time limit of ours: the partition's or SBATCH_TIMELIMIT applies.
         executor.update_parameters(job_name="crosstail", cpus_per_task=1, time=None)
         attempts = {key: failure.attempts for key, failure in self.store.failures().items()}
         arguments = self.store.path.absolute(), self.store.patience, jobs, attempts, self.time_limit
