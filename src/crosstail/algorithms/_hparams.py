@@ -2,17 +2,11 @@
 
 import math
 from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from crosstail import discovery
-
-
-class Distribution(Protocol):
-    """What a random search draws from."""
-
-    def draw(self, generator: np.random.Generator) -> Any: ...
 
 
 class Uniform:
@@ -76,7 +70,7 @@ class OneMinus:
     '1 - log-uniform 1e-05 to 0.01'
     """
 
-    def __init__(self, distribution: Distribution) -> None:
+    def __init__(self, distribution: Uniform) -> None:
         self.distribution = distribution
 
     def draw(self, generator: np.random.Generator) -> float:
@@ -85,6 +79,9 @@ class OneMinus:
     def __str__(self) -> str:
         return f"1 - {self.distribution}"
 
+
+Distribution = Uniform | Choice | OneMinus
+"""What a random search draws from."""
 
 # Differs from the paper, which uses them for its ResNets: here for all pretrained networks that are finetuned.
 FINETUNED_RATE = 5e-5, LogUniform(1e-5, 10**-3.5)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
-from crosstail.cli._next import say_next
+from crosstail.cli._next import say_all, say_next
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SPLIT, Data, ReadOptions, option, options
 from crosstail.cli._verb import described, import_torch
@@ -47,7 +47,6 @@ def embed(
     console = Console(stderr=True, markup=False, highlight=False)
     with progress_bar(console) as progress:
         done = embed(spec, out, batch_size=batch_size, launcher=launcher, workers=workers, progress=progress)
-    for note in done.notes:
-        console.print(f"note: {note}", soft_wrap=True)
+    say_all(console, "note", done.notes)
     console.print(f"{' × '.join(f'{n:,}' for n in done.shape)} numbers in {out}.", soft_wrap=True)
     say_next(console, "race", out, "--out", unused_path("race"))

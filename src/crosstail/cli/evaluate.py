@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
-from crosstail.cli._next import inputs_of, say_next
+from crosstail.cli._next import inputs_of, say_all, say_next
 from crosstail.cli._parameters import Json, Run
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SPLIT, Data, ReadOptions, options
@@ -47,8 +47,7 @@ def evaluate(
     if as_json:
         print(json.dumps(evaluated.to_json()))
     else:
-        for note in dataset.notes:
-            console.print(f"note: {note}", soft_wrap=True)
+        say_all(console, "note", dataset.notes)
         if str(found.left_out):
             console.print(f"left out {found.left_out}", soft_wrap=True)
         unseen = [name for name in dataset.domains if name not in evaluated.known_domains]

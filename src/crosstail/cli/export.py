@@ -7,6 +7,7 @@ from typing import Literal
 
 from rich.console import Console
 
+from crosstail.cli._next import say_all
 from crosstail.cli._parameters import Json, Run
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._verb import described, import_torch
@@ -38,8 +39,7 @@ def export(
     except Differs as error:
         console.print(f"error: {error}")
         raise SystemExit(1) from None
-    for note in found.notes:
-        console.print(f"note: {note}", soft_wrap=True)
+    say_all(console, "note", found.notes)
     if as_json:
         print(json.dumps(asdict(found.check)))
         return

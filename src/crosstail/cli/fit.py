@@ -9,7 +9,7 @@ from rich.console import Console
 
 from crosstail import discovery
 from crosstail.cli._checks import check_spec, known_source
-from crosstail.cli._next import inputs_of, say_next
+from crosstail.cli._next import inputs_of, say_all, say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions, options
@@ -71,8 +71,7 @@ def fit(
         print(msgspec.json.encode(fitted.to_json()).decode())
         return
     console = Console(markup=False, highlight=False)
-    for note in fitted.notes:
-        console.print(f"note: {note}", soft_wrap=True)
+    say_all(console, "note", fitted.notes)
     results, final = fitted.results, fitted.final
     terminal.show([result_summary(results[0])] if len(results) == 1 else folds_summary(results), console)
     if final is not None:

@@ -1,7 +1,6 @@
 """crosstail predict: classes for unlabelled files."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,7 +8,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import require_output
-from crosstail.cli._next import say_next
+from crosstail.cli._next import say_all, say_next
 from crosstail.cli._parameters import Json, Run
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
@@ -67,23 +66,17 @@ def predict(
         with progress_bar(console) as progress:
             found = predict(run, files, out=out or sys.stdout, **how, as_json=as_json, progress=progress)
     except NothingPredicted as error:
-        _show_skipped(console, error.notes, error.skipped)
+        say_all(console, "note", error.notes)
+        say_all(console, "skipped", error.skipped)
         raise
-    _show_skipped(console, found.site_notes, found.skipped)
+    say_all(console, "note", found.site_notes)
+    say_all(console, "skipped", found.skipped)
     if found.decision is not None:
-        for note in found.decision.notes:
-            console.print(f"note: {note}", soft_wrap=True)
+        say_all(console, "note", found.decision.notes)
         _show_prevalence(console, found.predictor, found.decision)
     if out is not None:
         console.print(f"{found.number} predictions in {out}")
         say_next(console, "export", run, "--format", "torch", "--out", unused_path("model.pt2"))
-
-
-def _show_skipped(console: Console, notes: Sequence[str], skipped: Sequence[str]) -> None:
-    for note in notes:
-        console.print(f"note: {note}", soft_wrap=True)
-    for problem in skipped:
-        console.print(f"skipped: {problem}", soft_wrap=True)
 
 
 def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision") -> None:

@@ -9,7 +9,8 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
 
-from crosstail.cli._checks import check_method, check_spec, known_source
+from crosstail.cli._checks import check_spec, known_source
+from crosstail.cli._next import say_all
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SWEPT, Data, DataSeed, RunOptions, SelectOn, options
@@ -49,9 +50,7 @@ def race(
     Args:
         algorithm: A method such as boda or boda:retrain, or a file; repeatable. Default: every algorithm."""
     spec = options.spec(dataset=known_source(dataset))
-    check_spec(spec)
-    for method in algorithm:
-        check_method(method)
+    check_spec(spec, algorithm)
     import_torch()
 
     from crosstail.reports.compare.race_page import leaderboard
@@ -70,12 +69,9 @@ def race(
             terminal.show([leaderboard(board, narrow=True)], console)
         if found.stopped:
             console.print(f"Stopped early, on validation: {', '.join(one.method for one in found.stopped)}.")
-        for why in found.left_out.values():
-            console.print(f"left out: {why}")
-        for note in found.notes:
-            console.print(f"note: {note}")
-        for failed in found.failed:
-            console.print(f"failed: {failed.method}, {failed.run}: {failed.error}")
+        say_all(console, "left out", found.left_out.values())
+        say_all(console, "note", found.notes)
+        say_all(console, "failed", (f"{failed.method}, {failed.run}: {failed.error}" for failed in found.failed))
         if board:
             console.print(found.recommendation, style="bold")
             best = f" Its model is {raced.best}." if raced.best else ""

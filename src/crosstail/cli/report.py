@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail.cli._next import say_all
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._verb import described, import_torch
 
@@ -35,12 +36,9 @@ def report(
         found = report(folders, out=out, **how, progress=progress)
     console, runs = Console(highlight=False, markup=False), found.runs
     console.print(f"{len(runs.table):,} finished runs, {len(runs.skipped):,} folders skipped", soft_wrap=True)
-    for path, why in runs.skipped[:5]:
-        console.print(f"skipped: {path}: {why}", soft_wrap=True)
-    for why in found.left_out[:5]:
-        console.print(f"left out: {why}", soft_wrap=True)
+    say_all(console, "skipped", (f"{path}: {why}" for path, why in runs.skipped[:5]))
+    say_all(console, "left out", found.left_out[:5])
     for race in runs.races:
         console.print(f"race on {race.dataset}: {race.recommendation}", soft_wrap=True)
-    for note in found.notes:
-        console.print(f"note: {note}")
+    say_all(console, "note", found.notes)
     console.print(f"Next: open {found.page}", soft_wrap=True)

@@ -11,7 +11,7 @@ from cyclopts import App, ArgumentCollection, Token
 from rich.console import Console
 
 from crosstail import discovery
-from crosstail.cli._checks import check_method, check_spec, known_source
+from crosstail.cli._checks import check_spec, known_source
 from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar, sweep_progress
@@ -87,9 +87,7 @@ def sweep(
         plan: A TOML file with these options as keys, and DATA as `dataset`; the command line takes precedence.
         dry_run: Only estimate the number of runs, the time and the disk space."""
     spec = options.spec(dataset=known_source(dataset))
-    check_spec(spec)
-    for method in algorithm:
-        check_method(method)
+    check_spec(spec, algorithm)
     launcher = discovery.known("crosstail.sweeps.launchers", launcher, "launcher")
     import_torch()
 
