@@ -143,7 +143,6 @@ class Algorithm(nn.Module):
         raise TypeError(f"{type(self).__name__} changes maps, so it must define change(maps)")
 
     def optimizers(self) -> list[Optimizer]:
-        """By default, one Adam for all parameters."""
         return [torch.optim.Adam(self.parameters(), lr=self.hparams.lr, weight_decay=self.hparams.weight_decay)]
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:

@@ -20,7 +20,6 @@ class Annealed(ERM):
 
     @property
     def annealed(self) -> bool:
-        """Whether annealing is over."""
         return self.step >= first_step(self.hparams.anneal, self.steps)
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:

@@ -36,7 +36,6 @@ class RSC(ERM):
         return super().losses(z * ~muted, batch)
 
     def probability(self, z: Tensor, batch: DomainBatch) -> Tensor:
-        """Probability of the label (B,)."""
         return self.head(z).float().softmax(1).gather(1, batch.y[:, None])[:, 0]
 
 

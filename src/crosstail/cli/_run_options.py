@@ -79,7 +79,6 @@ class ReadOptions(DataSpec):
         """Leave validation to the DataSpec, which has all fields."""
 
     def spec(self, dataset: str) -> DataSpec:
-        """The DataSpec that was typed."""
         return DataSpec(**{f.name: getattr(self, f.name) for f in fields(DataSpec)} | {"dataset": dataset})
 
 
@@ -99,5 +98,4 @@ class RunOptions(RunSpec):
         """Leave validation to the RunSpec, which has all fields."""
 
     def spec(self, **changes: Any) -> RunSpec:
-        """The RunSpec that was typed, with some fields replaced."""
         return RunSpec(**{f.name: getattr(self, f.name) for f in fields(RunSpec)} | changes)

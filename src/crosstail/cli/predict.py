@@ -80,7 +80,6 @@ def predict(
 
 
 def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision") -> None:
-    """Print the estimated shares of the classes, with their intervals."""
     from crosstail.reports.document import terminal
     from crosstail.reports.document.model import Table
 

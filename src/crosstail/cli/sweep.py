@@ -129,7 +129,6 @@ def _show_cost(cost: "Estimated", as_json: bool) -> None:
 
 
 def _show(swept: "Swept", as_json: bool) -> None:
-    """Show the accuracies of this plan's methods."""
     from crosstail.reports.compare.sweep_tables import selection_notes, selection_table
     from crosstail.reports.document import terminal
 

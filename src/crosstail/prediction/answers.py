@@ -86,7 +86,6 @@ class AnswerFile:
 
     @property
     def written(self) -> int:
-        """The number of answers so far."""
         return sum(block.answers for block in self.blocks.values())
 
     @property

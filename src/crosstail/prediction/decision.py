@@ -59,7 +59,6 @@ class Decision:
         return members if self.shares is None else members & (self.shares[site] > 0)
 
     def of_class(self, log_p: NDArray[np.floating], site: Sites, y: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The probability (N,) of one class for each input."""
         parts = [p[np.arange(len(p)), y[rows]] for rows, p, _ in self.chunks(log_p, site)]
         return np.concatenate([np.zeros(0, np.float32), *parts])
 
@@ -125,7 +124,6 @@ def _shares(predictor: Predictor, prior: str, estimates: dict[int, EstimatedPrio
 
 
 def _tested(run: Run) -> Answers:
-    """The test samples of a run, with the log probabilities that it kept of them."""
     if run.held_out is None:
         raise ValueError(f"{run.path} has no {PROBABILITIES}: run its `crosstail fit` command again, which adds it")
     if not len(run.held_out.test):

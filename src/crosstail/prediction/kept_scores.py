@@ -33,7 +33,6 @@ class KeptScores:
             self.done[start : start + step] = _complete(self.log_p[start : start + step])
 
     def add(self, rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> None:
-        """Take the scores of some rows."""
         self.log_p[rows] = log_p
         self.done[rows] = True
 

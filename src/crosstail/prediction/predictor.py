@@ -183,7 +183,6 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
 
 
 def _table(file: Path) -> pd.DataFrame:
-    """A table with the files that are to be predicted."""
     try:
         table = pd.read_csv(file, sep=None, engine="python", dtype=str)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, csv.Error) as error:
@@ -198,7 +197,6 @@ def _table(file: Path) -> pd.DataFrame:
 
 
 def _listed(file: Path, paths: "pd.Series[str]") -> list[Path]:
-    """The files that a table lists, relative to it."""
     found = [file.parent / name for name in paths]
     for path in found:
         try:

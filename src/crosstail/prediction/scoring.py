@@ -38,7 +38,6 @@ class NamedInputs:
         return len(self.names)
 
     def part(self, rows: slice) -> NamedInputs:
-        """Some of them."""
         x = kind_of(self.x).take(self.x, rows)
         return replace(self, names=self.names[rows], x=x, domain=self.domain[rows])
 

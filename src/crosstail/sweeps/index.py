@@ -25,7 +25,6 @@ class Judged(NamedTuple):
 
     @classmethod
     def mean(cls, each: Sequence["Judged"]) -> "Judged":
-        """Mean over folds or seeds."""
         return cls(fmean(one.value for one in each), fmean(one.score for one in each))
 
 

@@ -136,7 +136,6 @@ def entrants(
 
 
 def _names(choice: SelectedTrial) -> dict[str, str]:
-    """Names of a method's runs, by key."""
     names = {key: f"trial {trial}" for trial, keys in enumerate(choice.keys) for key in keys}
     finals = {key: f"seed {seed}" for seed, keys in enumerate(choice.finals()) for key in keys}
     return finals | names

@@ -27,7 +27,6 @@ class Audited:
     """A run on these data, whose held-out samples show probable label errors."""
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain values."""
         wrong = {} if self.run is None else {"label_errors": suspect_table(self.run).to_dict("records")}
         return {**self.found.to_json(), **wrong}
 

@@ -36,7 +36,6 @@ class EvaluatedRun:
         return [name for name in self.dataset.domains if name in self.predictor.sites]
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain values."""
         found, informed = self.found, self.found.answers.informed
         facts = {"domains": self.dataset.domains, "classes": self.predictor.classes, "left_out": asdict(found.left_out)}
         known = (

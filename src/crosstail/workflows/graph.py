@@ -101,7 +101,6 @@ def _draw(found: list[NamedGraph], runs: Sequence[Path], metric: str, path: Path
 
 
 def _of_run(run: Path, metric: Metric, trust: bool, progress: Progress) -> NamedGraph:
-    """The graph of a run's training samples."""
     folder = RunFolder(run)
     spec = folder.spec()
     require_data(run, spec.dataset)

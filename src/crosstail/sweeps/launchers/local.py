@@ -113,7 +113,6 @@ class Worker:
         return outcome
 
     def end(self) -> None:
-        """Kill the process, if it is still alive."""
         self.connection.close()
         self.process.kill()
         self.process.join()
