@@ -173,7 +173,7 @@ class Algorithm(nn.Module):
 
 
 class WrongTerms(ValueError):
-    """What an algorithm's `losses` or `update` returns is not a dictionary of named numbers."""
+    """An algorithm's `losses` or `update` does not return a dictionary of named numbers."""
 
 
 def check_terms(terms: Any) -> None:

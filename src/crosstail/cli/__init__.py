@@ -93,7 +93,7 @@ def _run(words: Sequence[str]) -> None:
 
 
 def _resumes(words: Sequence[str]) -> bool:
-    """Whether a command that was stopped resumes if it is given again."""
+    """Whether repeating a stopped command resumes it."""
     option = _RESUMED.get(words[0]) if words else None
     return option is not None and any(word.startswith(option) for word in words)
 

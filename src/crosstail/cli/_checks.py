@@ -39,7 +39,7 @@ def check_spec(spec: RunSpec, methods: Iterable[str] = ()) -> None:
 
 
 def check_method(method: str) -> None:
-    """Refuse a method with an algorithm or second stage that is unknown, or a file that is not there."""
+    """Refuse a method with an unknown algorithm or second stage, or a missing file."""
     algorithm, stage = split_method(method)
     for word in discovery.combined(algorithm):
         if word.endswith(".py"):

@@ -38,7 +38,7 @@ class Evaluated:
     """A run's model on other data."""
 
     answers: Answers
-    """With the domain told where the model was trained on it, if it uses the domain; classes are the model's."""
+    """Classes are the model's; `informed` if the model uses the domain and was trained on one of these."""
     left_out: LeftOut
     samples: DomainDataset
     """Samples that were evaluated, all in the split test."""

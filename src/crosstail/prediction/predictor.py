@@ -150,11 +150,12 @@ def check_shape(x: Samples, trained: tuple[int, ...], source: Path | str) -> Non
 
 def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str], Samples, pd.DataFrame | None]:
     """Names and inputs: image files, those in folders or a .csv, which is returned too, or rows of one array file."""
+    for file in files:
+        if not file.exists():
+            raise FileNotFoundError(f"{file}: there is no such file or folder")
     if any(file.suffix.lower() in (".npy", ".npz") for file in files):
         if len(files) > 1:
             raise ValueError(f"{files[0]}: give one .npy or .npz file, or images, not both")
-        if not files[0].exists():
-            raise FileNotFoundError(f"{files[0]}: there is no such file")
         x = check_inputs(files[0], read_x(files[0]))
         check_shape(x, predictor.input_shape, files[0])
         return [str(row) for row in range(len(x))], x, None
@@ -169,10 +170,8 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
     for file in files:
         if file.is_dir():
             found += sorted(file.joinpath(*one.folder, image.name) for one in walk(file) for image in one.images)
-        elif file.exists():
-            found.append(file)
         else:
-            raise FileNotFoundError(f"{file}: there is no such file or folder")
+            found.append(file)
     if not found:
         heic = f"; for HEIC photos {HEIC_REMEDY}" if "HEIF" not in FORMATS else ""
         raise ValueError(f"{files[0]}: contains no images ({', '.join(sorted(IMAGE_SUFFIXES))}{heic})")

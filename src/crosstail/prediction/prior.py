@@ -37,9 +37,9 @@ def estimate_prior(balanced: NDArray[np.floating], plausible: Iterable[NDArray[n
 
         π_c ← (1/N) Σ_i π_c p_ic / Σ_k π_k p_ik
 
-    With calibrated probabilities the log likelihood Σ_i log Σ_k π_k p_ik is concave in π. Intervals come from it, too.
-    What the first samples have by other `plausible` calibrations widens them: on the logit scale,
-    squares of the two errors are added.
+    With calibrated probabilities the log likelihood Σ_i log Σ_k π_k p_ik is concave in π. Its curvature gives the
+    intervals, which are widened by how far estimates differ under other `plausible` calibrations of the first samples:
+    the squares of the two errors are added on the logit scale.
     """
     from scipy.special import expit, logit  # here, because most predictions estimate no prevalence
 
@@ -102,7 +102,7 @@ def _intervals(p: NDArray[np.floating], share: NDArray[np.float64]) -> tuple[NDA
             fallen = -float(np.log1p(middle_of * ratio).clip(min=-700).sum()) > 1.92
             least, most = (least, middle_of) if fallen else (middle_of, most)
         high[c] = most
-    if len(inside) == 1:  # what the others may have, it may lack
+    if len(inside) == 1:  # it may lack what the others may have
         low[inside] = max(0.0, 1 - float(np.delete(high, inside).sum()))
     return low, high
 

@@ -16,7 +16,7 @@ COLUMN = "column:"
 
 @dataclass(frozen=True)
 class Sites:
-    """The site of each input by name, as a domain of the model, and what to say about it."""
+    """The site of each input by name and as a domain of the model, with notes."""
 
     names: Sequence[str | None]
     domain: NDArray[np.int64]

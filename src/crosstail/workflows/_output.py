@@ -18,7 +18,7 @@ def require_page(out: Path | None) -> None:
 
 
 def unused_path(name: str) -> Path:
-    """This name in the working folder, with a number if it is taken, so that no other work is in the way.
+    """This name in the working folder, with a number if it is taken.
 
     >>> unused_path("no-such-run").name
     'no-such-run'

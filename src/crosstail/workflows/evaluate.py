@@ -28,7 +28,7 @@ class EvaluatedRun:
     found: Evaluated
     page: Path
     unwritten: OSError | None = None
-    """Why there is no page, if there is none: the folder of the run may be read-only."""
+    """Why the page could not be written, such as a read-only folder."""
 
     @property
     def known_domains(self) -> list[str]:
