@@ -1,9 +1,9 @@
-"""How long work reports that it advances."""
+"""How long work reports its progress."""
 
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
-"""Called with a word for the work, how much of it is done, and how much there is."""
+"""Called with the name of the task, the steps done and their total."""
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -11,5 +11,5 @@ def silent(what: str, done: int, total: int) -> None:
 
 
 def labelled(progress: Progress, label: str) -> Progress:
-    """Progress in one of several parts of the work, whose label stands before every word."""
+    """Progress in one of several parts, whose label precedes the name of every task."""
     return (lambda what, done, total: progress(f"{label}: {what}", done, total)) if label else progress

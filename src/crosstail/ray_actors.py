@@ -181,7 +181,7 @@ def map_rows(
 ) -> Iterator[tuple[slice, Any]]:
     """Wanted blocks of the rows 0 … total - 1, with what `make()` returns for them on an actor, as they finish.
 
-    A block has whole batches, so that they are those of one process: a network's last digits depend on the batch.
+    A block has whole batches, the same as in one process: a network's last digits depend on the batch.
     Rows whose actor dies go to another one.
     """
     with Actors[range](RowWorker, (make, Path.cwd()), workers) as actors:

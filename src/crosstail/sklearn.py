@@ -36,7 +36,7 @@ NAMED = 20  # domains listed in an error
 class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier for vectors from several domains, trained as by `crosstail fit`, with the same default method.
 
-    `algorithm`, `hparams`, `width`, `steps`, `batch_size` (per domain), `evaluations` and `second_stage` are those of a
+    `algorithm`, `hparams`, `width`, `steps`, `batch_size` (per domain), `evaluations` and `second_stage` are as in a
     run. A share `validation` of each pair is held out to select the best evaluation; with 0, the last one is used. The
     default method takes no steps: it has nothing to select, so 0 gives it more samples to fit. Only `fit` needs the
     domains; where they are known at prediction, the default and some other models, such as `mtl`, use them. `result_`

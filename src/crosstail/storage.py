@@ -104,7 +104,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path, kind: type[T]) -> T:
-    """Read a JSON file as a typed value; a file of the wrong shape is one sentence with the place inside the file."""
+    """Read a JSON file as a typed value; the error for another shape names the place inside the file."""
     return decode(path.read_bytes(), kind, path)
 
 
@@ -125,7 +125,7 @@ def decode(content: bytes | str, kind: type[T], source: Path | str) -> T:
 
 
 def _refuse_unknown(raw: Any, kind: Any) -> None:
-    """Refuse keys that a dataclass does not have: msgspec ignores them, and a setting would be lost in silence."""
+    """Refuse keys that a dataclass does not have: msgspec would silently ignore them."""
     known = {f.name for f in fields(kind)}
     unknown = sorted(set(raw) - known) if isinstance(raw, dict) else []
     if unknown:
@@ -134,7 +134,7 @@ def _refuse_unknown(raw: Any, kind: Any) -> None:
 
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Name the file in errors of the file system: a full disk is reported without it."""
+    """Name the file in file-system errors; the one of a full disk has no name."""
     try:
         yield
     except OSError as error:

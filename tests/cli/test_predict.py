@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from crosstail.backbones._frozen import FrozenNetwork
-from crosstail.prediction import inputs
-from crosstail.prediction.answers import Answers
+from crosstail.prediction import scoring
+from crosstail.prediction.answers import AnswerFile
 from crosstail.prediction.predictor import Predictor
 from crosstail.training.folder import RunFolder
 
@@ -198,7 +198,7 @@ def in_blocks_of_seven(monkeypatch):
 
 @pytest.fixture
 def batches_of_seven(monkeypatch):
-    monkeypatch.setattr(inputs, "BATCH", 7)
+    monkeypatch.setattr(scoring, "BATCH", 7)
 
 
 small_batches = pytest.mark.usefixtures("batches_of_seven")
@@ -238,7 +238,7 @@ def test_finished_blocks_are_not_predicted_again_with_the_same_options(crosstail
 def test_a_stop_after_the_answers_were_put_together_loses_none(crosstail, run, new, monkeypatch):
     assert crosstail(f"predict {run} {new} --out whole.csv").code == 0
     with monkeypatch.context() as patch:
-        patch.setattr(Answers, "remove", stop)
+        patch.setattr(AnswerFile, "remove", stop)
         assert crosstail(f"predict {run} {new} --out a.csv").code == 1
     assert crosstail(f"predict {run} {new} --out a.csv").code == 0
     assert Path("a.csv").read_text() == Path("whole.csv").read_text() and not list(Path().glob(".a.csv*"))
@@ -260,7 +260,7 @@ def test_only_the_most_probable_classes_are_written_if_asked_for(crosstail, run,
 
 def test_a_stopped_prediction_goes_on_unless_something_changed(crosstail, run, monkeypatch):
     np.save("x.npy", np.random.default_rng(1).normal(size=(40, 6)).astype(np.float32))
-    monkeypatch.setattr(inputs, "BATCH", 8)
+    monkeypatch.setattr(scoring, "BATCH", 8)
     assert crosstail(f"predict {run} x.npy --out whole.csv").code == 0
     seen = stopped_at_the_third_batch(monkeypatch)
     assert crosstail(f"predict {run} x.npy --out a.csv").code == 1 and not Path("a.csv").exists()

@@ -11,7 +11,7 @@ def lines(monkeypatch, seconds_per_step, steps, total):
     clock = iter(seconds_per_step * step for step in range(-1, steps))
     monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
     console = Console(file=io.StringIO(), width=80)
-    with _progress.progress_bar(console, "fold 1:") as report:
+    with _progress.progress_bar(console) as report:
         for step in range(steps):
             report("stage 1", step + 1, total)
     return console.file.getvalue().splitlines()
@@ -19,11 +19,7 @@ def lines(monkeypatch, seconds_per_step, steps, total):
 
 def test_a_log_has_a_line_now_and_then_and_one_at_the_end(monkeypatch):
     written = lines(monkeypatch, 1.0, 25, 25)
-    assert [line.split(",")[0] for line in written] == [
-        "fold 1: stage 1: 11/25",
-        "fold 1: stage 1: 21/25",
-        "fold 1: stage 1: 25/25",
-    ]
+    assert [line.split(",")[0] for line in written] == ["stage 1: 11/25", "stage 1: 21/25", "stage 1: 25/25"]
     assert "left" in written[0] and "left" not in written[-1]
 
 

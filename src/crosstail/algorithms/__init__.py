@@ -71,11 +71,7 @@ def canonical(name: str) -> str:
 
 
 def own_file(name: str) -> str:
-    """The user's file in a name, or the empty string.
-
-    >>> own_file("boda+coral"), own_file("boda+./mine.py")
-    ('', './mine.py')
-    """
+    """The user's file in a name, or the empty string."""
     return next((word for word in discovery.combined(name) if word.endswith(".py")), "")
 
 

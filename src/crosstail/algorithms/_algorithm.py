@@ -18,7 +18,7 @@ from crosstail.data import DomainBatch
 from crosstail.losses import PairStatistics
 
 Backward = Callable[[Tensor], None]
-"""Computes the gradients: `Tensor.backward`, or that of the device's strategy and precision."""
+"""Computes the gradients: `Tensor.backward`, or what the device's strategy and precision need."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Preset:
     """Other defaults of an algorithm under a name of their own, as in boda@reference.
 
     A value in `hparams` is a default, or a default and a search range; `also` names algorithms that belong to it.
-    Deviations of the algorithm are also those of the preset, except for those that it `undoes`.
+    The preset has all deviations of the algorithm but those that it `undoes`.
     """
 
     what: str
@@ -140,11 +140,10 @@ class Algorithm(nn.Module):
         return z, batch
 
     def change(self, maps: Tensor) -> Tensor:
-        """Feature maps (B, channels, H, W), or vectors (B, F), in place of those of an early layer in training."""
+        """Feature maps (B, channels, H, W), or vectors (B, F), to replace an early layer's in training."""
         raise TypeError(f"{type(self).__name__} changes maps, so it must define change(maps)")
 
     def optimizers(self) -> list[Optimizer]:
-        """By default, one Adam for all parameters."""
         return [torch.optim.Adam(self.parameters(), lr=self.hparams.lr, weight_decay=self.hparams.weight_decay)]
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
@@ -179,7 +178,7 @@ class Algorithm(nn.Module):
 
 
 class WrongTerms(ValueError):
-    """What an algorithm's `losses` or `update` returns is not a dictionary of named numbers."""
+    """An algorithm's `losses` or `update` does not return a dictionary of named numbers."""
 
 
 def check_terms(terms: Any) -> None:

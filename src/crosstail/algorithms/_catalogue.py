@@ -1,7 +1,7 @@
 """All algorithms as data, read from their files, for tables and documentation."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from crosstail import discovery
@@ -26,21 +26,13 @@ class AlgorithmEntry:
     differs: tuple[str, ...]
     presets: tuple[str, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def entry(name: str, algorithm: type[Algorithm]) -> AlgorithmEntry:
-    """The entry of one class, with description and paper from its docstring, or those of its parts."""
+    """The entry of one class, with description and paper from its docstring or its parts'."""
     parts = [cited(name, words) for words in docstrings(algorithm)]
     *earlier, (_, paper, year) = parts
     hparams = tuple(
-        {
-            "name": address(f),
-            "default": f.default,
-            "search": _search(f.metadata),
-            "meaning": f.metadata["meaning"],
-        }
+        {"name": address(f), "default": f.default, "search": _search(f.metadata), "meaning": f.metadata["meaning"]}
         for f in fields(algorithm.Hparams)
     )
     return AlgorithmEntry(

@@ -1,6 +1,6 @@
 """Algorithms combined by name, such as `bsoftmax+coral`, and presets such as `boda@reference`.
 
-A combination is one class with all parts as bases: `losses` of a part that adds a term calls that of the next part
+A combination is one class with all parts as bases: where a part adds a term, its `losses` calls the next part's
 through `super()`. Each part reads its own hyperparameters, even if another has one of the same name.
 """
 
@@ -42,7 +42,7 @@ def combine(name: str, parts: Parts) -> type[Algorithm]:
 
 
 def docstrings(algorithm: type[Algorithm]) -> list[str]:
-    """The docstring of an algorithm, or those of its parts."""
+    """The docstring of an algorithm, or one for each of its parts."""
     return (algorithm.__doc__ or "").split(_BETWEEN)
 
 

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Algorithm, Backward, descend, total
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._algorithm import Algorithm
+from crosstail.algorithms._base import ERM, Backward, DomainBatch, descend, total
 
 
 class DomainGradients(ERM):
@@ -31,7 +30,7 @@ class DomainGradients(ERM):
         return mean_terms(terms)
 
     def combine(self, gradients: Tensor) -> Tensor:
-        """The gradient of one tensor of weights from those of K domains (K, …)."""
+        """One gradient of a tensor of weights from the K domains' gradients (K, …)."""
         raise TypeError(f"{type(self).__name__} must define combine(gradients)")
 
 

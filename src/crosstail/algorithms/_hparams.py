@@ -2,17 +2,11 @@
 
 import math
 from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from crosstail import discovery
-
-
-class Distribution(Protocol):
-    """What a random search draws from."""
-
-    def draw(self, generator: np.random.Generator) -> Any: ...
 
 
 class Uniform:
@@ -42,16 +36,6 @@ class LogUniform(Uniform):
         return f"log-uniform {self.low:.2g} to {self.high:.2g}"
 
 
-class LogInteger(LogUniform):
-    """An integer: log-uniform, rounded down, as in DomainBed."""
-
-    def draw(self, generator: np.random.Generator) -> int:
-        return int(super().draw(generator))
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}, rounded down"
-
-
 class Integer(Uniform):
     """An integer: uniform, rounded down, as in the code of the BoDA authors."""
 
@@ -60,6 +44,10 @@ class Integer(Uniform):
 
     def __str__(self) -> str:
         return f"{super().__str__()}, rounded down"
+
+
+class LogInteger(Integer, LogUniform):
+    """An integer: log-uniform, rounded down, as in DomainBed."""
 
 
 class Choice:
@@ -82,7 +70,7 @@ class OneMinus:
     '1 - log-uniform 1e-05 to 0.01'
     """
 
-    def __init__(self, distribution: Distribution) -> None:
+    def __init__(self, distribution: Uniform) -> None:
         self.distribution = distribution
 
     def draw(self, generator: np.random.Generator) -> float:
@@ -91,6 +79,9 @@ class OneMinus:
     def __str__(self) -> str:
         return f"1 - {self.distribution}"
 
+
+Distribution = Uniform | Choice | OneMinus
+"""What a random search draws from."""
 
 # Differs from the paper, which uses them for its ResNets: here for all pretrained networks that are finetuned.
 FINETUNED_RATE = 5e-5, LogUniform(1e-5, 10**-3.5)

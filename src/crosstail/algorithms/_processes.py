@@ -15,8 +15,8 @@ class _Gather(torch.autograd.Function):
     """(B / R, …) of each of R processes → (R, B / R, …).
 
     Every process computes the loss of the whole batch, so the gradient of its own part is complete. It is multiplied
-    by R because gradients of the weights are averaged over processes afterwards: those of the backbone are parts of
-    a sum, those of the classifier are the same everywhere.
+    by R because gradients of the weights are averaged over processes afterwards: the backbone's are parts of a
+    sum, the classifier's are the same everywhere.
     """
 
     @staticmethod

@@ -4,8 +4,7 @@ from copy import deepcopy
 
 from torch import Tensor, nn
 
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch
 
 
 class Twin(ERM):

@@ -2,8 +2,7 @@
 
 from torch import Tensor
 
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch
 
 
 class Weighted(ERM):
@@ -22,7 +21,7 @@ class Weighted(ERM):
         self.register_buffer("weights", self.weigh(self.task.counts), persistent=False)
 
     def weigh(self, counts: Tensor) -> Tensor:
-        """Weights (D, C); that of an absent pair is never used."""
+        """Weights (D, C); an absent pair's is never used."""
         raise TypeError(f"{type(self).__name__} must define weigh(counts)")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:

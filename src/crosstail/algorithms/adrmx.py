@@ -7,11 +7,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from crosstail.algorithms import dann
-from crosstail.algorithms._algorithm import Backward, descend
-from crosstail.algorithms._hparams import hp
+from crosstail.algorithms._base import Backward, DomainBatch, descend, hp
 from crosstail.algorithms.selfreg import of_same_class
 from crosstail.algorithms.supcon import contrast
-from crosstail.data import DomainBatch
 
 
 class ADRMX(dann.DANN):
@@ -26,7 +24,7 @@ class ADRMX(dann.DANN):
         "every sample is remixed; in DomainBed, one pair of samples per class, by a slip of indices not of that class",
         "the discriminator has two hidden layers, and takes its steps on the batch before the other networks; in "
         "DomainBed, it has seven or more, and they alternate over batches",
-        "the contrastive loss is that of `supcon`; DomainBed adds 1e-5 to its fractions and divides by one sample more",
+        "the contrastive loss is `supcon`'s; DomainBed adds 1e-5 to its fractions and divides by one sample more",
         "linear classifiers; in DomainBed, they have two hidden layers",
     )
 

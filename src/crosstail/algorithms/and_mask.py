@@ -12,7 +12,7 @@ class ANDMask(DomainGradients):
     The mean gradient is masked where |mean sign| < τ, and divided by the share of weights that are not masked.
     """
 
-    differs = ("the division by the share of unmasked weights, per tensor, is that of the paper's code and DomainBed",)
+    differs = ("the division by the share of unmasked weights, per tensor, is from the paper's code and DomainBed",)
 
     class Hparams(DomainGradients.Hparams):
         tau: float = hp(1.0, Uniform(0.5, 1.0), "τ, agreement that an update requires; 1: all domains")

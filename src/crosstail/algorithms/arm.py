@@ -4,8 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from crosstail.algorithms import mtl
-from crosstail.algorithms._hparams import hp
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import DomainBatch, hp
 
 CONTEXT = 64
 
@@ -14,7 +13,7 @@ class ARM(mtl.MTL):
     """ARM-CML: classify from a sample's features and a learnt context of its domain (Zhang et al., 2021).
 
     The context is the mean, over the domain's samples in the batch, of what a second network computes from features.
-    Prediction uses moving averages of the contexts of training: that of the domain where it is known, or their mean.
+    Prediction uses moving averages of the training contexts: the domain's if it is known, otherwise their mean.
     """
 
     family = "meta-learning"

@@ -41,7 +41,7 @@ POOLED = Preset(
     "(Yang, Wang and Katabi, 2022).",
     differs=(
         "centroids are posterior means, with fixed ratios of the variances between and within pairs",
-        "counts are those of samples whose mean would be as certain, 1 / posterior variance",
+        "a pair counts as many samples as would give an equally certain mean, 1 / posterior variance",
         "pairs without samples are positives and in the denominator",
     ),
     hparams={"pooled": True},

@@ -2,8 +2,7 @@
 
 from torch import Tensor
 
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch
 
 
 class BSoftmax(ERM):

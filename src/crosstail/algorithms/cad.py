@@ -3,9 +3,7 @@
 import torch
 from torch import Tensor
 
-from crosstail.algorithms._hparams import Choice, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, Choice, DomainBatch, hp
 from crosstail.losses.distances import in_full_precision
 
 
@@ -36,7 +34,7 @@ class CAD(ERM):
         return super().losses(z, batch) | {"bottleneck": self.hparams.bottleneck * bottleneck}
 
     def bottleneck(self, z: Tensor, others: Tensor, alike: Tensor, away: Tensor) -> Tensor:
-        """The mean over samples of −log p; the masks (B, B) are of other samples, those of the class, other domains."""
+        """The mean over samples of −log p; the masks (B, B): other samples, same class, other domain."""
         return self.contrast(z, others, others & away, alike.any(1))
 
     def contrast(self, z: Tensor, among: Tensor, positive: Tensor, rows: Tensor) -> Tensor:

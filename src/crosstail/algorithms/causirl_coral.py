@@ -11,6 +11,5 @@ class CausIRLCORAL(CausIRL):
     """CausIRL-CORAL: match the mean and covariance of two random mixtures of the domains (Chevalley et al., 2022)."""
 
     def distance(self, z: Tensor, first: Tensor) -> Tensor:
-        """Mean squared differences of the means and of the covariances."""
         both = zip(moments(z[first][None]), moments(z[~first][None]), strict=True)
         return torch.stack([squared_difference(torch.cat(pair)) for pair in both]).sum()

@@ -4,20 +4,19 @@ import torch
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Slowed
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp, when
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import DomainBatch, LogUniform, Uniform, hp, when
 
 
 class EQRM(Slowed):
     """EQRM: after burn-in with ERM, minimise the α-quantile of the domains' risks (Eastwood et al., 2022).
 
-    The quantile is that of a kernel density estimate: F(q) = mean_d Φ((q − R_d) / h) = α.
+    The quantile is taken of a kernel density estimate: F(q) = mean_d Φ((q − R_d) / h) = α.
     """
 
     family = "robust optimisation"
     min_domains = 2
     differs = (
-        "the gradient is that of the quantile, −∂F/∂R / F′(q); DomainBed differentiates the ends of its bisection",
+        "the gradient is the quantile's, −∂F/∂R / F′(q); DomainBed differentiates the ends of its bisection",
         SHARE,
     )
 
@@ -40,7 +39,10 @@ def quantile(risks: Tensor, alpha: float) -> Tensor:
 
     with torch.no_grad():
         shift = bandwidth * torch.special.ndtri(risks.new_tensor(alpha))
-        low, high = risks.amin() + shift, risks.amax() + shift  # the quantile is between those of single risks
+        low, high = (
+            risks.amin() + shift,
+            risks.amax() + shift,
+        )  # it lies between the quantiles of single risks
         for _ in range(5):  # every pass narrows it by a factor of 1,000
             grid = low + (high - low) * torch.linspace(0, 1, 1001).to(risks)
             place = (distribution(grid) < alpha).sum().clamp(1, 1000)

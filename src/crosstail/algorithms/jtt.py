@@ -4,11 +4,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend, first_step
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp, when
+from crosstail.algorithms._base import Backward, DomainBatch, LogUniform, Uniform, descend, first_step, hp, when
 from crosstail.algorithms._processes import joined
 from crosstail.algorithms._twin import Twin
-from crosstail.data import DomainBatch
 
 
 class JTT(Twin):
@@ -16,8 +14,8 @@ class JTT(Twin):
 
     passes = 1.33  # a step of the second network needs the first one's predictions: a forward pass is a third
     differs = (
-        "a sample is judged whenever it is in a batch, as in SubpopBench, and not once; the steps of both networks add "
-        "up to those of the run",
+        "a sample is judged whenever it is in a batch, as in SubpopBench, and not once; both networks share the "
+        "run's steps",
         "samples are weighted, as in SubpopBench, where the paper repeats them",
     )
 

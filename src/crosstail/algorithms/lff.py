@@ -3,10 +3,8 @@
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend
-from crosstail.algorithms._hparams import Uniform, hp
+from crosstail.algorithms._base import Backward, DomainBatch, Uniform, descend, hp
 from crosstail.algorithms._twin import Twin
-from crosstail.data import DomainBatch
 
 
 class LfF(Twin):
@@ -18,7 +16,7 @@ class LfF(Twin):
 
     passes = 2.0
     differs = (
-        "cross-entropies are those of the batch, as in SubpopBench, not moving averages per sample, scaled per class",
+        "cross-entropies are the batch's, as in SubpopBench, not moving averages per sample, scaled per class",
         "the second network's loss is the paper's; its code and SubpopBench multiply it by q",
     )
 

@@ -15,7 +15,7 @@ class LogitAdjustment(BSoftmax):
     """
 
     differs = (
-        "the default prior is that of the sample's domain; the paper's is prior=global",
+        "the default prior is the sample's domain's; the paper's is prior=global",
         "a class that is absent from a domain has π = 0; the paper's code adds 1e-12 to every π^τ",
     )
 

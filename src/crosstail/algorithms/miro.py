@@ -7,13 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from crosstail.algorithms._hparams import LogUniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, hp
 
 
 class MIRO(ERM):
-    """MIRO: keep the features informative about those of the pretrained network (Cha et al., 2022).
+    """MIRO: keep the features informative about the pretrained network's (Cha et al., 2022).
 
     Cross-entropy + λ/2 · mean of log σ² + (z − z₀)² / σ², with the pretrained features z₀ and a learnt σ² per feature.
     It is meant for finetuning: with random initialisation, z₀ carry little information.

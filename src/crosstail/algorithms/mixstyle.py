@@ -4,15 +4,14 @@ import torch
 from torch import Tensor
 from torch.distributions import Beta
 
-from crosstail.algorithms._hparams import Choice, Uniform, hp
-from crosstail.algorithms.erm import ERM
+from crosstail.algorithms._base import ERM, Choice, Uniform, hp
 
 
 class MixStyle(ERM):
     """MixStyle: ERM with mixed statistics of feature maps in early layers, as if of new domains (Zhou et al., 2021).
 
     With the mean μ and the deviation σ of each channel over its places, (x − μ) / σ · (λ σ + (1 − λ) σ′) + λ μ +
-    (1 − λ) μ′, where μ′ and σ′ are those of another sample, and λ ~ Beta(α, α).
+    (1 − λ) μ′, where μ′ and σ′ belong to another sample, and λ ~ Beta(α, α).
     """
 
     family = "augmentation"
@@ -22,7 +21,7 @@ class MixStyle(ERM):
         "partners are random samples of the batch, which is the paper's variant without domain labels",
         "after stages at a quarter and an eighth of the resolution, which are the paper's in a ResNet; after the first "
         "two layers of `small_cnn`",
-        "on vectors, statistics are of a sample's hidden units, as those of `sagnet`",
+        "on vectors, statistics are of a sample's hidden units, as in `sagnet`",
     )
 
     class Hparams(ERM.Hparams):

@@ -6,10 +6,7 @@ from torch import Tensor
 from torch.distributions import Beta
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend
-from crosstail.algorithms._hparams import LogUniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, Backward, DomainBatch, LogUniform, descend, hp
 
 
 class Mixup(ERM):
@@ -23,7 +20,7 @@ class Mixup(ERM):
     min_domains = 2
     alone = "Mixup trains on mixtures of two samples, which belong to no single pair, so no other loss or term applies"
     differs: tuple[str, ...] = (
-        "samples are mixed with those of another domain, with one λ per domain (Yan et al., 2020; Wang et al., 2020)",
+        "samples are mixed with another domain's, with one λ per domain (Yan et al., 2020; Wang et al., 2020)",
         "α is searched from 0.1 to 1: in the range of the BoDA paper, 1 to 10,000, most draws give λ ≈ 0.5",
     )
 

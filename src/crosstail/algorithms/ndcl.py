@@ -6,10 +6,8 @@ from torch import Tensor
 from torch.distributions import Beta
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp
+from crosstail.algorithms._base import Backward, DomainBatch, LogUniform, Uniform, descend, hp
 from crosstail.algorithms._weighted import Weighted
-from crosstail.data import DomainBatch
 from crosstail.pairs import pair_number
 
 
@@ -29,7 +27,7 @@ class NDCL(Weighted):
         "every class has the same number of mixtures, of its least and the others' most probable samples in turn; "
         "public code has several rules for their numbers, and the paper leaves them open",
         "w sums to the number of the domain's classes, as in the BoDA code; public code lacks its definition",
-        "terms, their weights and α are those of public code",
+        "terms, their weights and α are from public code",
     )
 
     class Hparams(Weighted.Hparams):
@@ -62,7 +60,7 @@ class NDCL(Weighted):
         return terms
 
     def mix(self, batch: DomainBatch, p: Tensor) -> tuple[Tensor, Tensor]:
-        """Mixtures (M, …) of each class's samples with those of others, and the class (M,); none of a single class."""
+        """Mixtures (M, …) of each class's samples with other classes', and the class (M,); none of a single class."""
         present = torch.unique(batch.y)
         turns = torch.arange(-(-len(batch) // len(present)), device=p.device)
         share, own, other = Beta(self.hparams.alpha, self.hparams.alpha).sample().to(batch.x), [], []

@@ -4,13 +4,12 @@ import torch
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Slowed
-from crosstail.algorithms._hparams import Uniform, hp, when
+from crosstail.algorithms._base import DomainBatch, Uniform, hp, when
 from crosstail.algorithms.mmd import RATES, two_sample_discrepancy
-from crosstail.data import DomainBatch
 
 
 class RDM(Slowed):
-    """RDM: match the distribution of the worst domain's losses with that of all (Nguyen et al., 2024).
+    """RDM: match the distributions of the worst domain's losses and of all losses (Nguyen et al., 2024).
 
     Cross-entropy + λ MMD²(losses of the worst domain, all losses) + a small penalty on the variances of both.
     """

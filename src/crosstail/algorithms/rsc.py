@@ -3,9 +3,7 @@
 import torch
 from torch import Tensor
 
-from crosstail.algorithms._hparams import Uniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch, Uniform, hp
 
 
 class RSC(ERM):
@@ -36,7 +34,6 @@ class RSC(ERM):
         return super().losses(z * ~muted, batch)
 
     def probability(self, z: Tensor, batch: DomainBatch) -> Tensor:
-        """Probability of the label (B,)."""
         return self.head(z).float().softmax(1).gather(1, batch.y[:, None])[:, 0]
 
 

@@ -5,10 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend
-from crosstail.algorithms._hparams import LogUniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, Backward, DomainBatch, LogUniform, descend, hp
 
 
 class SagNet(ERM):
@@ -36,7 +33,7 @@ class SagNet(ERM):
         self.style = nn.Linear(self.backbone.num_features, self.task.num_classes)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Cross-entropy with each sample's style interpolated towards that of a random other sample."""
+        """Cross-entropy with each sample's style interpolated towards another, random sample's."""
         content, mean, deviation = content_and_style(z)
         other, alpha = torch.randperm(len(z)), torch.rand(len(z), 1).to(z)
         mean, deviation = (torch.lerp(value[other], value, alpha) for value in (mean, deviation))

@@ -15,7 +15,7 @@ class SANDMask(DomainGradients):
 
     differs = (
         "τ is 0.5 by default: with DomainBed's 1 the mask is always 0, and nothing is learnt",
-        "the division by the mean of the mask, per tensor, is that of DomainBed",
+        "the result is divided by the mean of the mask, per tensor, as in DomainBed",
     )
 
     class Hparams(DomainGradients.Hparams):

@@ -7,14 +7,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.distributions import Beta
 
-from crosstail.algorithms._algorithm import total
-from crosstail.algorithms._hparams import hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch, hp, total
 
 
 class SelfReg(ERM):
-    """SelfReg: features and scores near those of other samples of the class, and of mixtures of two (Kim et al., 2021).
+    """SelfReg: features and scores near other samples' of the class, and near mixtures of two (Kim et al., 2021).
 
     With λ ~ Beta(α, α), the terms are λ d(z, z′) and (1 − λ) d(z, λ z′ + (1 − λ) z″), for samples z′ and z″ of the
     class, scaled by the cross-entropy where that is below 1. d is a squared difference of scores + w · one of features,

@@ -5,17 +5,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend
-from crosstail.algorithms._hparams import Uniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, Backward, DomainBatch, Uniform, descend, hp
 
 
 class SSP(ERM):
     """SSP: self-supervised pre-training of the backbone, then ERM (Yang and Xu, 2020).
 
     The pretext task is rotation prediction for images, and for vectors, SCARF: find the corrupted copy of a sample, in
-    which 60 % of the values are those of other samples (Bahri et al., 2022).
+    which 60 % of the values are other samples' (Bahri et al., 2022).
     """
 
     family = "imbalance"

@@ -4,11 +4,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Beta
 
-from crosstail.algorithms._algorithm import first_step
-from crosstail.algorithms._hparams import Choice, Uniform, hp, when
-from crosstail.algorithms.erm import ERM
+from crosstail.algorithms._base import ERM, Choice, DomainBatch, Uniform, first_step, hp, when
 from crosstail.algorithms.sagnet import content_and_style
-from crosstail.data import DomainBatch
 
 
 class TALLY(ERM):
@@ -29,7 +26,7 @@ class TALLY(ERM):
         "the steps of ERM have these batches too; in the paper they are drawn evenly from all samples",
         "prototypes begin with the means of a first batch; public code begins with noise",
         "μ and σ are what the paper says; public code exchanges the two on the way to the mixture",
-        "no weights of the classes; public code adds those of `cb_loss`",
+        "no weights of the classes; public code adds `cb_loss`'s",
     )
 
     class Hparams(ERM.Hparams):

@@ -5,10 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, Backward, DomainBatch, LogUniform, Uniform, descend, hp
 
 
 class URM(ERM):
@@ -16,7 +13,7 @@ class URM(ERM):
 
     family = "regularisation"
     differs = (
-        "the features are those of the backbone, and the noise is uniform between 0 and 1, as with DomainBed's `relu`; "
+        "the features are the backbone's, and the noise is uniform between 0 and 1, as with DomainBed's `relu`; "
         "its default adds a tanh, with noise between −1 and 1",
         "one hidden layer after the first, DomainBed's default; it searches 1 to 3",
     )

@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _run(words: Sequence[str]) -> None:
-    """Run a command; choices such as those of --protocol match whatever their case."""
+    """Run a command; choices match whatever their case."""
     try:
         app(words, console=Console(), print_error=False, exit_on_error=False)  # as wide as the terminal is now
     except CoercionError as error:
@@ -93,7 +93,7 @@ def _run(words: Sequence[str]) -> None:
 
 
 def _resumes(words: Sequence[str]) -> bool:
-    """Whether a command that was stopped resumes if it is given again."""
+    """Whether repeating a stopped command resumes it."""
     option = _RESUMED.get(words[0]) if words else None
     return option is not None and any(word.startswith(option) for word in words)
 

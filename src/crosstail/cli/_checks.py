@@ -27,11 +27,11 @@ def require_output(out: Path, inputs: Iterable[Path], *suffixes: str) -> None:
         raise ValueError(f"--out {out} is in the folder of a run or a sweep: choose another one")
 
 
-def check_spec(spec: RunSpec) -> None:
-    """Refuse unknown names in a spec: source, method and backbone."""
+def check_spec(spec: RunSpec, methods: Iterable[str] = ()) -> None:
+    """Refuse unknown names in a spec, its source, method and backbone, and unknown methods."""
     require_source(spec.dataset)
-    if spec.algorithm != AUTO:
-        check_method(spec.algorithm)
+    for method in (*methods, *(() if spec.algorithm == AUTO else (spec.algorithm,))):
+        check_method(method)
     if spec.second_stage is not None:
         discovery.known("crosstail.second_stages", spec.second_stage, "second stage")
     if spec.backbone is not None and not spec.backbone.startswith(TIMM):
@@ -39,7 +39,7 @@ def check_spec(spec: RunSpec) -> None:
 
 
 def check_method(method: str) -> None:
-    """Refuse a method with an algorithm or second stage that is unknown, or a file that is not there."""
+    """Refuse a method with an unknown algorithm or second stage, or a missing file."""
     algorithm, stage = split_method(method)
     for word in discovery.combined(algorithm):
         if word.endswith(".py"):

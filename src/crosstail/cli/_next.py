@@ -1,7 +1,7 @@
 """The command that follows another, complete and ready to paste."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 def pasted(verb: str, *words: Any) -> str:
     """A command of ours, quoted for the shell."""
     return shlex.join(["crosstail", verb, *(str(word) for word in words)])
+
+
+def say_all(console: Console, label: str, lines: Iterable[str]) -> None:
+    """Print lines of one kind, such as notes."""
+    for line in lines:
+        console.print(f"{label}: {line}", markup=False, highlight=False, soft_wrap=True)
 
 
 def say_next(console: Console, verb: str, *words: Any) -> None:

@@ -27,7 +27,7 @@ def _bars(console: Console, width: int, *more: ProgressColumn) -> Progress:
     return Progress(*shown, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _lines(console: Console, label: str) -> "Report":
+def _lines(console: Console) -> "Report":
     """Report in lines, for a log: one every few seconds, and a last one for a task that had others."""
     began: dict[str, float] = {}
     last = time.monotonic()
@@ -41,22 +41,20 @@ def _lines(console: Console, label: str) -> "Report":
             return
         seconds = round((now - start) / max(done, 1) * (total - done))
         left = f", about {timedelta(seconds=seconds)} left" if 0 < done < total else ""
-        console.print(
-            f"{label} {what}: {done:,}/{total:,}{left}".strip(), markup=False, highlight=False, soft_wrap=True
-        )
+        console.print(f"{what}: {done:,}/{total:,}{left}", markup=False, highlight=False, soft_wrap=True)
         last, told = now, "" if done == total else what
 
     return report
 
 
 @contextmanager
-def progress_bar(console: Console, label: str = "") -> "Iterator[Report]":
+def progress_bar(console: Console) -> "Iterator[Report]":
     """Yield a function that takes a task's name, steps done and steps in total; a new name starts a new bar.
 
     Where there is no terminal, it writes lines.
     """
     if not console.is_terminal:
-        yield _lines(console, label)
+        yield _lines(console)
         return
     with _bars(console, 40) as bars:
         tasks: dict[str, TaskID] = {}
@@ -67,7 +65,7 @@ def progress_bar(console: Console, label: str = "") -> "Iterator[Report]":
             if what not in tasks:
                 for task in tasks.values():
                     bars.update(task, visible=False)
-                tasks[what] = bars.add_task(f"{label} {what}".strip(), total=total)
+                tasks[what] = bars.add_task(what, total=total)
             now = time.monotonic()
             # A step may take 0.3 ms: drawing each one would take longer than the work.
             if now - shown > 0.1 or done == total:

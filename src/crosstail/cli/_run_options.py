@@ -27,7 +27,14 @@ def _named_values(_: Any, tokens: Sequence[Token]) -> dict[str, str]:
     return values
 
 
+def options(*, without: Sequence[str] = ()) -> Parameter:
+    """The fields of a class as options, without some of them."""
+    return Parameter(name="*", parse=re.compile(rf"^(?!({'|'.join(without)})$)"))
+
+
 HIDDEN = Parameter(parse=False)
+SPLIT = ("protocol", "unseen", "folds", "fold", "seed")
+SWEPT = ("algorithm", "second_stage", "hparams", "stop_at", "seed")
 NAMED_VALUES = Parameter(converter=_named_values, accepts_keys=False, n_tokens=-1, metavar="NAME=VALUE")
 """A dictionary as a repeatable option, such as `--hp lr=0.1 --hp nu=1`."""
 HELP = {
@@ -62,32 +69,17 @@ SelectOn = Annotated[str | None, Parameter(help=without_dg(HELP["select_on"]))]
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions(DataSpec):
-    """The fields of a DataSpec that say how a source is read, as options of a verb that does not split it."""
+    """The fields of a DataSpec as options of a verb that does not split the data."""
 
     dataset: Annotated[str, HIDDEN] = ""  # the argument DATA
-    protocol: Annotated[str, HIDDEN] = DataSpec.protocol
-    unseen: Annotated[str | None, HIDDEN] = None
-    folds: Annotated[int | None, HIDDEN] = None
-    fold: Annotated[int | None, HIDDEN] = None
-    labels: Annotated[tuple[str, ...] | None, HIDDEN] = None
     columns: Columns = field(default_factory=dict)
-    data_seed: Annotated[int, HIDDEN] = 0
-    seed: Annotated[int, HIDDEN] = 0
+    data_seed: DataSeed = 0
 
     def __post_init__(self) -> None:
         """Leave validation to the DataSpec, which has all fields."""
 
     def spec(self, dataset: str) -> DataSpec:
-        """The DataSpec that was typed."""
         return DataSpec(**{f.name: getattr(self, f.name) for f in fields(DataSpec)} | {"dataset": dataset})
-
-
-@dataclass(frozen=True, kw_only=True)
-class SampleOptions(ReadOptions):
-    """With the fields that decide which samples the training set keeps."""
-
-    labels: tuple[str, ...] | None = None
-    data_seed: DataSeed = 0
 
 
 @in_order
@@ -106,5 +98,4 @@ class RunOptions(RunSpec):
         """Leave validation to the RunSpec, which has all fields."""
 
     def spec(self, **changes: Any) -> RunSpec:
-        """The RunSpec that was typed, with some fields replaced."""
         return RunSpec(**{f.name: getattr(self, f.name) for f in fields(RunSpec)} | changes)

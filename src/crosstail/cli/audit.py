@@ -1,50 +1,35 @@
 """crosstail audit: look at a data set before any training."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
-from crosstail.cli._imports import import_torch
 from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import HIDDEN, Data, SampleOptions
+from crosstail.cli._run_options import SPLIT, Data, ReadOptions, options
+from crosstail.cli._verb import described, import_torch
 from crosstail.training.existing import existing_run
 from crosstail.workflows._output import require_page, unused_path
 
 ALL = "`--out` shows more of each pair, and `--json` lists all of them."
 
 
-@dataclass(frozen=True, kw_only=True)
-class AuditOptions(SampleOptions):
-    """Broken images are reported, not left out."""
-
-    skip_broken: Annotated[bool, HIDDEN] = False
-
-
+@described
 def audit(
     source: Data,
     /,
     *,
-    options: Annotated[AuditOptions, Parameter(name="*")] = AuditOptions(),  # noqa: B008 - immutable
+    options: Annotated[ReadOptions, options(without=(*SPLIT, "skip_broken"))] = ReadOptions(),  # noqa: B008 - immutable
     run: Path | None = None,
     out: Path | None = None,
     as_json: Json = False,
 ) -> None:
-    """Count the pairs, compare the label distributions, find duplicates and broken images, and suggest what to try.
-
-    Example: `crosstail audit photos/ --out audit.html`
-
-    Args:
-        run: A finished run on these data: also list probable label errors among its held-out samples. After
-            `fit --folds 5 --refit`, every sample was held out: --run OUT/refit.
-        out: Also write an .html page that works offline.
-    """
+    """Example: `crosstail audit photos/ --out audit.html`"""
     require_page(out)
     spec = options.spec(known_source(source))
     run = None if run is None else existing_run(run)

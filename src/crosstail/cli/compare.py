@@ -7,12 +7,13 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from crosstail.cli._imports import import_torch
 from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
+from crosstail.cli._verb import described, import_torch
 from crosstail.workflows._output import require_page
 
 
+@described
 def compare(
     first: Annotated[Path, Parameter(name="A")],
     second: Annotated[Path, Parameter(name="B")],
@@ -21,15 +22,7 @@ def compare(
     out: Path | None = None,
     as_json: Json = False,
 ) -> None:
-    """Compare two runs on the test samples that they share: overall, and on every pair with a corrected test.
-
-    Example: `crosstail compare run_boda run_erm --out compare.html`
-
-    Args:
-        first: Folder of a finished run, or of the runs of --folds or --protocol dg.
-        second: Another, on the same data and split.
-        out: Also write an .html page that works offline.
-    """
+    """Example: `crosstail compare run_boda run_erm --out compare.html`"""
     require_page(out)
     for folder in (first, second):
         if not folder.is_dir():

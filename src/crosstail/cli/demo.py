@@ -8,19 +8,13 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
 
-from crosstail.cli._imports import import_torch
 from crosstail.cli._progress import progress_bar
+from crosstail.cli._verb import described, import_torch
 
 
+@described
 def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=Number(gte=1))] = 3) -> None:
-    """Compare ERM, CRT, balanced softmax, BoDA and the default on synthetic digits from three domains.
-
-    Example: `crosstail demo --out demo`, then open demo/report.html in a browser.
-
-    Args:
-        out: Folder for the runs and report.html.
-        seeds: Runs per method.
-    """
+    """Example: `crosstail demo --out demo`, then open demo/report.html in a browser."""
     import_torch()
 
     from crosstail.reports.compare.demo_page import metrics_table, verdict

@@ -1,20 +1,19 @@
 """crosstail embed: turn images into vectors, once."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
-from crosstail.cli._imports import import_torch
-from crosstail.cli._next import say_next
-from crosstail.cli._parameters import RowLauncher, RowWorkers
+from crosstail.cli._next import say_all, say_next
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Data, SampleOptions, option
+from crosstail.cli._run_options import SPLIT, Data, ReadOptions, option, options
+from crosstail.cli._verb import described, import_torch
 from crosstail.workflows._output import unused_path
 
 
+@described
 def embed(
     dataset: Data,
     /,
@@ -24,21 +23,17 @@ def embed(
     weights: Annotated[str | None, option("weights")] = None,
     resolution: Annotated[int | None, option("resolution")] = None,
     views: int = 0,
-    options: Annotated[SampleOptions, Parameter(name="*")] = SampleOptions(),  # noqa: B008 - immutable
+    options: Annotated[ReadOptions, options(without=SPLIT)] = ReadOptions(),  # noqa: B008 - immutable
     batch_size: int = 32,
-    launcher: RowLauncher = "inline",
-    workers: RowWorkers = None,
+    launcher: Literal["inline", "ray"] = "inline",
+    workers: int | None = None,
 ) -> None:
-    """Embed every image once with a pretrained network, to train on the vectors.
-
-    Example: `crosstail embed photos/ --backbone resnet50 --out photos.npz`, then `crosstail fit photos.npz --out run`
+    """Example: `crosstail embed photos/ --backbone resnet50 --out photos.npz`, then
+    `crosstail fit photos.npz --out run`
 
     Args:
-        out: The .npz file to write, with x, y, domain, split, groups if there are any, domains and classes.
         backbone: A name from `crosstail list backbones`.
-        views: Number of augmented views embedded beside each image.
-        batch_size: Images per forward pass.
-    """
+        views: Number of augmented views embedded beside each image."""
     if out.suffix != ".npz":
         raise ValueError(f"--out {out}: expected a name that ends in .npz")
     samples = options.spec(known_source(dataset))
@@ -52,7 +47,6 @@ def embed(
     console = Console(stderr=True, markup=False, highlight=False)
     with progress_bar(console) as progress:
         done = embed(spec, out, batch_size=batch_size, launcher=launcher, workers=workers, progress=progress)
-    for note in done.notes:
-        console.print(f"note: {note}", soft_wrap=True)
+    say_all(console, "note", done.notes)
     console.print(f"{' × '.join(f'{n:,}' for n in done.shape)} numbers in {out}.", soft_wrap=True)
     say_next(console, "race", out, "--out", unused_path("race"))

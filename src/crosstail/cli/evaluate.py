@@ -4,19 +4,19 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import known_source
-from crosstail.cli._imports import import_torch
-from crosstail.cli._next import inputs_of, say_next
-from crosstail.cli._parameters import Json, MovedWeights, Run, Trust
+from crosstail.cli._next import inputs_of, say_all, say_next
+from crosstail.cli._parameters import Json, Run
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Data, ReadOptions
+from crosstail.cli._run_options import SPLIT, Data, ReadOptions, options
+from crosstail.cli._verb import described, import_torch
 from crosstail.training.existing import existing_run
 from crosstail.workflows._output import require_page, unused_path
 
 
+@described
 def evaluate(
     run: Run,
     source: Data,
@@ -24,22 +24,12 @@ def evaluate(
     *,
     split: Literal["all", "train", "val", "test"] = "all",
     out: Path | None = None,
-    options: Annotated[ReadOptions, Parameter(name="*")] = ReadOptions(),  # noqa: B008 - immutable
-    weights: MovedWeights = None,
-    trust: Trust = False,
+    options: Annotated[ReadOptions, options(without=(*SPLIT, "labels", "data_seed"))] = ReadOptions(),  # noqa: B008 - immutable
+    weights: Path | None = None,
+    trust: bool = False,
     as_json: Json = False,
 ) -> None:
-    """Test a run's model on new labelled data, including domains that it has not seen.
-
-    Samples that the run was trained or selected on are found by content and left out, and so are samples of classes
-    that the model does not know. Writes a page with the new domains beside those that the run was tested on.
-
-    Example: `crosstail evaluate run new_hospital/`
-
-    Args:
-        split: Split to evaluate on; for the run's own data, the run's split. Default: all unseen samples.
-        out: The page to write; default: in RUN/evaluated.
-    """
+    """Example: `crosstail evaluate run new_hospital/`"""
     existing_run(run)
     require_page(out)
     spec = options.spec(known_source(source))
@@ -57,8 +47,7 @@ def evaluate(
     if as_json:
         print(json.dumps(evaluated.to_json()))
     else:
-        for note in dataset.notes:
-            console.print(f"note: {note}", soft_wrap=True)
+        say_all(console, "note", dataset.notes)
         if str(found.left_out):
             console.print(f"left out {found.left_out}", soft_wrap=True)
         unseen = [name for name in dataset.domains if name not in evaluated.known_domains]

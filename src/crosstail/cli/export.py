@@ -7,30 +7,25 @@ from typing import Literal
 
 from rich.console import Console
 
-from crosstail.cli._imports import import_torch
-from crosstail.cli._parameters import Json, Run, Site, Trust
+from crosstail.cli._next import say_all
+from crosstail.cli._parameters import Json, Run
 from crosstail.cli._progress import progress_bar
+from crosstail.cli._verb import described, import_torch
 from crosstail.training.existing import existing_run
 
 
+@described
 def export(
     run: Run,
     /,
     *,
     out: Path,
     format: Literal["onnx", "torch"] = "onnx",
-    site: Site = None,
-    trust: Trust = False,
+    site: str | None = None,
+    trust: bool = False,
     as_json: Json = False,
 ) -> None:
-    """Export the whole model, from inputs to probabilities, and check that it agrees with the run.
-
-    Example: `crosstail export run --out model.onnx`
-
-    Args:
-        out: File to write; FILE.json beside it describes inputs and outputs, FILE.md is a model card.
-        format: ONNX, or a .pt2 file for torch.export.
-    """
+    """Example: `crosstail export run --out model.onnx`"""
     existing_run(run)
     import_torch()
 
@@ -44,8 +39,7 @@ def export(
     except Differs as error:
         console.print(f"error: {error}")
         raise SystemExit(1) from None
-    for note in found.notes:
-        console.print(f"note: {note}", soft_wrap=True)
+    say_all(console, "note", found.notes)
     if as_json:
         print(json.dumps(asdict(found.check)))
         return

@@ -1,7 +1,7 @@
 """crosstail fit: train one model."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -9,25 +9,23 @@ from rich.console import Console
 
 from crosstail import discovery
 from crosstail.cli._checks import check_spec, known_source
-from crosstail.cli._imports import import_torch
-from crosstail.cli._next import inputs_of, say_next
+from crosstail.cli._next import inputs_of, say_all, say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import Data, RunOptions
+from crosstail.cli._run_options import Data, RunOptions, options
+from crosstail.cli._verb import described, import_torch
 from crosstail.training.spec import Accelerator
 from crosstail.workflows._output import unused_path
 
-if TYPE_CHECKING:
-    pass
 
-
+@described
 def fit(
     dataset: Data,
     /,
     *,
     out: Path,
-    options: Annotated[RunOptions, Parameter(name="*")] = RunOptions(),  # noqa: B008 - immutable
-    selected: Annotated[Path | None, Parameter(name="--hparams")] = None,
+    options: Annotated[RunOptions, options()] = RunOptions(),  # noqa: B008 - immutable
+    hparams: Path | None = None,
     accelerator: Accelerator = "auto",
     devices: int = 1,
     nodes: int = 1,
@@ -37,27 +35,21 @@ def fit(
     refit: bool = False,
     as_json: Json = False,
 ) -> None:
-    """Train a model that works for every (domain, class) pair.
-
-    Example: `crosstail fit photos/ --algorithm boda --second-stage retrain --out run`
+    """Example: `crosstail fit photos/ --algorithm boda --second-stage retrain --out run`
 
     Args:
-        out: Folder of the run; the same command again resumes it or shows the result.
-        selected: Hyperparameters from a file that `crosstail select` wrote; --hp overrides them.
+        hparams: Hyperparameters from a file that `crosstail select` wrote; --hp overrides them.
         accelerator: cpu, cuda, mps, or auto for the best available.
         devices: Number of processes per machine that share every batch, one device each.
         nodes: Number of machines; start the command on each with torchrun or srun.
         accumulate: Split each batch into this many parts to save memory.
-        compiled: Compile the network with torch.compile.
-        log: Also write a log: tensorboard (RUN/tensorboard).
-        refit: Afterwards, train the final model on every sample, in OUT/refit, for the median of the selected steps.
-    """
+        compiled: Compile the network with torch.compile."""
     spec = options.spec(dataset=known_source(dataset))
     check_spec(spec)
     if log is not None:
         log = discovery.known("crosstail.training.logs", log, "log")
-    if selected is not None and not selected.is_file():
-        raise FileNotFoundError(f"{selected}: there is no such file")
+    if hparams is not None and not hparams.is_file():
+        raise FileNotFoundError(f"{hparams}: there is no such file")
     import_torch()
 
     from crosstail.reports.document import terminal
@@ -72,22 +64,21 @@ def fit(
         spare_compiler()
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
     with progress_bar(Console(stderr=True)) as progress:
-        fitted = fit(spec, out, hparams=selected, refit=refit, devices=machine, log=log, progress=progress)
+        fitted = fit(spec, out, hparams=hparams, refit=refit, devices=machine, log=log, progress=progress)
     if not is_main_process():
         return
     if as_json:
         print(msgspec.json.encode(fitted.to_json()).decode())
         return
     console = Console(markup=False, highlight=False)
-    for note in fitted.notes:
-        console.print(f"note: {note}", soft_wrap=True)
+    say_all(console, "note", fitted.notes)
     results, final = fitted.results, fitted.final
     terminal.show([result_summary(results[0])] if len(results) == 1 else folds_summary(results), console)
     if final is not None:
         console.print(f"\n{final.path}: {estimate_note(final.result)} {stopped(final.result)}")
     console.print(f"The page is in {out / 'report.html'}.", soft_wrap=True)
     if len(results) > 1 and final is None:  # the same again, and a final model
-        words = [*options_of(spec), *(["--hparams", selected] if selected else [])]
+        words = [*options_of(spec), *(["--hparams", hparams] if hparams else [])]
         say_next(console, "fit", spec.dataset, *words, "--refit", "--out", out)
     elif final is None and any(any(row) for row in results[0].test.totals):
         read = options_of(spec, only=("columns", "group_by", "skip_broken"))

@@ -2,16 +2,15 @@
 
 import json
 import math
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
 
-from crosstail.cli._imports import import_torch
-from crosstail.cli._parameters import Json, Trust
+from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
+from crosstail.cli._verb import described, import_torch
 from crosstail.training.existing import existing_run
 
 MEANINGS = {
@@ -21,27 +20,17 @@ MEANINGS = {
 }
 
 
+@described
 def graph(
     places: Annotated[tuple[Path, ...], Parameter(name="RUN")],
     /,
     *,
     out: Path | None = None,
     metric: Literal["euclidean", "mahalanobis"] = "euclidean",
-    trust: Trust = False,
+    trust: bool = False,
     as_json: Json = False,
 ) -> None:
-    """Draw the transferability graph of a run, of two runs side by side, or of any features, and print α, β and γ.
-
-    Example: `crosstail graph run --out graph.png`, `crosstail graph erm boda`, or
-    `crosstail graph features.npz`
-
-    Args:
-        places: Folder of a finished run, or of two; or features of your own model: an .npz file with x (N, F), y and
-            domain.
-        out: An .html, .png, .svg, .pdf or .csv file; default: RUN/graph.html, RUN/graphs.html for two
-            runs, or FILE.graph.html.
-        metric: Distance between pairs.
-    """
+    """Example: `crosstail graph run --out graph.png`, `crosstail graph erm boda`, or `crosstail graph features.npz`"""
     runs = () if len(places) == 1 and places[0].suffix.lower() == ".npz" else tuple(map(existing_run, places))
     import_torch()
 
@@ -62,9 +51,6 @@ def graph(
         console.print(f"{symbol} {' / '.join(values)}  {meaning}")
     if any(one.estimate for one in found):
         console.print(ESTIMATED)
-    separations = _numbers([one.statistics.separation for one in found])
-    console.print(f"(β + γ) − α = {separations}; chart in {graphs.out}")
-
-
-def _numbers(values: Iterable[float]) -> str:
-    return " / ".join("–" if math.isnan(value) else f"{value:.2f}" for value in values)
+    separations = (one.statistics.separation for one in found)
+    shown_separations = " / ".join("–" if math.isnan(value) else f"{value:.2f}" for value in separations)
+    console.print(f"(β + γ) − α = {shown_separations}; chart in {graphs.out}")

@@ -1,6 +1,7 @@
 """crosstail list: the names that other verbs take."""
 
 import json
+from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -42,37 +43,36 @@ def list_(
     """
     if name and kind != "algorithms":
         raise ValueError(f"details are shown for algorithms only: crosstail list {kind}")
-    lists = {"algorithms": _algorithms, "second-stages": _second_stages, "datasets": _datasets}
-    lists |= {"sources": _sources, "protocols": _protocols, "backbones": _backbones}
-    if kind == "algorithms" and not name and not as_json:
-        from crosstail.reports.document import terminal
-
-        terminal.show(_algorithm_table())
-        return
-    rows = [] if name else lists[kind]()
-    details = _described(name) if name else []
-    if as_json:
-        print(json.dumps(rows or details))
-        return
     from crosstail.reports.document import terminal
 
-    if details:
-        terminal.show(block for row in details for block in _description(row))
+    if kind == "algorithms" and not name and not as_json:
+        terminal.show(_algorithm_table())
+        return
+    rows = _rows(kind, name)
+    if as_json:
+        print(json.dumps(rows))
     else:
-        terminal.show([_table(rows)])
+        terminal.show([block for row in rows for block in _description(row)] if name else [_table(rows)])
+
+
+def _rows(kind: str, name: str | None) -> list[dict[str, Any]]:
+    """Everything of a kind, or an algorithm and its presets."""
+    if kind == "algorithms":
+        from crosstail import algorithms
+        from crosstail.algorithms._catalogue import entry, preset_entries
+
+        first = entry(name, algorithms.find(name)) if name else None
+        return [asdict(each) for each in ((first, *preset_entries(first)) if first else algorithms.catalogue())]
+    if kind in ("second-stages", "datasets"):
+        return _second_stages() if kind == "second-stages" else _datasets()
+    package = {"sources": sources.PACKAGE, "protocols": protocols.PACKAGE}.get(kind, "crosstail.backbones")
+    rows = [{"name": n, "what": discovery.docstring(package, n).partition("\n")[0]} for n in discovery.names(package)]
+    timm = {"name": "timm:NAME", "what": "Any image model in timm, such as timm:vit_small_patch14_dinov2."}
+    return [*rows, timm] if kind == "backbones" else rows
 
 
 def _short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _described(name: str) -> list[dict[str, Any]]:
-    """An algorithm and its presets."""
-    from crosstail import algorithms
-    from crosstail.algorithms._catalogue import entry, preset_entries
-
-    first = entry(name, algorithms.find(name))
-    return [each.to_json() for each in (first, *preset_entries(first))]
 
 
 def _description(row: dict[str, Any]) -> "list[Block]":
@@ -125,12 +125,6 @@ def _algorithm_table() -> "list[Block]":
     return [Table(header=header, rows=rows, words_last=True, faint=families, emphasised=bold), Text(note, dim=True)]
 
 
-def _algorithms() -> list[dict[str, Any]]:
-    from crosstail.algorithms import catalogue
-
-    return [entry.to_json() for entry in catalogue()]
-
-
 def _second_stages() -> list[dict[str, Any]]:
     """Trained ones first, then by year."""
     rows = []
@@ -148,26 +142,3 @@ def _datasets() -> list[dict[str, Any]]:
         about = {"domains": sheet["domains"], "classes": len(sheet["classes"]), "licence": sheet["licence"]}
         rows.append({"name": sheet["name"], "what": sheet["summary"], **about})
     return rows
-
-
-def _sources() -> list[dict[str, Any]]:
-    return _first_lines(sources.PACKAGE)
-
-
-def _protocols() -> list[dict[str, Any]]:
-    return _first_lines(protocols.PACKAGE)
-
-
-def _first_lines(package: str) -> list[dict[str, Any]]:
-    """Every name with the first line of its file."""
-    return [
-        {"name": name, "what": discovery.docstring(package, name).partition("\n")[0]}
-        for name in discovery.names(package)
-    ]
-
-
-def _backbones() -> list[dict[str, Any]]:
-    return [
-        *_first_lines("crosstail.backbones"),
-        {"name": "timm:NAME", "what": "Any image model in timm, such as timm:vit_small_patch14_dinov2."},
-    ]

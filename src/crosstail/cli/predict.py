@@ -1,7 +1,6 @@
 """crosstail predict: classes for unlabelled files."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,11 +8,11 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import require_output
-from crosstail.cli._imports import import_torch
-from crosstail.cli._next import say_next
-from crosstail.cli._parameters import Json, MovedWeights, RowLauncher, RowWorkers, Run, Trust
+from crosstail.cli._next import say_all, say_next
+from crosstail.cli._parameters import Json, Run
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
+from crosstail.cli._verb import described, import_torch
 from crosstail.prediction.sets import require_coverage
 from crosstail.training.existing import existing_run
 from crosstail.workflows._output import unused_path
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from crosstail.prediction.predictor import Predictor
 
 
+@described
 def predict(
     run: Run,
     files: Annotated[list[Path], Parameter(name="FILES")],
@@ -34,31 +34,17 @@ def predict(
     per: Literal["all", "site", "class", "pair"] = "pair",
     top: int | None = None,
     out: Path | None = None,
-    weights: MovedWeights = None,
+    weights: Path | None = None,
     skip_broken: SkipBroken = False,
-    trust: Trust = False,
-    launcher: RowLauncher = "inline",
-    workers: RowWorkers = None,
+    trust: bool = False,
+    launcher: Literal["inline", "ray"] = "inline",
+    workers: int | None = None,
     as_json: Json = False,
 ) -> None:
-    """Predict the class of images or vectors, with a calibrated probability for each class.
-
-    Example: `crosstail predict run photos/ --site lagos --prior estimate --coverage 0.9 --out classes.csv`
+    """Example: `crosstail predict run photos/ --site lagos --prior estimate --coverage 0.9 --out classes.csv`
 
     Args:
-        files: Images, folders of images, one .csv with a column `path`, or one .npy or .npz file of inputs.
-        site: The site that the inputs are from: a domain of the run; `folder`, if the path of each file contains its
-            site; or `column:NAME` of the .csv. Without it, the site is unknown.
-        prior: How frequent the classes are: `uniform`; `train` (as frequent as in training at the site); a .csv file
-            with the columns `class` and `share`; or `estimate` (from these inputs). Default: the model's own answer,
-            for which all pairs are equally frequent.
-        coverage: For each input, add a set of classes that contains the true one with this probability, such as 0.9,
-            and mark the input for review unless the set contains exactly one class.
-        per: Groups for which the coverage holds separately.
-        top: Write only this many of the most probable classes, with their probabilities; default: all classes, or 5 if
-            there are more than 1,000.
-        out: A .csv or .json file; default: CSV on standard output. With a file, an interrupted command resumes.
-    """
+        out: A .csv or .json file; default: CSV on standard output. With a file, an interrupted command resumes."""
     run = existing_run(run)
     for file in files:
         if not file.exists():
@@ -80,27 +66,20 @@ def predict(
         with progress_bar(console) as progress:
             found = predict(run, files, out=out or sys.stdout, **how, as_json=as_json, progress=progress)
     except NothingPredicted as error:
-        _show_skipped(console, error.notes, error.skipped)
+        say_all(console, "note", error.notes)
+        say_all(console, "skipped", error.skipped)
         raise
-    _show_skipped(console, found.site_notes, found.skipped)
+    say_all(console, "note", found.site_notes)
+    say_all(console, "skipped", found.skipped)
     if found.decision is not None:
-        for note in found.decision.notes:
-            console.print(f"note: {note}", soft_wrap=True)
+        say_all(console, "note", found.decision.notes)
         _show_prevalence(console, found.predictor, found.decision)
     if out is not None:
         console.print(f"{found.number} predictions in {out}")
         say_next(console, "export", run, "--format", "torch", "--out", unused_path("model.pt2"))
 
 
-def _show_skipped(console: Console, notes: Sequence[str], skipped: Sequence[str]) -> None:
-    for note in notes:
-        console.print(f"note: {note}", soft_wrap=True)
-    for problem in skipped:
-        console.print(f"skipped: {problem}", soft_wrap=True)
-
-
 def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision") -> None:
-    """Print the estimated shares of the classes, with their intervals."""
     from crosstail.reports.document import terminal
     from crosstail.reports.document.model import Table
 

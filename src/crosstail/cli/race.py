@@ -9,58 +9,48 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
 
-from crosstail.cli._checks import check_method, check_spec, known_source
-from crosstail.cli._imports import import_torch
+from crosstail.cli._checks import check_spec, known_source
+from crosstail.cli._next import say_all
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._run_options import HIDDEN, Data, DataSeed, SelectOn, without_dg
-from crosstail.cli.sweep import SEEDS, Methods, SweepOptions, Trials, Workers
+from crosstail.cli._run_options import SWEPT, Data, DataSeed, RunOptions, SelectOn, options
+from crosstail.cli._verb import described, import_torch
 from crosstail.training.spec import in_order
+
+FIXED = ("protocol", "unseen", "fold", "freeze", "augment", "evaluations")  # frozen features of all domains
 
 
 @in_order
 @dataclass(frozen=True, kw_only=True)
-class RaceOptions(SweepOptions):
-    """The fields of a run that a race leaves open: it trains on frozen features of all domains."""
+class RaceOptions(RunOptions):
+    """With the defaults of a race, and no words about unseen domains."""
 
-    protocol: Annotated[str, HIDDEN] = "mdlt"
-    unseen: Annotated[str | None, HIDDEN] = None
-    fold: Annotated[int | None, HIDDEN] = None
-    freeze: Annotated[bool | None, HIDDEN] = None
-    augment: Annotated[bool | None, HIDDEN] = None
-    evaluations: Annotated[int, HIDDEN] = 10
     data_seed: DataSeed = 0
     select_on: SelectOn = None
     steps: int | None = 300
     """Training steps of every run."""
 
 
+@described
 def race(
     dataset: Data,
     /,
     *,
     out: Path,
-    algorithm: Methods = (),
-    trials: Trials = 5,
-    seeds: Annotated[int, Parameter(help=without_dg(SEEDS))] = 3,
+    algorithm: tuple[str, ...] = (),
+    trials: int = 5,
+    seeds: int = 3,
     finalists: Annotated[int, Parameter(validator=Number(gte=1))] = 12,
-    workers: Workers = None,
-    options: Annotated[RaceOptions, Parameter(name="*")] = RaceOptions(),  # noqa: B008 - immutable
+    workers: int | None = None,
+    options: Annotated[RaceOptions, options(without=(*SWEPT, *FIXED))] = RaceOptions(),  # noqa: B008 - immutable
     as_json: Json = False,
 ) -> None:
-    """Try all algorithms on frozen features of your data, with the same small budget, and recommend one.
-
-    Example: `crosstail race photos/ --out race`
+    """Example: `crosstail race photos/ --out race`
 
     Args:
-        out: Folder of the race and its report.html; the same command again resumes it.
-        finalists: Number of methods, besides erm and the default, that get all trials and seeds; before that, the worse
-            half on validation is dropped after each trial.
-    """
+        algorithm: A method such as boda or boda:retrain, or a file; repeatable. Default: every algorithm."""
     spec = options.spec(dataset=known_source(dataset))
-    check_spec(spec)
-    for method in algorithm:
-        check_method(method)
+    check_spec(spec, algorithm)
     import_torch()
 
     from crosstail.reports.compare.race_page import leaderboard
@@ -79,12 +69,9 @@ def race(
             terminal.show([leaderboard(board, narrow=True)], console)
         if found.stopped:
             console.print(f"Stopped early, on validation: {', '.join(one.method for one in found.stopped)}.")
-        for why in found.left_out.values():
-            console.print(f"left out: {why}")
-        for note in found.notes:
-            console.print(f"note: {note}")
-        for failed in found.failed:
-            console.print(f"failed: {failed.method}, {failed.run}: {failed.error}")
+        say_all(console, "left out", found.left_out.values())
+        say_all(console, "note", found.notes)
+        say_all(console, "failed", (f"{failed.method}, {failed.run}: {failed.error}" for failed in found.failed))
         if board:
             console.print(found.recommendation, style="bold")
             best = f" Its model is {raced.best}." if raced.best else ""

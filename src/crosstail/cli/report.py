@@ -6,11 +6,12 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.console import Console
 
-from crosstail.cli._imports import import_torch
-from crosstail.cli._parameters import Trust
+from crosstail.cli._next import say_all
 from crosstail.cli._progress import progress_bar
+from crosstail.cli._verb import described, import_torch
 
 
+@described
 def report(
     folders: Annotated[list[Path], Parameter(name="FOLDERS")],
     /,
@@ -18,22 +19,14 @@ def report(
     out: Path = Path("report"),
     baseline: str | None = None,
     graphs: tuple[Path, ...] = (),
-    trust: Trust = False,
+    trust: bool = False,
     metric: str = "accuracy",
     charts: Annotated[bool, Parameter(negative="--page-only")] = True,
 ) -> None:
-    """Write one offline page, tables (CSV, Markdown, LaTeX) and charts (SVG, PNG, PDF) from finished runs.
-
-    Example: `crosstail report sweep --out report`, then open report/index.html in a browser.
+    """Example: `crosstail report sweep --out report`, then open report/index.html in a browser.
 
     Args:
-        folders: Runs, sweeps, or folders that contain them.
-        out: Folder for index.html, tables/ and charts/.
-        baseline: Baseline for gains and tests; default: erm for gains, the best method for tests.
-        metric: Metric shown in all tables; all but accuracy require stored probabilities.
-        graphs: A run whose graph and feature distances to draw; repeatable.
-        charts: Also write each chart to a file.
-    """
+        graphs: A run whose graph and feature distances to draw; repeatable."""
     import_torch()
 
     from crosstail.workflows.report import report
@@ -43,12 +36,9 @@ def report(
         found = report(folders, out=out, **how, progress=progress)
     console, runs = Console(highlight=False, markup=False), found.runs
     console.print(f"{len(runs.table):,} finished runs, {len(runs.skipped):,} folders skipped", soft_wrap=True)
-    for path, why in runs.skipped[:5]:
-        console.print(f"skipped: {path}: {why}", soft_wrap=True)
-    for why in found.left_out[:5]:
-        console.print(f"left out: {why}", soft_wrap=True)
+    say_all(console, "skipped", (f"{path}: {why}" for path, why in runs.skipped[:5]))
+    say_all(console, "left out", found.left_out[:5])
     for race in runs.races:
         console.print(f"race on {race.dataset}: {race.recommendation}", soft_wrap=True)
-    for note in found.notes:
-        console.print(f"note: {note}")
+    say_all(console, "note", found.notes)
     console.print(f"Next: open {found.page}", soft_wrap=True)

@@ -7,18 +7,12 @@ from rich.console import Console
 
 from crosstail.cli._checks import require_output
 from crosstail.cli._parameters import Json, Sweep
+from crosstail.cli._verb import described
 
 
+@described
 def select(folder: Sweep, /, *, out: Path | None = None, select_on: str | None = None, as_json: Json = False) -> None:
-    """Choose each method's best trial on validation and write its hyperparameters for fit --hparams.
-
-    Example: `crosstail select sweep --out best.json`
-
-    Args:
-        select_on: Validation metric for choosing the best trial; default: the sweep's. Steps stay as the sweep selected
-            them.
-        out: JSON file to write; default: selected.json in the sweep's folder.
-    """
+    """Example: `crosstail select sweep --out best.json`"""
     from crosstail.reports.compare.sweep_tables import selection_notes, selection_table
     from crosstail.reports.document import terminal
     from crosstail.workflows.select import select

@@ -18,6 +18,7 @@ def status(folder: Sweep, /, *, watch: bool = False, as_json: Json = False) -> N
     Example: `crosstail status sweep --watch`
 
     Args:
+        folder: Folder of a sweep.
         watch: Refresh every two seconds until the sweep is complete.
     """
     from crosstail.reports.compare.sweep_tables import status_table

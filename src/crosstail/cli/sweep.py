@@ -4,47 +4,25 @@ import json
 import tomllib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
-from cyclopts import App, ArgumentCollection, Parameter, Token
+from cyclopts import App, ArgumentCollection, Token
 from rich.console import Console
 
 from crosstail import discovery
-from crosstail.cli._checks import check_method, check_spec, known_source
-from crosstail.cli._imports import import_torch
+from crosstail.cli._checks import check_spec, known_source
 from crosstail.cli._next import say_next
 from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar, sweep_progress
-from crosstail.cli._run_options import HIDDEN, Data, RunOptions
-from crosstail.training.spec import in_order
+from crosstail.cli._run_options import SWEPT, Data, RunOptions, options
+from crosstail.cli._verb import described, import_torch
 from crosstail.workflows._output import unused_path
 
 if TYPE_CHECKING:
     from crosstail.sweeps.plan import Plan
     from crosstail.sweeps.worker import Job, Outcome
     from crosstail.workflows.sweep import Estimated, Swept
-
-
-@in_order
-@dataclass(frozen=True, kw_only=True)
-class SweepOptions(RunOptions):
-    """The fields that all runs of a sweep share; the sweep sets the others."""
-
-    algorithm: Annotated[str, HIDDEN] = "erm"
-    second_stage: Annotated[str | None, HIDDEN] = None
-    hparams: Annotated[dict[str, Any], HIDDEN] = field(default_factory=dict)
-    stop_at: Annotated[tuple[int, ...] | None, HIDDEN] = None
-    seed: Annotated[int, HIDDEN] = 0
-
-
-Methods = Annotated[
-    tuple[str, ...], Parameter(name="--algorithm", help="A method such as boda or boda:retrain, or a file; repeatable.")
-]
-Trials = Annotated[int, Parameter(help="Trials per method; the first has the default hyperparameters.")]
-SEEDS = "Seeds of the trial that is best on validation; with dg, seeds of the whole search."
-Workers = Annotated[int | None, Parameter(help="Runs at a time; default: one per GPU, or one per core.")]
 
 
 def _read_plan(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -84,42 +62,32 @@ app = App(name="sweep", config=_read_plan)
 
 
 @app.default
+@described
 def sweep(
     dataset: Data,
     /,
     *,
-    algorithm: Methods,
+    algorithm: tuple[str, ...],
     out: Path,
     plan: Path | None = None,
-    trials: Trials = 20,
-    seeds: Annotated[int, Parameter(help=SEEDS)] = 3,
+    trials: int = 20,
+    seeds: int = 3,
     search: Literal["random", "tpe"] = "random",
     launcher: str = "local",
-    workers: Workers = None,
+    workers: int | None = None,
     time_limit: float | None = None,
     dry_run: bool = False,
-    options: Annotated[SweepOptions, Parameter(name="*")] = SweepOptions(),  # noqa: B008 - immutable
+    options: Annotated[RunOptions, options(without=SWEPT)] = RunOptions(),  # noqa: B008 - immutable
     as_json: Json = False,
 ) -> None:
-    """Search each method's hyperparameters, select on validation, and repeat the best trial under several seeds.
-
-    With dg, as in DomainBed, every seed repeats the search, and each unseen domain has its own best trial. With
-    --folds, a trial is trained on every fold and selected by the mean over them.
-
-    Example: `crosstail sweep photos/ --algorithm erm --algorithm boda:retrain --out sweep`
+    """Example: `crosstail sweep photos/ --algorithm erm --algorithm boda:retrain --out sweep`
 
     Args:
-        out: Folder of the sweep; the same command again resumes it.
+        algorithm: A method such as boda or boda:retrain, or a file; repeatable.
         plan: A TOML file with these options as keys, and DATA as `dataset`; the command line takes precedence.
-        search: random, or tpe: Optuna proposes trials from the earlier ones and stops poor ones early.
-        launcher: local: processes on this machine; inline: this process; ray or slurm: a cluster.
-        time_limit: Seconds after which a run counts as failed.
-        dry_run: Only estimate the number of runs, the time and the disk space.
-    """
+        dry_run: Only estimate the number of runs, the time and the disk space."""
     spec = options.spec(dataset=known_source(dataset))
-    check_spec(spec)
-    for method in algorithm:
-        check_method(method)
+    check_spec(spec, algorithm)
     launcher = discovery.known("crosstail.sweeps.launchers", launcher, "launcher")
     import_torch()
 
@@ -161,7 +129,6 @@ def _show_cost(cost: "Estimated", as_json: bool) -> None:
 
 
 def _show(swept: "Swept", as_json: bool) -> None:
-    """Show the accuracies of this plan's methods."""
     from crosstail.reports.compare.sweep_tables import selection_notes, selection_table
     from crosstail.reports.document import terminal
 

@@ -27,6 +27,5 @@ class PredictionCollector:
         self.batches.append({name: values.detach().cpu() for name, values in found.items() if values is not None})
 
     def write(self, **more: Any) -> None:
-        """Write the page."""
         more |= {name: torch.cat([batch[name] for batch in self.batches]).numpy() for name in self.batches[0]}
         write_report(self.out, **self.about, **more)

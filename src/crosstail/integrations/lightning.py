@@ -18,7 +18,7 @@ _LIGHTNING: Any = import_module("lightning.pytorch" if find_spec("lightning") el
 class PairReport(_LIGHTNING.Callback):  # type: ignore[misc]
     """Write `out`, an .html page, from the batches (x, y, domain) of `trainer.test`, or of validation.
 
-    `module(x)` must return the scores (B, C) of the classes. The other arguments are those of `write_report`;
+    `module(x)` must return the scores (B, C) of the classes. See `write_report` for the other arguments;
     `features(module, x)` returns the features (B, F), for the graph.
     """
 

@@ -15,7 +15,7 @@ from crosstail.integrations._collector import PredictionCollector
 class PairReport(TrainerCallback):
     """Write `out`, an .html page, when the Trainer evaluates: the model classifies the evaluation set once more.
 
-    `domains` (N,) are those of the evaluation set, in its order. The other arguments are those of `write_report`;
+    `domains` (N,) are the domains of the evaluation set, in its order. See `write_report` for the other arguments;
     `features(outputs)` returns the features (B, F) from the model's outputs with hidden states, for the graph.
     """
 

@@ -1,4 +1,4 @@
-"""The answers of `predict` as text, a block of inputs at a time; what a stopped command has done is not lost."""
+"""The answers of `predict` as text, a block of inputs at a time; a stopped command resumes."""
 
 import json
 import shutil
@@ -33,14 +33,14 @@ def blocks_of(inputs: int, classes: int, batch: int) -> list[slice]:
 
 
 class Block(msgspec.Struct, frozen=True):
-    """What is known of a block whose answers are written: with which options, and how many there are."""
+    """A block whose answers are written: the options, and how many there are."""
 
     how: str
     answers: int
     skipped: list[str]
 
 
-class Answers:
+class AnswerFile:
     """Answers to be written to a stream or, if `out` is a file, to be kept in a folder beside it until all are there.
 
     `mark` says which inputs and model the folder is for; what another command has left there is removed. Answers that
@@ -65,7 +65,7 @@ class Answers:
         self.blocks = {start: block for start, block in found.items() if block.how == how}
 
     def scores(self, block: slice, classes: int) -> KeptScores:
-        """Where the scores of a block go as they are computed."""
+        """A place for the scores of a block."""
         shape = block.stop - block.start, classes
         return KeptScores(shape, None if self.folder is None else self.folder / str(block.start))
 
@@ -86,7 +86,6 @@ class Answers:
 
     @property
     def written(self) -> int:
-        """The number of answers so far."""
         return sum(block.answers for block in self.blocks.values())
 
     @property

@@ -59,7 +59,6 @@ class Decision:
         return members if self.shares is None else members & (self.shares[site] > 0)
 
     def of_class(self, log_p: NDArray[np.floating], site: Sites, y: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The probability (N,) of one class for each input."""
         parts = [p[np.arange(len(p)), y[rows]] for rows, p, _ in self.chunks(log_p, site)]
         return np.concatenate([np.zeros(0, np.float32), *parts])
 
@@ -75,10 +74,10 @@ def decide(
 ) -> Decision:
     """How to decide for inputs with these log probabilities (N, C) and sites (N,), which may be UNKNOWN.
 
-    Without a `prior`, probabilities are for pairs that are equally frequent, which is what models are selected and
-    tested for, and the predicted class is the model's own. With one they are for classes with these shares: `uniform`,
-    those of the `train`ing samples of each site, those in a .csv file, or those `estimate`d from the inputs of a site.
-    With a `coverage`, a prediction set is calibrated on the test samples of the run, which nothing else has used.
+    Without a `prior`, probabilities are for equally frequent pairs, which is what models are selected and tested for,
+    and the predicted class is the model's own. A `prior` gives the shares of the classes: `uniform`, `train` (as in
+    training at each site), a .csv file, or `estimate` (from the inputs of each site). With a `coverage`, prediction
+    sets are calibrated on the run's test samples, which nothing else has used.
     """
     given = predictor.calibration
     about: dict[str, Any] = {"calibration": given, "domains": predictor.run.result.domains}
@@ -125,7 +124,6 @@ def _shares(predictor: Predictor, prior: str, estimates: dict[int, EstimatedPrio
 
 
 def _tested(run: Run) -> Answers:
-    """The test samples of a run, with the log probabilities that it kept of them."""
     if run.held_out is None:
         raise ValueError(f"{run.path} has no {PROBABILITIES}: run its `crosstail fit` command again, which adds it")
     if not len(run.held_out.test):

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from crosstail.data import DataSpec, DomainDataset, examine, load_source, protocols
 from crosstail.metrics import Answers
 from crosstail.prediction.decision import decide
-from crosstail.prediction.inputs import BATCH, NamedInputs
 from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape
+from crosstail.prediction.scoring import BATCH, NamedInputs
 from crosstail.prediction.sets import COVERAGE
 from crosstail.progress import Progress
 from crosstail.training.evaluation import LEAST
@@ -38,7 +38,7 @@ class Evaluated:
     """A run's model on other data."""
 
     answers: Answers
-    """With the domain told where the model was trained on it, if it uses the domain; classes are the model's."""
+    """Classes are the model's; `informed` if the model uses the domain and was trained on one of these."""
     left_out: LeftOut
     samples: DomainDataset
     """Samples that were evaluated, all in the split test."""
@@ -47,7 +47,7 @@ class Evaluated:
 
     Thresholds come from the run's test samples; None if it has none, or if some are among these."""
     held_out: int = 0
-    """How many of these samples the run has held out itself, for its own test."""
+    """How many of these samples the run held out for its own test."""
 
 
 def load_for(
@@ -56,7 +56,7 @@ def load_for(
     split: str = "all",
     progress: Progress | None = None,
 ) -> DomainDataset:
-    """Load data to evaluate a run on; a split of the run's own data, wherever they are now, is the run's own."""
+    """Load data to evaluate a run on; the run's own data, wherever they are now, are split as they were for it."""
     result = predictor.run.result
     spec = result.spec.with_source(source)
     dataset = replace(load_source(spec, progress), name=spec.dataset)
@@ -76,8 +76,8 @@ def evaluate_on(
 ) -> Evaluated:
     """Accuracy per pair of the data set's domains and the model's classes; both are matched by name.
 
-    Samples of classes that the model does not know do not count. Samples whose content the run was trained or selected
-    on never count; of `all` samples, only those count that are not in the run's data at all.
+    Skips classes that the model does not know and samples that the run was trained or selected on (found by content),
+    with the split `all` every sample of the run's data.
     """
     number = {name: c for c, name in enumerate(predictor.classes)}
     if not any(name in number for name in dataset.classes):

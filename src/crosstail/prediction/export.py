@@ -18,8 +18,8 @@ from crosstail import __version__
 from crosstail.data import DomainDataset
 from crosstail.data.images.files import Samples
 from crosstail.metrics._link import probabilities
-from crosstail.prediction.inputs import BATCH
 from crosstail.prediction.predictor import UNKNOWN, Predictor
+from crosstail.prediction.scoring import BATCH
 from crosstail.progress import Progress
 from crosstail.storage import naming, replacing, write_json
 
@@ -31,7 +31,7 @@ Function = Callable[[NDArray[Any]], NDArray[np.float32]]
 
 
 class Differs(Exception):
-    """The predictions of an exported file differ from those of the run."""
+    """An exported file and its run predict different things."""
 
 
 @dataclass(frozen=True)

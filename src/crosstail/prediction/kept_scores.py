@@ -33,7 +33,6 @@ class KeptScores:
             self.done[start : start + step] = _complete(self.log_p[start : start + step])
 
     def add(self, rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> None:
-        """Take the scores of some rows."""
         self.log_p[rows] = log_p
         self.done[rows] = True
 
@@ -49,7 +48,7 @@ def _make(folder: Path, shape: tuple[int, int]) -> None:
 
 
 def _complete(log_p: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which rows have been written whole: their probabilities sum to 1, where those of zeros sum to C."""
+    """Which rows have been written whole: their probabilities sum to 1; zeros would sum to C."""
     return (np.abs(np.exp(log_p).sum(axis=1) - 1) < 1e-3) & (log_p.shape[1] > 1)
 
 

@@ -11,7 +11,7 @@ def label_errors(probabilities: NDArray[np.floating], y: NDArray[np.int64]) -> p
     Confident learning (Northcutt et al., 2021): the model is confident that a sample has class c if the probability
     reaches the mean probability of c among the samples labelled c. A sample is listed if there is such a class, and the
     most probable of these is not its label. Samples are ordered by the probability of their label, lowest first.
-    Probabilities must be at the prevalence of the labels, that of every site, not for equally frequent pairs.
+    Probabilities must be at the prevalence of the labels at every site, not for equally frequent pairs.
 
     >>> p = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8], [0.1, 0.9]])
     >>> label_errors(p, np.array([0, 0, 0, 1, 1])).to_dict("list")

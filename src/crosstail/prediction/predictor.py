@@ -127,7 +127,7 @@ class Predictor:
     def scored(self, z: Tensor, domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
         """Log probabilities (N, C) of features, all of one domain or with one for each, which may be UNKNOWN.
 
-        They are those of the model as it was trained, not calibrated.
+        They are not calibrated.
         """
         domain = np.broadcast_to(np.asarray(domain), len(z))
         scores = torch.empty(len(z), len(self.classes))
@@ -151,11 +151,12 @@ def check_shape(x: Samples, trained: tuple[int, ...], source: Path | str) -> Non
 
 def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str], Samples, pd.DataFrame | None]:
     """Names and inputs: image files, those in folders or a .csv, which is returned too, or rows of one array file."""
+    for file in files:
+        if not file.exists():
+            raise FileNotFoundError(f"{file}: there is no such file or folder")
     if any(file.suffix.lower() in (".npy", ".npz") for file in files):
         if len(files) > 1:
             raise ValueError(f"{files[0]}: give one .npy or .npz file, or images, not both")
-        if not files[0].exists():
-            raise FileNotFoundError(f"{files[0]}: there is no such file")
         x = check_inputs(files[0], read_x(files[0]))
         check_shape(x, predictor.input_shape, files[0])
         return [str(row) for row in range(len(x))], x, None
@@ -170,10 +171,8 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
     for file in files:
         if file.is_dir():
             found += sorted(file.joinpath(*one.folder, image.name) for one in walk(file) for image in one.images)
-        elif file.exists():
-            found.append(file)
         else:
-            raise FileNotFoundError(f"{file}: there is no such file or folder")
+            found.append(file)
     if not found:
         heic = f"; for HEIC photos {HEIC_REMEDY}" if "HEIF" not in FORMATS else ""
         raise ValueError(f"{files[0]}: contains no images ({', '.join(sorted(IMAGE_SUFFIXES))}{heic})")
@@ -184,7 +183,6 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
 
 
 def _table(file: Path) -> pd.DataFrame:
-    """A table with the files that are to be predicted."""
     try:
         table = pd.read_csv(file, sep=None, engine="python", dtype=str)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, csv.Error) as error:
@@ -199,7 +197,6 @@ def _table(file: Path) -> pd.DataFrame:
 
 
 def _listed(file: Path, paths: "pd.Series[str]") -> list[Path]:
-    """The files that a table lists, relative to it."""
     found = [file.parent / name for name in paths]
     for path in found:
         try:

@@ -17,11 +17,7 @@ SIGMAS = NormalDist().inv_cdf(0.975)
 
 
 def with_prior(balanced: NDArray[np.floating], prior: NDArray[np.floating]) -> NDArray[Any]:
-    """Probabilities (N, C) where classes have these shares, from those where they are equally frequent (Bayes' rule).
-
-    >>> with_prior(np.array([[0.5, 0.5]]), np.array([0.9, 0.1])).round(2).tolist()
-    [[0.9, 0.1]]
-    """
+    """Probabilities (N, C) for classes with these shares, from those for equally frequent classes (Bayes' rule)."""
     joint: NDArray[Any] = balanced * np.asarray(prior, balanced.dtype)
     joint /= joint.sum(1, keepdims=True).clip(np.finfo(joint.dtype).tiny)
     return joint
@@ -41,13 +37,9 @@ def estimate_prior(balanced: NDArray[np.floating], plausible: Iterable[NDArray[n
 
         π_c ← (1/N) Σ_i π_c p_ic / Σ_k π_k p_ik
 
-    With calibrated probabilities the log likelihood Σ_i log Σ_k π_k p_ik is concave in π. Intervals come from it, too.
-    What the first samples have by other `plausible` calibrations widens them: on the logit scale,
-    squares of the two errors are added.
-
-    >>> sure = np.eye(2)[np.repeat([0, 1], [30, 10])]
-    >>> estimate_prior(sure).share.round(2).tolist()
-    [0.75, 0.25]
+    With calibrated probabilities the log likelihood Σ_i log Σ_k π_k p_ik is concave in π. Its curvature gives the
+    intervals, which are widened by how far estimates differ under other `plausible` calibrations of the first samples:
+    the squares of the two errors are added on the logit scale.
     """
     from scipy.special import expit, logit  # here, because most predictions estimate no prevalence
 
@@ -110,7 +102,7 @@ def _intervals(p: NDArray[np.floating], share: NDArray[np.float64]) -> tuple[NDA
             fallen = -float(np.log1p(middle_of * ratio).clip(min=-700).sum()) > 1.92
             least, most = (least, middle_of) if fallen else (middle_of, most)
         high[c] = most
-    if len(inside) == 1:  # what the others may have, it may lack
+    if len(inside) == 1:  # it may lack what the others may have
         low[inside] = max(0.0, 1 - float(np.delete(high, inside).sum()))
     return low, high
 

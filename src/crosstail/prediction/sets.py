@@ -57,12 +57,7 @@ class PredictionSets:
         coverage: float = 0.9,
         per: Per = "pair",
     ) -> "PredictionSets":
-        """From samples that the model was not trained or selected on: the probability of their own class, class, site.
-
-        >>> own, y, sizes = np.array([0.9, 0.4, 0.7]), np.array([0, 1, 1]), {"num_sites": 1, "num_classes": 2}
-        >>> PredictionSets.calibrated(own, y, np.zeros(3, int), **sizes, coverage=0.5, per="all").least[0].round(2)
-        array([0.7, 0.7])
-        """
+        """From the probability of their class, the class and the site of samples that the model has not used."""
         require_coverage(coverage)
         shape = (num_sites + 1, num_classes)
         sites, classes = (index.ravel() for index in np.indices(shape))

@@ -16,9 +16,9 @@ COLUMN = "column:"
 
 @dataclass(frozen=True)
 class Sites:
-    """The site of each input by name, as a domain of the model, and what to say about it."""
+    """The site of each input by name and as a domain of the model, with notes."""
 
-    names: list[str | None]
+    names: Sequence[str | None]
     domain: NDArray[np.int64]
     notes: tuple[str, ...]
 
@@ -29,7 +29,10 @@ def sites_of(predictor: Predictor, names: Sequence[str], site: str | None, table
         note = predictor.site_note(site)
         return Sites([site] * len(names), np.full(len(names), predictor.site(site)), (note,) if note else ())
     if site == "folder":
-        each = [_in_path(name, predictor) for name in names]
+        folders = (PurePath(name).parts[:-1] for name in names)
+        each = [
+            next((part for part in reversed(path) if part in predictor.sites), None) for path in folders
+        ]  # innermost
     else:
         column = site.removeprefix(COLUMN)
         if table is None or column not in table:
@@ -44,8 +47,3 @@ def sites_of(predictor: Predictor, names: Sequence[str], site: str | None, table
         what = "no known site in their path" if name is None else f"the site {name!r}, which is new to the model"
         notes.append(f"{number:,} inputs have {what}: their site is treated as unknown")
     return Sites(each, domain, tuple(notes))
-
-
-def _in_path(name: str, predictor: Predictor) -> str | None:
-    """The innermost folder of a path that is a site of the model."""
-    return next((part for part in reversed(PurePath(name).parts[:-1]) if part in predictor.sites), None)

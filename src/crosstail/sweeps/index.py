@@ -25,7 +25,6 @@ class Judged(NamedTuple):
 
     @classmethod
     def mean(cls, each: Sequence["Judged"]) -> "Judged":
-        """Mean over folds or seeds."""
         return cls(fmean(one.value for one in each), fmean(one.score for one in each))
 
 
@@ -35,7 +34,7 @@ class Summary(msgspec.Struct, frozen=True):
     seconds: float
     validation: Accuracies
     test: Accuracies
-    pairs: SplitAccuracy | None = None  # of a fold, whose test samples are pooled with those of the others
+    pairs: SplitAccuracy | None = None  # of a fold, whose test samples are pooled with the other folds'
     known: Accuracies | None = None  # VIEWS on test with the domain known, if the model uses it
     known_pairs: SplitAccuracy | None = None  # the same of a fold
 

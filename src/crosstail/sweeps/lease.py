@@ -1,4 +1,4 @@
-"""The right to work on a run, with a sign of life that others can see without comparing clocks."""
+"""The right to work on a run, with a heartbeat that needs no synchronised clocks."""
 
 import os
 import threading

@@ -30,7 +30,7 @@ from crosstail.training.spec import RunSpec, split_method
 
 @dataclass(frozen=True)
 class SharedTest:
-    """Class and domain of the test samples, with folds those of all of them in turn."""
+    """Class and domain of the test samples, with folds one fold after the other."""
 
     y: NDArray[np.int64]
     domain: NDArray[np.int64]
@@ -136,7 +136,6 @@ def entrants(
 
 
 def _names(choice: SelectedTrial) -> dict[str, str]:
-    """Names of a method's runs, by key."""
     names = {key: f"trial {trial}" for trial, keys in enumerate(choice.keys) for key in keys}
     finals = {key: f"seed {seed}" for seed, keys in enumerate(choice.finals()) for key in keys}
     return finals | names
@@ -209,7 +208,7 @@ def _lead(first: Entrant, other: Entrant, tested: SharedTest, draws: int) -> Dif
 
 
 def over_seeds(differences: Sequence[Difference]) -> Difference:
-    """The mean difference, with an interval that covers those of all seeds: variation between seeds is noise too.
+    """The mean difference, with an interval that covers every seed's: variation between seeds is noise too.
 
     >>> over_seeds([Difference(0.02, 0.01, 0.03, 0.02), Difference(0.0, -0.01, 0.01, 0.9)])
     Difference(estimate=0.01, low=-0.01, high=0.03, p_value=0.9)

@@ -55,7 +55,7 @@ class Entrant(BestTrial):
 
 @dataclass(frozen=True, kw_only=True)
 class Standing(BestTrial):
-    """A line of the leaderboard: means over the seeds, with 95 % intervals that cover those of every seed."""
+    """A line of the leaderboard: means over the seeds, with 95 % intervals that cover every seed's."""
 
     validation: float
     test: float

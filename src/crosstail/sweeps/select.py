@@ -24,7 +24,7 @@ UNSEEN_METRICS = {"accuracy": "average", "class_mean": "pair_average"}
 class SelectedTrial:
     """The best trial of a method in a search, and the state of the others."""
 
-    plan: Plan  # the search: with dg, that of one unseen domain and seed
+    plan: Plan  # the search: with dg, for one unseen domain and seed
     method: str
     trial: int | None  # None if no trial is finished
     hparams: Hparams
@@ -68,7 +68,7 @@ def choices(
 ) -> list[SelectedTrial]:
     """The best trial of every search of a plan, or of all plans of a sweep, method by method.
 
-    `select_on` may be another metric than that of the sweep, by which the evaluation within each run was selected.
+    `select_on` may differ from the sweep's metric, which selected the evaluation within each run.
     """
     failures, found = store.failures(), []
     for method, own in by_method(store.plans() if plan is None else [plan]).items():

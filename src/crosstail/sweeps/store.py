@@ -253,7 +253,7 @@ class Store:
             lease.give_back()
 
     def _unsign(self, key: str) -> None:
-        """Remove the sign of life that a process killed while it published a run has left there."""
+        """Remove the sign of life of a process that was killed while it published a run."""
         for file in (self.path / "runs" / key).glob("lease.*"):
             file.unlink(missing_ok=True)
 

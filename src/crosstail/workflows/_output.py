@@ -12,13 +12,13 @@ def refuse_foreign(out: Path, own: bool) -> None:
 
 
 def require_page(out: Path | None) -> None:
-    """Refuse a page whose name is that of another kind of file."""
+    """Refuse a page whose name does not end in .html."""
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--out {out}: expected a name that ends in .html")
 
 
 def unused_path(name: str) -> Path:
-    """This name in the working folder, with a number if it is taken, so that no other work is in the way.
+    """This name in the working folder, with a number if it is taken.
 
     >>> unused_path("no-such-run").name
     'no-such-run'

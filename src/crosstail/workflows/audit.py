@@ -27,7 +27,6 @@ class Audited:
     """A run on these data, whose held-out samples show probable label errors."""
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain values."""
         wrong = {} if self.run is None else {"label_errors": suspect_table(self.run).to_dict("records")}
         return {**self.found.to_json(), **wrong}
 
@@ -43,7 +42,8 @@ def audit(
 
     Args:
         spec: The data, and how they are split.
-        run: A finished run on these data: also list probable label errors among its held-out samples.
+        run: A finished run on these data: also list probable label errors among its held-out samples. After
+            `fit --folds 5 --refit`, every sample was held out: give OUT/refit.
         out: Also write an .html page that works offline.
         progress: Called as the work advances.
 

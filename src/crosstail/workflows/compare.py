@@ -13,7 +13,7 @@ def compare(first: Path, second: Path, *, out: Path | None = None) -> Comparison
     """Compare two runs on the test samples that they share: overall, and on every pair with a corrected test.
 
     Args:
-        first: Folder of a finished run, or of the runs of `folds` or the protocol dg.
+        first: Folder of a finished run, or of its runs with folds or the protocol dg.
         second: Another, on the same data and split.
         out: Also write an .html page that works offline.
     """

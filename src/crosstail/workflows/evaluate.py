@@ -24,11 +24,11 @@ class EvaluatedRun:
 
     predictor: Predictor
     dataset: DomainDataset
-    """As loaded; `found.samples` are those of them that were evaluated."""
+    """As loaded; `found.samples` are the evaluated ones."""
     found: Evaluated
     page: Path
     unwritten: OSError | None = None
-    """Why there is no page, if there is none: the folder of the run may be read-only."""
+    """Why the page could not be written, such as a read-only folder."""
 
     @property
     def known_domains(self) -> list[str]:
@@ -36,7 +36,6 @@ class EvaluatedRun:
         return [name for name in self.dataset.domains if name in self.predictor.sites]
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain values."""
         found, informed = self.found, self.found.answers.informed
         facts = {"domains": self.dataset.domains, "classes": self.predictor.classes, "left_out": asdict(found.left_out)}
         known = (
@@ -60,8 +59,8 @@ def evaluate(
 ) -> EvaluatedRun:
     """Test a run's model on new labelled data, including domains that it has not seen, and write a page.
 
-    Samples that the run was trained or selected on are found by content and left out, and so are samples of classes
-    that the model does not know.
+    Skips samples that the run was trained or selected on (found by content) and classes that it does not know. The
+    page shows the new domains beside those that the run was tested on.
 
     Args:
         run: Folder of a finished run.

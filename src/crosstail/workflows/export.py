@@ -38,8 +38,6 @@ def export(
 ) -> Exported:
     """Export the whole model, from inputs to probabilities, and check that it agrees with the run.
 
-    Raises `crosstail.prediction.export.Differs` if it does not.
-
     Args:
         run: Folder of a finished run.
         out: File to write; FILE.json beside it describes inputs and outputs, FILE.md is a model card.
@@ -47,6 +45,9 @@ def export(
         site: Domain of the run that the inputs are from; without it, the domain is unknown.
         trust: Run the algorithm file that is stored with the run.
         progress: Called as the two are compared.
+
+    Raises:
+        crosstail.prediction.export.Differs: The file and the run predict different things.
     """
     run = existing_run(run)
     trained, notes = Run(run), list[str]()

@@ -46,7 +46,7 @@ class Fitted:
         return [run.result for run in self.runs]
 
     def to_json(self) -> Any:
-        """The result of a single run, or the test accuracy over all runs, their results and that of the final one."""
+        """The result of a single run; of several, the test accuracy over all, their results and the final one's."""
         results = self.results
         if len(results) == 1 and self.final is None:
             return results[0]
@@ -67,18 +67,17 @@ def fit(
     log: str | None = None,
     progress: Progress = silent,
 ) -> Fitted:
-    """Train a model that works for every (domain, class) pair, and write its page; the same call again resumes.
+    """Train a model that works for every (domain, class) pair, and write its page.
 
     With folds, or for all unseen domains, there is a run for each in a folder of its own, and a page over all of them.
-    With several devices, the other processes run the same program and return the same.
 
     Args:
         spec: The run, or with `folds` or the protocol dg the runs.
-        out: Folder of the run or runs.
-        hparams: Hyperparameters from a file that `select` wrote; those of the spec override them.
+        out: Folder of the run or runs; running the same again resumes it or shows the result.
+        hparams: Hyperparameters from a file that `select` wrote; the spec's take precedence.
         refit: Afterwards, train the final model on every sample, in OUT/refit, for the median of the selected steps.
-        devices: Processes and devices that share every batch.
-        log: Also write a log of this kind.
+        devices: Processes and devices that share every batch; all processes run this function and return the same.
+        log: Also write a log: tensorboard (RUN/tensorboard).
         progress: Called as the work advances.
 
     >>> from crosstail.testing.easy_data import easy_run
@@ -128,7 +127,7 @@ def _notes(spec: RunSpec, runs: Sequence[Run]) -> list[str]:
 
 
 def read_hparams(file: Path, spec: RunSpec) -> Hparams:
-    """The hyperparameters for a resolved spec in a file that `select` wrote; with dg, those of its domain and seed."""
+    """The hyperparameters for a resolved spec in a file that `select` wrote; with dg, for its domain and seed."""
     found, own = read_json(file, dict[str, Hparams]), search_name(spec.method, spec)
     for name in (own, spec.method):
         if name in found:

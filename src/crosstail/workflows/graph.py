@@ -48,13 +48,13 @@ def graph(
     trust: bool = False,
     progress: Progress = silent,
 ) -> Graphs:
-    """Draw the transferability graph of a run, of two runs side by side, or of any features.
+    """Draw the transferability graph of a run, of two runs side by side, or of any features, with α, β and γ.
 
     Args:
         places: Folder of a finished run, or of two; or features of your own model: an .npz file with x (N, F), y and
             domain.
-        out: An .html, .png, .svg, .pdf or .csv file; default: RUN/graph.html, RUN/graphs.html for two
-            runs, or FILE.graph.html.
+        out: An .html, .png, .svg, .pdf or .csv file; default: RUN/graph.html, RUN/graphs.html for two runs, or
+            FILE.graph.html.
         metric: Distance between pairs.
         trust: Run the algorithm files that are stored with the runs.
         progress: Called while images are embedded.
@@ -101,7 +101,6 @@ def _draw(found: list[NamedGraph], runs: Sequence[Path], metric: str, path: Path
 
 
 def _of_run(run: Path, metric: Metric, trust: bool, progress: Progress) -> NamedGraph:
-    """The graph of a run's training samples."""
     folder = RunFolder(run)
     spec = folder.spec()
     require_data(run, spec.dataset)

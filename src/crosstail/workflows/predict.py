@@ -10,12 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.data import kind_of
-from crosstail.prediction import inputs
-from crosstail.prediction.answers import CSV, JSON, Answers, Parts, blocks_of, shown_classes
+from crosstail.prediction import scoring
+from crosstail.prediction.answers import CSV, JSON, AnswerFile, Parts, blocks_of, shown_classes
 from crosstail.prediction.decision import Decision, decide
-from crosstail.prediction.inputs import NamedInputs, RayActors, Scores, predict_inputs
 from crosstail.prediction.kept_scores import mark_of
 from crosstail.prediction.predictor import Predictor, find_inputs
+from crosstail.prediction.scoring import NamedInputs, Scores, in_process, on_ray, predict_inputs
 from crosstail.prediction.sets import require_coverage
 from crosstail.prediction.sites import sites_of
 from crosstail.progress import Progress, silent
@@ -36,7 +36,7 @@ class Predicted:
     """The inputs that cannot be read, and why."""
     site_notes: Sequence[str]
     decision: Decision | None
-    """With its notes and, for the prior `estimate`, the estimated shares; None if all answers were there before."""
+    """With its notes and, for the prior `estimate`, the shares; None if no input was left to predict."""
 
 
 class NothingPredicted(ValueError):
@@ -78,7 +78,8 @@ def predict(
         coverage: For each input, add a set of classes that contains the true one with this probability, such as 0.9,
             and mark the input for review unless the set contains exactly one class.
         per: Groups for which the coverage holds separately.
-        top: Write only this many of the most probable classes; default: all classes, or 5 if there are more than 1,000.
+        top: Write only this many of the most probable classes, with their probabilities; default: all classes, or 5 if
+            there are more than 1,000.
         out: A .csv or .json file or an open stream to write to; with a file, an interrupted call resumes. Default: the
             answers are in memory.
         weights: Weights of the frozen backbone, if the file has moved.
@@ -95,7 +96,7 @@ def predict(
     names, x, table = find_inputs(files, predictor)
     where = sites_of(predictor, names, site, table)
     named, classes = NamedInputs(names, x, where.domain, skip_broken), np.array(predictor.classes, object)
-    shown, blocks = shown_classes(len(classes), top), blocks_of(len(names), len(classes), inputs.BATCH)
+    shown, blocks = shown_classes(len(classes), top), blocks_of(len(names), len(classes), scoring.BATCH)
     if prior == "estimate" and len(blocks) > 1:
         size = f"{len(names):,} inputs × {len(classes):,} classes are too many probabilities"
         raise ValueError(f"--prior estimate: {size}. Give at most {blocks[0].stop:,} inputs at a time")
@@ -104,7 +105,7 @@ def predict(
     if isinstance(out, Path):
         sources = files if kind_of(x).names is None else [Path(name) for name in names]
         mark = mark_of(predictor.run.path / "result.json", sources, where.domain)
-    answers = Answers(out, mark, how=repr((form.end, shown, prior, coverage, per, site)))
+    answers = AnswerFile(out, mark, how=repr((form.end, shown, prior, coverage, per, site)))
     found: Decision | None = None
     tables: list[pd.DataFrame] = []
     kept_probabilities: list[NDArray[np.float32]] = []
@@ -128,11 +129,13 @@ def predict(
             kept_probabilities.append(probabilities)
         return ()
 
-    on_ray = RayActors(workers, weights, trust) if launcher == "ray" else None
-
     def scored(block: slice) -> Scores:
-        kept, here = answers.scores(block, len(classes)), _counted(progress, block.start, len(names))
-        return predict_inputs(predictor, named.part(block), kept, here, on_ray)
+        kept, some = answers.scores(block, len(classes)), named.part(block)
+        if launcher == "ray":
+            parts = on_ray(predictor, some, kept, workers, weights, trust)
+        else:
+            parts = in_process(predictor, some, kept)
+        return predict_inputs(some, kept, parts, _counted(progress, block.start, len(names)))
 
     todo = [block for block in blocks if block.start not in answers.blocks]
     first = scored(todo[0]) if prior == "estimate" and todo else None  # of the only block

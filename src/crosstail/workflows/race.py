@@ -58,16 +58,17 @@ def race(
     workers: int | None = None,
     progress: Progress = silent,
 ) -> Raced:
-    """Try all algorithms on frozen features of the data, with the same small budget, and recommend one.
+    """Try all algorithms on frozen features of your data, with the same small budget, and recommend one.
 
     Args:
         spec: The data, the backbone and the budget of every run (300 steps unless it says otherwise); the race sets its
             method, hyperparameters and seed.
-        out: Folder of the race and its report.html; the same call again resumes it.
+        out: Folder of the race and its report.html; running the same again resumes it.
         algorithm: Methods such as boda or boda:retrain, or files; default: every algorithm.
         trials: Trials per method; the first has the default hyperparameters.
         seeds: Seeds of the trial that is best on validation.
-        finalists: Number of methods, besides erm and the default, that get all trials and seeds.
+        finalists: Number of methods, besides erm and the default, that get all trials and seeds; before that, the worse
+            half on validation is dropped after each trial.
         workers: Runs at a time; default: one per GPU, or one per core.
         progress: Called as the race advances.
     """

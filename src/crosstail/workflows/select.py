@@ -29,7 +29,6 @@ class Selected:
 
     @property
     def complete(self) -> bool:
-        """Whether every method has all its seeds."""
         return all(row.seeds == row.planned for row in self.rows)
 
     def to_json(self) -> list[dict[str, Any]]:

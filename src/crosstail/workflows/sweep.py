@@ -31,7 +31,7 @@ class Swept(Selected):
     plan: Plan
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The accuracy of every method with its hyperparameters, with dg those of every search."""
+        """The accuracy of every method with its hyperparameters, with dg for every search."""
         found = []
         for row in self.rows:
             own = as_file([choice for choice in self.chosen if choice.method == row.method])
@@ -66,10 +66,6 @@ class Estimated:
         return {"runs": self.runs, "hours": self.seconds / 3600, "bytes": self.size, "algorithms": costs}
 
 
-def _unwatched(plan: Plan) -> AbstractContextManager[Callable[[Job, Outcome], None]]:
-    return nullcontext(lambda job, outcome: None)
-
-
 def sweep(
     spec: RunSpec,
     out: Path,
@@ -82,7 +78,7 @@ def sweep(
     workers: int | None = None,
     time_limit: float | None = None,
     progress: Progress = silent,
-    watch: Watch = _unwatched,
+    watch: Watch = lambda plan: nullcontext(lambda job, outcome: None),
 ) -> Swept:
     """Search each method's hyperparameters, select on validation, and repeat the best trial under several seeds.
 
@@ -91,7 +87,7 @@ def sweep(
 
     Args:
         spec: What all runs share; the sweep sets their methods, hyperparameters and seeds.
-        out: Folder of the sweep; the same call again resumes it.
+        out: Folder of the sweep; running the same again resumes it.
         algorithm: Methods such as boda or boda:retrain, or files.
         trials: Trials per method; the first has the default hyperparameters.
         seeds: Seeds of the trial that is best on validation; with dg, seeds of the whole search.
@@ -120,15 +116,13 @@ def estimate(
     out: Path,
     *,
     algorithm: Sequence[str],
-    trials: int = 20,
-    seeds: int = 3,
-    search: Literal["random", "tpe"] = "random",
     launcher: str = "local",
     workers: int | None = None,
     time_limit: float | None = None,
     progress: Progress = silent,
+    **planned: Any,
 ) -> Estimated:
     """Estimate the runs, the time and the disk space of a sweep, by its arguments."""
-    plan = planning.make(spec, algorithm, trials=trials, seeds=seeds, search=search)
+    plan = planning.make(spec, algorithm, **planned)
     with _launcher.launcher(launcher, Store(out), _launcher.Resources(workers, time_limit)) as crew:
         return Estimated(measure(plan, progress), crew.workers)

@@ -8,11 +8,14 @@ from crosstail.sweeps.worker import Job, Outcome, execute
 
 
 class Inline(Launcher):
-    """Runs in the calling process."""
+    """Runs in the calling process; it takes no resources, because a process cannot end its own run."""
 
     workers = 1
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, resources: Resources) -> None:
+        for name, value in vars(resources).items():
+            if value is not None:
+                raise ValueError(f"the launcher inline takes no --{name.replace('_', '-')}: use --launcher local")
         self.store = store
 
     def __exit__(self, *error: object) -> None:
@@ -22,9 +25,4 @@ class Inline(Launcher):
         return (execute(self.store, job) for job in jobs)
 
 
-def launcher(store: Store, resources: Resources) -> Inline:
-    """An inline launcher; it takes no resources, because a process cannot end its own run."""
-    for name, value in vars(resources).items():
-        if value is not None:
-            raise ValueError(f"the launcher inline takes no --{name.replace('_', '-')}: use --launcher local")
-    return Inline(store)
+launcher = Inline

@@ -27,12 +27,11 @@ READY = Outcome("", "ready")
 
 
 class Local(Launcher):
-    """A fixed number of worker processes; one that dies is replaced, and its run resumed."""
+    """Worker processes, by default one per GPU or, without GPUs, per core; if one dies, another resumes its run."""
 
-    def __init__(self, store: Store, workers: int, time_limit: float | None) -> None:
-        self.store = store
-        self.workers = workers
-        self.time_limit = time_limit
+    def __init__(self, store: Store, resources: Resources) -> None:
+        self.store, self.time_limit = store, resources.time_limit
+        self.workers = resources.workers or len(gpus()) or cores()
         self._context: Any = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
         # Imported once, before workers are forked, so that they start in milliseconds.
         self._context.set_forkserver_preload(["__main__", __name__])
@@ -114,7 +113,6 @@ class Worker:
         return outcome
 
     def end(self) -> None:
-        """Kill the process, if it is still alive."""
         self.connection.close()
         self.process.kill()
         self.process.join()
@@ -154,6 +152,4 @@ def gpus() -> list[str]:
     return [str(number) for number in range(torch.cuda.device_count())]
 
 
-def launcher(store: Store, resources: Resources) -> Local:
-    """A local launcher, by default with one worker per GPU, or per core without GPUs."""
-    return Local(store, resources.workers or len(gpus()) or cores(), resources.time_limit)
+launcher = Local

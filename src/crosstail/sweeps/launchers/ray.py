@@ -18,11 +18,11 @@ from crosstail.training.devices import spare_compiler
 
 
 class Ray(Launcher):
-    """Actors that execute runs; the run of one that dies is resumed by another."""
+    """Actors, by default one per GPU of the cluster, or per CPU without GPUs; the run of one that dies is resumed."""
 
-    def __init__(self, store: Store, workers: int | None, time_limit: float | None) -> None:
-        self.store = store
-        self.actors = Actors[Job](RayWorker, (store.path.absolute(), store.patience, Path.cwd()), workers, time_limit)
+    def __init__(self, store: Store, resources: Resources) -> None:
+        self.store, arguments = store, (store.path.absolute(), store.patience, Path.cwd())
+        self.actors = Actors[Job](RayWorker, arguments, resources.workers, resources.time_limit)
 
     def __enter__(self) -> Self:
         self.actors.__enter__()
@@ -73,6 +73,4 @@ class RayWorker:
         self._stopped.set()
 
 
-def launcher(store: Store, resources: Resources) -> Ray:
-    """A Ray launcher, by default with one actor per GPU of the cluster, or per CPU without GPUs."""
-    return Ray(store, resources.workers, resources.time_limit)
+launcher = Ray

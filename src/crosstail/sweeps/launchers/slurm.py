@@ -26,10 +26,10 @@ CHECK = 10.0  # seconds between two queries of the queue
 class Slurm(Launcher):
     """Submits an array for new jobs, and another one for those that it leaves unfinished."""
 
-    def __init__(self, store: Store, workers: int, time_limit: float | None) -> None:
-        self.store = store
-        self.workers = workers
-        self.time_limit = time_limit
+    def __init__(self, store: Store, resources: Resources) -> None:
+        if shutil.which("srun") is None or shutil.which("sbatch") is None:
+            raise ValueError("--launcher slurm needs sbatch and srun: run the command on a login node of the cluster")
+        self.store, self.workers, self.time_limit = store, resources.workers or WORKERS, resources.time_limit
         self._arrays: list[str] = []
         self._given: set[str] = set()
         self._fruitless = 0
@@ -55,7 +55,7 @@ class Slurm(Launcher):
 
     def _submit(self, jobs: Sequence[Job]) -> None:
         executor = submitit.SlurmExecutor(self.store.path.absolute() / "slurm")
-        # No time limit of ours: that of the partition or of SBATCH_TIMELIMIT applies.
+        # No time limit of ours: the partition's or SBATCH_TIMELIMIT applies.
         executor.update_parameters(job_name="crosstail", cpus_per_task=1, time=None)
         attempts = {key: failure.attempts for key, failure in self.store.failures().items()}
         arguments = self.store.path.absolute(), self.store.patience, jobs, attempts, self.time_limit
@@ -83,15 +83,11 @@ def work(path: Path, patience: float, jobs: Sequence[Job], attempts: dict[str, i
     for number in (signal.SIGTERM, signal.SIGUSR2):  # sent by scancel, and before the time limit
         signal.signal(number, lambda *_: sys.exit(1))
     store = Store(path, patience)
-    with Local(store, cores(), time_limit) as crew:  # as many workers as cores, so that a run has one thread
+    with Local(store, Resources(cores(), time_limit)) as crew:  # as many workers as cores, so that a run has one thread
         for job in jobs:
             failure = store.failures().get(job.spec.key)
             if failure is None or failure.attempts == attempts.get(job.spec.key):
                 list(crew.run([job]))
 
 
-def launcher(store: Store, resources: Resources) -> Slurm:
-    """A Slurm launcher, on a machine that can submit jobs."""
-    if shutil.which("srun") is None or shutil.which("sbatch") is None:
-        raise ValueError("--launcher slurm needs sbatch and srun: run the command on a login node of the cluster")
-    return Slurm(store, resources.workers or WORKERS, resources.time_limit)
+launcher = Slurm

@@ -1,4 +1,4 @@
-"""Inputs to be predicted, read a batch at a time, in this process or by actors on a Ray cluster."""
+"""Scores of inputs, read a batch at a time, in this process or by actors on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ class NamedInputs:
         return len(self.names)
 
     def part(self, rows: slice) -> NamedInputs:
-        """Some of them."""
         x = kind_of(self.x).take(self.x, rows)
         return replace(self, names=self.names[rows], x=x, domain=self.domain[rows])
 
@@ -88,12 +87,9 @@ class Scorer:
         return Scores(np.concatenate([none[0], *read]), np.concatenate([none[1], *found]), problems)
 
 
-def predict_inputs(
-    predictor: Predictor, inputs: NamedInputs, kept: KeptScores, progress: Progress, on_ray: RayActors | None = None
-) -> Scores:
-    """Scores of all inputs, computed in this process or on Ray; those that are kept already are not computed again."""
+def predict_inputs(inputs: NamedInputs, kept: KeptScores, parts: Iterator[Scores], progress: Progress) -> Scores:
+    """Scores of all inputs from the parts that are not kept already."""
     problems: dict[int, str] = {}
-    parts = _here(Scorer(predictor, inputs), kept) if on_ray is None else on_ray(predictor, inputs, kept)
     total = len(inputs)
     progress("predicting", int(kept.done.sum()), total)
     for part in parts:
@@ -104,32 +100,25 @@ def predict_inputs(
     return Scores(rows, kept.log_p if len(rows) == total else kept.log_p[rows], dict(sorted(problems.items())))
 
 
-def _here(scorer: Scorer, kept: KeptScores) -> Iterator[Scores]:
+def in_process(predictor: Predictor, inputs: NamedInputs, kept: KeptScores) -> Iterator[Scores]:
+    """Scores of the inputs that are not kept, a batch at a time."""
+    scorer = Scorer(predictor, inputs)
     for start in range(0, len(kept.done), BATCH):
         stop = min(start + BATCH, len(kept.done))
         if not kept.done[start:stop].all():
             yield scorer(np.arange(start, stop))
 
 
-@dataclass(frozen=True)
-class RayActors:
-    """Actors on a Ray cluster, all of which have the run and the files."""
+def on_ray(
+    predictor: Predictor, inputs: NamedInputs, kept: KeptScores, workers: int | None, weights: Path | None, trust: bool
+) -> Iterator[Scores]:
+    """Scores from actors on a Ray cluster, all of which have the run and the files."""
+    from crosstail.ray_actors import map_rows  # here, because Ray is an extra
 
-    workers: int | None
-    weights: Path | None
-    trust: bool
-
-    def __call__(self, predictor: Predictor, inputs: NamedInputs, kept: KeptScores) -> Iterator[Scores]:
-        from crosstail.ray_actors import map_rows  # here, because Ray is an extra
-
-        make = partial(_scorer, predictor.run.path, self.weights, self.trust, inputs)
-        wanted = partial(_unfinished, kept.done.copy())
-        for _, part in map_rows(make, len(inputs), batch=BATCH, workers=self.workers, wanted=wanted):
-            yield part
-
-
-def _unfinished(done: NDArray[np.bool_], rows: range) -> bool:
-    return not done[rows.start : rows.stop].all()
+    make = partial(_scorer, predictor.run.path, weights, trust, inputs)
+    todo = partial(map_rows, make, len(inputs), batch=BATCH, workers=workers)
+    for _, part in todo(wanted=lambda rows: not kept.done[rows.start : rows.stop].all()):
+        yield part
 
 
 def _scorer(run: Path, weights: Path | None, trust: bool, inputs: NamedInputs) -> Scorer:
