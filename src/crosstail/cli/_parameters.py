@@ -11,7 +11,7 @@ Site = Annotated[
     str | None, Parameter(help="Domain of the run that the inputs are from; without it, the domain is unknown.")
 ]
 Json = Annotated[bool, Parameter(name="--json", help="Print JSON.")]
-Trust = Annotated[bool, Parameter(help="Run the algorithm file that is stored with the run.")]
+Trust = Annotated[bool, Parameter(help="Run the Python files that are stored with the run.")]
 MovedWeights = Annotated[
     Path | None, Parameter(name="--weights", help="Weights of the frozen backbone, if the file has moved.")
 ]

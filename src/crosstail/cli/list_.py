@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from crosstail import discovery
+from crosstail import discovery, metrics
 from crosstail.cli._parameters import Json
 from crosstail.cli._sources import (
     ALGORITHMS,
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 
 def list_(
     kind: Annotated[
-        Literal["algorithms", "second-stages", "datasets", "sources", "protocols", "backbones"], Parameter(name="KIND")
+        Literal["algorithms", "second-stages", "datasets", "sources", "protocols", "backbones", "metrics"],
+        Parameter(name="KIND"),
     ],
     name: Annotated[str | None, Parameter(name="NAME")] = None,
     /,
     *,
     as_json: Json = False,
 ) -> None:
-    """List algorithms, second stages, data sets, sources, protocols or backbones, or describe an algorithm.
+    """List algorithms, second stages, data sets, sources, protocols, backbones or metrics, or describe an algorithm.
 
     Example: `crosstail list algorithms boda`
 
@@ -43,7 +44,7 @@ def list_(
     if name and kind != "algorithms":
         raise ValueError(f"details are shown for algorithms only: crosstail list {kind}")
     lists = {"algorithms": _algorithms, "second-stages": _second_stages, "datasets": _datasets}
-    lists |= {"sources": _sources, "protocols": _protocols, "backbones": _backbones}
+    lists |= {"sources": _sources, "protocols": _protocols, "backbones": _backbones, "metrics": _metrics}
     if kind == "algorithms" and not name and not as_json:
         from crosstail.reports.document import terminal
 
@@ -156,6 +157,10 @@ def _sources() -> list[dict[str, Any]]:
 
 def _protocols() -> list[dict[str, Any]]:
     return _first_lines(protocols.PACKAGE)
+
+
+def _metrics() -> list[dict[str, Any]]:
+    return _first_lines(metrics.PACKAGE)
 
 
 def _first_lines(package: str) -> list[dict[str, Any]]:

@@ -6,9 +6,15 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail import metrics
 from crosstail.cli._imports import import_torch
 from crosstail.cli._parameters import Trust
 from crosstail.cli._progress import progress_bar
+
+METRIC = (
+    f"Metric shown in all tables: {', '.join(metrics.names())}, or a file such as ./mine.py; all but accuracy require "
+    "stored probabilities."
+)
 
 
 def report(
@@ -19,7 +25,7 @@ def report(
     baseline: str | None = None,
     graphs: tuple[Path, ...] = (),
     trust: Trust = False,
-    metric: str = "accuracy",
+    metric: Annotated[str, Parameter(help=METRIC)] = metrics.DEFAULT,
     charts: Annotated[bool, Parameter(negative="--page-only")] = True,
 ) -> None:
     """Write one offline page, tables (CSV, Markdown, LaTeX) and charts (SVG, PNG, PDF) from finished runs.
@@ -30,7 +36,6 @@ def report(
         folders: Runs, sweeps, or folders that contain them.
         out: Folder for index.html, tables/ and charts/.
         baseline: Baseline for gains and tests; default: erm for gains, the best method for tests.
-        metric: Metric shown in all tables; all but accuracy require stored probabilities.
         graphs: A run whose graph and feature distances to draw; repeatable.
         charts: Also write each chart to a file.
     """

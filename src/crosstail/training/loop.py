@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from crosstail import algorithms
+from crosstail import algorithms, discovery
 from crosstail.algorithms import Algorithm
 from crosstail.algorithms._processes import backward_of, merged
 from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
@@ -113,7 +113,7 @@ class _Loop:
         learns: bool,
     ) -> None:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
-        self.selected_on, self.named = spec.selected_on, algorithms.own_file(spec.algorithm) or spec.algorithm
+        self.selected_on, self.named = spec.selected_on, discovery.own_file(spec.algorithm) or spec.algorithm
         assert spec.steps is not None
         self.averaged = average_of(algorithm, spec.average, spec.steps)
         self.evaluated: Any = self.averaged.module if self.averaged else algorithm  # what is selected and traced
