@@ -64,8 +64,8 @@ def declared(package: str, name: str, kind: str, what: str, types: Any) -> Any:
     value = getattr(find(package, name, kind), what, None)
     if not isinstance(value, types):
         wanted = " or ".join(one.__name__ for one in (types if isinstance(types, tuple) else (types,)))
-        found = "does not define it" if value is None else f"has a {type(value).__name__}"
-        raise ValueError(f"{name}: a {kind} defines {what} ({wanted}), and this file {found}")
+        found = "missing" if value is None else f"of type {type(value).__name__}"
+        raise ValueError(f"{name}: a {kind} defines {what} ({wanted}), which is {found} here")
     return value
 
 

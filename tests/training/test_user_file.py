@@ -207,11 +207,11 @@ def test_the_pages_of_a_run_do_not_execute_its_files(spec, parts, tmp_path):
 @pytest.mark.parametrize(
     ("copy", "source", "message"),
     [
-        ("second_stage", "x = 1", r"STAGE \(TrainedStage or FittedStage\), and this file does not define it"),
-        ("second_stage", "STAGE = 3", r"STAGE .*, and this file has a int"),
+        ("second_stage", "x = 1", r"STAGE \(TrainedStage or FittedStage\), which is missing here"),
+        ("second_stage", "STAGE = 3", r"STAGE .*, which is of type int here"),
         ("second_stage", "import nothing_of_this_name", r"cannot be imported \(ModuleNotFoundError"),
-        ("backbone", "x = 1", r"a backbone defines build \(Callable\), and this file does not define it"),
-        ("backbone", "def build(shape, width): return 3", "build returns a int, expected a Backbone"),
+        ("backbone", "x = 1", r"a backbone defines build \(Callable\), which is missing here"),
+        ("backbone", "def build(shape, width): return 3", "build returns int, expected a Backbone"),
         ("backbone", None, "cannot be read"),
     ],
 )

@@ -39,7 +39,7 @@ def build(
             raise ValueError(f"backbone {name!r} starts from random weights: remove --weights, or use timm:NAME")
         backbone = discovery.declared(PACKAGE, name, "backbone", "build", Callable)(input_shape, width)
         if not isinstance(backbone, Backbone):
-            raise ValueError(f"{name}: build returns a {type(backbone).__name__}, expected a Backbone")
+            raise ValueError(f"{name}: build returns {type(backbone).__name__}, expected a Backbone")
         return backbone
     require("images", name, input_shape)
     if width is not None:
