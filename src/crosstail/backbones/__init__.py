@@ -10,7 +10,7 @@ from crosstail.backbones._backbone import Backbone, require
 from crosstail.backbones._timm import PREFIX, Pretrained
 from crosstail.backbones._weights import RANDOM
 
-__all__ = ["PREFIX", "RANDOM", "Backbone", "Pretrained", "build", "pretrained"]
+__all__ = ["PREFIX", "RANDOM", "Backbone", "Pretrained", "build", "pretrained", "require"]
 
 PACKAGE = "crosstail.backbones"
 
