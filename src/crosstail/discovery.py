@@ -14,6 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+FROM_FILES = ("algorithm", "backbone", "metric", "second stage")
+"""What may be a user's file. Protocols and sources may not: data of a run are read without asking for trust."""
+
 
 def names(package: str) -> list[str]:
     """The names that a package offers, sorted, without importing it: torch takes seconds.
@@ -38,18 +41,32 @@ def known(package: str, name: str, kind: str) -> str:
     >>> known("crosstail.algorithms", "BoDA-M", "algorithm")
     'boda_m'
     """
+    if kind in FROM_FILES and name.endswith(".py"):
+        require_file(Path(name))
+        return name
     if name.isidentifier() and name[0] != "_" and f"{package}.{name}" in sys.modules:
         return name  # a run asks some fifty times, and listing a package takes 2 ms
     offered = names(package)
     if (found := same_name(name, offered)) is None:
-        own = f"did you mean './{name}.py', the file?" if kind == "algorithm" and Path(f"{name}.py").is_file() else ""
+        own = f"did you mean './{name}.py', the file?" if kind in FROM_FILES and Path(f"{name}.py").is_file() else ""
         raise ValueError(f"unknown {kind} {name!r}: {own or suggestion(name, offered)}")
     return found
 
 
 def find(package: str, name: str, kind: str) -> ModuleType:
-    """Import a module of a package by name, whatever its case."""
-    return importlib.import_module(f"{package}.{known(package, name, kind)}")
+    """Import a module of a package by name, whatever its case, or a user's file."""
+    found = known(package, name, kind)
+    return load_file(Path(found)) if found.endswith(".py") else importlib.import_module(f"{package}.{found}")
+
+
+def declared(package: str, name: str, kind: str, what: str, types: Any) -> Any:
+    """What a module declares, such as its METRIC; an error names a module where it is missing or of another type."""
+    value = getattr(find(package, name, kind), what, None)
+    if not isinstance(value, types):
+        wanted = " or ".join(one.__name__ for one in (types if isinstance(types, tuple) else (types,)))
+        found = "missing" if value is None else f"of type {type(value).__name__}"
+        raise ValueError(f"{name}: a {kind} defines {what} ({wanted}), which is {found} here")
+    return value
 
 
 def docstring(package: str, name: str) -> str:
@@ -130,6 +147,15 @@ def combined(name: str) -> list[str]:
     """
     words = re.findall(r"[^+]*/.*?\.py(?=\+|$)|[^+]+", name)
     return words if "+".join(words) == name else name.split("+")
+
+
+def own_file(name: str) -> str:
+    """The user's file in a name, or the empty string.
+
+    >>> own_file("boda+coral"), own_file("boda+./mine.py")
+    ('', './mine.py')
+    """
+    return next((word for word in combined(name) if word.endswith(".py")), "")
 
 
 def lazily(file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -12,6 +12,7 @@ PACKAGES = {
     "second-stages": "crosstail.second_stages",
     "datasets": "crosstail.data.benchmarks",
     "backbones": "crosstail.backbones",
+    "metrics": "crosstail.metrics",
 }
 MORE = {"backbones": ["timm:NAME"]}
 VERBS = cli.VERBS

@@ -72,22 +72,6 @@ def test_copies_in_a_group_are_worth_one_sample(metric):
     assert ratio == pytest.approx(1, abs=0.25 if metric == "calibration_error" else 0.05)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_the_interval_is_around_the_average_and_within_the_range_of_the_metric(metric, samples):
-    found = samples.value(metric)
-    low, high = found.interval()
-    assert 0 <= low < found.pair_average < high <= find(metric).most
-    assert found.interval("worst_pair") is found.interval((0, 0)) is None
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_without_samples_nothing_is_defined(metric):
-    none = np.empty(0, np.int64)
-    found = answered(none, np.empty((0, 3)), none, none, SHAPE[0]).value(metric)
-    assert np.isnan(found.matrix).all() and found.domains == [None, None] and found.influence.shape == (2, 0)
-    assert found.pair_average is found.worst_pair is found.tail is found.interval() is None
-
-
 @pytest.mark.parametrize("metric", ["accuracy", *METRICS])
 def test_the_worst_is_the_lowest_or_the_highest(metric, samples):
     found, known = samples.value(metric), samples.value(metric).matrix

@@ -29,7 +29,6 @@ __all__ = [
     "draw",
     "find",
     "hp",
-    "own_file",
     "parse",
     "parse_for",
     "ranges",
@@ -70,11 +69,6 @@ def canonical(name: str) -> str:
     return "+".join(sorted(words, key=lambda word: (word.endswith(".py"), word)))
 
 
-def own_file(name: str) -> str:
-    """The user's file in a name, or the empty string."""
-    return next((word for word in discovery.combined(name) if word.endswith(".py")), "")
-
-
 def build(name: str, backbone: Backbone, task: Task, hparams: dict[str, Any] | None = None) -> Algorithm:
     """Build an algorithm by name; hyperparameters not in `hparams` have their defaults."""
     algorithm = find(name)
@@ -109,7 +103,7 @@ def _words(name: str) -> list[str]:
     words = discovery.combined(name)
     if not words:
         raise ValueError("the name of the algorithm is empty")
-    return [word if word.endswith(".py") else _spelled(word) for word in words]
+    return [discovery.own_file(word) or _spelled(word) for word in words]
 
 
 def _spelled(word: str) -> str:
@@ -123,8 +117,7 @@ def _label(word: str) -> str:
 
 
 def _defined_by(name: str) -> type[Algorithm]:
-    own = name.endswith(".py")
-    module = discovery.load_file(Path(name)) if own else discovery.find(__name__, name, "algorithm")
+    module = discovery.find(__name__, name, "algorithm")
     classes = [v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__]
     found = [value for value in classes if issubclass(value, Algorithm)]
     if len(found) != 1:

@@ -3,12 +3,16 @@
 A file defines `build(input_shape, width) -> Backbone`, or `NETWORK` for a pretrained model of timm.
 """
 
+from collections.abc import Callable
+
 from crosstail import discovery
 from crosstail.backbones._backbone import Backbone, require
 from crosstail.backbones._timm import PREFIX, Pretrained
 from crosstail.backbones._weights import RANDOM
 
-__all__ = ["PREFIX", "RANDOM", "Backbone", "Pretrained", "build", "pretrained"]
+__all__ = ["PREFIX", "RANDOM", "Backbone", "Pretrained", "build", "pretrained", "require"]
+
+PACKAGE = "crosstail.backbones"
 
 
 def build(
@@ -33,7 +37,9 @@ def build(
     if network is None:
         if weights not in (None, RANDOM):
             raise ValueError(f"backbone {name!r} starts from random weights: remove --weights, or use timm:NAME")
-        backbone: Backbone = discovery.find("crosstail.backbones", name, "backbone").build(input_shape, width)
+        backbone = discovery.declared(PACKAGE, name, "backbone", "build", Callable)(input_shape, width)
+        if not isinstance(backbone, Backbone):
+            raise ValueError(f"{name}: build returns {type(backbone).__name__}, expected a Backbone")
         return backbone
     require("images", name, input_shape)
     if width is not None:
@@ -45,4 +51,6 @@ def pretrained(name: str) -> Pretrained | None:
     """The pretrained network of this name, or None for a backbone without pretrained weights."""
     if name.startswith(PREFIX):
         return Pretrained(name.removeprefix(PREFIX))
-    return getattr(discovery.find("crosstail.backbones", name, "backbone"), "NETWORK", None)
+    if discovery.own_file(name):  # which is not run for this
+        return None
+    return getattr(discovery.find(PACKAGE, name, "backbone"), "NETWORK", None)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter, Token
 from docstring_parser import parse_from_object
 
-from crosstail import discovery
+from crosstail import discovery, metrics
 from crosstail.data import protocols
 from crosstail.data.spec import DataSpec
 from crosstail.training.spec import RunSpec, in_order
@@ -44,6 +44,7 @@ HELP = {
 }
 """The help of every field of RunSpec."""
 HELP["protocol"] = "; ".join(f"{n}: {protocols.summary(n)}" for n in discovery.names(protocols.PACKAGE)) + "."
+HELP["select_on"] = f"{HELP['select_on']} One of {', '.join(metrics.criteria())}."
 
 
 def option(field_name: str, **kwargs: Any) -> Parameter:
@@ -90,6 +91,7 @@ class RunOptions(RunSpec):
     dataset: Annotated[str, HIDDEN] = ""  # the argument DATA
     protocol: Annotated[str, option("protocol")] = RunSpec.protocol
     columns: Columns = field(default_factory=dict)
+    select_on: Annotated[str | None, option("select_on")] = None
     hparams: Annotated[dict[str, Any], NAMED_VALUES, Parameter(name="--hp")] = field(default_factory=dict)
     freeze: Annotated[bool | None, Parameter(negative="--finetune")] = None
     augment: Annotated[bool | None, Parameter(negative="--no-augment")] = None

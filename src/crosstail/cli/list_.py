@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from crosstail import discovery
+from crosstail import discovery, metrics
 from crosstail.cli._parameters import Json
 from crosstail.cli._sources import (
     ALGORITHMS,
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 
 def list_(
     kind: Annotated[
-        Literal["algorithms", "second-stages", "datasets", "sources", "protocols", "backbones"], Parameter(name="KIND")
+        Literal["algorithms", "second-stages", "datasets", "sources", "protocols", "backbones", "metrics"],
+        Parameter(name="KIND"),
     ],
     name: Annotated[str | None, Parameter(name="NAME")] = None,
     /,
     *,
     as_json: Json = False,
 ) -> None:
-    """List algorithms, second stages, data sets, sources, protocols or backbones, or describe an algorithm.
+    """List algorithms, second stages, data sets, sources, protocols, backbones or metrics, or describe an algorithm.
 
     Example: `crosstail list algorithms boda`
 
@@ -65,7 +66,8 @@ def _rows(kind: str, name: str | None) -> list[dict[str, Any]]:
         return [asdict(each) for each in ((first, *preset_entries(first)) if first else algorithms.catalogue())]
     if kind in ("second-stages", "datasets"):
         return _second_stages() if kind == "second-stages" else _datasets()
-    package = {"sources": sources.PACKAGE, "protocols": protocols.PACKAGE}.get(kind, "crosstail.backbones")
+    packages = {"sources": sources.PACKAGE, "protocols": protocols.PACKAGE, "metrics": metrics.PACKAGE}
+    package = packages.get(kind, "crosstail.backbones")
     rows = [{"name": n, "what": discovery.docstring(package, n).partition("\n")[0]} for n in discovery.names(package)]
     timm = {"name": "timm:NAME", "what": "Any image model in timm, such as timm:vit_small_patch14_dinov2."}
     return [*rows, timm] if kind == "backbones" else rows

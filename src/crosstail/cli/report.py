@@ -6,9 +6,15 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.console import Console
 
+from crosstail import metrics
 from crosstail.cli._next import say_all
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._verb import described, import_torch
+
+METRIC = (
+    f"Metric shown in all tables: {', '.join(metrics.names())}, or a file such as ./mine.py; all but accuracy require "
+    "stored probabilities."
+)
 
 
 @described
@@ -20,7 +26,7 @@ def report(
     baseline: str | None = None,
     graphs: tuple[Path, ...] = (),
     trust: bool = False,
-    metric: str = "accuracy",
+    metric: Annotated[str, Parameter(help=METRIC)] = metrics.DEFAULT,
     charts: Annotated[bool, Parameter(negative="--page-only")] = True,
 ) -> None:
     """Example: `crosstail report sweep --out report`, then open report/index.html in a browser.

@@ -14,14 +14,26 @@ if TYPE_CHECKING:  # importing SciPy takes time, and most names need none of it
     from crosstail.metrics._intervals import Difference, average_interval, mean_interval, paired_difference, wilson
     from crosstail.metrics._metric import DEFAULT, PACKAGE, VIEWS, Metric, criteria, find, names, score, value_on
     from crosstail.metrics._pairs import PairAccuracy, group_squares
-    from crosstail.metrics._values import FEW_TESTS, SHOTS, PairValues, SampleValues, shot_group
+    from crosstail.metrics._values import (
+        FEW_TESTS,
+        SHOTS,
+        Computed,
+        PairValues,
+        SampleValues,
+        by_class,
+        by_group,
+        by_sample,
+        means,
+        root_sum,
+        shot_group,
+    )
     from crosstail.metrics._views import View, Weighting
 else:
     __getattr__, __dir__ = discovery.lazily(__file__)
 
 __all__ = [
-    "DEFAULT", "FEW_TESTS", "PACKAGE", "SHOTS", "VIEWS", "Answers", "Difference", "Metric", "PairAccuracy",
-    "PairValues", "SampleValues", "View", "Weighting", "average_interval", "by_influence", "criteria", "find",
-    "group_metrics", "group_squares", "mean_interval", "names", "paired_difference", "score", "shot_group", "value_on",
-    "wilson",
+    "DEFAULT", "FEW_TESTS", "PACKAGE", "SHOTS", "VIEWS", "Answers", "Computed", "Difference", "Metric", "PairAccuracy",
+    "PairValues", "SampleValues", "View", "Weighting", "average_interval", "by_class", "by_group", "by_influence",
+    "by_sample", "criteria", "find", "group_metrics", "group_squares", "mean_interval", "means", "names",
+    "paired_difference", "root_sum", "score", "shot_group", "value_on", "wilson",
 ]  # fmt: skip

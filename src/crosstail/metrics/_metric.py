@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from crosstail import discovery
@@ -97,13 +96,12 @@ def find(name: str) -> Metric:
     >>> find("auroc").label, find("worst_pair").label
     ('AUROC', 'accuracy')
     """
-    return _named(DEFAULT if name in VIEWS else name)
+    name = DEFAULT if name in VIEWS else name
+    return _named(discovery.declared(PACKAGE, name, "metric", "METRIC", Metric), name)
 
 
 @cache
-def _named(name: str) -> Metric:
-    own = name.endswith(".py")
-    found: Metric = (discovery.load_file(Path(name)) if own else discovery.find(PACKAGE, name, "metric")).METRIC
+def _named(found: Metric, name: str) -> Metric:
     return replace(found, name=name)
 
 

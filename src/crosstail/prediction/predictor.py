@@ -23,7 +23,7 @@ from crosstail.data.sources._arrays import check_inputs, read_x
 from crosstail.data.sources._folder_walk import walk
 from crosstail.metrics._calibration import Calibration
 from crosstail.metrics._link import log_probabilities
-from crosstail.training import own_code
+from crosstail.training import user_file
 from crosstail.training.embedding import Embedder
 from crosstail.training.existing import existing_run, naming_run
 from crosstail.training.folder import MODEL
@@ -55,7 +55,7 @@ class Predictor:
         with naming_run(folder.path):
             frozen = self._frozen(str(weights) if weights else None)
             seen = (frozen.num_features,) if frozen else self.input_shape
-            spec = own_code.from_copy(result.spec, folder, trust)
+            spec = user_file.from_copy(result.spec, folder, trust)
             self.algorithm = build_final_model(spec, seen, np.array(result.counts))
         self.embedder = FrozenNetwork(frozen) if frozen else None
         load_weights(self.algorithm, folder)

@@ -43,7 +43,9 @@ def find(name: str) -> TrainedStage | FittedStage:
     >>> find("retrain").class_balanced
     True
     """
-    stage: TrainedStage | FittedStage = discovery.find(PACKAGE, name, "second stage").STAGE
+    stage: TrainedStage | FittedStage = discovery.declared(
+        PACKAGE, name, "second stage", "STAGE", (TrainedStage, FittedStage)
+    )
     return stage
 
 

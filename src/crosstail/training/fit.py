@@ -10,7 +10,7 @@ import torch
 from crosstail.data import Augment
 from crosstail.progress import Progress
 from crosstail.storage import only_process
-from crosstail.training import own_code
+from crosstail.training import user_file
 from crosstail.training.devices import ONE, Devices, fabric_of
 from crosstail.training.evaluation import graph_of, traced, transferability
 from crosstail.training.folder import MODEL, RunFolder
@@ -53,7 +53,7 @@ def train_run(
         inputs = load_inputs(spec) if inputs is None else inputs
         if started:
             folder.check_data(inputs.facts())
-            own_code.keep(spec, folder)
+            user_file.keep(spec, folder)
             finished = folder.result()
             if finished is not None:
                 folder.clear()  # a kill may have come right after the result
@@ -97,7 +97,7 @@ def _train_stages(
         folder.open(spec, inputs.facts())  # only now: a mistake in the spec must not leave a folder behind
         if held is not None:
             held.enter_context(only_process(folder.path))
-        own_code.keep(spec, folder)
+        user_file.keep(spec, folder)
         UsedSamples.keep(inputs.samples, folder)
     fabric.barrier()
     common: dict[str, Any] = {"folder": folder, "fabric": fabric, "progress": progress, "limits": limits}

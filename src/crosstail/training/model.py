@@ -11,7 +11,7 @@ from crosstail.algorithms import Algorithm, Task
 from crosstail.backbones import Backbone
 from crosstail.data import DomainDataset
 from crosstail.second_stages import FittedModel, FittedStage
-from crosstail.training import own_code
+from crosstail.training import user_file
 from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.resolve import trained_backbone
 from crosstail.training.run_data import input_shape
@@ -50,8 +50,8 @@ def build_final_model(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.
 
 
 def load_model(folder: RunFolder, dataset: DomainDataset, trust: bool = False) -> Algorithm:
-    """The trained model of a finished run; `trust` allows running an algorithm file that the run contains."""
-    spec = own_code.from_copy(folder.spec(), folder, trust)
+    """The trained model of a finished run; `trust` allows running users' files that the run contains."""
+    spec = user_file.from_copy(folder.spec(), folder, trust)
     algorithm = build_final_model(spec, input_shape(dataset), dataset.counts("train"))
     load_weights(algorithm, folder)
     return algorithm

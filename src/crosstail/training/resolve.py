@@ -134,6 +134,7 @@ def canonical_method(method: str) -> str:
     algorithm, own = split_method(algorithms.canonical(given))
     if stage:
         stage = discovery.known(second_stages.PACKAGE, stage, "second stage")
+        second_stages.find(stage)  # a mistake in a file is found now, not after stage one
         if own and stage != own and algorithm != given:
             raise ValueError(f"{given} is {algorithm} with the second stage {own}, not {stage}")
     return f"{algorithm}:{stage or own}" if stage or own else algorithm

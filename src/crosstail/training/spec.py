@@ -72,7 +72,8 @@ class RunSpec(DataSpec):
 
     second_stage: str | None = None
     """Fit the classifier again on fixed features: retrain (on class-balanced batches), reweight, plain, bsoftmax, lws,
-    pooled, blend, ncm, tau_norm, posthoc_prior or dfr; `crosstail list second-stages` describes them."""
+    pooled, blend, ncm, tau_norm, posthoc_prior or dfr, which `crosstail list second-stages` describes, or a file such
+    as ./mine.py."""
 
     average: Average | None = None
     """Average the weights over steps, and report the raw ones too: moving (about the last tenth of the steps so far),
@@ -82,7 +83,7 @@ class RunSpec(DataSpec):
     """Train on every sample and keep the weights after this step of each stage, as --refit does."""
 
     backbone: str | None = None
-    """A name from `crosstail list backbones`; default: what suits the data."""
+    """A name from `crosstail list backbones`, or a file such as ./mine.py; default: what suits the data."""
 
     weights: str | None = None
     """A .safetensors or .pth file with the backbone's weights, or random; default: the backbone's own."""
@@ -120,8 +121,8 @@ class RunSpec(DataSpec):
 
     select_on: str | None = None
     """Validation metric that selects evaluations, trials, methods and second-stage parameters: accuracy averaged over
-    pairs or domains (average), of the worst domain or pair, macro F1 of the classes, or log loss with all pairs
-    weighted equally. Default: pair_average, with dg average."""
+    pairs or domains (average), accuracy of the worst domain or pair, or another metric, averaged over pairs.
+    Default: pair_average, with dg average."""
 
     precision: Literal["32", "bf16"] = "32"
     """Floating-point precision: 32 bits, or bfloat16 mixed precision."""
@@ -200,8 +201,12 @@ def key_of(identity: dict[str, Any]) -> str:
 def split_method(method: str) -> tuple[str, str | None]:
     """Algorithm and second stage of a method; a colon inside a path does not count.
 
-    >>> split_method("boda"), split_method("boda:retrain"), split_method("own/mine.py:retrain")
-    (('boda', None), ('boda', 'retrain'), ('own/mine.py', 'retrain'))
+    >>> split_method("boda"), split_method("boda:retrain"), split_method("own/mine.py:./stage.py")
+    (('boda', None), ('boda', 'retrain'), ('own/mine.py', './stage.py'))
+    >>> split_method("./a:b/mine.py"), split_method("C:/mine.py")
+    (('./a:b/mine.py', None), ('C:/mine.py', None))
     """
     algorithm, colon, stage = method.rpartition(":")
-    return (algorithm, stage) if colon and "/" not in stage and "." not in stage else (method, None)
+    name, drive = not set("/.") & set(stage), len(algorithm) == 1
+    file = stage.endswith(".py") and (algorithm.endswith(".py") or not ("/" in algorithm or drive))
+    return (algorithm, stage) if colon and (name or file) else (method, None)

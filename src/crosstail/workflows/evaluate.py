@@ -68,7 +68,7 @@ def evaluate(
         split: Split to evaluate on; for the run's own data, the run's split. Default: all unseen samples.
         out: The page to write; default: in RUN/evaluated.
         weights: Weights of the frozen backbone, if the file has moved.
-        trust: Run the algorithm file that is stored with the run.
+        trust: Run the Python files that are stored with the run.
         progress: Called as the work advances.
     """
     require_page(out)

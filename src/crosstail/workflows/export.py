@@ -43,7 +43,7 @@ def export(
         out: File to write; FILE.json beside it describes inputs and outputs, FILE.md is a model card.
         format: ONNX, or a .pt2 file for torch.export.
         site: Domain of the run that the inputs are from; without it, the domain is unknown.
-        trust: Run the algorithm file that is stored with the run.
+        trust: Run the Python files that are stored with the run.
         progress: Called as the two are compared.
 
     Raises:

@@ -56,7 +56,7 @@ def graph(
         out: An .html, .png, .svg, .pdf or .csv file; default: RUN/graph.html, RUN/graphs.html for two runs, or
             FILE.graph.html.
         metric: Distance between pairs.
-        trust: Run the algorithm files that are stored with the runs.
+        trust: Run the Python files that are stored with the runs.
         progress: Called while images are embedded.
     """
     if len(places) not in (1, 2):

@@ -84,7 +84,7 @@ def predict(
             answers are in memory.
         weights: Weights of the frozen backbone, if the file has moved.
         skip_broken: Skip images that cannot be read.
-        trust: Run the algorithm file that is stored with the run.
+        trust: Run the Python files that are stored with the run.
         launcher: inline: in this process; ray: on the cluster at $RAY_ADDRESS, or here.
         workers: Actors on Ray; default: one per GPU, or one per core.
         as_json: Write JSON, whatever `out` is.

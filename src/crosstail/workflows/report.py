@@ -41,7 +41,7 @@ def report(
         out: Folder for index.html, tables/ and charts/.
         baseline: Baseline for gains and tests; default: erm for gains, the best method for tests.
         graphs: Runs whose graphs and feature distances to draw.
-        trust: Run the algorithm files that are stored with these runs.
+        trust: Run the Python files that are stored with these runs.
         metric: Metric shown in all tables; all but accuracy require stored probabilities.
         charts: Also write each chart to a file.
         progress: Called while the features of the runs in `graphs` are computed.

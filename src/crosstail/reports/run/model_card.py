@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crosstail import algorithms, backbones, second_stages
+from crosstail import algorithms, backbones, discovery, second_stages
 from crosstail.data import data_name, protocols, sheet_of
 from crosstail.data.inputs import kind_of_model
 from crosstail.metrics import PairAccuracy
@@ -179,13 +179,12 @@ def _counts(result: RunResult) -> Table:
 
 def _training(result: RunResult) -> Iterator[str]:
     spec = result.spec
-    own = algorithms.own_file(spec.algorithm)
-    parts = algorithms.docstrings(algorithms.find(spec.algorithm)) if not own else []
-    about = "; ".join(map(_first_sentence, parts)) or "a user-defined file"
-    yield f"Algorithm: {spec.algorithm} ({about})."
+    own, defined = discovery.own_file, "a user-defined file"  # whose code a report does not run
+    parts = [] if own(spec.algorithm) else algorithms.docstrings(algorithms.find(spec.algorithm))
+    yield f"Algorithm: {spec.algorithm} ({'; '.join(map(_first_sentence, parts)) or defined})."
     if spec.second_stage:
-        entry = second_stages.entry(spec.second_stage)
-        yield f"Second stage: {spec.second_stage}, on fixed features ({entry.what})."
+        about = defined if own(spec.second_stage) else second_stages.entry(spec.second_stage).what
+        yield f"Second stage: {spec.second_stage}, on fixed features ({about})."
     weights = spec.weights or ("pretrained" if _pretrained(spec) else backbones.RANDOM)
     how = f"frozen, with a trained head ({spec.head}) on its features" if spec.freeze else "trained"
     yield f"Backbone: {spec.backbone}, {how}; initial weights: {weights}."
