@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,18 @@ class MethodRun:
         """The metric of every pair and domain, on the test samples of all runs."""
         if self.metric == DEFAULT:  # which needs no samples, so thousands of runs are compared in a second
             return PairAccuracy.pooled([run.accuracy(self.known) for run in self.runs])
-        return _measured(tuple(run.folder for run in self.runs), self.metric, self.known)
+        return self._measured
+
+    @cached_property
+    def _measured(self) -> PairValues:
+        """A metric of the calibrated probabilities of the runs, as `crosstail predict` gives them."""
+        parts = []
+        for run in (Run(one.folder) for one in self.runs):
+            assert run.held_out is not None  # runs that lack them are left out
+            given = run.calibration or Calibration.none(run.result.domains, len(run.result.classes))
+            test = calibrated(run.held_out.test, given)
+            parts.append(test.told if self.known else test)
+        return Answers.pooled(parts).value(self.metric)
 
     @property
     def answers(self) -> Answers | None:
@@ -88,9 +98,10 @@ class MethodRun:
         return found | {"worst domain": values.worst_domain, "worst pair": values.worst_pair, tail: values.tail}
 
     @property
-    def ranked_by(self) -> float:
-        """The first of the averages, 0 without test samples."""
-        return getattr(self.pairs, ranked_view(self)) or 0.0
+    def ranked_by(self) -> float | None:
+        """The first of the averages; None without test samples."""
+        found: float | None = getattr(self.pairs, ranked_view(self))
+        return found
 
 
 def averages(run: MethodRun) -> dict[str, Weighting]:
@@ -113,20 +124,6 @@ def class_mean(values: PairValues) -> float | None:
     rows = [row[~np.isnan(row)] for row in values.matrix]
     means = [float(row.mean()) for row in rows if len(row)]
     return float(np.mean(means)) if means else None
-
-
-@lru_cache(maxsize=4096)
-def _measured(folders: tuple[Path, ...], metric: str, known: bool) -> PairValues:
-    """A metric of the calibrated probabilities of runs, as `crosstail predict` gives them."""
-    parts = []
-    for folder in folders:
-        run = Run(folder)
-        assert run.held_out is not None  # runs that lack them are left out
-        test = calibrated(
-            run.held_out.test, run.calibration or Calibration.none(run.result.domains, len(run.result.classes))
-        )
-        parts.append(test.told if known else test)
-    return Answers.pooled(parts).value(metric)
 
 
 def method_runs(chosen: pd.DataFrame, metric: str = DEFAULT) -> tuple[list[MethodRun], list[str]]:

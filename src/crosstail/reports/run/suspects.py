@@ -47,8 +47,8 @@ def suspect_table(run: Run) -> pd.DataFrame:
 
 def _held_out(run: Run) -> Answers | None:
     """The held-out samples that are in the run's data: others come from folds whose label profiles kept them."""
-    every = run.held_out and run.held_out.every
-    return every.keep(every.row < run.result.data.samples) if every and every.row is not None else every
+    every = None if run.held_out is None else run.held_out.every
+    return every if every is None or every.row is None else every.keep(every.row < run.result.data.samples)
 
 
 def suspects(run: Run, note: str = "") -> Iterator[Block]:
