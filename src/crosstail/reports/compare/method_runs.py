@@ -65,7 +65,7 @@ class MethodRun:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Training samples of every pair, with folds their rounded mean, with dg those of the first unseen domain."""
+        """Training samples of every pair: with folds their rounded mean, with dg for the first unseen domain."""
         counted = self.runs[:1] if self.dg else self.runs
         return np.rint(np.mean([run.counts for run in counted], axis=0)).astype(np.int64)
 
@@ -107,7 +107,7 @@ class MethodRun:
 def averages(run: MethodRun) -> dict[str, Weighting]:
     """The averages of a metric by name; methods are ranked by the first.
 
-    With dg the accuracy is that of DomainBed, the share of correct samples of an unseen domain.
+    With dg, accuracy is the share of correct samples of an unseen domain, as in DomainBed.
     """
     if run.dg and run.metric == DEFAULT:
         return {"accuracy": "average", "class mean": "class_mean"}

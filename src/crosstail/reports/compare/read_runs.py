@@ -55,7 +55,7 @@ class ComparedRun:
     test: float | None  # pair average
     transferability: Transferability
     data: DataFacts
-    chosen: bool = True  # whether its hyperparameters are those of the best trial
+    chosen: bool = True  # whether its hyperparameters won the search
     trials: int | None = None  # that it was chosen from
 
     def accuracy(self, known: bool = False) -> PairAccuracy:
@@ -156,7 +156,7 @@ def _under(place: Path) -> Iterator[ComparedRun | SkippedFolder]:
 
 
 def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
-    """The finished runs of a sweep; chosen are those of the best trial, with dg of each unseen domain and seed."""
+    """The finished runs of a sweep; chosen are the runs of the best trial, with dg of each unseen domain and seed."""
     store = Store.existing(folder)
     runs: dict[str, ComparedRun] = {}
     for place in sorted((folder / "runs").glob("*")):
@@ -253,7 +253,7 @@ def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:
 def _method_names(data: Sequence[str], runs: Sequence[ComparedRun]) -> list[str]:
     """Method, averaged weights, and the hyperparameters that tell chosen runs on the same data apart.
 
-    Those that a dg sweep selects differ by unseen domain and seed, and tell nothing apart.
+    What a dg sweep selects differs by unseen domain and seed, and tells nothing apart.
     """
     keys = [(name, run.spec.method, run.spec.average) for name, run in zip(data, runs, strict=True)]
     chosen: dict[Any, list[dict[str, Any]]] = {}

@@ -26,8 +26,8 @@ def significance_table(found: Sequence[MethodRun], reference: str | None = None)
     """One row per data set and method: its difference in points from the `reference`, or from the best method.
 
     By paired tests on the test samples; `adjusted` are Holm's p-values for all methods on a data set. The test is NaN
-    unless every run has stored its predictions. Interval and p-value are those of the trained models on other
-    test samples. With dg, seeds are tested on different samples: the interval covers those of all seeds.
+    unless every run has stored its predictions. Interval and p-value are about the trained models on other
+    test samples. With dg, seeds are tested on different samples: the interval covers all of them.
     """
     metric = find(found[0].metric)
     rows: list[list[Any]] = []

@@ -24,9 +24,7 @@ BODA = {"boda", "boda_m"}
 def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
     """One row per data set, method, seed and metric, with its value, in % if it is a share.
 
-    `kind` is "metric", "domain" or "known".
-
-    Those of a run with the domain known are of the kind "known", and its pair average is also a metric.
+    `kind` is "metric", "domain", or "known" for a run with the domain known, whose pair average is also a metric.
     """
     rows = []
     for one in found:

@@ -79,11 +79,11 @@ class Confidence:
 
 
 RELIABILITY = ["tested", "temperature", "calibration error, points", "95 % interval", *TITLES.values()]
-RELIABILITY_NOTE = "Temperatures are those where the domain is known; the rest is measured with it unknown."
+RELIABILITY_NOTE = "Temperatures apply where the domain is known; the rest is measured with it unknown."
 
 
 def reliability_rows(test: Answers, given: Calibration, table: pd.DataFrame) -> list[list[str]]:
-    """A row for each domain with test samples: its name, and what `RELIABILITY` names; the table is that of groups."""
+    """A row for each domain with test samples: its name and what `RELIABILITY` names, from `calibrated_metrics`."""
     confidence, rows = Confidence.of(test, given), []
     for row in of_domains(table).to_dict("records"):
         own = test.domain == test.domains.index(row["domain"])
@@ -158,7 +158,7 @@ def _classes(table: pd.DataFrame) -> Iterator[Block]:
         header=[*header, "calibration error, points", "95 % interval"],
         rows=rows,
         title=title,
-        note="All samples are weighted equally; F1 and AUROC are those of the class against all others. "
+        note="All samples are weighted equally; F1 and AUROC are of the class against all others. "
         f"`{FILE}` has all metrics of every domain, class and pair.",
     )
 
@@ -189,7 +189,7 @@ def certainty_card(run: Run, about: Certainty | None) -> list[Block]:
     notes = [
         f"Confidence and accuracy differ by {number(error)} points on average over pairs (95 % interval "
         f"{interval(low, high)}), after calibration on {given.samples:,} samples.",
-        f"Prediction sets are those of `--coverage {COVERAGE}` with thresholds for every pair. A person should look "
+        f"Prediction sets are made with `--coverage {COVERAGE}` and thresholds for every pair. A person should look "
         "unless the set contains exactly one class.",
         "Probabilities are for equally frequent pairs; `crosstail predict --prior` corrects them to a prevalence.",
     ]

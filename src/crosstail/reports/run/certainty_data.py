@@ -1,4 +1,4 @@
-"""What is known of how sure a model is: prediction sets of test samples, and all metrics of every group."""
+"""How sure a model is: prediction sets of test samples, and all metrics of every group."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class Certainty:
 
     @classmethod
     def of(cls, run: Run) -> "Certainty | None":
-        """That of a run, if it has kept log probabilities of test samples; thresholds of sets come from others."""
+        """From a run, if it has kept log probabilities; thresholds for the sets of test samples come from other ones."""
         if run.held_out is None or run.calibration is None or not len(run.held_out.test):
             return None
         test, given = run.held_out.test, run.calibration
@@ -37,9 +37,9 @@ class Certainty:
 
 
 def calibrated_metrics(test: Answers, given: Calibration, sets: pd.DataFrame | None) -> pd.DataFrame:
-    """A row for each group, with `domain` and `class` empty where it has all of them; `sets` is that of `covered`.
+    """A row for each group, with `domain` and `class` empty where it has all of them; `sets` is from `covered`.
 
-    Probabilities are calibrated, with the domain unknown; prediction sets are those where it is known.
+    Probabilities are calibrated, with the domain unknown; prediction sets are made with it known.
     """
     found = group_metrics(calibrated(test, given))
     if sets is None:

@@ -1,4 +1,4 @@
-"""The page of a model on other data: the new domains beside those that the run was tested on."""
+"""The page of a model on other data: the new domains beside the run's own test set."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,7 +41,7 @@ def write_evaluation(path: Path, predictor: Predictor, found: Evaluated, command
 def evaluation_document(predictor: Predictor, found: Evaluated, command: str) -> Document:
     """Whether the model holds up on the new data, where it fails, how sure it is, what to do, and how it was tested.
 
-    If the samples are those of the run's own test, no comparison is shown.
+    If the samples are from the run's own test set, no comparison is shown.
     """
     result, new, what = predictor.run.result, Tested.of_answers(found.answers), label_of(found)
     own, kept = Tested.of_results([result]), predictor.run.held_out and predictor.run.held_out.test
@@ -66,7 +66,7 @@ def evaluation_document(predictor: Predictor, found: Evaluated, command: str) ->
 
 
 def _comparable(new: Tested, own: Tested) -> tuple[PairAccuracy, PairAccuracy]:
-    """The accuracy on the new data, and that on the run's test set for the classes that both have."""
+    """The accuracy on the new data, and on the run's test set for the classes that both have."""
     now, before = new.accuracy, own.accuracy
     shared = now.totals.any(axis=0) & before.totals.any(axis=0)
     return now, before.only(np.broadcast_to(shared, before.totals.shape))
@@ -137,7 +137,7 @@ def domain_table(new: Tested, own: Tested, label: str) -> Table:
 
 
 def side_by_side(data: Tested, own: Tested, label: str) -> pd.DataFrame:
-    """The pairs of the data, then those of the run's test set; only pairs of trained domains are rare or not."""
+    """The pairs of the data, then of the run's test set; only pairs of trained domains are rare or not."""
     new, old = data.pairs, own.pairs
     known = new["domain"].isin(own.domains)
     new = new[new.groupby("domain")["tested"].transform("sum") > 0]

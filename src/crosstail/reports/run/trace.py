@@ -31,7 +31,7 @@ def selected(result: RunResult, evaluations: Sequence[Evaluation]) -> int:
 def moving_nodes(result: RunResult, evaluations: Sequence[Evaluation]) -> pd.DataFrame:
     """One row per pair with training samples: domain, class, count, and its points x0, y0, x1, y1, ... in each trace.
 
-    The layout of the selected model is that of `crosstail graph`; from there in both directions, each layout is rotated
+    The layout of the selected model is as in `crosstail graph`; from there in both directions, each layout is rotated
     and mirrored to match its neighbour.
     """
     nodes = label_table(result.counts, result.domains, result.classes)
