@@ -19,7 +19,7 @@ from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.compare.results import Results
 from crosstail.reports.document import html
 from crosstail.reports.document.model import Document
-from crosstail.reports.run.trace import moving_chart
+from crosstail.reports.run.trace import moving_charts
 from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
@@ -84,7 +84,7 @@ def _drawing(folder: Path, classes: int) -> list[Row]:
         weights=None,
         data=DataFacts(checksum="", samples=counts.sum(), notes=[]),
     )
-    chart = moving_chart(result, records)
+    (chart,) = moving_charts(result, records)
     html.save(Document("pairs", [chart]), folder / "pairs.html")
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER or ""

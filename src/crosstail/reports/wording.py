@@ -168,7 +168,7 @@ def estimate_note(result: RunResult) -> str:
         )
     elif spec.unseen_domains:
         measured = f"{len(result.domains)} models, each tested on the domain that it was not trained on"
-    return f"{trained}. The accuracy was measured on {measured}."
+    return f"{trained}. The accuracy comes from {measured}."
 
 
 def listing(names: Sequence[str], most: int = 10, joint: str = ", ") -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crosstail.data import protocols, shot_thresholds
 from crosstail.metrics import DEFAULT, Answers, PairAccuracy, PairValues, View, Weighting
 from crosstail.metrics._calibration import Calibration, calibrated
-from crosstail.reports.compare.read_runs import ComparedRun
+from crosstail.reports.compare.read_runs import ReportRow
 from crosstail.training.result import PROBABILITIES
 from crosstail.training.run import Run
 
@@ -27,7 +27,7 @@ class MethodRun:
     data: str
     method: str
     seed: int
-    runs: Sequence[ComparedRun]
+    runs: Sequence[ReportRow]
     known: bool = False  # whether the metrics are those with the domain known
     metric: str = DEFAULT  # or one that is computed from stored probabilities
 
@@ -99,9 +99,14 @@ class MethodRun:
 
     @property
     def ranked_by(self) -> float | None:
-        """The first of the averages; None without test samples."""
-        found: float | None = getattr(self.pairs, ranked_view(self))
+        """The value of `ranked_view`; None without test samples."""
+        found: float | None = getattr(self.pairs, self.ranked_view)
         return found
+
+    @property
+    def ranked_view(self) -> View:
+        """What methods are ranked by: the first of the averages."""
+        return "average" if self.dg and self.metric == DEFAULT else "pair_average"
 
 
 def averages(run: MethodRun) -> dict[str, Weighting]:
@@ -112,11 +117,6 @@ def averages(run: MethodRun) -> dict[str, Weighting]:
     if run.dg and run.metric == DEFAULT:
         return {"accuracy": "average", "class mean": "class_mean"}
     return {"pair average": "pair_average", "average": "average"}
-
-
-def ranked_view(run: MethodRun) -> View:
-    """The view that methods are ranked by."""
-    return "average" if run.dg and run.metric == DEFAULT else "pair_average"
 
 
 def class_mean(values: PairValues) -> float | None:

@@ -28,7 +28,7 @@ from crosstail.reports.wording import interval, listing, number, of_the, several
 
 MEASURED = (
     "From the probabilities that the runs have kept, calibrated as predict gives them. Macro F1, balanced accuracy and "
-    "AUROC of a pair compare its class with all other test samples of the domain; a domain has the mean over its "
+    "AUROC of a pair are computed for its class among all test samples of the domain; a domain has the mean over its "
     "classes. Intervals come from the influence of each test sample, so a pair with a single one adds no width."
 )
 UNSEEN = " With dg, all are measured on the unseen domains, mean ± standard error."

@@ -8,7 +8,7 @@ import pandas as pd
 
 from crosstail.metrics import Difference, Metric, by_influence, find
 from crosstail.metrics._comparisons import holm
-from crosstail.reports.compare.method_runs import MethodRun, ranked_view
+from crosstail.reports.compare.method_runs import MethodRun
 from crosstail.reports.wording import several
 from crosstail.sweeps.race import over_seeds
 
@@ -70,6 +70,6 @@ def _difference(first: Sequence[MethodRun], second: Sequence[MethodRun], draws: 
     """Paired difference of two methods; None if answers are missing or of different samples."""
     differ = find(first[0].metric).differ or by_influence
     by_seed = [([one], [other]) for one in first for other in second if one.seed == other.seed]
-    found = [differ(*pair, ranked_view(first[0]), draws) for pair in (by_seed if first[0].dg else [(first, second)])]
+    found = [differ(*pair, first[0].ranked_view, draws) for pair in (by_seed if first[0].dg else [(first, second)])]
     known = [difference for difference in found if difference is not None]
     return over_seeds(known) if known and len(known) == len(found) else None

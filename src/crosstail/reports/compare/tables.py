@@ -127,12 +127,7 @@ def overall_table(summary: pd.DataFrame) -> pd.DataFrame:
 
 def second_stage_table(summary: pd.DataFrame) -> pd.DataFrame:
     """One row per data set and method that was run with and without its second stage: `RANKED` of both."""
-
-    def without(method: str) -> str:
-        name, comma, rest = method.partition(",")
-        return split_method(name)[0] + comma + rest
-
-    table = _variants(summary, without)[["data", "variant", "of_base", "of_variant"]]
+    table = _variants(summary, lambda name: split_method(name)[0])[["data", "variant", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "without", "with"])
     return table.assign(gain=metric_of(summary).sign * (table["with"] - table["without"]))
 
@@ -140,11 +135,9 @@ def second_stage_table(summary: pd.DataFrame) -> pd.DataFrame:
 def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
     """One row per data set and method that was run with DA and with BoDA: the gain from balancing the distance."""
 
-    def balanced(method: str) -> str:
-        name, comma, rest = method.partition(",")
+    def balanced(name: str) -> str:
         algorithm, colon, stage = name.partition(":")
-        parts = ["boda" if part == "da" else part for part in algorithm.split("+")]
-        return "+".join(parts) + colon + stage + comma + rest
+        return "+".join("boda" if part == "da" else part for part in algorithm.split("+")) + colon + stage
 
     table = _variants(summary, balanced)[["data", "base", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "BoDA", "DA"])
@@ -152,14 +145,17 @@ def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFrame:
-    """One row per method that has a base method on the same data: names and accuracies of both."""
+    """One row per method that has a base method on the same data: names and accuracies of both.
+
+    What follows a comma, such as averaged weights or hyperparameters, is the same for both.
+    """
     rows = of_metric(summary, RANKED)
     means = dict(zip(zip(rows["data"], rows["method"], strict=True), rows["mean"], strict=True))
-    found = [
-        (data, base, method, means[data, base], mean)
-        for (data, method), mean in means.items()
-        if (base := base_of(method)) != method and (data, base) in means
-    ]
+    found = []
+    for (data, method), mean in means.items():
+        name, comma, rest = method.partition(",")
+        if (base := base_of(name) + comma + rest) != method and (data, base) in means:
+            found.append((data, base, method, means[data, base], mean))
     return pd.DataFrame(found, columns=["data", "base", "variant", "of_base", "of_variant"])
 
 

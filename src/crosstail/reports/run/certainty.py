@@ -14,7 +14,7 @@ from crosstail.metrics._reliability import calibration_error, reliability
 from crosstail.prediction.sets import COVERAGE
 from crosstail.reports.charts import INK, colours, palette, tip
 from crosstail.reports.document.model import Block, Chart, Heading, Table, Text, bullets
-from crosstail.reports.run.certainty_data import FILE, Certainty, of_classes, of_domains, whole
+from crosstail.reports.run.certainty_data import FILE, Certainty, rows_by
 from crosstail.reports.run.set_coverage import SETS, pair_sets, set_rows, summary
 from crosstail.reports.run.suspects import suspects
 from crosstail.reports.vega_lite import draw, field, layer
@@ -85,7 +85,7 @@ RELIABILITY_NOTE = "Temperatures apply where the domain is known; the rest is me
 def reliability_rows(test: Answers, given: Calibration, table: pd.DataFrame) -> list[list[str]]:
     """A row for each domain with test samples: its name and what `RELIABILITY` names, from `calibrated_metrics`."""
     confidence, rows = Confidence.of(test, given), []
-    for row in of_domains(table).to_dict("records"):
+    for row in rows_by(table, "domain").to_dict("records"):
         own = test.domain == test.domains.index(row["domain"])
         rows.append(_reliability_row(row, given.sites.get(row["domain"], given.sharpness), confidence.error(own)))
     return rows
@@ -110,7 +110,7 @@ def _calibrated(result: RunResult, about: Certainty) -> Iterator[Block]:
         f"{interval(low, high)}); before calibration it was {number(before.error()[0])}. {source}"
     )
     rows = reliability_rows(test, given, table)
-    together = whole(table).to_dict("records")[0] | {"domain": "all, domain unknown"}
+    together = rows_by(table).to_dict("records")[0] | {"domain": "all, domain unknown"}
     rows.append(_reliability_row(together, given.sharpness, (error, low, high)))
     last = {(len(rows) - 1, j) for j in range(len(rows[0]))}
     yield Table(header=["domain", *RELIABILITY], rows=rows, note=RELIABILITY_NOTE, emphasised=last)
@@ -138,7 +138,7 @@ def reliability_chart(curves: pd.DataFrame) -> Iterator[Chart]:
 
 
 def _classes(table: pd.DataFrame) -> Iterator[Block]:
-    found = of_classes(table)
+    found = rows_by(table, "class")
     worst = found.sort_values("macro_f1", kind="stable").head(CLASSES) if len(found) > CLASSES else found
     shares, others = ("accuracy", "macro_f1", "auroc"), ("log_loss", "brier")
     rows = [

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -11,7 +10,6 @@ import pandas as pd
 from crosstail.metrics import PairAccuracy
 from crosstail.prediction.evaluate import Evaluated
 from crosstail.prediction.predictor import Predictor
-from crosstail.reports.document import html
 from crosstail.reports.document.model import Block, Card, Cards, Code, Document, Heading, Table, Text, bullets
 from crosstail.reports.run.answers import below, clearly_worse, pair_name, tested_pairs, tone
 from crosstail.reports.run.certainty_elsewhere import certainty_elsewhere, suffix
@@ -31,11 +29,6 @@ def label_of(found: Evaluated) -> str:
     if not found.held_out:
         return "new data"
     return HELD_OUT if found.held_out == len(found.samples) else "tested data"
-
-
-def write_evaluation(path: Path, predictor: Predictor, found: Evaluated, command: str) -> None:
-    """Write the page of a run's model on other data, beside the run's own result."""
-    html.save(evaluation_document(predictor, found, command), path)
 
 
 def evaluation_document(predictor: Predictor, found: Evaluated, command: str) -> Document:
@@ -76,7 +69,8 @@ def _usable(new: Tested, own: Tested, what: str) -> Iterator[Block]:
     now, before = _comparable(new, own)
     ends, tested = now.interval() or (np.nan, np.nan), tested_pairs(new.pairs)
     assert now.pair_average is not None  # at least one sample counts
-    where = f"On {several(int(now.totals.sum()), 'sample')} of {several(new_domains(new), 'domain')}"
+    domains = several(int(now.totals.any(axis=1).sum()), "domain")
+    where = f"On {several(int(now.totals.sum()), 'sample')} of {domains}"
     expected = f"{where}, {percent(now.pair_average)} % of the answers are right (95 % interval {_interval(ends)})"
     cards = [_card(what.capitalize(), now, "pair_average", f"{several(len(tested), 'pair')}, equally weighted")]
     if what == HELD_OUT:
@@ -107,11 +101,6 @@ def _verdict(now: tuple[float, float], before: tuple[float, float]) -> str:
     if now[1] < before[0]:
         return "clearly lower"
     return "clearly higher" if now[0] > before[1] else "the intervals overlap"
-
-
-def new_domains(new: Tested) -> int:
-    """The number of domains with samples that count."""
-    return int(new.accuracy.totals.any(axis=1).sum())
 
 
 def domain_table(new: Tested, own: Tested, label: str) -> Table:

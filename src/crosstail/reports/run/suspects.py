@@ -34,14 +34,8 @@ def suspect_table(run: Run) -> pd.DataFrame:
     found = label_errors(with_prior(given.prevalence(kept.told.log_p), shares), kept.y)
     rows = kept.row[found["row"]]
     places = run.dataset.names(rows, "sample") if run.dataset else [f"sample {row}" for row in rows]
-    names = [
-        [of[i] for i in each]
-        for of, each in (
-            (result.domains, kept.domain[found["row"]]),
-            (result.classes, kept.y[found["row"]]),
-            (result.classes, found["seems"]),
-        )
-    ]
+    domains, classes = np.array(result.domains, object), np.array(result.classes, object)
+    names = domains[kept.domain[found["row"]]], classes[kept.y[found["row"]]], classes[found["seems"]]
     return pd.DataFrame(dict(zip(columns, (rows, places, *names, found["probability"]), strict=True)))
 
 
