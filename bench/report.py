@@ -16,9 +16,10 @@ from crosstail import discovery
 from crosstail.metrics import PairAccuracy
 from crosstail.reports.compare.page import write_report
 from crosstail.reports.compare.read_runs import read_runs
+from crosstail.reports.compare.results import Results
 from crosstail.reports.document import html
 from crosstail.reports.document.model import Document
-from crosstail.reports.run.trace import moving_chart
+from crosstail.reports.run.trace import moving_charts
 from crosstail.storage import write_json
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
@@ -83,7 +84,7 @@ def _drawing(folder: Path, classes: int) -> list[Row]:
         weights=None,
         data=DataFacts(checksum="", samples=counts.sum(), notes=[]),
     )
-    chart = moving_chart(result, records)
+    (chart,) = moving_charts(result, records)
     html.save(Document("pairs", [chart]), folder / "pairs.html")
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER or ""
@@ -120,5 +121,5 @@ def _page(folder: Path, seeds: int) -> Row:
             for file in ("records.jsonl", "predictions.pt"):
                 shutil.copy(folder / "one" / file, place / file)
     start = time.perf_counter()
-    write_report(folder / "report", read_runs([folder / "runs"]), "erm", files=False)
+    write_report(folder / "report", Results(read_runs([folder / "runs"]), baseline="erm"), files=False)
     return Row(f"page of {len(names) * seeds:,} runs", time.perf_counter() - start, "", None, 20.0)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import crosstail
 from crosstail import cli, metrics
 from crosstail.reports.compare import read_runs as read_runs_module
-from crosstail.reports.compare.read_runs import ComparedRun
+from crosstail.reports.compare.read_runs import ReportRow
 from crosstail.reports.run.command import command
 from crosstail.sweeps.plan import Plan
 from crosstail.training import spec as spec_module
@@ -129,9 +129,9 @@ def test_a_new_field_is_one_line(wider, tmp_path, monkeypatch, capsys):
 
 
 def test_a_new_field_tells_settings_apart_in_a_report(wider, tmp_path, monkeypatch):
-    def read(folder: Path) -> ComparedRun:
+    def read(folder: Path) -> ReportRow:
         spec = wider(dataset="d", algorithm="erm", flavour=folder.name)
-        return ComparedRun(folder, spec, *[None] * 10, data=SimpleNamespace(checksum="0", source=None))
+        return ReportRow(folder, spec, *[None] * 10, data=SimpleNamespace(checksum="0", source=None))
 
     monkeypatch.setattr(read_runs_module, "read_result", read)
     for name in ("sour", "sweet"):

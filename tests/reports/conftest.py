@@ -78,7 +78,7 @@ def make_result() -> Callable[..., RunResult]:
             transferability=Transferability(alpha=alpha, beta=3.0, gamma=4.0),
             input_shape=[4],
             weights=None,
-            data=DataFacts(checksum="a" * 64, samples=20, notes=[]),
+            data=DataFacts(checksum="a" * 64, samples=80, notes=[]),
         )
 
     return make

@@ -18,6 +18,7 @@ from crosstail.reports.compare import demo_page as demo
 from crosstail.reports.compare.feature_charts import ModelFeatures
 from crosstail.reports.compare.page import write_report
 from crosstail.reports.compare.read_runs import read_runs
+from crosstail.reports.compare.results import Results
 from crosstail.reports.run.page import write_page
 from crosstail.training.run import Run
 from crosstail.transfer import TransferabilityGraph
@@ -79,7 +80,7 @@ def pages(make_run_in: Callable[..., Path], tmp_path_factory: pytest.TempPathFac
         totals = [[10, 10], [10, 2]]
         make_run_in(few, f"{algorithm}{stage}{seed}", hits, totals=totals, dataset="digits", **spec)
     demo.write_page(root / "demo.html", read_runs([few]), [])
-    report = write_report(root / "out", read_runs([many]), "erm", [features()], files=False)
+    report = write_report(root / "out", Results(read_runs([many]), baseline="erm"), [features()], files=False)
     return {"report": report, "run": run / "report.html", "demo": root / "demo.html"}
 
 

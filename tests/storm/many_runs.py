@@ -10,6 +10,7 @@ import msgspec
 
 from crosstail.reports.compare.page import write_report
 from crosstail.reports.compare.read_runs import read_runs
+from crosstail.reports.compare.results import Results
 from crosstail.sweeps import plan
 from crosstail.sweeps.status import status
 from crosstail.sweeps.store import Store
@@ -67,7 +68,9 @@ def times(folder: Path, data: Path, runs: int, clock: Callable[[], float] = time
     work = {
         "status, first": lambda: status(Store(folder)),
         "status, again": lambda: status(Store(folder)),
-        "report": lambda: write_report(folder.with_name(f"report of {folder.name}"), read_runs([folder]), files=False),
+        "report": lambda: write_report(
+            folder.with_name(f"report of {folder.name}"), Results(read_runs([folder])), files=False
+        ),
     }
     for name, function in work.items():
         began = clock()

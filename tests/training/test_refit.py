@@ -7,13 +7,14 @@ import pytest
 from tests.interruption import stop
 
 from crosstail.data import load_source, protocols
+from crosstail.reports.run.suspects import suspect_table
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import resolve
-from crosstail.training.run_data import load_inputs
+from crosstail.training.run import Run
 
 
 @pytest.fixture
@@ -75,3 +76,20 @@ def test_folds_are_runs_of_their_own_on_the_same_samples(spec):
     tested = [load_inputs(one, source).samples.rows("test") for one in expanded]
     assert sorted(np.concatenate(tested)) == list(range(len(source)))
     assert protocols.parts(expanded[1], source) == [expanded[1]]
+
+
+@pytest.mark.parametrize("folds", [None, 2])
+def test_label_profiles_drop_other_samples_from_each_run_and_rows_are_those_of_the_final_data(spec, tmp_path, folds):
+    save_separable(tmp_path / "easy.npz", [[12, 9, 8], [8, 9, 12]])
+    runs = every_run(replace(spec, labels=("forward:4", "backward:4"), folds=folds), tmp_path / "runs")
+    final = train_run(refit_spec([run.result for run in runs]), tmp_path / "final")
+    assert len(final.dataset) < len(load_source(spec))
+    with_estimate(final, runs)
+    stored, data = Run(tmp_path / "final").held_out, final.dataset
+    assert len(stored.test) == len(runs[0].held_out.test) and len(np.unique(stored.every.row)) == len(stored)
+    there = stored.every.keep(stored.every.row < len(data))
+    assert 0 < len(there) < len(stored)
+    assert (data.y[there.row] == there.y).all() and (data.domain[there.row] == there.domain).all()
+    vectors = {run.dataset.x[row].tobytes() for run in runs for row in run.held_out.every.row}
+    assert {data.x[row].tobytes() for row in there.row} <= vectors
+    assert (suspect_table(Run(tmp_path / "final"))["row"] < len(data)).all()

@@ -29,7 +29,8 @@ class DomainDataset:
     sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` is "train",
     "val" or "test", or "none" for samples that a protocol holds out. `group` numbers what must stay together in a
     split, such as the pictures of one patient. `notes` tell a user about the data, such as which
-    files were left out; `gaps` are the notes that depend on the split (see `with_gaps_noted`).
+    files were left out; `gaps` are the notes that depend on the split (see `with_gaps_noted`). `origin` has the rows
+    before label profiles dropped some; without it, none were dropped.
     """
 
     name: str
@@ -42,6 +43,7 @@ class DomainDataset:
     notes: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     group: NDArray[np.int64] | None = None
+    origin: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         allowed: dict[str, Any] = {"y": range(self.num_classes), "domain": range(self.num_domains)}
@@ -99,7 +101,8 @@ class DomainDataset:
         """A subset, by row numbers or a mask."""
         group = None if self.group is None else self.group[rows]
         part = {name: getattr(self, name)[rows] for name in ("y", "domain", "split")}
-        return replace(self, x=self.kind.take(self.x, rows), **part, group=group)
+        origin = None if self.origin is None else self.origin[rows]
+        return replace(self, x=self.kind.take(self.x, rows), **part, group=group, origin=origin)
 
     def names(self, rows: Any = slice(None), word: str = "row") -> list[str]:
         """What users know these rows by: their paths, or "row 7"."""

@@ -1,4 +1,4 @@
-"""The transferability graph as a chart, and those of two models side by side."""
+"""The transferability graph as a chart, of one model or of two side by side."""
 
 import json
 import zlib
@@ -121,7 +121,7 @@ def side_by_side(first: NamedGraph, second: NamedGraph) -> Chart:
         charts.append(graph_chart(own, f"{model.name}: {', '.join(words)}", size=420, reach=reach))
     note = (
         "Each mark is a pair; both charts have the same scale. α / γ is the distance between the same class in two "
-        "domains, relative to that between different classes in two domains: small is good."
+        "domains, relative to the distance between different classes in two domains: small is good."
     )
     alternative = "Two scatter plots: the pairs of each model in two dimensions"
     return Chart("graphs", _finding(first, second), concat(*charts, columns=2), alternative, note)

@@ -77,7 +77,7 @@ def _blocks(models: Sequence[NamedGraph], chart: Chart) -> Iterator[Block]:
 
 def _part(graph: TransferabilityGraph) -> str:
     shown, every = len(graph.pairs), int(np.count_nonzero(graph.counts))
-    return f"Only {shown:,} of {every:,} pairs are drawn and listed, those of random classes. α, β and γ are of all."
+    return f"Only {shown:,} of {every:,} pairs are drawn and listed, for random classes. α, β and γ cover all."
 
 
 def _ratio(model: NamedGraph) -> float:

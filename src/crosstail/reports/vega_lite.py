@@ -74,7 +74,7 @@ class Drawing:
         return self.param({"name": name, "select": {"type": "interval", "encodings": ["x", "y"]}, "bind": "scales"})
 
     def to_dict(self) -> dict[str, Any]:
-        """The specification as JSON has it: each table once, and what is not a selection of one layer at the top."""
+        """The specification as JSON: each table once, and menus, sliders and search fields at the top."""
         tables: dict[int, pd.DataFrame] = {}
         controls: dict[str, Options] = {}
 
@@ -107,7 +107,7 @@ def draw(table: pd.DataFrame | None = None, **parts: Any) -> Drawing:
 
 
 def layer(*layers: Drawing, **parts: Any) -> Drawing:
-    """Charts on top of each other; the width and height are those of all."""
+    """Charts on top of each other, of the same width and height."""
     return Drawing({"layer": layers, **parts})
 
 
@@ -117,7 +117,7 @@ def concat(*panels: Drawing, columns: int) -> Drawing:
 
 
 def facet(panel: Drawing, table: pd.DataFrame, by: Options, **parts: Any) -> Drawing:
-    """A panel for each value of a field; `by` has the field, or those of rows and columns."""
+    """A panel for each value of a field; `by` is the field, or has fields for rows and columns."""
     return Drawing({"data": table, "facet": by, "spec": panel, **parts})
 
 

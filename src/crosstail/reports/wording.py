@@ -34,7 +34,7 @@ VIEW_NAMES = {
 
 
 def selected_on(on: str) -> str:
-    """The name in reports of what is selected on.
+    """The name of a criterion in reports.
 
     >>> selected_on("pair_average"), selected_on("log_loss")
     ('pair average', 'log loss')
@@ -47,7 +47,7 @@ TRACKS_NOTE = (
     "Domain unknown: predicted from the input alone. Domain known: the model is told the domain too, as with "
     "`crosstail predict --site`. It was selected with the domain unknown."
 )
-SAME_TRACKS = "If told the domain, as with `crosstail predict --site`, the model has the same accuracy on every pair."
+SAME_TRACKS = "Telling the model the domain (`crosstail predict --site`) changes no pair's accuracy."
 
 KNOWN_PAIR_AVERAGE = f"{TRACKS[1].capitalize()}: the pair average if the model is told the domain."
 
@@ -168,7 +168,7 @@ def estimate_note(result: RunResult) -> str:
         )
     elif spec.unseen_domains:
         measured = f"{len(result.domains)} models, each tested on the domain that it was not trained on"
-    return f"{trained}. The accuracy is that of {measured}."
+    return f"{trained}. The accuracy comes from {measured}."
 
 
 def listing(names: Sequence[str], most: int = 10, joint: str = ", ") -> str:

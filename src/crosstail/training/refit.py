@@ -35,7 +35,7 @@ def with_estimate(run: Run, after: Sequence[Run]) -> Run:
     result = msgspec.structs.replace(run.result, estimate=pooled_accuracy(results, counts), known=known)
     if result == run.result or not is_main_process():
         return run
-    parts = [one.held_out for one in after if one.held_out]
+    parts = [_in_rows_of(run, one, one.held_out) for one in after if one.held_out]
     about: dict[str, Any] = {}
     if len(parts) == len(after):
         held_out = HeldOut.pooled(parts).described(**result.answered)
@@ -44,3 +44,19 @@ def with_estimate(run: Run, after: Sequence[Run]) -> Run:
         run.folder.calibrate(about["calibration"])
     run.folder.finish(result)
     return run.knowing(result=result, **about)
+
+
+def _in_rows_of(run: Run, part: Run, held_out: HeldOut) -> HeldOut:
+    """The held-out samples of a part by their rows in the data of the final run; what that lacks comes after its end.
+
+    Label profiles drop other samples from each part, so that the rows of one are not those of another.
+    """
+    final, own = run.dataset, part.dataset
+    if final is None or own is None or (final.origin is None and own.origin is None):
+        return held_out
+    before = np.arange(len(own)) if own.origin is None else own.origin
+    kept = np.arange(len(final)) if final.origin is None else final.origin
+    row = np.searchsorted(kept, before)
+    row = np.where(kept[row.clip(max=len(kept) - 1)] == before, row, len(kept) + before)
+    found = [of.described(row=None if of.row is None else row[of.row]) for of in (held_out.validation, held_out.test)]
+    return HeldOut(*found)

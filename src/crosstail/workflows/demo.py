@@ -11,7 +11,7 @@ import pandas as pd
 from crosstail.progress import Progress, labelled, silent
 from crosstail.reports.compare.demo_page import write_page
 from crosstail.reports.compare.read_runs import read_runs
-from crosstail.reports.compare.tables import summary_table
+from crosstail.reports.compare.results import Results
 from crosstail.training.fit import train_run
 from crosstail.training.spec import RunSpec, split_method
 from crosstail.workflows._output import refuse_foreign
@@ -42,9 +42,9 @@ def demo(out: Path = Path("demo"), *, seeds: int = 3, progress: Progress = silen
     refuse_foreign(out, own=any(folder.exists() for folder in folders.values()))
     for (method, seed), run in specs.items():
         train_run(run, folders[method, seed], progress=labelled(progress, f"{method}, seed {seed}"))
-    runs = read_runs(list(folders.values()))
-    write_page(out / "report.html", runs, [folders["erm", 0], folders["boda:retrain", 0]])
-    return Demo(out / "report.html", summary_table(runs.chosen))
+    results = Results(read_runs(list(folders.values())))
+    write_page(out / "report.html", results, [folders["erm", 0], folders["boda:retrain", 0]])
+    return Demo(out / "report.html", results.summary)
 
 
 def spec(method: str, seed: int) -> RunSpec:

@@ -11,9 +11,10 @@ from crosstail.metrics import PairAccuracy
 from crosstail.prediction.evaluate import Evaluated, evaluate_on, load_for
 from crosstail.prediction.predictor import Predictor
 from crosstail.progress import Progress, silent
+from crosstail.reports.document import html
 from crosstail.reports.run.certainty_elsewhere import certainty_json
 from crosstail.reports.run.command import options, words
-from crosstail.reports.run.evaluated import write_evaluation
+from crosstail.reports.run.evaluated import evaluation_document
 from crosstail.training.existing import existing_run
 from crosstail.workflows._output import require_page
 
@@ -79,7 +80,7 @@ def evaluate(
     page = out or folder / "evaluated" / page_name(spec.dataset, split)
     command = shlex.join(["crosstail", "evaluate", str(run), spec.dataset, *words(split=split), *options(spec)])
     try:
-        write_evaluation(page, predictor, found, command)
+        html.save(evaluation_document(predictor, found, command), page)
     except OSError as error:
         return EvaluatedRun(predictor, dataset, found, page, error)
     return EvaluatedRun(predictor, dataset, found, page)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from crosstail.progress import Progress, silent
 from crosstail.reports.compare.feature_charts import model_features
-from crosstail.reports.compare.method_runs import method_runs
 from crosstail.reports.compare.page import BASELINE, write_report
 from crosstail.reports.compare.read_runs import Runs, read_runs
+from crosstail.reports.compare.results import Results
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +46,10 @@ def report(
         charts: Also write each chart to a file.
         progress: Called while the features of the runs in `graphs` are computed.
     """
-    runs = read_runs(folders)
+    results = Results(read_runs(folders), metric, baseline)
     models = [model_features(run, trust, progress) for run in graphs]
-    page = write_report(out, runs, baseline, models, files=charts, metric=metric)
-    methods, notes = list(dict.fromkeys(runs.chosen["method"])), []
+    page = write_report(out, results, models, files=charts)
+    methods, notes = list(dict.fromkeys(results.runs.chosen["method"])), []
     if (wanted := baseline or BASELINE) not in methods:
         notes.append(f"no runs of {wanted!r}, so no gains; set --baseline to one of {', '.join(methods)}")
-    return Report(page, runs, method_runs(runs.chosen, metric)[1], notes)
+    return Report(page, results.runs, results.left_out, notes)

@@ -69,7 +69,7 @@ def test_many_classes_are_points_that_can_be_searched(runs):
 
 
 def test_shortlist_has_the_baseline_and_boda_first(runs):
-    summary = summary_table(runs.chosen)
+    summary = summary_table(method_runs(runs.chosen)[0])
     assert shortlist(summary, "photos", "erm") == ["erm", "boda", "coral"]
     assert shortlist(summary, "photos", "erm", 2) == ["erm", "boda"]
 

@@ -12,6 +12,7 @@ from crosstail.reports.compare.gain_charts import gain_table
 from crosstail.reports.compare.method_runs import MethodRun, method_runs
 from crosstail.reports.compare.page import write_report
 from crosstail.reports.compare.read_runs import read_runs
+from crosstail.reports.compare.results import Results
 from crosstail.reports.compare.significance import significance_table, verdict
 from crosstail.reports.compare.tables import of_metric, overall_table, second_stage_table, summary_table
 from crosstail.reports.compare.text_tables import overall, result_table
@@ -57,7 +58,7 @@ def cell(summary, method, metric, kind="metric"):
 
 @pytest.mark.parametrize("metric", ["macro_f1", "balanced_accuracy", "auroc", "log_loss", "brier", "calibration_error"])
 def test_averages_and_extremes_are_those_of_the_tables_of_a_run(place, metric):
-    summary = summary_table(read_runs([place]).chosen, metric)
+    summary = summary_table(method_runs(read_runs([place]).chosen, metric)[0])
     table = group_metrics(Run(place / "b0").held_out.test)
     pairs = table[table["domain"].notna() & table["class"].notna()][metric]
     domains = table[table["domain"].notna() & table["class"].isna()][metric]
@@ -76,7 +77,7 @@ def test_averages_and_extremes_are_those_of_the_tables_of_a_run(place, metric):
 @pytest.mark.parametrize("metric", ["macro_f1", "log_loss"])
 def test_the_best_is_first_and_bold_whichever_way_is_better(place, metric):
     chosen = read_runs([place]).chosen
-    summary = summary_table(chosen, metric)
+    summary = summary_table(method_runs(chosen, metric)[0])
     assert of_metric(summary, ["pair average"], "photos")["method"].tolist() == ["boda", "erm:retrain", "erm"]
     table = result_table(summary, "photos", "photos")
     assert [row[0] for row in table.rows] == ["• boda", "erm:retrain", "erm"]
@@ -96,11 +97,11 @@ def test_the_best_is_first_and_bold_whichever_way_is_better(place, metric):
 
 @pytest.mark.parametrize("metric", ["macro_f1", "log_loss"])
 def test_differences_are_tested_on_the_same_samples(place, metric):
-    tests = significance_table(read_runs([place]).chosen, metric=metric)
+    tests = significance_table(method_runs(read_runs([place]).chosen, metric)[0])
     assert set(tests["against"]) == {"boda"} and (tests["adjusted"] < 0.01).all()
     assert ((tests["difference"] > 0) == (metric == "log_loss")).all()
     assert ((tests["low"] < tests["difference"]) & (tests["difference"] < tests["high"])).all()
-    assert "2 significantly worse" in verdict(tests, metric)
+    assert "2 significantly worse" in verdict(tests, find(metric))
 
 
 def test_equal_models_do_not_differ(make_run, tmp_path):
@@ -108,7 +109,7 @@ def test_equal_models_do_not_differ(make_run, tmp_path):
     keep(make_run("a", HITS, **about), 1.0, seed=1)
     keep(make_run("b", HITS, algorithm="boda", **about), 1.0, seed=1)
     keep(make_run("c", HITS, algorithm="coral", **about), 1.0, seed=2)
-    tests = significance_table(read_runs([tmp_path]).chosen, "erm", "auroc").set_index("method")
+    tests = significance_table(method_runs(read_runs([tmp_path]).chosen, "auroc")[0], "erm").set_index("method")
     assert tests.loc["boda", "p"] == 1 and tests.loc["coral", "p"] > 0.01
 
 
@@ -119,7 +120,7 @@ def test_a_run_without_kept_probabilities_is_left_out_and_named(place, tmp_path)
     found, missing = method_runs(runs.chosen, "auroc")
     assert {run.method for run in found} == {"erm", "erm:retrain"} and len(missing) == 1
     assert str(tmp_path / "runs/b0") in missing[0] and "auroc" in missing[0]
-    page = write_report(tmp_path / "report", runs, files=False, metric="auroc").read_text(encoding="utf-8")
+    page = write_report(tmp_path / "report", Results(runs, "auroc"), files=False).read_text(encoding="utf-8")
     assert "runs/b0" in page
     assert not method_runs(runs.chosen)[1]  # accuracy needs none
 
@@ -127,12 +128,12 @@ def test_a_run_without_kept_probabilities_is_left_out_and_named(place, tmp_path)
 def test_without_any_the_error_names_one(make_run, tmp_path):
     folder = make_run("a", HITS, totals=TOTALS, counts=COUNTS)
     with pytest.raises(ValueError, match=f"{folder}.*log_loss"):
-        write_report(tmp_path / "report", read_runs([tmp_path]), metric="log_loss")
+        write_report(tmp_path / "report", Results(read_runs([tmp_path]), "log_loss"))
 
 
 def test_all_renderers_have_the_metric(place, tmp_path):
-    page = write_report(tmp_path, read_runs([place]), files=False, metric="log_loss").read_text(encoding="utf-8")
-    summary = summary_table(read_runs([place]).chosen, "log_loss")
+    page = write_report(tmp_path, Results(read_runs([place]), "log_loss"), files=False).read_text(encoding="utf-8")
+    summary = summary_table(method_runs(read_runs([place]).chosen, "log_loss")[0])
     value = f"{cell(summary, 'boda', 'pair average')['mean']:.3f}"
     texts = [(tmp_path / "tables" / f"results-photos.{suffix}").read_text() for suffix in ("md", "tex")]
     assert all(value in text for text in (page, *texts)) and "has the best pair average of the log loss" in page
@@ -147,3 +148,12 @@ def test_a_pair_with_few_test_samples_has_no_colour(place, monkeypatch):
     short = property(lambda run: replace(whole(run), totals=np.minimum(whole(run).totals, FEW_TESTS - 1)))
     monkeypatch.setattr(MethodRun, "pairs", short)
     assert gain_table(found, "erm")["sure"].isna().all()
+
+
+def test_a_report_reads_the_probabilities_of_a_run_once(place, monkeypatch, tmp_path):
+    loaded = []
+    monkeypatch.setattr(
+        HeldOut, "load", lambda folder, result, load=HeldOut.load: loaded.append(folder) or load(folder, result)
+    )
+    write_report(tmp_path, Results(read_runs([place]), "brier"), files=False)
+    assert len(loaded) == 4

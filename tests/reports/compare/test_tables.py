@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from crosstail.metrics import PairAccuracy, average_interval
+from crosstail.metrics import PairAccuracy, average_interval, find
 from crosstail.metrics._comparisons import holm
 from crosstail.reports.compare.method_runs import method_runs
 from crosstail.reports.compare.paper_table import paper_table
@@ -43,7 +43,7 @@ def cell(summary, method, metric, kind="metric"):
 
 
 def test_summary_has_mean_spread_and_number_of_seeds(chosen):
-    summary = summary_table(chosen)
+    summary = summary_table(method_runs(chosen)[0])
     average = cell(summary, "erm", "average")
     assert average["mean"] == pytest.approx((50 + 40) / 2) and average["n"] == 2
     assert average["std"] == pytest.approx(math.sqrt(50))  # of 50 and 40
@@ -61,7 +61,7 @@ def test_methods_are_compared_with_the_domain_known_where_one_of_them_uses_it(ma
     for seed, hits in enumerate(known):
         make_run(f"m{seed}", [[9, 8], [5, 2]], algorithm="mtl", seed=seed, known=hits)
     chosen = read_runs([tmp_path]).chosen
-    summary = summary_table(chosen)
+    summary = summary_table(method_runs(chosen)[0])
     assert cell(summary, "mtl", "pair average")["mean"] == pytest.approx(60)
     averages = [100 * np.mean(hits) / 10 for hits in known]
     for kind, metric in (("metric", "pair average, domain known"), ("known", "pair average")):
@@ -80,7 +80,7 @@ def test_methods_are_compared_with_the_domain_known_where_one_of_them_uses_it(ma
 
 
 def test_without_a_method_that_uses_the_domain_there_is_one_track(chosen):
-    summary = summary_table(chosen)
+    summary = summary_table(method_runs(chosen)[0])
     assert known_table(summary, "photos", "k") is None and set(summary["kind"]) == {"metric", "domain"}
     assert not any("known" in name for name in result_table(summary, "photos", "r").header)
 
@@ -88,13 +88,13 @@ def test_without_a_method_that_uses_the_domain_there_is_one_track(chosen):
 def test_the_known_track_of_folds_is_pooled(make_run, tmp_path):
     for k, hits in enumerate(([[10, 8], [6, 4]], [[10, 10], [8, 4]]), 1):
         make_run(f"f{k}", [[9, 8], [5, 2]], algorithm="mtl", folds=2, fold=k, known=hits)
-    summary = summary_table(read_runs([tmp_path]).chosen)
+    summary = summary_table(method_runs(read_runs([tmp_path]).chosen)[0])
     assert cell(summary, "mtl", "worst pair", "known")["mean"] == pytest.approx(100 * (4 + 4) / 20)
     assert cell(summary, "mtl", "pair average", "known")["mean"] == pytest.approx(100 * (20 + 18 + 14 + 8) / 80)
 
 
 def test_best_and_boda_are_marked(chosen):
-    summary = summary_table(chosen)
+    summary = summary_table(method_runs(chosen)[0])
     assert cell(summary, "boda", "average")["best"] and not cell(summary, "erm", "average")["best"]
     assert set(summary[summary["boda"]]["method"]) == {"boda"}
 
@@ -102,27 +102,27 @@ def test_best_and_boda_are_marked(chosen):
 def test_a_metric_on_which_all_agree_has_no_best(make_run, tmp_path):
     make_run("a", [[9, 9], [9, 9]])
     make_run("b", [[9, 9], [9, 9]], algorithm="boda")
-    assert not summary_table(read_runs([tmp_path]).chosen)["best"].any()
+    assert not summary_table(method_runs(read_runs([tmp_path]).chosen)[0])["best"].any()
 
 
 def test_interval_of_an_average_is_that_of_the_metric(chosen):
     accuracy = PairAccuracy(np.array([[10, 8], [6, 4]]), np.full((2, 2), 10))
     for name, view in (("pair average", "pair_average"), ("average", "average")):
-        row = cell(summary_table(chosen), "boda", name)
+        row = cell(summary_table(method_runs(chosen)[0]), "boda", name)
         assert row[["low", "high"]].tolist() == pytest.approx([100 * end for end in accuracy.interval(view)])
-    assert math.isnan(cell(summary_table(chosen), "boda", "worst pair")["low"])
+    assert math.isnan(cell(summary_table(method_runs(chosen)[0]), "boda", "worst pair")["low"])
 
 
 def test_interval_of_a_perfect_method_has_a_width(make_run, tmp_path):
     make_run("a", [[3, 3], [3, 3]], totals=[[3, 3], [3, 3]])
-    row = cell(summary_table(read_runs([tmp_path]).chosen), "erm", "pair average")
+    row = cell(summary_table(method_runs(read_runs([tmp_path]).chosen)[0]), "erm", "pair average")
     assert row["low"] < 80 and row["high"] == 100
 
 
 def test_a_worst_pair_with_few_test_samples_says_so(make_run, tmp_path):
     make_run("a", [[10, 0], [15, 8]], totals=[[20, 2], [20, 9]])
     make_run("b", [[1, 2], [15, 8]], totals=[[20, 2], [20, 9]], algorithm="boda")
-    summary = summary_table(read_runs([tmp_path]).chosen)
+    summary = summary_table(method_runs(read_runs([tmp_path]).chosen)[0])
     worst = {method: cell(summary, method, "worst pair") for method in ("erm", "boda")}
     assert (worst["erm"]["tests"], worst["boda"]["tests"]) == (2, 20)
     assert cell(summary, "erm", "10th percentile")["mean"] == pytest.approx(0.3 * 50)
@@ -141,7 +141,7 @@ def test_folds_of_a_seed_belong_together_and_an_incomplete_seed_is_named(make_ru
     chosen = read_runs([tmp_path]).chosen
     found, missing = method_runs(chosen)
     assert len(found) == 1 and missing == ["erm on photos, dg, seed 1: no run for unseen d1"]
-    summary = summary_table(chosen)
+    summary = summary_table(method_runs(chosen)[0])
     assert cell(summary, "erm", "accuracy")["mean"] == pytest.approx((40 + 70) / 2)
     assert cell(summary, "erm", "d1", "domain")["mean"] == pytest.approx(70)
     assert not {"many", "average", "pair average"} & set(summary["metric"])
@@ -151,7 +151,7 @@ def test_overall_mean_needs_every_data_set(make_run, tmp_path):
     make_run("a", [[10, 10], [10, 10]])
     make_run("b", [[5, 5], [5, 5]], dataset="other")
     make_run("c", [[5, 5], [5, 5]], algorithm="boda")
-    table = overall_table(summary_table(read_runs([tmp_path]).chosen))
+    table = overall_table(summary_table(method_runs(read_runs([tmp_path]).chosen)[0]))
     assert table.loc["erm"].tolist() == [100, 50, 75]
     assert math.isnan(table.loc["boda", "mean"])
 
@@ -161,7 +161,7 @@ def test_ranks_are_of_the_methods_that_were_run_everywhere(make_run, tmp_path):
         for method, hit in zip(("erm", "boda", "coral"), hits, strict=True):
             make_run(f"{data}-{method}", [[hit, hit], [hit, hit]], dataset=data, algorithm=method)
     make_run("more", [[9, 9], [9, 9]], algorithm="dann")
-    text, chart, table = ranks(summary_table(read_runs([tmp_path]).chosen))
+    text, chart, table = ranks(summary_table(method_runs(read_runs([tmp_path]).chosen)[0]))
     order = list(table.numbers.columns[1:4])
     found = {row[0]: (row[1], dict(zip(order, row[2:], strict=True))) for row in table.rows}
     assert found == {
@@ -170,7 +170,7 @@ def test_ranks_are_of_the_methods_that_were_run_everywhere(make_run, tmp_path):
         "erm": ("2.8", {"photos": "3", "maps": "3", "texts": "2.5"}),
     }
     assert "coral" in text.text and "0 methods of 2" in text.text and chart.name == "ranks"
-    two = summary_table(read_runs([tmp_path]).chosen.query("data != 'texts'"))
+    two = summary_table(method_runs(read_runs([tmp_path]).chosen.query("data != 'texts'"))[0])
     assert list(ranks(two)) == []
 
 
@@ -178,7 +178,7 @@ def test_variants_stand_beside_each_other(make_run, tmp_path):
     make_run("a", [[4, 4], [4, 4]], algorithm="da+coral")
     make_run("b", [[5, 5], [5, 5]], algorithm="boda+coral")
     make_run("c", [[8, 8], [8, 8]], algorithm="boda+coral", second_stage="retrain")
-    summary = summary_table(read_runs([tmp_path]).chosen)
+    summary = summary_table(method_runs(read_runs([tmp_path]).chosen)[0])
     assert second_stage_table(summary).to_numpy().tolist() == [["photos", "boda+coral:retrain", 50, 80, 30]]
     assert alignment_table(summary)[["DA", "BoDA", "gain"]].to_numpy().tolist() == [[40, 50, 10]]
 
@@ -187,7 +187,7 @@ def test_nu_is_a_row_each_where_there_are_two(make_run, tmp_path):
     for i, (nu, seed, hits) in enumerate(((0.5, 0, 4), (0.5, 1, 6), (1.0, 0, 9))):
         make_run(f"{i}", [[hits, hits]] * 2, algorithm="boda", hparams={"nu": nu}, seed=seed)
     make_run("erm", [[1, 1]] * 2)
-    table = nu_table(read_runs([tmp_path]).chosen)
+    table = nu_table(method_runs(read_runs([tmp_path]).chosen)[0])
     assert table[["nu", "mean", "n"]].to_numpy().tolist() == [[0.5, 50, 2], [1.0, 90, 1]]
 
 
@@ -199,7 +199,7 @@ def test_hyperparameters_and_transferability(chosen):
 
 
 def test_the_best_and_the_others_are_compared_by_a_paired_bootstrap(chosen):
-    row = significance_table(chosen).iloc[0]
+    row = significance_table(method_runs(chosen)[0]).iloc[0]
     assert (row["method"], row["against"]) == ("erm", "boda")
     assert row["difference"] == pytest.approx(45 - 70)
     assert row["low"] < -25 < row["high"] and row["p"] < 0.01
@@ -217,24 +217,24 @@ def test_groups_widen_the_intervals_of_means_and_differences(make_run, tmp_path)
     plain, grouped = (read_runs([tmp_path / place]).chosen for place in ("plain", "grouped"))
     of_pairs = PairAccuracy(*map(np.array, ([[8, 6], [4, 2]], np.full((2, 2), 10), np.full((2, 2), 20))))
     for metric, view in (("pair average", "pair_average"), ("average", "average")):
-        row = cell(summary_table(grouped), "erm", metric)
+        row = cell(summary_table(method_runs(grouped)[0]), "erm", metric)
         assert (row["low"], row["high"]) == pytest.approx([100 * end for end in of_pairs.interval(view)])
-        assert row["low"] < cell(summary_table(plain), "erm", metric)["low"] - 1
-    narrow, wide = (significance_table(runs).iloc[0] for runs in (plain, grouped))
+        assert row["low"] < cell(summary_table(method_runs(plain)[0]), "erm", metric)["low"] - 1
+    narrow, wide = (significance_table(method_runs(runs)[0]).iloc[0] for runs in (plain, grouped))
     assert narrow["difference"] == wide["difference"] and wide["low"] < narrow["low"] and wide["high"] > narrow["high"]
 
 
 def test_without_predictions_there_is_no_test(chosen):
     (chosen["run"].iloc[0].folder / "predictions.pt").unlink()
-    row = significance_table(chosen).iloc[0]
+    row = significance_table(method_runs(chosen)[0]).iloc[0]
     assert row["difference"] == pytest.approx(-25) and math.isnan(row["p"]) and math.isnan(row["adjusted"])
-    assert "predictions" in verdict(significance_table(chosen))
+    assert "predictions" in verdict(significance_table(method_runs(chosen)[0]), find("accuracy"))
 
 
 def test_text_marks_the_best_and_boda_and_is_escaped(make_run, tmp_path):
     make_run("a", [[10, 6], [4, 0]], dataset="a_b")
     make_run("b", [[10, 8], [6, 4]], dataset="a_b", algorithm="boda")
-    table = result_table(summary_table(read_runs([tmp_path]).chosen), "a_b", "a_b")
+    table = result_table(summary_table(method_runs(read_runs([tmp_path]).chosen)[0]), "a_b", "a_b")
     rows = {row[0]: row for row in table.rows}
     assert list(rows) == ["• boda", "erm"]  # the best first
     assert table.header[2] == "pair average"  # what they are ranked by
@@ -245,7 +245,7 @@ def test_text_marks_the_best_and_boda_and_is_escaped(make_run, tmp_path):
 
 
 def test_domains_have_a_table_of_their_own_in_the_same_order(chosen):
-    summary = summary_table(chosen)
+    summary = summary_table(method_runs(chosen)[0])
     results, domains = (make(summary, "photos", "x") for make in (result_table, domain_table))
     assert domains.header == ["method", "seeds", "d0", "d1"] and not {"d0", "d1"} & set(results.header)
     assert domains.rows == [["• boda", "1", "90.0", "50.0"], ["erm", "2", "75.0 ± 7.1", "15.0 ± 7.1"]]
@@ -263,18 +263,18 @@ def test_with_dg_seeds_are_tested_on_different_samples_and_compared_one_by_one(m
             make_run(f"{algorithm}{seed}{d}", right, totals=totals, **spec)
     chosen = read_runs([tmp_path]).chosen
     means = {method: sum(sum(hits[method, seed]) / 30 for seed in (0, 1)) / 2 for method in ("erm", "boda")}
-    row = significance_table(chosen).iloc[0]
+    row = significance_table(method_runs(chosen)[0]).iloc[0]
     assert (row["method"], row["against"]) == ("erm", "boda")
     assert row["difference"] == pytest.approx(100 * (means["erm"] - means["boda"]))
     assert row["low"] < row["difference"] < row["high"] and row["p"] < 0.05
-    summary = summary_table(chosen)
+    summary = summary_table(method_runs(chosen)[0])
     accuracy, class_mean = (cell(summary, "erm", name) for name in ("accuracy", "class mean"))
     assert accuracy["mean"] == pytest.approx(100 * means["erm"])
     assert class_mean["mean"] == pytest.approx(100 * ((10 / 20 + 4 / 10) / 2 + (12 / 21 + 3 / 9) / 2) / 2)
     assert accuracy["error"] == pytest.approx(100 * abs(14 / 30 - 15 / 30) / 2 / math.sqrt(2))
     assert accuracy["low"] < accuracy["mean"] < accuracy["high"]
     make_run("other", [[9, 8], [7, 6]])
-    other = summary_table(read_runs([tmp_path / "other"]).chosen)
+    other = summary_table(method_runs(read_runs([tmp_path / "other"]).chosen)[0])
     assert "accuracy" not in set(other["metric"]) and other["error"].isna().all()
 
 
@@ -282,16 +282,16 @@ def test_all_methods_are_tested_against_the_best_or_a_baseline_and_corrected(mak
     for name, hits, last in (("erm", 30, 30), ("boda", 38, 38), ("coral", 38, 37), ("irm", 12, 12)):
         make_run(name, [[hits, hits], [hits, last]], totals=[[40, 40]] * 2, algorithm=name)
     chosen = read_runs([tmp_path]).chosen
-    table = significance_table(chosen)
+    table = significance_table(method_runs(chosen)[0])
     assert set(table["against"]) == {"boda"} and table["method"].tolist() == ["coral", "erm", "irm"]
     assert table["adjusted"].tolist() == holm(table["p"]).tolist()
     sure = dict(zip(table["method"], table["adjusted"] < 0.05, strict=True))
     assert sure == {"coral": False, "erm": True, "irm": True}
-    said = verdict(table)
+    said = verdict(table, find("accuracy"))
     assert "boda" in said and "2 significantly worse" in said and "Holm" in said
-    over = significance_table(chosen, "erm")
+    over = significance_table(method_runs(chosen)[0], "erm")
     assert set(over["against"]) == {"erm"} and over.set_index("method")["difference"]["boda"] == pytest.approx(20)
-    assert "2 significantly better" in verdict(over)
+    assert "2 significantly better" in verdict(over, find("accuracy"))
 
 
 def test_the_table_for_a_paper_has_a_caption_that_explains_it(make_run, tmp_path):
@@ -299,7 +299,9 @@ def test_the_table_for_a_paper_has_a_caption_that_explains_it(make_run, tmp_path
         for seed in (0, 1):
             make_run(f"{name}{seed}", [[hits - seed, hits]] * 2, totals=[[40, 40]] * 2, algorithm=name, seed=seed)
     chosen = read_runs([tmp_path]).chosen
-    table = paper_table(summary_table(chosen), significance_table(chosen), "photos", "photos")
+    table = paper_table(
+        summary_table(method_runs(chosen)[0]), significance_table(method_runs(chosen)[0]), "photos", "photos"
+    )
     assert table.header[:2] == ["method", "pair average"] and len(table.header) <= 6
     assert table.rows[1][0] == "irm" and table.rows[1][1].endswith("†") and "†" not in table.rows[0][1]
     save_floating(table, tmp_path)

@@ -340,7 +340,7 @@ def test_the_page_of_a_run_has_every_part(finished, tmp_path):
     assert "<td>α</td>" not in text and "<td>β</td><td>3.00</td>" in text  # α is undefined
     assert "--second-stage retrain" in text and f"--out &#39;{run.path}&#39;" in text
     assert "Hyperparameters: lr 0.01, weight_decay 0.0." in text
-    assert "photos: 20 samples (197 for training, 20 for validation, 20 for test), 2 domains" in text
+    assert "photos: 80 samples (197 for training, 20 for validation, 20 for test), 2 domains" in text
 
 
 def test_the_page_over_folds_has_each_unseen_domain_and_the_mean(fold, tmp_path):
@@ -349,7 +349,7 @@ def test_the_page_over_folds_has_each_unseen_domain_and_the_mean(fold, tmp_path)
     assert "<td>d0</td><td>30.0</td>" in text and "<td>d1</td><td>70.0</td>" in text
     assert '<td class="best">mean</td><td class="best">50.0</td>' in text
     assert "--protocol dg" in text and "--unseen" not in text
-    assert "photos: 20 samples, 2 domains, 2 classes." in text  # each fold splits them differently
+    assert "photos: 80 samples, 2 domains, 2 classes." in text  # each fold splits them differently
 
 
 def test_a_run_without_test_samples_has_a_page(finished):

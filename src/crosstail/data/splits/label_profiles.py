@@ -12,7 +12,7 @@ rounded down, but at least 1 and at most what is available; `!7,9` at the end re
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 import numpy as np
@@ -119,4 +119,4 @@ def apply_labels(dataset: DomainDataset, profiles: Sequence[str] | None, seed: i
             _, first, number = np.unique(dataset.group[shuffled], return_index=True, return_inverse=True)
             shuffled = shuffled[np.argsort(first[number], kind="stable")]
         mask[shuffled[kept[d, c] :]] = False
-    return dataset.keep(mask)
+    return replace(dataset.keep(mask), origin=np.flatnonzero(mask))

@@ -9,7 +9,7 @@ from crosstail.data.dataset import DomainDataset
 from crosstail.metrics import SHOTS
 from crosstail.reports.audit import charts
 from crosstail.reports.audit.advice import CAVEAT, PAPER_SETS
-from crosstail.reports.audit.duplicates import pictures
+from crosstail.reports.audit.duplicates import SampleGroup, pictures
 from crosstail.reports.audit.findings import AuditFinding, findings, members
 from crosstail.reports.audit.inputs import EmbeddingInputs, ImageSummary
 from crosstail.reports.audit.result import Audit
@@ -107,19 +107,16 @@ def _cards(audit: Audit, problems: Sequence[AuditFinding]) -> Cards:
     shots, pairs = audit.shot_counts(), audit.train.size
     size = f"{several(len(audit.domains), 'domain')} × {several(len(audit.classes), 'class', 'classes')}"
     found = "to solve before training" if problems else "found"
+
+    def rare(label: str, shot: str, detail: str = "") -> Card:
+        return Card(label, f"{shots[shot]:,} of {pairs:,}", detail, "warn" if shots[shot] else "")
+
     return Cards(
         [
             Card("problems", str(len(problems)), found, "bad" if problems else "good"),
             Card(f"{audit.kind.noun}s", f"{audit.num_samples:,}", size),
-            Card(
-                "pairs without training samples", f"{shots['zero']:,} of {pairs:,}", "", "warn" if shots["zero"] else ""
-            ),
-            Card(
-                "pairs with few",
-                f"{shots['few']:,} of {pairs:,}",
-                f"1 to {audit.few} training samples",
-                "warn" if shots["few"] else "",
-            ),
+            rare("pairs without training samples", "zero"),
+            rare("pairs with few", "few", f"1 to {audit.few} training samples"),
         ]
     )
 
@@ -217,9 +214,7 @@ def _leaking(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
     if audit.groups is None or not audit.kind.picture or not audit.groups.leaking:
         return
     yield Text("The first groups in several splits, with the split of each image:")
-    for group in audit.groups.leaking[:GROUPS]:
-        yield Gallery(members(group), pictures(dataset, group), SIDE)
-    yield from _rest(audit.groups.several_splits - GROUPS)
+    yield from _galleries(dataset, audit.groups.leaking, audit.groups.several_splits)
 
 
 def _duplicates(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
@@ -231,14 +226,13 @@ def _duplicates(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
         "= joins exact duplicates, ~ images that look alike (grey thumbnails with a correlation of 0.995 or more); "
         "differences are in brackets."
     )
-    for duplicate in suspicious[:GROUPS]:
-        yield Gallery(members(duplicate), pictures(dataset, duplicate), SIDE)
-    yield from _rest(len(suspicious) - GROUPS, "; `crosstail audit --json` lists all")
+    yield from _galleries(dataset, suspicious, len(suspicious), "; `crosstail audit --json` lists all")
 
 
-def _rest(groups: int, where: str = "") -> Iterator[Block]:
-    if groups > 0:
-        yield Text(f"and {several(groups, 'more group')}{where}.", dim=True)
+def _galleries(dataset: DomainDataset, groups: Sequence[SampleGroup], total: int, where: str = "") -> Iterator[Block]:
+    yield from (Gallery(members(group), pictures(dataset, group), SIDE) for group in groups[:GROUPS])
+    if total > GROUPS:
+        yield Text(f"and {several(total - GROUPS, 'more group')}{where}.", dim=True)
 
 
 def _inputs(audit: Audit) -> list[Block]:

@@ -57,14 +57,12 @@ def describe(groups: Iterable[Sequence[int]], dataset: DomainDataset, *, exact: 
 def look_up(rows: Iterable[int], dataset: DomainDataset) -> tuple[AuditedSample, ...]:
     """One sample of each (domain, class, split) before the second of any, so that the first few show the problem."""
     seen: dict[Hashable, Iterator[int]] = defaultdict(count)
-    samples = (_sample(dataset, row) for row in rows)
+    samples = []
+    for row in rows:
+        domain, name = dataset.domains[dataset.domain[row]], dataset.classes[dataset.y[row]]
+        place = {"domain": domain, "class": name, "split": str(dataset.split[row])}
+        samples.append(AuditedSample(row, dataset.names(row)[0], place))
     return tuple(sorted(samples, key=lambda sample: next(seen[tuple(sample.place.values())])))
-
-
-def _sample(dataset: DomainDataset, row: int) -> AuditedSample:
-    domain, name = dataset.domains[dataset.domain[row]], dataset.classes[dataset.y[row]]
-    place = {"domain": domain, "class": name, "split": str(dataset.split[row])}
-    return AuditedSample(row, dataset.names(row)[0], place)
 
 
 def pictures(dataset: DomainDataset, group: SampleGroup) -> list[Picture]:

@@ -112,7 +112,7 @@ def _groups(audit: Audit) -> Iterable[AuditFinding]:
 
 
 def exact_findings(duplicates: Iterable[Duplicate], kind: InputKind) -> Iterable[AuditFinding]:
-    """Exact duplicates, the most harmful kind first; what is no picture is called a row."""
+    """Exact duplicates, the most harmful kind first; samples without a picture are called rows."""
     noun = kind.noun if kind.picture else "row"
     harms = (
         ("class", True, "across classes: at least one of the labels is wrong."),

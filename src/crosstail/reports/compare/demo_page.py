@@ -8,10 +8,9 @@ import pandas as pd
 
 from crosstail import data
 from crosstail.reports.compare.feature_charts import model_features
-from crosstail.reports.compare.page import results
-from crosstail.reports.compare.read_runs import Runs
-from crosstail.reports.compare.significance import significance_table
-from crosstail.reports.compare.tables import METRICS, of_metric, summary_table
+from crosstail.reports.compare.page import blocks
+from crosstail.reports.compare.results import Results
+from crosstail.reports.compare.tables import METRICS, of_metric
 from crosstail.reports.document import html
 from crosstail.reports.document.model import Block, Document, Gallery, Heading, Picture, Table, Text
 from crosstail.reports.wording import number
@@ -19,12 +18,12 @@ from crosstail.reports.wording import number
 DEFAULT = "frozen:blend"
 
 
-def write_page(path: Path, runs: Runs, graphs: Sequence[Path]) -> None:
+def write_page(path: Path, results: Results, graphs: Sequence[Path]) -> None:
     """Write what the runs of the demo show; `graphs` are the runs whose features to draw."""
-    spec = runs.table["run"].iloc[0].spec
+    spec = results.runs.table["run"].iloc[0].spec
     images = data.load(spec.dataset, labels=["uniform"], seed=spec.data_seed)
-    blocks: list[Block] = [
-        Text(verdict(summary_table(runs.chosen))),
+    page: list[Block] = [
+        Text(verdict(results.summary)),
         Text(
             "Three domains, ten digits, thirty (domain, class) pairs. Each domain has its own long tail, so a digit "
             "that is rare in one domain is common in another, and two pairs have no training samples. The test set is "
@@ -35,7 +34,7 @@ def write_page(path: Path, runs: Runs, graphs: Sequence[Path]) -> None:
         Heading("The domains"),
         Text("Handwriting, handwriting over coloured textures, and printed type as on signs; one image per digit."),
         *(_examples(images, d) for d in range(images.num_domains)),
-        *results(runs, significance_table(runs.chosen), models=[model_features(run) for run in graphs]),
+        *blocks(results, [model_features(run) for run in graphs]),
         Heading("Method"),
         Text(
             "Hyperparameters: for each method that has some, the best of 20 random trials on the validation set (the "
@@ -43,7 +42,7 @@ def write_page(path: Path, runs: Runs, graphs: Sequence[Path]) -> None:
             "is reported. `crosstail demo` reproduces everything on this page."
         ),
     ]
-    html.save(Document("Digits from three domains with long tails", blocks), path)
+    html.save(Document("Digits from three domains with long tails", page), path)
 
 
 def _examples(images: data.DomainDataset, d: int) -> Gallery:

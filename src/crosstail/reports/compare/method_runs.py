@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from crosstail.data import protocols, shot_thresholds
 from crosstail.metrics import DEFAULT, Answers, PairAccuracy, PairValues, View, Weighting
 from crosstail.metrics._calibration import Calibration, calibrated
-from crosstail.reports.compare.read_runs import ComparedRun
+from crosstail.reports.compare.read_runs import ReportRow
 from crosstail.training.result import PROBABILITIES
 from crosstail.training.run import Run
 
@@ -28,7 +27,7 @@ class MethodRun:
     data: str
     method: str
     seed: int
-    runs: Sequence[ComparedRun]
+    runs: Sequence[ReportRow]
     known: bool = False  # whether the metrics are those with the domain known
     metric: str = DEFAULT  # or one that is computed from stored probabilities
 
@@ -37,7 +36,18 @@ class MethodRun:
         """The metric of every pair and domain, on the test samples of all runs."""
         if self.metric == DEFAULT:  # which needs no samples, so thousands of runs are compared in a second
             return PairAccuracy.pooled([run.accuracy(self.known) for run in self.runs])
-        return _measured(tuple(run.folder for run in self.runs), self.metric, self.known)
+        return self._measured
+
+    @cached_property
+    def _measured(self) -> PairValues:
+        """A metric of the calibrated probabilities of the runs, as `crosstail predict` gives them."""
+        parts = []
+        for run in (Run(one.folder) for one in self.runs):
+            assert run.held_out is not None  # runs that lack them are left out
+            given = run.calibration or Calibration.none(run.result.domains, len(run.result.classes))
+            test = calibrated(run.held_out.test, given)
+            parts.append(test.told if self.known else test)
+        return Answers.pooled(parts).value(self.metric)
 
     @property
     def answers(self) -> Answers | None:
@@ -55,7 +65,7 @@ class MethodRun:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Training samples of every pair, with folds their rounded mean, with dg those of the first unseen domain."""
+        """Training samples of every pair: with folds their rounded mean, with dg for the first unseen domain."""
         counted = self.runs[:1] if self.dg else self.runs
         return np.rint(np.mean([run.counts for run in counted], axis=0)).astype(np.int64)
 
@@ -88,24 +98,25 @@ class MethodRun:
         return found | {"worst domain": values.worst_domain, "worst pair": values.worst_pair, tail: values.tail}
 
     @property
-    def ranked_by(self) -> float:
-        """The first of the averages, 0 without test samples."""
-        return getattr(self.pairs, ranked_view(self)) or 0.0
+    def ranked_by(self) -> float | None:
+        """The value of `ranked_view`; None without test samples."""
+        found: float | None = getattr(self.pairs, self.ranked_view)
+        return found
+
+    @property
+    def ranked_view(self) -> View:
+        """What methods are ranked by: the first of the averages."""
+        return "average" if self.dg and self.metric == DEFAULT else "pair_average"
 
 
 def averages(run: MethodRun) -> dict[str, Weighting]:
     """The averages of a metric by name; methods are ranked by the first.
 
-    With dg the accuracy is that of DomainBed, the share of correct samples of an unseen domain.
+    With dg, accuracy is the share of correct samples of an unseen domain, as in DomainBed.
     """
     if run.dg and run.metric == DEFAULT:
         return {"accuracy": "average", "class mean": "class_mean"}
     return {"pair average": "pair_average", "average": "average"}
-
-
-def ranked_view(run: MethodRun) -> View:
-    """The view that methods are ranked by."""
-    return "average" if run.dg and run.metric == DEFAULT else "pair_average"
 
 
 def class_mean(values: PairValues) -> float | None:
@@ -113,20 +124,6 @@ def class_mean(values: PairValues) -> float | None:
     rows = [row[~np.isnan(row)] for row in values.matrix]
     means = [float(row.mean()) for row in rows if len(row)]
     return float(np.mean(means)) if means else None
-
-
-@lru_cache(maxsize=4096)
-def _measured(folders: tuple[Path, ...], metric: str, known: bool) -> PairValues:
-    """A metric of the calibrated probabilities of runs, as `crosstail predict` gives them."""
-    parts = []
-    for folder in folders:
-        run = Run(folder)
-        assert run.held_out is not None  # runs that lack them are left out
-        test = calibrated(
-            run.held_out.test, run.calibration or Calibration.none(run.result.domains, len(run.result.classes))
-        )
-        parts.append(test.told if known else test)
-    return Answers.pooled(parts).value(metric)
 
 
 def method_runs(chosen: pd.DataFrame, metric: str = DEFAULT) -> tuple[list[MethodRun], list[str]]:

@@ -1,22 +1,18 @@
 """The page of many runs, with its tables and charts as files."""
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from crosstail.metrics import DEFAULT, Metric, find
+from crosstail.metrics import DEFAULT, Metric
 from crosstail.reports.compare import charts
 from crosstail.reports.compare.feature_charts import ModelFeatures, bound_table, feature_charts
 from crosstail.reports.compare.gain_charts import gain_chart, gain_table
-from crosstail.reports.compare.method_runs import MethodRun, method_runs
 from crosstail.reports.compare.paper_table import paper_table
 from crosstail.reports.compare.ranks import ranks
-from crosstail.reports.compare.read_runs import Runs
-from crosstail.reports.compare.significance import LEVEL, significance_table, verdict
-from crosstail.reports.compare.tables import RANKED, metric_of, of_metric, summary_table, transfer_table
+from crosstail.reports.compare.results import Results
+from crosstail.reports.compare.significance import LEVEL, verdict
+from crosstail.reports.compare.tables import RANKED, of_metric, transfer_table
 from crosstail.reports.compare.text_tables import (
     domain_table,
     known_table,
@@ -32,69 +28,44 @@ from crosstail.reports.wording import interval, listing, number, of_the, several
 
 MEASURED = (
     "From the probabilities that the runs have kept, calibrated as predict gives them. Macro F1, balanced accuracy and "
-    "AUROC of a pair are those of its class among all test samples of the domain; those of a domain are means over its "
-    "classes. Intervals are from the influence of each test sample, so a pair with a single one adds no width."
+    "AUROC of a pair are computed for its class among all test samples of the domain; a domain has the mean over its "
+    "classes. Intervals come from the influence of each test sample, so a pair with a single one adds no width."
 )
-UNSEEN = " With dg, all are those on the unseen domains, mean ± standard error."
+UNSEEN = " With dg, all are measured on the unseen domains, mean ± standard error."
 BASELINE = "erm"
 NAMED = 20  # skipped folders that are listed
 
 
-def write_report(
-    out: Path,
-    runs: Runs,
-    baseline: str | None = None,
-    models: Sequence[ModelFeatures] = (),
-    *,
-    files: bool = True,
-    metric: str = DEFAULT,
-) -> Path:
-    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/.
-
-    Gains and tests are against the `baseline`, or else gains against erm and tests against the best method. A `metric`
-    other than accuracy needs the probabilities that runs have kept.
-    """
-    chosen = runs.chosen
-    names, tests = _file_names(list(dict.fromkeys(chosen["data"]))), significance_table(chosen, baseline, metric)
-    blocks = list(results(runs, tests, baseline or BASELINE, models, metric))
-    title = f"Results{of_the(find(metric))} on {listing(list(names), 3)}"
-    html.save(Document(title, blocks), out / "index.html")
-    for block in blocks:
+def write_report(out: Path, results: Results, models: Sequence[ModelFeatures] = (), *, files: bool = True) -> Path:
+    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/."""
+    page = list(blocks(results, models))
+    title = f"Results{of_the(results.of)} on {listing(list(results.files), 3)}"
+    html.save(Document(title, page), out / "index.html")
+    for block in page:
         if isinstance(block, Table) and block.name:
             save_table(block, out / "tables")
         elif isinstance(block, Chart) and files:
             (out / "charts").mkdir(exist_ok=True)
             for suffix in FORMATS:
                 save_chart(block, out / "charts" / f"{block.name}.{suffix}")
-    summary = summary_table(chosen, metric)
-    for data, name in names.items():
-        if table := paper_table(summary, tests, data, name):
+    for data, name in results.files.items():
+        if table := paper_table(results.summary, results.tests, data, name):
             save_floating(table, out / "tables")
     return out / "index.html"
 
 
-def results(
-    runs: Runs,
-    tests: pd.DataFrame,
-    baseline: str = BASELINE,
-    models: Sequence[ModelFeatures] = (),
-    metric: str = DEFAULT,
-) -> Iterator[Block]:
-    """What the runs and their `significance_table` show; `models` are those whose features to draw."""
-    chosen = runs.chosen
-    found, missing = method_runs(chosen, metric)
-    if not found:
-        raise ValueError(f"no method has all its runs: {missing[0]}")
-    summary = summary_table(chosen, metric)
-    names = _file_names(list(dict.fromkeys(summary["data"])))
+def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[Block]:
+    """What the runs show; `models` are those whose features to draw."""
+    runs, chosen, found, summary = results.runs, results.runs.chosen, results.methods, results.summary
+    names = results.files
     if len(names) == 1:
-        yield from _answer(summary, tests, next(iter(names)))
+        yield from _answer(results, next(iter(names)))
     yield Text(
         f"{several(len(chosen), 'finished run')} of {several(chosen['method'].nunique(), 'method')} on "
-        f"{several(len(names), 'data set')}. {_about(find(metric))}, mean ± standard deviation over the seeds; the "
+        f"{several(len(names), 'data set')}. {_about(results.of)}, mean ± standard deviation over the seeds; the "
         "best is bold, and a dot marks BoDA." + UNSEEN * any(run.dg for run in found)
     )
-    if metric != DEFAULT:
+    if results.metric != DEFAULT:
         yield Text(MEASURED)
     for race in runs.races:
         yield Text(
@@ -107,24 +78,24 @@ def results(
     for data, name in names.items():
         yield Heading(data)
         if len(names) > 1:
-            yield from _answer(summary, tests, data)
+            yield from _answer(results, data)
         yield Heading("Methods", 3)
         yield result_table(summary, data, f"results-{name}")
-        if len(own := tests[tests["data"] == data]):
-            yield Text(verdict(own, metric))
+        if len(own := results.tests[results.tests["data"] == data]):
+            yield Text(verdict(own, results.of))
         if known := known_table(summary, data, f"known-{name}"):
             yield known
         by_domain = domain_table(summary, data, f"domains-{name}")
         if len(by_domain.header) > 3:
             yield by_domain
-        yield from _charts(name, data, runs.table, [run for run in found if run.data == data], summary, baseline)
+        yield from _charts(results, data)
     yield Heading("More tables")
-    yield from other_tables(chosen, summary, tests)
+    yield from other_tables(results)
     if models:
         yield Heading("Features")
         yield from feature_charts(models)
         yield from _bound(models)
-    yield from _skipped(runs, missing)
+    yield from _skipped(results)
 
 
 def _about(metric: Metric) -> str:
@@ -133,12 +104,12 @@ def _about(metric: Metric) -> str:
     return f"{metric.label[:1].upper()}{metric.label[1:]}{' in %' if metric.share else ''}{lower}"
 
 
-def _answer(summary: pd.DataFrame, tests: pd.DataFrame, data: str) -> Iterator[Block]:
+def _answer(results: Results, data: str) -> Iterator[Block]:
     """The best method on a data set, and how many others are worse."""
-    ranked, own = of_metric(summary, RANKED, data), tests[tests["data"] == data]
+    ranked, own = of_metric(results.summary, RANKED, data), results.tests[results.tests["data"] == data]
     if ranked.empty:
         return
-    best, metric = ranked.iloc[0], metric_of(summary)
+    best, metric = ranked.iloc[0], results.of
     ends = f"95 % interval {interval(best['low'], best['high'], digits=metric.digits)}"
     value = f"{number(best['mean'], metric.digits)}{metric.unit}"
     text = f"{best['method']} has the best {best['metric']}{of_the(metric)} on {data}: {value} ({ends})."
@@ -157,33 +128,23 @@ def _answer(summary: pd.DataFrame, tests: pd.DataFrame, data: str) -> Iterator[B
     yield Cards(cards)
 
 
-def _file_names(data: Sequence[str]) -> dict[str, str]:
-    """A unique file name for each data set."""
-    found: dict[str, str] = {}
-    for name in data:
-        plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "data"
-        taken = sum(other == plain or other.startswith(f"{plain}-") for other in found.values())
-        found[name] = f"{plain}-{taken + 1}" if plain in found.values() else plain
-    return found
-
-
-def _charts(
-    name: str, data: str, table: pd.DataFrame, found: Sequence[MethodRun], summary: pd.DataFrame, baseline: str
-) -> Iterator[Block]:
+def _charts(results: Results, data: str) -> Iterator[Block]:
+    name, summary, baseline = results.files[data], results.summary, results.baseline or BASELINE
+    found = [run for run in results.methods if run.data == data]
     if found:
         yield Heading("Pairs", 3)
         yield charts.counts_chart(f"labels-{name}", found[0])
     listed = charts.shortlist(summary, data, baseline)
     if found and baseline in listed and len(listed) > 1:
         best = next(method for method in of_metric(summary, RANKED, data)["method"] if method != baseline)
-        yield gain_chart(f"gain-{name}", data, gain_table(found, baseline), baseline, best, metric_of(summary))
+        yield gain_chart(f"gain-{name}", data, gain_table(found, baseline), baseline, best, results.of)
     curves, traces = charts.curve_tables(found, listed)
     if len(curves):
         yield Heading("Training", 3)
         yield charts.curve_chart(f"curves-{name}", data, curves, listed, found[0].runs[0].spec.selected_on)
     if len(traces):
         yield charts.trace_chart(f"trace-{name}", data, traces, listed)
-    of_data = table[table["data"] == data]
+    of_data = results.runs.table[results.runs.table["data"] == data]
     models = transfer_table(of_data)
     if len(models):
         yield Heading("Transferability", 3)
@@ -202,7 +163,8 @@ def _bound(models: Sequence[ModelFeatures]) -> Iterator[Table]:
         yield plain_table("bound", title, bounds, **formats)
 
 
-def _skipped(runs: Runs, missing: Sequence[str]) -> Iterator[Block]:
+def _skipped(results: Results) -> Iterator[Block]:
+    runs, missing = results.runs, results.left_out
     yield Heading("Runs and skipped folders")
     trials = len(runs.table) - len(runs.chosen)
     yield Text(

@@ -96,7 +96,7 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
 
 
 def groups(board: Sequence[Standing]) -> Items:
-    """The methods that are tied with the first and those that are worse, with the range of each metric."""
+    """The methods that are tied with the first, and the worse ones, with the range of each metric."""
     table, items = board_table(board), []
     for level in (True, False):
         own = table[table["level"] == level]
@@ -226,7 +226,7 @@ def _method(race: RaceResult) -> Iterator[Text]:
     )
     yield Text(
         "Intervals reflect the sampling of test samples"
-        + (" and cover those of all seeds. " if race.seeds > 1 else ". ")
+        + (" and cover the samples of all seeds. " if race.seeds > 1 else ". ")
         + "Whether a method is worse than the first is decided by a paired permutation test on the test samples, with "
         "p-values corrected for the number of methods by Holm's method. Tied does not mean equal: the test set is too "
         "small to show a difference."

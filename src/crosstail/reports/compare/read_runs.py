@@ -39,7 +39,7 @@ class SkippedFolder(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedRun:
+class ReportRow:
     """What a comparison needs of a finished run. Thousands may be in memory, so the tables are small integer arrays."""
 
     folder: Path
@@ -55,7 +55,7 @@ class ComparedRun:
     test: float | None  # pair average
     transferability: Transferability
     data: DataFacts
-    chosen: bool = True  # whether its hyperparameters are those of the best trial
+    chosen: bool = True  # whether its hyperparameters won the search
     trials: int | None = None  # that it was chosen from
 
     def accuracy(self, known: bool = False) -> PairAccuracy:
@@ -99,13 +99,13 @@ class Runs:
 
 def read_runs(places: Sequence[Path]) -> Runs:
     """Read run folders, sweeps, and folders that contain them at any depth."""
-    found: list[ComparedRun] = []
+    found: list[ReportRow] = []
     skipped: list[SkippedFolder] = []
     for place in places:
         if not place.is_dir():
             raise FileNotFoundError(f"{place}: there is no such folder")
         for one in _under(place):
-            (found if isinstance(one, ComparedRun) else skipped).append(one)  # type: ignore[arg-type]
+            (found if isinstance(one, ReportRow) else skipped).append(one)  # type: ignore[arg-type]
     table, repeated = _table(found)
     if table.empty:
         reasons = "".join(f"; {path}: {why}" for path, why in skipped[:1])
@@ -115,7 +115,7 @@ def read_runs(places: Sequence[Path]) -> Runs:
     return Runs(table, (*skipped, *repeated), tuple(race for race in races if race.recommendation))
 
 
-def read_result(folder: Path) -> ComparedRun | SkippedFolder:
+def read_result(folder: Path) -> ReportRow | SkippedFolder:
     """A finished run, or why there is none."""
     try:
         result = RunFolder(folder).result()
@@ -126,7 +126,7 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
     except (OSError, ValueError) as error:
         return SkippedFolder(folder, str(error).removeprefix(f"{folder}/"))
     test, known = result.test.pairs(), result.tested(known=True).pairs()
-    return ComparedRun(
+    return ReportRow(
         folder=folder,
         spec=result.spec,
         domains=result.domains,
@@ -143,7 +143,7 @@ def read_result(folder: Path) -> ComparedRun | SkippedFolder:
     )
 
 
-def _under(place: Path) -> Iterator[ComparedRun | SkippedFolder]:
+def _under(place: Path) -> Iterator[ReportRow | SkippedFolder]:
     for parent, folders, files in os.walk(place):
         folder = Path(parent)
         if "plans" in folders:
@@ -155,10 +155,10 @@ def _under(place: Path) -> Iterator[ComparedRun | SkippedFolder]:
         folders.sort()
 
 
-def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
-    """The finished runs of a sweep; chosen are those of the best trial, with dg of each unseen domain and seed."""
+def _of_sweep(folder: Path) -> Iterator[ReportRow | SkippedFolder]:
+    """The finished runs of a sweep; chosen are the runs of the best trial, with dg of each unseen domain and seed."""
     store = Store.existing(folder)
-    runs: dict[str, ComparedRun] = {}
+    runs: dict[str, ReportRow] = {}
     for place in sorted((folder / "runs").glob("*")):
         run = read_result(place)
         if isinstance(run, SkippedFolder):
@@ -185,9 +185,9 @@ def _of_sweep(folder: Path) -> Iterator[ComparedRun | SkippedFolder]:
         yield replace(run, chosen=key in trials, trials=trials.get(key))
 
 
-def _table(found: Sequence[ComparedRun]) -> tuple[pd.DataFrame, list[SkippedFolder]]:
+def _table(found: Sequence[ReportRow]) -> tuple[pd.DataFrame, list[SkippedFolder]]:
     """One row per run; duplicates of a run count once."""
-    unique: dict[Any, ComparedRun] = {}
+    unique: dict[Any, ReportRow] = {}
     settings, repeated = [], []
     for run in found:
         fields = {**run.spec.identity(), "dataset": data_name(run.spec.dataset)}
@@ -250,10 +250,10 @@ def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:
     return names
 
 
-def _method_names(data: Sequence[str], runs: Sequence[ComparedRun]) -> list[str]:
+def _method_names(data: Sequence[str], runs: Sequence[ReportRow]) -> list[str]:
     """Method, averaged weights, and the hyperparameters that tell chosen runs on the same data apart.
 
-    Those that a dg sweep selects differ by unseen domain and seed, and tell nothing apart.
+    What a dg sweep selects differs by unseen domain and seed, and tells nothing apart.
     """
     keys = [(name, run.spec.method, run.spec.average) for name, run in zip(data, runs, strict=True)]
     chosen: dict[Any, list[dict[str, Any]]] = {}

@@ -1,13 +1,14 @@
 """Which differences between methods are more than noise: paired tests on the test samples that they share."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from crosstail.metrics import DEFAULT, Difference, Metric, by_influence, find
+from crosstail.metrics import Difference, Metric, by_influence, find
 from crosstail.metrics._comparisons import holm
-from crosstail.reports.compare.method_runs import MethodRun, method_runs, ranked_view
+from crosstail.reports.compare.method_runs import MethodRun
 from crosstail.reports.wording import several
 from crosstail.sweeps.race import over_seeds
 
@@ -21,22 +22,22 @@ def how(metric: Metric) -> str:
     return f"paired {test} on the test samples, {HOLM}"
 
 
-def significance_table(chosen: pd.DataFrame, reference: str | None = None, metric: str = DEFAULT) -> pd.DataFrame:
+def significance_table(found: Sequence[MethodRun], reference: str | None = None) -> pd.DataFrame:
     """One row per data set and method: its difference in points from the `reference`, or from the best method.
 
     By paired tests on the test samples; `adjusted` are Holm's p-values for all methods on a data set. The test is NaN
-    unless every run has stored its predictions. Interval and p-value are those of the trained models on other
-    test samples. With dg, seeds are tested on different samples: the interval covers those of all seeds.
+    unless every run has stored its predictions. Interval and p-value are about the trained models on other
+    test samples. With dg, seeds are tested on different samples: the interval covers all of them.
     """
-    found, _ = method_runs(chosen, metric)
-    rows, factor, sign = [], find(metric).scale, find(metric).sign
+    metric = find(found[0].metric)
+    rows: list[list[Any]] = []
     for data in dict.fromkeys(one.data for one in found):
         methods: dict[str, list[MethodRun]] = {}
         for one in found:
             if one.data == data:
                 methods.setdefault(one.method, []).append(one)
-        means = {method: float(np.mean([one.ranked_by for one in own])) for method, own in methods.items()}
-        ranked = sorted(means, key=lambda method: -sign * means[method])
+        means = {method: float(np.mean([one.ranked_by or 0.0 for one in own])) for method, own in methods.items()}
+        ranked = sorted(means, key=lambda method: -metric.sign * means[method])
         against = reference if reference in means else ranked[0]
         others = [method for method in ranked if method != against]
         # Enough draws for a p-value that is small after the correction.
@@ -44,31 +45,31 @@ def significance_table(chosen: pd.DataFrame, reference: str | None = None, metri
         tests = [_difference(methods[method], methods[against], draws) for method in others]
         adjusted = holm([test.p_value if test else np.nan for test in tests])
         for method, test, p in zip(others, tests, adjusted, strict=True):
-            ends = (factor * test.low, factor * test.high, test.p_value) if test else (np.nan,) * 3
-            rows.append([data, method, against, factor * (means[method] - means[against]), *ends, p])
+            ends = (metric.scale * test.low, metric.scale * test.high, test.p_value) if test else (np.nan,) * 3
+            rows.append([data, method, against, metric.scale * (means[method] - means[against]), *ends, p])
     columns = ["data", "method", "against", "difference", "low", "high", "p", "adjusted"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def verdict(tests: pd.DataFrame, metric: str = DEFAULT) -> str:
+def verdict(tests: pd.DataFrame, metric: Metric) -> str:
     """Result of the tests on one data set, in one or two sentences."""
     against, known = tests["against"].iloc[0], tests[tests["adjusted"].notna()]
     if known.empty:
         return "There is no significance test: predictions are missing, or of different samples."
     sure = known[known["adjusted"] < LEVEL]
-    gain = find(metric).sign * sure["difference"]
+    gain = metric.sign * sure["difference"]
     worse, better = int((gain < 0).sum()), int((gain > 0).sum())
     parts = [f"{worse} significantly worse", *[f"{better} significantly better"] * (better > 0)]
     parts.append(f"{len(known) - len(sure)} not significantly different")
     untested = f" {len(tests) - len(known)} could not be tested." if len(known) < len(tests) else ""
-    tests_ = how(find(metric))
-    return f"Against {against}: of {several(len(known), 'other method')}, {', '.join(parts)} ({tests_}).{untested}"
+    others = several(len(known), "other method")
+    return f"Against {against}: of {others}, {', '.join(parts)} ({how(metric)}).{untested}"
 
 
 def _difference(first: Sequence[MethodRun], second: Sequence[MethodRun], draws: int) -> Difference | None:
     """Paired difference of two methods; None if answers are missing or of different samples."""
     differ = find(first[0].metric).differ or by_influence
     by_seed = [([one], [other]) for one in first for other in second if one.seed == other.seed]
-    found = [differ(*pair, ranked_view(first[0]), draws) for pair in (by_seed if first[0].dg else [(first, second)])]
+    found = [differ(*pair, first[0].ranked_view, draws) for pair in (by_seed if first[0].dg else [(first, second)])]
     known = [difference for difference in found if difference is not None]
     return over_seeds(known) if known and len(known) == len(found) else None

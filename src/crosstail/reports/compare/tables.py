@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from crosstail.metrics import DEFAULT, SHOTS, Metric, find
-from crosstail.reports.compare.method_runs import TAIL, MethodRun, averages, method_runs
+from crosstail.reports.compare.method_runs import TAIL, MethodRun, averages
 from crosstail.reports.wording import TRACKS
 from crosstail.sweeps.select import standard_error
 from crosstail.training.spec import split_method
@@ -24,9 +24,7 @@ BODA = {"boda", "boda_m"}
 def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
     """One row per data set, method, seed and metric, with its value, in % if it is a share.
 
-    `kind` is "metric", "domain" or "known".
-
-    Those of a run with the domain known are of the kind "known", and its pair average is also a metric.
+    `kind` is "metric", "domain", or "known" for a run with the domain known, whose pair average is also a metric.
     """
     rows = []
     for one in found:
@@ -40,19 +38,18 @@ def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["data", "method", "seed", "kind", "metric", "value"])
 
 
-def summary_table(chosen: pd.DataFrame, metric: str = DEFAULT) -> pd.DataFrame:
+def summary_table(found: Sequence[MethodRun]) -> pd.DataFrame:
     """One row per data set, method and metric: mean, standard deviation, number of seeds, interval, whether it is best.
 
-    `of` is what these are averages and extremes of: accuracy, or a `metric` that needs probabilities.
+    `of` is the metric that these are averages and extremes of.
 
     `error` is the standard deviation, with dg the standard error of the mean, as DomainBed reports it. The interval, of
     the two averages only, reflects the sampling of test samples; `boda` marks BoDA's rows. The worst pair has
     `tests`, its test samples (the fewest over the seeds), and `barely_tested`, the number of pairs with few of them.
     On data where a method uses the domain, all methods have rows of the kind "known".
     """
-    found, _ = method_runs(chosen, metric)
-    told = {one.data for one in found if one.uses_domain}
-    found += [replace(one, known=True) for one in found if one.data in told]
+    metric, told = found[0].metric, {one.data for one in found if one.uses_domain}
+    found = [*found, *(replace(one, known=True) for one in found if one.data in told)]
     groups = metric_table(found).groupby(["data", "method", "kind", "metric"], sort=False)["value"]
     table = groups.agg(mean="mean", std="std", n="count", error=standard_error).reset_index()
     dg = table["data"].isin([one.data for one in found if one.spread == "error"]) & (table["n"] > 1)
@@ -67,8 +64,8 @@ def summary_table(chosen: pd.DataFrame, metric: str = DEFAULT) -> pd.DataFrame:
     table["best"] = sign * (table["mean"] - best) >= -1e-9
     table["best"] &= by_metric.transform("nunique") > 1
     table = table.merge(_worst_pair_tests(found), how="left")
-    algorithm = dict(zip(chosen["method"], chosen["algorithm"], strict=True))
-    table["boda"] = [bool(BODA & set(algorithm[method].split("+"))) for method in table["method"]]
+    boda = {one.method for one in found if BODA & set(one.runs[0].spec.algorithm.split("+"))}
+    table["boda"] = table["method"].isin(boda)
     return table.assign(of=metric)
 
 
@@ -130,12 +127,7 @@ def overall_table(summary: pd.DataFrame) -> pd.DataFrame:
 
 def second_stage_table(summary: pd.DataFrame) -> pd.DataFrame:
     """One row per data set and method that was run with and without its second stage: `RANKED` of both."""
-
-    def without(method: str) -> str:
-        name, comma, rest = method.partition(",")
-        return split_method(name)[0] + comma + rest
-
-    table = _variants(summary, without)[["data", "variant", "of_base", "of_variant"]]
+    table = _variants(summary, lambda name: split_method(name)[0])[["data", "variant", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "without", "with"])
     return table.assign(gain=metric_of(summary).sign * (table["with"] - table["without"]))
 
@@ -143,11 +135,9 @@ def second_stage_table(summary: pd.DataFrame) -> pd.DataFrame:
 def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
     """One row per data set and method that was run with DA and with BoDA: the gain from balancing the distance."""
 
-    def balanced(method: str) -> str:
-        name, comma, rest = method.partition(",")
+    def balanced(name: str) -> str:
         algorithm, colon, stage = name.partition(":")
-        parts = ["boda" if part == "da" else part for part in algorithm.split("+")]
-        return "+".join(parts) + colon + stage + comma + rest
+        return "+".join("boda" if part == "da" else part for part in algorithm.split("+")) + colon + stage
 
     table = _variants(summary, balanced)[["data", "base", "of_base", "of_variant"]]
     table.columns = pd.Index(["data", "method", "BoDA", "DA"])
@@ -155,31 +145,31 @@ def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFrame:
-    """One row per method that has a base method on the same data: names and accuracies of both."""
+    """One row per method that has a base method on the same data: names and accuracies of both.
+
+    What follows a comma, such as averaged weights or hyperparameters, is the same for both.
+    """
     rows = of_metric(summary, RANKED)
     means = dict(zip(zip(rows["data"], rows["method"], strict=True), rows["mean"], strict=True))
-    found = [
-        (data, base, method, means[data, base], mean)
-        for (data, method), mean in means.items()
-        if (base := base_of(method)) != method and (data, base) in means
-    ]
+    found = []
+    for (data, method), mean in means.items():
+        name, comma, rest = method.partition(",")
+        if (base := base_of(name) + comma + rest) != method and (data, base) in means:
+            found.append((data, base, method, means[data, base], mean))
     return pd.DataFrame(found, columns=["data", "base", "variant", "of_base", "of_variant"])
 
 
-def nu_table(chosen: pd.DataFrame, metric: str = DEFAULT) -> pd.DataFrame:
+def nu_table(found: Iterable[MethodRun]) -> pd.DataFrame:
     """One row per data set, method and ν: mean and deviation over the seeds, for methods run with several ν."""
-    chosen = chosen[~chosen["run"].map(lambda run: run.searched).astype(bool)]
-    specs = chosen["run"].map(lambda run: run.spec)
-    nu = specs.map(lambda spec: spec.hparams.get("nu"))
-    with_nu = chosen.assign(nu=nu, base=specs.map(lambda spec: spec.method))[nu.notna()]
-    if with_nu.empty:
-        return pd.DataFrame(columns=["data", "method", "nu", "mean", "std", "n"])
-    found, _ = method_runs(with_nu, metric)
-    of_run = with_nu[["data", "method", "seed", "nu", "base"]].drop_duplicates().astype({"nu": float})
-    table = of_metric(metric_table(found), RANKED).merge(of_run, on=["data", "method", "seed"])
-    grouped = table.groupby(["data", "base", "nu"])["value"].agg(mean="mean", std="std", n="count").reset_index()
-    several = grouped.groupby(["data", "base"])["nu"].transform("nunique") > 1
-    return grouped[several].rename(columns={"base": "method"}).reset_index(drop=True)
+    rows = [
+        (one.data, first.spec.method, first.spec.hparams["nu"], find(one.metric).scale * value)
+        for one in found
+        if "nu" in (first := one.runs[0]).spec.hparams and not first.searched and (value := one.ranked_by) is not None
+    ]
+    table = pd.DataFrame(rows, columns=["data", "method", "nu", "value"]).astype({"nu": float, "value": float})
+    grouped = table.groupby(["data", "method", "nu"])["value"].agg(mean="mean", std="std", n="count").reset_index()
+    several = grouped.groupby(["data", "method"])["nu"].transform("nunique") > 1
+    return grouped[several].reset_index(drop=True)
 
 
 def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:

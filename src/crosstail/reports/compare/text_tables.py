@@ -10,6 +10,7 @@ import pandas as pd
 
 from crosstail.metrics import FEW_TESTS, find
 from crosstail.reports.compare import tables
+from crosstail.reports.compare.results import Results
 from crosstail.reports.compare.significance import LEVEL, how
 from crosstail.reports.compare.tables import METRICS, RANKED, metric_of, of_metric
 from crosstail.reports.document.model import Table
@@ -110,10 +111,10 @@ def overall(summary: pd.DataFrame) -> Table:
     )
 
 
-def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFrame) -> list[Table]:
+def other_tables(results: Results) -> list[Table]:
     """Second stage, DA against BoDA, ν, significance and hyperparameters, as far as there are runs for them."""
-    found, metric = [], metric_of(summary)
-    decimals = metric.digits
+    found, metric, decimals = [], results.of, results.of.digits
+    summary, tests, chosen = results.summary, results.tests, results.runs.chosen
     ranked = " or ".join(dict.fromkeys(of_metric(summary, RANKED)["metric"])) + of_the(metric)
     for name, what, table in (
         ("second-stage", "The second stage", tables.second_stage_table(summary)),
@@ -123,7 +124,7 @@ def other_tables(chosen: pd.DataFrame, summary: pd.DataFrame, tests: pd.DataFram
             change = number(metric.sign * table["gain"].mean(), decimals, "+")
             title = f"{what} changes the {ranked} by {change}{metric.points} on average"
             found.append(plain_table(name, title, table, decimals, gain=lambda v: number(v, decimals, "+")))
-    nu = tables.nu_table(chosen, metric.name)
+    nu = tables.nu_table(results.methods)
     if len(nu):
         best = nu.iloc[int((metric.sign * nu["mean"]).argmax())]
         mean = f"{number(best['mean'], decimals)}{metric.unit}"

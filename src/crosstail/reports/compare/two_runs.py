@@ -1,13 +1,13 @@
 """Two runs on the same test samples: overall and pair by pair."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from crosstail.data import shot_thresholds
+from crosstail.data import DataSpec, shot_thresholds
 from crosstail.metrics import SHOTS, Answers, Difference, View, paired_difference, shot_group
 from crosstail.metrics._comparisons import pair_differences
 from crosstail.reports.compare.method_runs import MethodRun, method_runs
@@ -15,20 +15,6 @@ from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.compare.significance import LEVEL
 from crosstail.reports.label_table import label_table
 from crosstail.reports.wording import TRACKS
-
-OF_SPLIT = (
-    "dataset",
-    "labels",
-    "columns",
-    "group_by",
-    "skip_broken",
-    "protocol",
-    "unseen",
-    "folds",
-    "fold",
-    "data_seed",
-)
-"""Fields that decide which samples are tested."""
 
 
 class Side(NamedTuple):
@@ -107,8 +93,8 @@ def _check_same_data(one: MethodRun, other: MethodRun, first: Path, second: Path
     if sums[0] == sums[1]:
         return
     specs = [run.runs[0].spec for run in (one, other)]
-    fields = [*OF_SPLIT, *["seed"] * one.dg]
-    differing = [name for name in fields if len({repr(getattr(spec, name)) for spec in specs}) > 1]
+    named = [field.name for field in fields(DataSpec) if field.name != "seed" or one.dg]
+    differing = [name for name in named if len({repr(getattr(spec, name)) for spec in specs}) > 1]
     said = "; ".join(f"{name} is {' and '.join(str(getattr(spec, name)) for spec in specs)}" for name in differing)
     raise ValueError(
         f"{first} and {second} were tested on different data or splits ({said or 'the data have changed in between'}): "

@@ -124,5 +124,5 @@ def _chart(found: Comparison) -> Chart:
     table = found.pairs.rename(columns={"difference": "gain"})
     table["sure"] = certain(table["low"], table["high"], 0)
     drawing = gain_heat_map(draw(table.round(3)), table, max(float(table["gain"].abs().max()), 1.0), find(DEFAULT))
-    title = f"Accuracy of {first} minus that of {second}"
+    title = f"Accuracy of {first} minus accuracy of {second}"
     return Chart("pairs", title, drawing, f"Heat map: {title}, per domain and class", COLOURED)

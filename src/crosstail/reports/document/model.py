@@ -80,12 +80,6 @@ class Cards:
 
     cards: Sequence[Card]
 
-    @property
-    def table(self) -> Table:
-        """Fallback where cards cannot be shown."""
-        rows = [[card.label, card.value, card.detail] for card in self.cards]
-        return Table(header=["", "", ""], rows=rows, words_last=True)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
@@ -160,20 +154,18 @@ class Gallery:
     pictures: Sequence[Picture]
     side: int = 64
 
-    @property
-    def alternatives(self) -> Items:
-        """Fallback where images cannot be shown."""
-        return bullets(f"{self.caption}: {picture.alternative}" for picture in self.pictures)
-
 
 Block = Heading | Text | Code | Items | Cards | Table | Chart | Gallery
 
 
 def plain(block: Block) -> Block:
     """The block, or its fallback where neither images nor cards can be shown."""
-    if isinstance(block, Cards):
-        return block.table
-    return block.alternatives if isinstance(block, Gallery) else block
+    match block:
+        case Cards(cards):
+            return Table(header=["", "", ""], rows=[[c.label, c.value, c.detail] for c in cards], words_last=True)
+        case Gallery(caption, pictures):
+            return bullets(f"{caption}: {picture.alternative}" for picture in pictures)
+    return block
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from crosstail.metrics._reliability import calibration_error, reliability
 from crosstail.prediction.sets import COVERAGE
 from crosstail.reports.charts import INK, colours, palette, tip
 from crosstail.reports.document.model import Block, Chart, Heading, Table, Text, bullets
-from crosstail.reports.run.certainty_data import FILE, Certainty, of_classes, of_domains, whole
+from crosstail.reports.run.certainty_data import FILE, Certainty, rows_by
 from crosstail.reports.run.set_coverage import SETS, pair_sets, set_rows, summary
 from crosstail.reports.run.suspects import suspects
 from crosstail.reports.vega_lite import draw, field, layer
@@ -79,13 +79,13 @@ class Confidence:
 
 
 RELIABILITY = ["tested", "temperature", "calibration error, points", "95 % interval", *TITLES.values()]
-RELIABILITY_NOTE = "Temperatures are those where the domain is known; the rest is measured with it unknown."
+RELIABILITY_NOTE = "Temperatures apply where the domain is known; the rest is measured with it unknown."
 
 
 def reliability_rows(test: Answers, given: Calibration, table: pd.DataFrame) -> list[list[str]]:
-    """A row for each domain with test samples: its name, and what `RELIABILITY` names; the table is that of groups."""
+    """A row for each domain with test samples: its name and what `RELIABILITY` names, from `calibrated_metrics`."""
     confidence, rows = Confidence.of(test, given), []
-    for row in of_domains(table).to_dict("records"):
+    for row in rows_by(table, "domain").to_dict("records"):
         own = test.domain == test.domains.index(row["domain"])
         rows.append(_reliability_row(row, given.sites.get(row["domain"], given.sharpness), confidence.error(own)))
     return rows
@@ -110,7 +110,7 @@ def _calibrated(result: RunResult, about: Certainty) -> Iterator[Block]:
         f"{interval(low, high)}); before calibration it was {number(before.error()[0])}. {source}"
     )
     rows = reliability_rows(test, given, table)
-    together = whole(table).to_dict("records")[0] | {"domain": "all, domain unknown"}
+    together = rows_by(table).to_dict("records")[0] | {"domain": "all, domain unknown"}
     rows.append(_reliability_row(together, given.sharpness, (error, low, high)))
     last = {(len(rows) - 1, j) for j in range(len(rows[0]))}
     yield Table(header=["domain", *RELIABILITY], rows=rows, note=RELIABILITY_NOTE, emphasised=last)
@@ -138,7 +138,7 @@ def reliability_chart(curves: pd.DataFrame) -> Iterator[Chart]:
 
 
 def _classes(table: pd.DataFrame) -> Iterator[Block]:
-    found = of_classes(table)
+    found = rows_by(table, "class")
     worst = found.sort_values("macro_f1", kind="stable").head(CLASSES) if len(found) > CLASSES else found
     shares, others = ("accuracy", "macro_f1", "auroc"), ("log_loss", "brier")
     rows = [
@@ -158,7 +158,7 @@ def _classes(table: pd.DataFrame) -> Iterator[Block]:
         header=[*header, "calibration error, points", "95 % interval"],
         rows=rows,
         title=title,
-        note="All samples are weighted equally; F1 and AUROC are those of the class against all others. "
+        note="All samples are weighted equally; F1 and AUROC are of the class against all others. "
         f"`{FILE}` has all metrics of every domain, class and pair.",
     )
 
@@ -189,7 +189,7 @@ def certainty_card(run: Run, about: Certainty | None) -> list[Block]:
     notes = [
         f"Confidence and accuracy differ by {number(error)} points on average over pairs (95 % interval "
         f"{interval(low, high)}), after calibration on {given.samples:,} samples.",
-        f"Prediction sets are those of `--coverage {COVERAGE}` with thresholds for every pair. A person should look "
+        f"Prediction sets are made with `--coverage {COVERAGE}` and thresholds for every pair. A person should look "
         "unless the set contains exactly one class.",
         "Probabilities are for equally frequent pairs; `crosstail predict --prior` corrects them to a prevalence.",
     ]

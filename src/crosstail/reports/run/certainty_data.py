@@ -1,4 +1,4 @@
-"""What is known of how sure a model is: prediction sets of test samples, and all metrics of every group."""
+"""How sure a model is: prediction sets of test samples, and all metrics of every group."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class Certainty:
 
     @classmethod
     def of(cls, run: Run) -> "Certainty | None":
-        """That of a run, if it has kept log probabilities of test samples; thresholds of sets come from others."""
+        """From a run, if it has kept log probabilities; thresholds of prediction sets come from other samples."""
         if run.held_out is None or run.calibration is None or not len(run.held_out.test):
             return None
         test, given = run.held_out.test, run.calibration
@@ -37,9 +37,9 @@ class Certainty:
 
 
 def calibrated_metrics(test: Answers, given: Calibration, sets: pd.DataFrame | None) -> pd.DataFrame:
-    """A row for each group, with `domain` and `class` empty where it has all of them; `sets` is that of `covered`.
+    """A row for each group, with `domain` and `class` empty where it has all of them; `sets` is from `covered`.
 
-    Probabilities are calibrated, with the domain unknown; prediction sets are those where it is known.
+    Probabilities are calibrated, with the domain unknown; prediction sets are made with it known.
     """
     found = group_metrics(calibrated(test, given))
     if sets is None:
@@ -52,21 +52,6 @@ def calibrated_metrics(test: Answers, given: Calibration, sets: pd.DataFrame | N
     return found.merge(every, on=["domain", "class"], how="left")
 
 
-def whole(table: pd.DataFrame) -> pd.DataFrame:
-    """The row of all samples."""
-    return table[table["domain"].isna() & table["class"].isna()]
-
-
-def of_domains(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of whole domains."""
-    return table[table["domain"].notna() & table["class"].isna()]
-
-
-def of_classes(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of classes in all domains."""
-    return table[table["domain"].isna() & table["class"].notna()]
-
-
-def of_pairs(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of pairs."""
-    return table[table["domain"].notna() & table["class"].notna()]
+def rows_by(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
+    """The rows of each "domain", each "class", each pair if both are named, or the one of all samples."""
+    return table[(table["domain"].notna() == ("domain" in keys)) & (table["class"].notna() == ("class" in keys))]

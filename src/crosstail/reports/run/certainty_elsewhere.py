@@ -17,7 +17,7 @@ from crosstail.reports.run.certainty import (
     reliability_chart,
     reliability_rows,
 )
-from crosstail.reports.run.certainty_data import calibrated_metrics, of_classes, of_domains, of_pairs, whole
+from crosstail.reports.run.certainty_data import calibrated_metrics, rows_by
 from crosstail.reports.run.set_coverage import SETS, covered, pair_sets, set_rows
 from crosstail.reports.wording import interval, number
 
@@ -63,14 +63,14 @@ def certainty_json(found: Evaluated, given: Calibration) -> dict[str, Any]:
     """Metrics of calibrated probabilities, with the domain unknown, and of prediction sets, for every group."""
     table = calibrated_metrics(found.answers, given, found.sets)
 
-    def rows(part: pd.DataFrame, *names: str) -> list[dict[str, Any]]:
-        kept = part.drop(columns=[name for name in ("domain", "class") if name not in names]).to_dict("records")
+    def rows(*keys: str) -> list[dict[str, Any]]:
+        kept = rows_by(table, *keys).drop(columns=list({"domain", "class"} - set(keys))).to_dict("records")
         return [{str(key): None if value != value else value for key, value in row.items()} for row in kept]
 
     return {
-        "overall": rows(whole(table))[0],
-        "domains": {row.pop("domain"): row for row in rows(of_domains(table), "domain")},
-        "classes": {row.pop("class"): row for row in rows(of_classes(table), "class")},
-        "pairs": rows(of_pairs(table), "domain", "class"),
+        "overall": rows()[0],
+        "domains": {row.pop("domain"): row for row in rows("domain")},
+        "classes": {row.pop("class"): row for row in rows("class")},
+        "pairs": rows("domain", "class"),
         "coverage": COVERAGE,
     }

@@ -75,7 +75,7 @@ def _numbered(base: Drawing, tall: bool) -> list[Drawing]:
 
 
 def selection_chart(table: pd.DataFrame, on: str) -> Drawing:
-    """What is selected on per step, on validation and test, with a ring around the reported evaluation."""
+    """The selection metric per step, on validation and test, with a ring around the reported evaluation."""
     share = find(on).share
     y = field("value:Q", title=selected_on(on) + ", %" * share, scale={"zero": False})
     tooltip = ["stage:O", "step:Q", "split:N", tip("value", ".1f" if share else ".3f", selected_on(on))]

@@ -46,7 +46,7 @@ def words(**options: Any) -> list[str]:
 
 
 def options(spec: DataSpec, only: Container[str] | None = None) -> list[str]:
-    """The options of a spec that differ from the defaults, or only those of some fields.
+    """The options of a spec that differ from the defaults, or `only` some of these.
 
     >>> options(RunSpec(dataset="a", columns={"domain": "site"}, seed=3), only=("columns", "freeze"))
     ['--column', 'domain=site']

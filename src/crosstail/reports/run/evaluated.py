@@ -1,8 +1,7 @@
-"""The page of a model on other data: the new domains beside those that the run was tested on."""
+"""The page of a model on other data: the new domains beside the run's own test set."""
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -11,7 +10,6 @@ import pandas as pd
 from crosstail.metrics import PairAccuracy
 from crosstail.prediction.evaluate import Evaluated
 from crosstail.prediction.predictor import Predictor
-from crosstail.reports.document import html
 from crosstail.reports.document.model import Block, Card, Cards, Code, Document, Heading, Table, Text, bullets
 from crosstail.reports.run.answers import below, clearly_worse, pair_name, tested_pairs, tone
 from crosstail.reports.run.certainty_elsewhere import certainty_elsewhere, suffix
@@ -33,15 +31,10 @@ def label_of(found: Evaluated) -> str:
     return HELD_OUT if found.held_out == len(found.samples) else "tested data"
 
 
-def write_evaluation(path: Path, predictor: Predictor, found: Evaluated, command: str) -> None:
-    """Write the page of a run's model on other data, beside the run's own result."""
-    html.save(evaluation_document(predictor, found, command), path)
-
-
 def evaluation_document(predictor: Predictor, found: Evaluated, command: str) -> Document:
     """Whether the model holds up on the new data, where it fails, how sure it is, what to do, and how it was tested.
 
-    If the samples are those of the run's own test, no comparison is shown.
+    If the samples are from the run's own test set, no comparison is shown.
     """
     result, new, what = predictor.run.result, Tested.of_answers(found.answers), label_of(found)
     own, kept = Tested.of_results([result]), predictor.run.held_out and predictor.run.held_out.test
@@ -66,7 +59,7 @@ def evaluation_document(predictor: Predictor, found: Evaluated, command: str) ->
 
 
 def _comparable(new: Tested, own: Tested) -> tuple[PairAccuracy, PairAccuracy]:
-    """The accuracy on the new data, and that on the run's test set for the classes that both have."""
+    """The accuracy on the new data, and on the run's test set for the classes that both have."""
     now, before = new.accuracy, own.accuracy
     shared = now.totals.any(axis=0) & before.totals.any(axis=0)
     return now, before.only(np.broadcast_to(shared, before.totals.shape))
@@ -76,7 +69,8 @@ def _usable(new: Tested, own: Tested, what: str) -> Iterator[Block]:
     now, before = _comparable(new, own)
     ends, tested = now.interval() or (np.nan, np.nan), tested_pairs(new.pairs)
     assert now.pair_average is not None  # at least one sample counts
-    where = f"On {several(int(now.totals.sum()), 'sample')} of {several(new_domains(new), 'domain')}"
+    domains = several(int(now.totals.any(axis=1).sum()), "domain")
+    where = f"On {several(int(now.totals.sum()), 'sample')} of {domains}"
     expected = f"{where}, {percent(now.pair_average)} % of the answers are right (95 % interval {_interval(ends)})"
     cards = [_card(what.capitalize(), now, "pair_average", f"{several(len(tested), 'pair')}, equally weighted")]
     if what == HELD_OUT:
@@ -109,11 +103,6 @@ def _verdict(now: tuple[float, float], before: tuple[float, float]) -> str:
     return "clearly higher" if now[0] > before[1] else "the intervals overlap"
 
 
-def new_domains(new: Tested) -> int:
-    """The number of domains with samples that count."""
-    return int(new.accuracy.totals.any(axis=1).sum())
-
-
 def domain_table(new: Tested, own: Tested, label: str) -> Table:
     """One row per domain of the data and of the run's test set: samples, accuracy, interval, mean over classes."""
     rows: list[list[str]] = []
@@ -137,7 +126,7 @@ def domain_table(new: Tested, own: Tested, label: str) -> Table:
 
 
 def side_by_side(data: Tested, own: Tested, label: str) -> pd.DataFrame:
-    """The pairs of the data, then those of the run's test set; only pairs of trained domains are rare or not."""
+    """The pairs of the data, then of the run's test set; only pairs of trained domains are rare or not."""
     new, old = data.pairs, own.pairs
     known = new["domain"].isin(own.domains)
     new = new[new.groupby("domain")["tested"].transform("sum") > 0]

@@ -45,7 +45,7 @@ def summary(own: pd.DataFrame) -> dict[str, float]:
 
 
 def set_rows(table: pd.DataFrame, domains: Sequence[str]) -> list[list[str]]:
-    """A row for each domain with test samples: its name, and what `SETS` names; the table is that of `covered`."""
+    """A row for each domain with test samples: its name and what `SETS` names, from the table of `covered`."""
     return [
         [name, *_cells(own)]
         for name, own in ((name, table[table["domain"] == d]) for d, name in enumerate(domains))
@@ -56,7 +56,7 @@ def set_rows(table: pd.DataFrame, domains: Sequence[str]) -> list[list[str]]:
 def pair_sets(table: pd.DataFrame, domains: Sequence[str], classes: Sequence[str], counted: bool = True) -> Table:
     """Coverage and size of the sets of every pair; of many pairs, those with the largest sets.
 
-    If they are `counted`, these samples are those that thresholds come from, and too few of a pair are marked.
+    If they are `counted`, thresholds come from these samples, and pairs with too few of them are marked.
     """
     pairs: dict[Any, pd.DataFrame] = dict(iter(table.groupby(["domain", "class"])))
     enough = has_threshold(np.array([len(own) for own in pairs.values()]), COVERAGE) | (not counted)
@@ -64,7 +64,7 @@ def pair_sets(table: pd.DataFrame, domains: Sequence[str], classes: Sequence[str
     note = (
         ""
         if enough.all()
-        else "* Too few test samples for a threshold of its own: that of the class is used, or of the domain."
+        else "* Too few test samples for a threshold of its own: the class's is used, or the domain's."
     )
     if len(classes) > CLASSES or len(domains) > DOMAINS:
         largest = sorted(pairs, key=lambda pair: -pairs[pair]["size"].mean())[:LARGEST]

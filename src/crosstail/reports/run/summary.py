@@ -26,12 +26,12 @@ Row = list[str]  # name, value and note; with two tracks, name, both values and 
 
 
 def accuracy_summary(title: str, tested: Tested) -> Table:
-    """The accuracy of one model on one set of samples, beside that with the domain known if that differs."""
+    """The accuracy of one model on one set of samples, with the domain known beside it if that differs."""
     return _summary(title, *_tracks(tested), tested.tracks_note)
 
 
 def _tracks(tested: Tested, shots: bool = False) -> tuple[list[Row], list[Row] | None]:
-    """The metrics with the domain unknown, and if they differ, those with it known; with those of `shots` groups."""
+    """The metrics with the domain unknown, and known if they differ; with `shots`, also by shot group."""
 
     def rows(known: bool) -> list[Row]:
         accuracy = tested.told(known)

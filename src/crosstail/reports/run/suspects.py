@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from crosstail.metrics import Answers
 from crosstail.metrics._calibration import training_shares
 from crosstail.prediction.label_errors import label_errors
 from crosstail.prediction.prior import with_prior
@@ -25,7 +26,7 @@ def suspect_table(run: Run) -> pd.DataFrame:
     Empty if the run has kept no probabilities. They are corrected to the prevalence of every site: a balanced model
     takes many samples of a frequent class for a rare one, and that says nothing about their labels.
     """
-    kept, given, result = None if run.held_out is None else run.held_out.every, run.calibration, run.result
+    kept, given, result = _held_out(run), run.calibration, run.result
     columns = ["row", "sample", "domain", "label", "seems", "probability"]
     if kept is None or given is None or not len(kept) or kept.row is None or kept.told.log_p is None:
         return pd.DataFrame(columns=columns)
@@ -33,15 +34,15 @@ def suspect_table(run: Run) -> pd.DataFrame:
     found = label_errors(with_prior(given.prevalence(kept.told.log_p), shares), kept.y)
     rows = kept.row[found["row"]]
     places = run.dataset.names(rows, "sample") if run.dataset else [f"sample {row}" for row in rows]
-    names = [
-        [of[i] for i in each]
-        for of, each in (
-            (result.domains, kept.domain[found["row"]]),
-            (result.classes, kept.y[found["row"]]),
-            (result.classes, found["seems"]),
-        )
-    ]
+    domains, classes = np.array(result.domains, object), np.array(result.classes, object)
+    names = domains[kept.domain[found["row"]]], classes[kept.y[found["row"]]], classes[found["seems"]]
     return pd.DataFrame(dict(zip(columns, (rows, places, *names, found["probability"]), strict=True)))
+
+
+def _held_out(run: Run) -> Answers | None:
+    """The held-out samples that are in the run's data: others come from folds whose label profiles kept them."""
+    every = None if run.held_out is None else run.held_out.every
+    return every if every is None or every.row is None else every.keep(every.row < run.result.data.samples)
 
 
 def suspects(run: Run, note: str = "") -> Iterator[Block]:
@@ -49,10 +50,10 @@ def suspects(run: Run, note: str = "") -> Iterator[Block]:
     table = suspect_table(run)
     if table.empty:
         return
+    kept, pairs = _held_out(run), table.groupby(["domain", "label"], sort=False)
+    assert kept is not None
     yield from _heading(run, table, "the most suspicious first")
     yield _shown(run, table.head(SHOWN), "label → what it seems to be")
-    assert run.held_out is not None
-    kept, pairs = run.held_out.every, table.groupby(["domain", "label"], sort=False)
     rows = []
     for (domain, label), own in sorted(pairs, key=lambda pair: -len(pair[1]))[:COUNTED]:
         d, c = run.result.domains.index(str(domain)), run.result.classes.index(str(label))
@@ -82,12 +83,12 @@ def suspects_by_pair(run: Run) -> Iterator[Block]:
 
 def label_error_note(run: Run) -> str:
     """How many held-out samples are probably mislabelled; empty if none are."""
-    found = len(suspect_table(run))
-    if not found:
-        return ""
-    assert run.held_out is not None
-    number_of = f"{found:,} of {len(run.held_out):,}"
-    return f"{number_of} held-out samples are probably labelled wrongly: {_audit(run)} lists them."
+    table = suspect_table(run)
+    return "" if table.empty else f"{_share(run, table)} are probably labelled wrongly: {_audit(run)} lists them."
+
+
+def _share(run: Run, table: pd.DataFrame) -> str:
+    return f"{len(table):,} of {len(_held_out(run) or ()):,} held-out samples"
 
 
 def _audit(run: Run) -> str:
@@ -99,11 +100,10 @@ def _audit(run: Run) -> str:
 
 
 def _heading(run: Run, table: pd.DataFrame, order: str) -> Iterator[Block]:
-    assert run.held_out is not None
     yield Heading("Probable label errors", 3)
     yield Text(
-        f"{len(table):,} of {len(run.held_out):,} held-out samples look as if they had another class: {order}. "
-        "Some of them are mistakes of the model: look before you correct a label."
+        f"{_share(run, table)} look as if they had another class: {order}. Some of them are mistakes of the model: "
+        "look before you correct a label."
     )
 
 

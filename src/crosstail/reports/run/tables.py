@@ -66,7 +66,7 @@ def headline_table(tested: Tested, known: bool = False) -> pd.DataFrame:
 def fold_table(results: Sequence[RunResult]) -> pd.DataFrame:
     """One row per unseen domain, and their mean: accuracies in %, a 95 % interval of the first, and α, β, γ.
 
-    In one domain, the mean over pairs is that over classes.
+    In one domain, the mean over pairs is the mean over classes.
     """
     rows = []
     for result in results:
@@ -87,8 +87,7 @@ def cross_validation_table(results: Sequence[RunResult]) -> pd.DataFrame:
     """One row per fold, all folds pooled, and the standard deviation over the folds: accuracies in %, and α, β, γ.
 
     `known` is the pair average with the domain known, the same as without for a model that ignores it. The pooled
-    accuracy is that of all test samples together. It is not the mean of the folds: a rare pair is tested in some of
-    them only.
+    accuracy is of all test samples together, not the mean of the folds: a rare pair is tested in some of them only.
     """
     rows = []
     for result in results:

@@ -26,7 +26,7 @@ class Tested:
     """Of the model that is told the domain, if it makes use of that."""
     shots: tuple[int, int] = (100, 20)
     unseen: Sequence[str] = ()
-    """Domains that were left out of training, if only these were tested: their counts are those of the others."""
+    """Domains that were left out of training, if only these were tested: their counts are the sums of the others."""
     zero_shot: bool = False
     """Whether no tested domain was trained on, so that there are no shot groups."""
 
@@ -75,8 +75,8 @@ class Tested:
         """One row per pair: training count, shots, hits, test samples, accuracy in % with Wilson's interval.
 
         `known` is the accuracy with the domain known, if the model uses it. With unseen domains, only these have rows,
-        and the count is that of the class in the other domains. `top` is the upper end of an interval that holds for
-        all pairs at once: what is below it is low by more than chance.
+        and the count is of the class in the other domains. `top` is the upper end of an interval that holds for
+        all pairs at once: a pair with a `top` below the average is low by more than chance.
         """
         table = label_table(self.counts, self.domains, self.classes)
         table["shot"] = shot_group(table["count"], *self.shots)

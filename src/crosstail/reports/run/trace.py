@@ -31,7 +31,7 @@ def selected(result: RunResult, evaluations: Sequence[Evaluation]) -> int:
 def moving_nodes(result: RunResult, evaluations: Sequence[Evaluation]) -> pd.DataFrame:
     """One row per pair with training samples: domain, class, count, and its points x0, y0, x1, y1, ... in each trace.
 
-    The layout of the selected model is that of `crosstail graph`; from there in both directions, each layout is rotated
+    The layout of the selected model is as in `crosstail graph`; from there in both directions, each layout is rotated
     and mirrored to match its neighbour.
     """
     nodes = label_table(result.counts, result.domains, result.classes)
@@ -56,23 +56,8 @@ def trace_charts(result: RunResult, records: Sequence[Evaluation]) -> list[Chart
 
 def moving_charts(result: RunResult, evaluations: Sequence[Evaluation]) -> list[Chart]:
     """The moving chart, or none if there are too many pairs to draw."""
-    drawn = [record for record in evaluations if record.trace and record.trace.points]
-    return [moving_chart(result, drawn)] if drawn else []
-
-
-def _statistics_chart(result: RunResult, evaluations: Sequence[Evaluation]) -> Chart:
-    table, end = transfer_curve(evaluations), selected(result, evaluations)
-    title = "Distances between pairs during training"
-    wide = table.pivot(index="at", columns="statistic", values="distance")
-    if {"α", "γ"} <= set(wide):
-        before, after = (wide["α"] / wide["γ"]).iloc[[0, end]]
-        verb = "converged" if after < before else "moved apart"
-        title = f"The same class in two domains {verb} during training: α / γ went from {before:.2f} to {after:.2f}"
-    return Chart("trace", title, transfer_chart(table), "Lines: α, β and γ over the training steps", MEANING)
-
-
-def moving_chart(result: RunResult, evaluations: Sequence[Evaluation]) -> Chart:
-    """The pairs in the plane at each traced evaluation."""
+    if not (evaluations := [record for record in evaluations if record.trace and record.trace.points]):
+        return []
     titles = []
     for record in evaluations:
         known = [f"{symbol} {number(getattr(record.trace, name), 2)}" for name, symbol in STATISTICS.items()]
@@ -85,4 +70,15 @@ def moving_chart(result: RunResult, evaluations: Sequence[Evaluation]) -> Chart:
     if before is not None and after is not None:
         title = f"Distances between classes within a domain went from {before:.2f} to {after:.2f} during training"
     note = f"{READING} The slider steps through the evaluations, starting at the selected model."
-    return Chart("trace-graph", title, drawing, "Scatter plot: the pairs in two dimensions, step by step", note)
+    return [Chart("trace-graph", title, drawing, "Scatter plot: the pairs in two dimensions, step by step", note)]
+
+
+def _statistics_chart(result: RunResult, evaluations: Sequence[Evaluation]) -> Chart:
+    table, end = transfer_curve(evaluations), selected(result, evaluations)
+    title = "Distances between pairs during training"
+    wide = table.pivot(index="at", columns="statistic", values="distance")
+    if {"α", "γ"} <= set(wide):
+        before, after = (wide["α"] / wide["γ"]).iloc[[0, end]]
+        verb = "converged" if after < before else "moved apart"
+        title = f"The same class in two domains {verb} during training: α / γ went from {before:.2f} to {after:.2f}"
+    return Chart("trace", title, transfer_chart(table), "Lines: α, β and γ over the training steps", MEANING)

@@ -8,6 +8,7 @@ import pandas as pd
 from crosstail.metrics._comparisons import prediction_interval
 from crosstail.reports.charts import INK, PALETTE, colours, names, tip
 from crosstail.reports.document.model import Block, Card, Cards, Chart, Heading, Table, Text
+from crosstail.reports.run.answers import ends as ends_of
 from crosstail.reports.run.tables import fold_table
 from crosstail.reports.vega_lite import draw, field, layer
 from crosstail.reports.wording import interval, number, several
@@ -65,7 +66,7 @@ def unseen_blocks(results: Sequence[RunResult]) -> Iterator[Block]:
     cards = [Card("a new domain", f"{_whole(ends)} %", "90 % prediction interval")] if ends else []
     cards += [
         Card("mean of unseen domains", f"{number(known['unseen'].mean())} %", f"of {several(len(known), 'domain')}"),
-        Card("worst unseen domain", f"{number(worst['unseen'])} %", f"{worst['domain']}, {_ends(worst)}"),
+        Card("worst unseen domain", f"{number(worst['unseen'])} %", f"{worst['domain']}, {ends_of(worst)}"),
         Card("lost when unseen", f"{number(loss)} points", "against the same domains when seen"),
     ]
     yield Cards(cards)
@@ -84,10 +85,6 @@ def unseen_blocks(results: Sequence[RunResult]) -> Iterator[Block]:
 def _whole(ends: tuple[float, float] | None) -> str:
     """Rounded outwards, because the ends are uncertain themselves."""
     return "" if ends is None else f"{np.floor(ends[0]):.0f} to {np.ceil(ends[1]):.0f}"
-
-
-def _ends(row: pd.Series) -> str:
-    return f"95 % interval {interval(row['low'], row['high'])}"
 
 
 def _table(table: pd.DataFrame) -> Table:

@@ -17,12 +17,12 @@ CELLS = 46, 150  # pixels between which the cells of a heat map grow
 
 
 def pair_map(tested: Tested, counted: str = "training samples") -> Iterator[Block]:
-    """The heat map of every pair; those with few of what is `counted` are marked."""
+    """The heat map of every pair; pairs with few of what is `counted` are marked."""
     yield from pair_heat_map(tested.pairs, tested.shots[1], counted)
 
 
 def pair_heat_map(pairs: pd.DataFrame, few: int, counted: str = "training samples") -> Iterator[Block]:
-    """The same of any pairs, of which those with at most `few` of what is counted are marked."""
+    """The same for any pairs; pairs with at most `few` of what is counted are marked."""
     if not pairs["tested"].any():
         return
     yield Heading("Every (domain, class) pair", 3)
