@@ -15,6 +15,7 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import resolve
 from crosstail.training.run import Run
+from crosstail.training.run_data import load_inputs
 
 
 @pytest.fixture
