@@ -16,10 +16,10 @@ def pasted(verb: str, *words: Any) -> str:
     return shlex.join(["crosstail", verb, *(str(word) for word in words)])
 
 
-def say_all(console: Console, label: str, lines: Iterable[str]) -> None:
-    """Print lines of one kind, such as notes."""
+def say_all(console: Console, label: str, lines: Iterable[str], *, wrap: bool = False) -> None:
+    """Print lines of one kind, such as notes; without `wrap`, a path stays whole."""
     for line in lines:
-        console.print(f"{label}: {line}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"{label}: {line}", markup=False, highlight=False, soft_wrap=not wrap)
 
 
 def say_next(console: Console, verb: str, *words: Any) -> None:

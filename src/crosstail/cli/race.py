@@ -69,9 +69,11 @@ def race(
             terminal.show([leaderboard(board, narrow=True)], console)
         if found.stopped:
             console.print(f"Stopped early, on validation: {', '.join(one.method for one in found.stopped)}.")
-        say_all(console, "left out", found.left_out.values())
-        say_all(console, "note", found.notes)
-        say_all(console, "failed", (f"{failed.method}, {failed.run}: {failed.error}" for failed in found.failed))
+        say_all(console, "left out", found.left_out.values(), wrap=True)
+        say_all(console, "note", found.notes, wrap=True)
+        say_all(
+            console, "failed", (f"{failed.method}, {failed.run}: {failed.error}" for failed in found.failed), wrap=True
+        )
         if board:
             console.print(found.recommendation, style="bold")
             best = f" Its model is {raced.best}." if raced.best else ""
