@@ -22,7 +22,7 @@ _ENTRY = np.dtype([("key", "V32"), ("sum", "<u4")])
 
 
 class FeatureStore:
-    """Rows of `num_features` numbers by 32-byte key; unless `required`, a disk that takes no more is not an error."""
+    """Rows of `num_features` numbers by 32-byte key; unless `required`, a full disk is not an error."""
 
     def __init__(self, folder: Path, num_features: int, *, required: bool = True) -> None:
         self.folder = folder

@@ -209,7 +209,7 @@ def make_result(
     informed: "HeldOut | None",
     **facts: Any,
 ) -> RunResult:
-    """The result of a run whose stages selected these steps; `facts` are the fields that are taken as they are.
+    """The result of a run whose stages selected these steps; `facts` are further fields, stored unchanged.
 
     `informed` are the held-out samples, answered with the domain told too.
     """
