@@ -22,7 +22,7 @@ _ENTRY = np.dtype([("key", "V32"), ("sum", "<u4")])
 
 
 class FeatureStore:
-    """Rows of `num_features` numbers by 32-byte key; unless `required`, a disk that takes no more is not an error."""
+    """Rows of `num_features` numbers by 32-byte key; unless `required`, a full disk is not an error."""
 
     def __init__(self, folder: Path, num_features: int, *, required: bool = True) -> None:
         self.folder = folder
@@ -31,18 +31,14 @@ class FeatureStore:
         self._files: tuple[IO[bytes], IO[bytes]] | None = None
         self._found: dict[bytes, tuple[Features, int, int]] = {}  # file, row and checksum of each key
         for keys in sorted(folder.glob("*.keys")):  # names begin with a time: later files win
-            self._find(keys)
-
-    def _find(self, keys: Path) -> None:
-        content, rows = keys.read_bytes(), keys.with_suffix(".rows")
-        size = rows.stat().st_size if rows.exists() else 0
-        count = min(len(content) // _ENTRY.itemsize, size // (4 * self.num_features))
-        if not count:
-            return
-        features = np.memmap(rows, np.float32, "r", shape=(count, self.num_features))
-        entries = np.frombuffer(content, _ENTRY, count)
-        for i, (key, total) in enumerate(zip(entries["key"].tolist(), entries["sum"].tolist(), strict=True)):
-            self._found[key] = features, i, total
+            content, rows = keys.read_bytes(), keys.with_suffix(".rows")
+            size = rows.stat().st_size if rows.exists() else 0
+            if not (count := min(len(content) // _ENTRY.itemsize, size // (4 * num_features))):
+                continue
+            features = np.memmap(rows, np.float32, "r", shape=(count, num_features))
+            entries = np.frombuffer(content, _ENTRY, count)
+            for i, (key, total) in enumerate(zip(entries["key"].tolist(), entries["sum"].tolist(), strict=True)):
+                self._found[key] = features, i, total
 
     def get(self, key: bytes) -> Features | None:
         """The features of a key, or None if missing or damaged."""

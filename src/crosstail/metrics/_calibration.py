@@ -39,18 +39,12 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True):
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """How the scores of a model become probabilities."""
 
-    sharpness: Sharpness
-    """1/T for samples of an unknown site."""
-    sites: dict[str, Sharpness]
-    """1/T for samples of a known site."""
-    uniform: Correction
-    """Fitted with all pairs weighted equally."""
-    prevalence: Correction
-    """Fitted where the pairs are as frequent as in training, for probabilities at a site's own prevalence."""
-    plausible: list[Correction]
-    """Draws of `prevalence` that reflect its uncertainty."""
-    samples: int
-    """Held-out samples that it was fitted on."""
+    sharpness: Sharpness  # 1/T for samples of an unknown site
+    sites: dict[str, Sharpness]  # 1/T for samples of a known site
+    uniform: Correction  # fitted with all pairs weighted equally
+    prevalence: Correction  # fitted where pairs are as frequent as in training: for the prevalence of a site
+    plausible: list[Correction]  # draws of `prevalence` that reflect its uncertainty
+    samples: int  # held-out samples that it was fitted on
 
     @classmethod
     def none(cls, sites: Sequence[str], num_classes: int) -> "Calibration":

@@ -33,7 +33,7 @@ class Metric:
     needs: Needs = "log_p"
     higher_is_better: bool = True
     most: float = 1.0
-    """Largest possible value; a metric with another one than 1 is not a share and not shown in %."""
+    """Largest possible value; unless it is 1, the metric is not a share and not shown in %."""
     differ: "Callable[[Sequence[Compared], Sequence[Compared], View, int], Difference | None] | None" = None
     """Test of the difference between two methods; by the influence of each sample if None."""
     selected: "Callable[[Answers], float | None] | None" = None

@@ -13,10 +13,8 @@ class Ranks:
     """Ranks (sets, methods) from 1, the best; ties share the mean of theirs."""
 
     ranks: NDArray[np.float64]
-    p_value: float
-    """Friedman's test of equal performance, in Iman and Davenport's form."""
-    critical: float
-    """Nemenyi's critical difference: mean ranks that are closer than this do not differ significantly."""
+    p_value: float  # Friedman's test of equal performance, in Iman and Davenport's form
+    critical: float  # Nemenyi's critical difference: mean ranks that are closer than this do not differ significantly
 
     @property
     def mean(self) -> NDArray[np.float64]:

@@ -48,7 +48,7 @@ class Parameters(NamedTuple):
 
     @classmethod
     def of(cls, free: Tensor) -> "Parameters":
-        """From six numbers without bounds; all zero are where the search starts."""
+        """From six unbounded numbers; the search starts at zero."""
         shrinkage, bonus = torch.sigmoid(free[0] - 0.85), 1 + free[4]
         return cls(shrinkage, free[1].exp(), free[2].exp(), free[3].exp() / 8, bonus, free[5].exp() / 10)
 
@@ -182,12 +182,12 @@ class Pooling:
         )
 
     def folds(self) -> Iterator[Holdout]:
-        """One fold of the samples of every pair after the other; none if there are too few."""
+        """Fold after fold, each with samples of every pair; none if there are too few."""
         for k in range(len(self.counts)) if len(self.counts) > 1 else ():
             yield self._holdout(torch.from_numpy(self.fold[self.rows] == k), self.statistics(without=k))
 
     def domains(self) -> Iterator[Holdout]:
-        """One whole domain after the other, as when the model meets a new one; none if there are not two."""
+        """Each domain in turn, held out whole, as when the model meets a new one; none if there are fewer than two."""
         present = self.counts.sum(0).view(self.shape).sum(1) > 0
         for d in torch.nonzero(present)[:, 0] if present.sum() > 1 else ():
             mask = torch.zeros(self.shape, dtype=torch.bool)
@@ -195,7 +195,7 @@ class Pooling:
             yield self._without_pairs(mask.view(-1), 1.0)
 
     def absent(self, seed: int) -> Iterator[Holdout]:
-        """A fifth of the pairs after the other, whole, if the data lack some pairs; these count as often as they occur.
+        """Each fifth of the pairs in turn, held out whole, if the data lack pairs; weighted by how many are lacking.
 
         A class always keeps a domain.
         """

@@ -29,7 +29,7 @@ class Head(nn.Module):
 
 
 class Rows:
-    """Some rows of an array (N, F), in float32, which are read only when they are asked for; it may be a file."""
+    """Rows of an array (N, F), which may be a file, in float32; they are read only when they are needed."""
 
     def __init__(self, array: NDArray[Any], rows: NDArray[np.int64]) -> None:
         self.array, self.rows = array, rows

@@ -69,7 +69,7 @@ def _log_prior(elsewhere: Tensor, domain: Tensor, number: int) -> Tensor:
 def holdouts(pooling: Pooling, features: Features) -> tuple[list[Holdout], list[Holdout]]:
     """Held-out data for choosing parameters: samples, or whole domains if the model is for a new one; and whole pairs.
 
-    With very many pairs, it is one fold instead of all.
+    With very many pairs, one fold instead of all.
     """
     most = 1 if pooling.many else None
     if features.unseen:
@@ -78,7 +78,7 @@ def holdouts(pooling: Pooling, features: Features) -> tuple[list[Holdout], list[
 
 
 def fit_pooled(features: Features, head: PooledHead) -> tuple[Pooling, Parameters, list[Holdout]]:
-    """Fill in a head; what it was computed from, for a head that goes on from there."""
+    """Fill in a head, and return what it was computed from, for a head that builds on it."""
     pooling = Pooling(features)
     judged, absent = holdouts(pooling, features)
     given = pooling.choose([*judged, *absent])

@@ -34,16 +34,18 @@ def _map(
     dataset: DomainDataset,
     rows: NDArray[np.int64],
     function: Callable[..., Tensor],
-    known: bool = False,
-) -> Iterator[Tensor]:
+    *,
+    told: bool,
+) -> Iterator[tuple[slice, Tensor]]:
+    """A function of the inputs, and if `told` of the domains, in batches: which of the rows, and its values."""
     was_training = algorithm.training
     device = next(chain(algorithm.parameters(), algorithm.buffers())).device  # a fitted head may have buffers only
     algorithm.eval()
     with torch.no_grad():
-        for i in range(0, len(rows), BATCH):
-            part = rows[i : i + BATCH]
-            domain = [torch.from_numpy(dataset.domain[part]).to(device)] if known else []
-            yield function(to_input(dataset.x[part]).to(device), *domain)
+        for at in (slice(i, i + BATCH) for i in range(0, len(rows), BATCH)):
+            part = rows[at]
+            domain = [torch.from_numpy(dataset.domain[part]).to(device)] if told else []
+            yield at, function(to_input(dataset.x[part]).to(device), *domain)
     algorithm.train(was_training)
 
 
@@ -65,8 +67,8 @@ def answers(
     predicted, true = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.float16)
     log_p = np.zeros((int(keep.sum()), dataset.num_classes), np.float16)
     place, own = keep.cumsum() - 1, np.arange(first, len(rows), step)  # of a row among those that are kept; our rows
-    for i, scores in enumerate(_map(algorithm, dataset, rows[own], algorithm, told)):
-        part = own[i * BATCH : i * BATCH + len(scores)]
+    for at, scores in _map(algorithm, dataset, rows[own], algorithm, told=told):
+        part = own[at]
         predicted[part] = scores.argmax(1).cpu().numpy()
         found = log_probabilities(scores.float()).clamp(min=LEAST).cpu().numpy()
         true[part] = found[np.arange(len(found)), dataset.y[rows[part]]]
@@ -99,8 +101,8 @@ def split_answers(
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:
     """The features (N, F) of these rows."""
     found = np.empty((len(rows), algorithm.backbone.num_features), np.float32)
-    for i, z in enumerate(_map(algorithm, dataset, rows, algorithm.backbone)):
-        found[i * BATCH : i * BATCH + len(z)] = z.cpu().numpy()
+    for at, z in _map(algorithm, dataset, rows, algorithm.backbone, told=False):
+        found[at] = z.cpu().numpy()
     return found
 
 
@@ -110,9 +112,8 @@ def stream_statistics(
     """The exact statistics of the training features, or of a process's share, without keeping the features."""
     rows = dataset.rows("train")[share[0] :: share[1]]
     y, domain = torch.from_numpy(dataset.y[rows]), torch.from_numpy(dataset.domain[rows])
-    for i, z in enumerate(_map(algorithm, dataset, rows, algorithm.backbone)):
-        batch = slice(i * BATCH, i * BATCH + len(z))
-        into.to(z.device).update(z, y[batch].to(z.device), domain[batch].to(z.device))
+    for at, z in _map(algorithm, dataset, rows, algorithm.backbone, told=False):
+        into.to(z.device).update(z, y[at].to(z.device), domain[at].to(z.device))
     return into
 
 

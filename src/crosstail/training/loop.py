@@ -165,17 +165,16 @@ class _Loop:
             now: dict[str, Any] = {"stage": self.stage, "step": step}
             record = Evaluation(**now, seconds=round(seconds, 3), losses=losses, **raw, averaged=averaged, trace=traced)
             self.folder.append_record(record)
-            self.folder.save("checkpoint.pt", now | {"seconds": seconds} | self._state())
-
-    def _state(self) -> dict[str, Any]:
-        return {
-            "algorithm": self.algorithm.state_dict(),
-            "averaged": self.averaged.state_dict() if self.averaged else None,
-            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-            "random": torch.get_rng_state(),
-            "random_cuda": torch.cuda.get_rng_state_all(),
-            "selected": vars(self.selected),
-        }
+            state = {
+                "seconds": seconds,
+                "algorithm": self.algorithm.state_dict(),
+                "averaged": self.averaged.state_dict() if self.averaged else None,
+                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+                "random": torch.get_rng_state(),
+                "random_cuda": torch.cuda.get_rng_state_all(),
+                "selected": vars(self.selected),
+            }
+            self.folder.save("checkpoint.pt", now | state)
 
     def update(self, step: int, stream: Iterator[DomainBatch]) -> None:
         """One step, after a full pass over the training set where the algorithm asks for one."""

@@ -16,8 +16,8 @@ ON_FEATURES, ON_PIXELS, ON_ONE_DOMAIN, SECOND_STAGE = "frozen", "bsoftmax+coral"
 def resolve(spec: RunSpec) -> RunSpec:
     """Fill in the defaults that depend on the data and the algorithm; resolving again changes nothing.
 
-    The spec is stored like that, so a later version with other defaults here cannot change a run. Those of a backbone
-    (width, resolution, weights) and of a benchmark (labels) stay None, so they must not change from version to version.
+    The resolved spec is stored, so that new defaults in a later version cannot change a run. A backbone's defaults
+    (width, resolution, weights) and a benchmark's (labels) stay None, so they must not change from version to version.
 
     >>> spec = resolve(RunSpec(dataset="digits", algorithm="crt"))
     >>> spec.method, spec.backbone, spec.freeze, spec.steps, spec.hparams

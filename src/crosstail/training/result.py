@@ -209,7 +209,7 @@ def make_result(
     informed: "HeldOut | None",
     **facts: Any,
 ) -> RunResult:
-    """The result of a run whose stages selected these steps; `facts` are the fields that are taken as they are.
+    """The result of a run whose stages selected these steps; `facts` are further fields, stored unchanged.
 
     `informed` are the held-out samples, answered with the domain told too.
     """
@@ -238,7 +238,9 @@ def make_result(
     def told(answers: Answers) -> SplitAccuracy:
         return SplitAccuracy.of(PairAccuracy.of(answers.told), counts, many=many, few=few)
 
-    raw = None
+    raw = known = None
+    if informed is not None:
+        known = KnownDomain(validation=told(informed.validation), test=told(informed.test))
     if chosen.averaged:
         best = best_on_validation(own, spec.selected_on)
         raw = RawWeights(selected_step=best.step, **accuracies(best))
@@ -253,9 +255,7 @@ def make_result(
         counts=counts.tolist(),
         **accuracies(chosen.averaged or chosen),
         raw=raw,
-        known=KnownDomain(validation=told(informed.validation), test=told(informed.test))
-        if informed is not None
-        else None,
+        known=known,
         **facts,
     )
 

@@ -48,11 +48,8 @@ def in_order(kind: type[T]) -> type[T]:
     return kind
 
 
-@dataclass(frozen=True)
-class Identity:
-    """Annotates a field of RunSpec: whether it identifies the run. Fields do unless they say otherwise."""
-
-    identifies: bool
+ASIDE = "does not identify the run"
+"""Annotates a field of RunSpec; all others tell runs apart."""
 
 
 @in_order
@@ -127,7 +124,7 @@ class RunSpec(DataSpec):
     precision: Literal["32", "bf16"] = "32"
     """Floating-point precision: 32 bits, or bfloat16 mixed precision."""
 
-    trace: Annotated[bool, Identity(False)] = False
+    trace: Annotated[bool, ASIDE] = False
     """Record the transferability graph at every evaluation, for the report."""
 
     def __post_init__(self) -> None:
@@ -184,7 +181,7 @@ class RunSpec(DataSpec):
 @cache
 def identifying_fields(kind: type[RunSpec]) -> list[str]:
     """Names of the fields that tell runs apart, in the order of declaration."""
-    return [f.name for f in fields(kind) if Identity(False) not in getattr(f.type, "__metadata__", ())]
+    return [f.name for f in fields(kind) if ASIDE not in getattr(f.type, "__metadata__", ())]
 
 
 def key_of(identity: dict[str, Any]) -> str:

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from crosstail.data import ImageFiles, load, load_arrays, save_arrays
-from crosstail.data.sources._group_like import looks_like_group
-from crosstail.data.sources._groups import names_in_paths, numbered
+from crosstail.data.sources._groups import looks_like_group, names_in_paths, numbered
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from crosstail.data import DomainDataset, load
 from crosstail.data.splits.default import default_split
 from crosstail.data.splits.domains import leave_one_domain_out
 from crosstail.data.splits.duplicates import with_duplicates
-from crosstail.data.splits.groups import deal, fold_of, joined
+from crosstail.data.splits.groups import deal, fold_of, in_several, joined, leaked
 from crosstail.data.splits.label_profiles import apply_labels
 
 SAMPLES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=60)  # pair, group
@@ -173,3 +173,20 @@ def test_one_sample_per_pair_is_trained_on_and_said_so(photos):
 def test_data_without_duplicates_have_no_groups():
     assert with_duplicates(np.arange(6.0)[:, None], None) is None
     assert with_duplicates(np.arange(6.0)[:, None], np.array([0, 0, 1, 1, 2, 3])).tolist() == [0, 0, 1, 1, 2, 3]
+
+
+def test_groups_in_several_domains_are_those_that_a_loop_finds():
+    rng = np.random.default_rng(0)
+    group, domain = rng.integers(0, 40, 100), rng.integers(0, 3, 100)
+    expected = [g for g in range(40) if len(set(domain[group == g])) > 1]
+    assert 0 < len(expected) < len(set(group))
+    assert in_several(group, domain).tolist() == expected
+
+
+def test_leaked_rows_are_test_samples_of_a_group_with_training_samples():
+    rng = np.random.default_rng(1)
+    group, split = rng.integers(0, 60, 100), rng.choice(["train", "val", "test"], 100)
+    trained = set(group[split == "train"])
+    expected = [row for row in range(100) if split[row] == "test" and group[row] in trained]
+    assert 0 < len(expected) < (split == "test").sum()
+    assert leaked(group, split).tolist() == expected

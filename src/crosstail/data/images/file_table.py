@@ -42,7 +42,7 @@ class FileTable:
         return np.flatnonzero((self._detail[rows] < detail) | (self._states[rows] != states).any(axis=1))
 
     def add(self, rows: NDArray[np.int64], states: NDArray[np.int64], content: NDArray[np.int64], detail: int) -> None:
-        """Take the hashes of files that were examined in this detail."""
+        """Store the hashes of files that were examined in this detail."""
         if not len(self.content):
             self.content = np.zeros(self.count, np.int64)
             self._states, self._detail = np.zeros((self.count, 2), np.int64), np.zeros(self.count, np.int8)
@@ -51,7 +51,7 @@ class FileTable:
             self.errors.pop(row, None)
 
     def describe(self, row: int, found: ReadFile) -> None:
-        """Take what else was found out about a file."""
+        """Store what else was found out about a file."""
         if found.look is not None:
             self.looks[row] = found.look
         if found.error is not None:

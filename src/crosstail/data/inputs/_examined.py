@@ -39,7 +39,7 @@ class Examined:
     errors: Mapping[int, Exception] = field(default_factory=dict)
     """Why a row cannot be read or, as far as it was tried, decoded."""
     unread: frozenset[int] = frozenset()
-    """Those of them that have no content."""
+    """The rows among them that could not be read at all."""
 
     @property
     def hashes(self) -> NDArray[np.int64]:

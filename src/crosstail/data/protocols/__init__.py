@@ -81,9 +81,9 @@ def split(dataset: "DomainDataset", spec: "DataSpec") -> "DomainDataset":
 
 
 def profiles(spec: "DataSpec") -> Sequence[str] | None:
-    """The label profiles of a spec: those that it names, or those that give a benchmark its long tails.
+    """The label profiles of a spec: the ones it names, or the ones that give a benchmark its long tails.
 
-    A protocol with unseen domains has only those that are named, as in DomainBed.
+    A protocol with unseen domains uses only profiles that are named, as in DomainBed.
     """
     from crosstail.data.benchmarks._load import sheet_of
 

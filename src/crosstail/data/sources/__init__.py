@@ -37,7 +37,7 @@ class Source:
     """The arguments with which `predict` reads the same samples, if it can."""
 
     help: str = ""
-    """What to type, for messages about what is no source: an .npz file."""
+    """How messages name it, such as "an .npz file"."""
 
     on_disk: bool = True
     """Whether it is a file or folder, which must exist."""
@@ -64,7 +64,7 @@ def _all(folders: tuple[str, ...]) -> list[Source]:
 
 
 def suffix_of(source: Any) -> str:
-    """The suffix of a path in small letters; empty for what is no path."""
+    """The suffix of a path in small letters; empty for other objects."""
     return Path(source).suffix.lower() if isinstance(source, (str, PathLike)) else ""
 
 

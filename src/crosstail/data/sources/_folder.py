@@ -14,7 +14,7 @@ from crosstail.data.images.decode import HEIC, HEIC_REMEDY
 from crosstail.data.images.files import AnyPath, ImageFiles
 from crosstail.data.sources._as_dataset import SourceOptions, as_dataset
 from crosstail.data.sources._folder_layout import Layout, Parts, layout_of
-from crosstail.data.sources._folder_walk import Listing, walk
+from crosstail.data.sources._folder_walk import walk
 from crosstail.data.sources._natural_order import natural_order, numbered_names
 
 EXPECTED = "expected ROOT/<domain>/<class>/<image>, or ROOT/<class>/<image>"
@@ -50,10 +50,7 @@ def scan(root: Path) -> FolderImages:
     """List all images below a folder in one pass: 4 s for half a million, so that a cache of it would gain little."""
     if not root.is_dir():
         raise ValueError(f"{root}: is not a folder" if root.exists() else f"{root}: there is no such file or folder")
-    found = _Scan(root)
-    for listing in walk(root):
-        found.add(listing)
-    return found.images_by_pair()
+    return _Scan(root).images_by_pair()
 
 
 class _Images(NamedTuple):
@@ -66,16 +63,16 @@ class _Scan:
         self.root = root
         self.folders: list[Parts] = []  # in natural order
         self.images: dict[Parts, _Images] = {}
+        self.heic: list[str] = []  # photos that need pillow-heif, which are images like others where it is installed
         self.others: list[str] = []
-
-    def add(self, found: Listing) -> None:
-        relative = "/".join(found.folder)
-        prefix = f"{relative}/" if relative else ""
-        self.folders.append(found.folder)
-        self.others += [prefix + name for name in found.others]
-        if found.images:
-            paths = pa.array([prefix + image.name for image in found.images], pa.string())
-            self.images[found.folder] = _Images(paths, np.array([image.size for image in found.images], np.int64))
+        for found in walk(root):
+            prefix = "".join(f"{name}/" for name in found.folder)
+            self.folders.append(found.folder)
+            for name in found.others:
+                (self.heic if name.lower().endswith(HEIC) else self.others).append(prefix + name)
+            if found.images:
+                paths = pa.array([prefix + image.name for image in found.images], pa.string())
+                self.images[found.folder] = _Images(paths, np.array([image.size for image in found.images], np.int64))
 
     def images_by_pair(self) -> FolderImages:
         layout = layout_of({folder: len(images.paths) for folder, images in self.images.items()})
@@ -93,16 +90,9 @@ class _Scan:
         if self.images:
             first = next(iter(self.images.values())).paths[0]
             return f"holds images such as {first}, but no folder for each class"
-        heic, _ = self._ignored()
-        return f"holds HEIC photos such as {heic[0]}: {HEIC_REMEDY}" if heic else "has no images"
-
-    def _ignored(self) -> tuple[list[str], list[str]]:
-        """Photos that need pillow-heif, which are images like others where it is installed, and other files."""
-        heic = [name for name in self.others if name.lower().endswith(HEIC)]
-        return heic, [name for name in self.others if not name.lower().endswith(HEIC)]
+        return f"holds HEIC photos such as {self.heic[0]}: {HEIC_REMEDY}" if self.heic else "has no images"
 
     def _notes(self, layout: Layout, placed: dict[Parts, tuple[str, str, str]]) -> list[str]:
-        heic, others = self._ignored()
         loose = [str(path) for folder, images in self.images.items() if folder not in placed for path in images.paths]
         deeper = ["/".join(folder) for folder in placed if len(folder) > layout.depth]
         full = {folder[:depth] for folder in self.images for depth in range(len(folder) + 1)}
@@ -112,8 +102,8 @@ class _Scan:
         _, domains, classes = zip(*placed.values(), strict=True)
         whole = f"--group-by '^(?:[^/]+/){{{layout.depth}}}([^/]+)/' keeps each of them together in the split"
         found: tuple[tuple[Sequence[str], str, str], ...] = (
-            (heic, "HEIC photos", f"ignored: {HEIC_REMEDY}"),
-            (loose + others, "files", "ignored: not an image in a class folder"),
+            (self.heic, "HEIC photos", f"ignored: {HEIC_REMEDY}"),
+            (loose + self.others, "files", "ignored: not an image in a class folder"),
             (deeper, "folders", f"inside a class folder: part of that class; {whole}"),
             (list(lacking), "folders", "without images"),
             (_other(bare, 1, domains), "domains", "without images, left out"),

@@ -1,4 +1,4 @@
-"""Where groups come from: a column or array of names, or a regular expression that is searched for in paths."""
+"""Where groups come from: a column or array of names, or a pattern in paths; and columns that look like groups."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import Samples
 from crosstail.data.inputs import kind_of
-from crosstail.data.splits.leaks import in_several
+from crosstail.data.splits.groups import in_several, leaked
 
 
 def with_groups(
@@ -79,3 +79,31 @@ def _notes(dataset: DomainDataset, names: "pd.Series[Any]", group: NDArray[np.in
             example = f"such as {names.iloc[members[0]]!r} ({where})"
             are = "is" if len(spread) == 1 else "are"
             yield f"{len(spread):,} of {number:,} groups {are} in several {many}, {example}"
+
+
+# A group with what qualifies it before and an identifier after it, but no attribute or number of groups.
+_GROUP_LIKE = re.compile(
+    r"(?!(?:is|has|n|no|num|number|count) )(?:[a-z]+ )*(?:patient|lesion|subject|sequence|case)s?"
+    r"(?: ?(?:id|ids|uid|no|nr|num|number|name|code|key|index))*"
+)
+
+
+def looks_like_group(column: str) -> bool:
+    """Whether the name of a column says that its values are groups."""
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", column)
+    return _GROUP_LIKE.fullmatch(" ".join(words).lower()) is not None
+
+
+def group_like_columns(chosen: dict[str, str], found: list[str]) -> dict[str, str]:
+    """Without a group, the unused columns that look like one."""
+    return {} if "group" in chosen else {n: n for n in found if looks_like_group(n) and n not in chosen.values()}
+
+
+def group_like_notes(dataset: DomainDataset, table: pd.DataFrame) -> Iterator[str]:
+    """For each column whose values repeat, how far they leak under the present split, and the option to name it."""
+    for column in table:
+        group = numbered(table[column])
+        if 1 < group.max() + 1 < len(group):
+            shared, tests = len(leaked(group, dataset.split)), len(dataset.rows("test"))
+            leak = f" ({shared:,} of {tests:,} test samples share its value with a training sample)" if shared else ""
+            yield f"the column {column} looks like a group{leak}: add --column {quote(f'group={column}')}"

@@ -17,7 +17,7 @@ from crosstail.data.images.files import AnyPath, ImageFiles, Samples
 from crosstail.data.sources import Columns
 from crosstail.data.sources._arrays import check_inputs, read_x
 from crosstail.data.sources._as_dataset import SourceOptions, as_dataset
-from crosstail.data.sources._group_like import group_like_columns, group_like_notes
+from crosstail.data.sources._groups import group_like_columns, group_like_notes
 from crosstail.data.sources._locate import data_name
 from crosstail.data.sources._manifest_table import (
     Manifest,

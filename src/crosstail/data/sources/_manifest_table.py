@@ -17,7 +17,7 @@ from pyarrow import csv, parquet
 
 from crosstail.data.dataset import SPLIT_NAMES
 from crosstail.data.sources import Columns
-from crosstail.data.sources._group_like import group_like_columns
+from crosstail.data.sources._groups import group_like_columns
 from crosstail.data.sources._natural_order import natural_order
 from crosstail.data.sources.manifest import SUFFIXES
 

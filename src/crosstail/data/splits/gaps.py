@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.dataset import DomainDataset, pair_names
-from crosstail.data.splits.leaks import leaked
+from crosstail.data.splits.groups import leaked
 
 
 def with_gaps_noted(dataset: DomainDataset, unseen: str | None = None, *, folds: bool = False) -> DomainDataset:

@@ -1,7 +1,8 @@
-"""Dealing whole groups to the parts of a split, as evenly over the pairs as whole groups allow."""
+"""Groups: dealing them whole to the parts of a split, as evenly over the pairs as they allow, and where they leak."""
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -73,6 +74,18 @@ def joined(one: Codes, other: Codes) -> Codes:
     size = int(one.max(initial=-1)) + 1
     nodes = size + int(other.max(initial=-1)) + 1
     return pd.factorize(connected(np.stack([one, size + other]), nodes)[one])[0].astype(np.int64)
+
+
+def leaked(group: NDArray[np.int64], split: NDArray[np.str_]) -> NDArray[np.int64]:
+    """Rows of the test samples that share a group with a training sample."""
+    return np.flatnonzero((split == "test") & np.isin(group, group[split == "train"]))
+
+
+def in_several(group: NDArray[np.int64], of: NDArray[Any]) -> NDArray[np.int64]:
+    """The groups whose samples have several values of something, such as domains."""
+    values, code = np.unique(of, return_inverse=True)
+    cells = np.unique(group * len(values) + code)
+    return np.flatnonzero(np.bincount(cells // len(values)) > 1)
 
 
 class _GroupsByPair:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.splits.leaks import in_several, leaked
+from crosstail.data.splits.groups import in_several, leaked
 from crosstail.reports.audit.duplicates import SampleGroup, look_up
 
 EXAMPLES = 20  # groups in several splits that are listed with their samples
