@@ -134,7 +134,7 @@ def _refuse_unknown(raw: Any, kind: Any) -> None:
 
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Name the file in file-system errors, which do not for a full disk."""
+    """Name the file in file-system errors; the one of a full disk has no name."""
     try:
         yield
     except OSError as error:
