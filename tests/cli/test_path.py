@@ -21,7 +21,7 @@ PATH = ["audit", "race", "fit", "evaluate", "predict", "export"]
 def inline(monkeypatch):
     worker._load.cache_clear()
     worker._source.cache_clear()
-    monkeypatch.setattr(_launcher, "launcher", lambda name, store, resources: Inline(store))
+    monkeypatch.setattr(_launcher, "launcher", lambda name, store, resources: Inline(store, resources))
 
 
 def follow(crosstail, command, **shorter):

@@ -22,7 +22,7 @@ def inline(monkeypatch):
     """Run in this process: starting others takes seconds."""
     worker._load.cache_clear()  # v.npz was another file in another test
     worker._source.cache_clear()
-    monkeypatch.setattr(_launcher, "launcher", lambda name, store, resources: Inline(store))
+    monkeypatch.setattr(_launcher, "launcher", lambda name, store, resources: Inline(store, resources))
 
 
 def test_all_algorithms_race_by_default_and_those_that_do_not_suit_are_left_out(crosstail, inline, tmp_path):

@@ -11,6 +11,7 @@ from PIL import Image
 from crosstail.storage import write_json
 from crosstail.sweeps.drive import sweep
 from crosstail.sweeps.halving import rounds
+from crosstail.sweeps.launchers._launcher import Resources
 from crosstail.sweeps.launchers.inline import Inline
 from crosstail.sweeps.race import SharedTest, enter, outcome
 from crosstail.sweeps.race_result import FailedRun
@@ -42,7 +43,7 @@ def places(tmp_path_factory):
             plan, _ = enter(shared, METHODS, dataset, trials=trials, seeds=2)
             plans = []
             for part in rounds(plan, store, finalists):
-                list(sweep(part, store, Inline(store)))
+                list(sweep(part, store, Inline(store, Resources())))
                 plans.append(part)
             ended = outcome(plans, {}, store, SharedTest.of([dataset]), store.failures())
             write_json(store.path / f"{kind}.json", ended)

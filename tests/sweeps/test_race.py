@@ -15,6 +15,7 @@ from crosstail.sweeps.cost import MethodCost, cost
 from crosstail.sweeps.drive import sweep
 from crosstail.sweeps.halving import rounds
 from crosstail.sweeps.index import Judged
+from crosstail.sweeps.launchers._launcher import Resources
 from crosstail.sweeps.launchers.inline import Inline
 from crosstail.sweeps.race import SharedTest, enter, entrants, leaderboard, outcome
 from crosstail.sweeps.race_result import Entrant, RaceResult, Standing
@@ -260,7 +261,7 @@ class Broken(ERM):
 def race(shared: RunSpec, path, methods: list[str], seeds: int = 2) -> tuple[RaceResult, Store]:
     store, dataset = Store(path), load_inputs(shared).seen()
     plan, left_out = enter(shared, methods, dataset, trials=3, seeds=seeds)
-    assert len(list(sweep(plan, store, Inline(store)))) <= len(methods) * plan.runs_per_method
+    assert len(list(sweep(plan, store, Inline(store, Resources())))) <= len(methods) * plan.runs_per_method
     return outcome([plan], left_out, store, SharedTest.of([dataset]), store.failures()), store
 
 
@@ -314,7 +315,7 @@ def test_the_worse_half_stops_after_each_trial_but_erm_and_the_default_never_do(
     plan, _ = enter(replace(shared, steps=2), methods, dataset, trials=3, seeds=2)
     plans = []
     for part in rounds(plan, store, finalists=2):
-        list(sweep(part, store, Inline(store)))
+        list(sweep(part, store, Inline(store, Resources())))
         plans.append(part)
     assert [(part.trials, part.seeds) for part in plans] == [(1, 1), (2, 1), (3, 2)]
     results, left = store.results(), methods[2:]
@@ -346,7 +347,7 @@ def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_
     many, store = race(shared, tmp_path / "race", ["erm"])
     dataset = load_inputs(shared).seen()
     plan, _ = enter(shared, ["erm"], dataset, trials=1, seeds=2)
-    list(sweep(plan, store, Inline(store)))
+    list(sweep(plan, store, Inline(store, Resources())))
     few = outcome([plan], {}, store, SharedTest.of([dataset]), store.failures())
     assert few.leaderboard[0].trial == 0 and few.leaderboard[0].validation <= many.leaderboard[0].validation
 
@@ -357,7 +358,7 @@ def test_a_race_over_folds_compares_methods_on_every_sample_once(shared, tmp_pat
     splits = [load_inputs(part, source).raw for part in protocols.parts(shared, source)]
     store = Store(tmp_path / "race")
     plan, _ = enter(shared, ["erm", "focal"], splits[0], trials=2, seeds=2)
-    list(sweep(plan, store, Inline(store)))
+    list(sweep(plan, store, Inline(store, Resources())))
     ended = outcome([plan], {}, store, SharedTest.of(splits), {})
     assert ended.complete and ended.samples == len(source) and ended.folds == 3
     for line in ended.leaderboard:

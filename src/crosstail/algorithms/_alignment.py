@@ -4,10 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import first_step
-from crosstail.algorithms._hparams import LogUniform, hp, when
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, first_step, hp, when
 from crosstail.losses import BoDALoss, PairStatistics
 
 

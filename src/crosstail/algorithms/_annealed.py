@@ -3,10 +3,7 @@
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, first_step
-from crosstail.algorithms._hparams import Uniform, hp, when
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, Backward, DomainBatch, Uniform, first_step, hp, when
 
 SHARE = "annealing is a share of the steps; in DomainBed, it is a number of them"
 """A deviation of all that do not set a number of steps."""

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Algorithm, Backward, descend, total
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._algorithm import Algorithm
+from crosstail.algorithms._base import ERM, Backward, DomainBatch, descend, total
 
 
 class DomainGradients(ERM):

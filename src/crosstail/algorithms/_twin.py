@@ -5,8 +5,7 @@ from copy import deepcopy
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch
 
 
 class Twin(ERM):

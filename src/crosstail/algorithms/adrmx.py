@@ -7,11 +7,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from crosstail.algorithms import dann
-from crosstail.algorithms._algorithm import Backward, descend
-from crosstail.algorithms._hparams import hp
+from crosstail.algorithms._base import Backward, DomainBatch, descend, hp
 from crosstail.algorithms.selfreg import of_same_class
 from crosstail.algorithms.supcon import contrast
-from crosstail.data import DomainBatch
 
 
 class ADRMX(dann.DANN):

@@ -5,8 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail.algorithms import mtl
-from crosstail.algorithms._hparams import hp
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import DomainBatch, hp
 
 CONTEXT = 64
 

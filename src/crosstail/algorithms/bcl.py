@@ -5,9 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail.algorithms import bsoftmax
-from crosstail.algorithms._hparams import Choice, LogUniform, hp
+from crosstail.algorithms._base import Choice, DomainBatch, LogUniform, hp
 from crosstail.algorithms.supcon import projection
-from crosstail.data import DomainBatch
 from crosstail.losses.distances import in_full_precision
 
 

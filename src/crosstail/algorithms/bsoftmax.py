@@ -3,8 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch
 
 
 class BSoftmax(ERM):

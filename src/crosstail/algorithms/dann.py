@@ -5,10 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend
-from crosstail.algorithms._hparams import FINETUNED_RATE, Choice, LogInteger, LogUniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, Backward, Choice, DomainBatch, LogUniform, descend, hp
+from crosstail.algorithms._hparams import FINETUNED_RATE, LogInteger
 
 
 class DANN(ERM):

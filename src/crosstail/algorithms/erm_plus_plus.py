@@ -3,10 +3,7 @@
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend, first_step
-from crosstail.algorithms._hparams import Uniform, when
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, Backward, DomainBatch, Uniform, descend, first_step, when
 
 
 class ERMPlusPlus(ERM):

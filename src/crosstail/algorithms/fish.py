@@ -4,11 +4,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward
+from crosstail.algorithms._base import ERM, Backward, Choice, DomainBatch, hp
 from crosstail.algorithms._gradients import mean_terms
-from crosstail.algorithms._hparams import Choice, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
 
 
 class Fish(ERM):

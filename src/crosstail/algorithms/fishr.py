@@ -5,8 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Annealed
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp, when
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import DomainBatch, LogUniform, Uniform, hp, when
 from crosstail.losses.distances import in_full_precision
 
 

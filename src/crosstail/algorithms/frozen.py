@@ -1,8 +1,7 @@
 """No stage one."""
 
 from crosstail.algorithms._algorithm import Algorithm
-from crosstail.algorithms._hparams import hp
-from crosstail.algorithms.erm import ERM
+from crosstail.algorithms._base import ERM, hp
 
 
 class Frozen(ERM):

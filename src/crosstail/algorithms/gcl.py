@@ -4,10 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._hparams import Choice, Uniform, hp
-from crosstail.algorithms.erm import ERM
+from crosstail.algorithms._base import ERM, Choice, DomainBatch, Uniform, hp
 from crosstail.algorithms.ldam import Cosine
-from crosstail.data import DomainBatch
 
 
 class GCL(ERM):

@@ -4,9 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._hparams import LogUniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, hp
 
 
 class GroupDRO(ERM):

@@ -3,8 +3,7 @@
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Annealed
-from crosstail.algorithms._hparams import LogUniform, hp
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import DomainBatch, LogUniform, hp
 
 
 class IBERM(Annealed):

@@ -4,10 +4,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend, total
+from crosstail.algorithms._base import Backward, DomainBatch, LogUniform, descend, hp, total
 from crosstail.algorithms._gradients import DomainGradients
-from crosstail.algorithms._hparams import LogUniform, hp
-from crosstail.data import DomainBatch
 
 
 class IGA(DomainGradients):

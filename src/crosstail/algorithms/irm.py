@@ -4,8 +4,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import Annealed
-from crosstail.algorithms._hparams import LogInteger, LogUniform, hp, when
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import DomainBatch, LogUniform, hp, when
+from crosstail.algorithms._hparams import LogInteger
 
 
 class IRM(Annealed):

@@ -5,11 +5,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend, first_step
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp, when
+from crosstail.algorithms._base import Backward, DomainBatch, LogUniform, Uniform, descend, first_step, hp, when
 from crosstail.algorithms._processes import joined
 from crosstail.algorithms._twin import Twin
-from crosstail.data import DomainBatch
 
 
 class JTT(Twin):

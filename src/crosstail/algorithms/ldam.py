@@ -3,11 +3,9 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from crosstail.algorithms._hparams import Choice, LogUniform, hp
+from crosstail.algorithms._base import ERM, Choice, DomainBatch, LogUniform, hp
 from crosstail.algorithms._weighted import averaging_one
 from crosstail.algorithms.cb_loss import over_effective_number
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
 
 
 class LDAM(ERM):

@@ -4,10 +4,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend
-from crosstail.algorithms._hparams import Uniform, hp
+from crosstail.algorithms._base import Backward, DomainBatch, Uniform, descend, hp
 from crosstail.algorithms._twin import Twin
-from crosstail.data import DomainBatch
 
 
 class LfF(Twin):

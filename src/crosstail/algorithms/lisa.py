@@ -6,8 +6,7 @@ from torch import Tensor
 from torch.distributions import Beta
 
 from crosstail.algorithms import mixup
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import DomainBatch, LogUniform, Uniform, hp
 
 
 class LISA(mixup.Mixup):

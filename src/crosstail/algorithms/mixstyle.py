@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Beta
 
-from crosstail.algorithms._hparams import Choice, Uniform, hp
-from crosstail.algorithms.erm import ERM
+from crosstail.algorithms._base import ERM, Choice, Uniform, hp
 
 
 class MixStyle(ERM):

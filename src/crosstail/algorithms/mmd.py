@@ -3,9 +3,7 @@
 import torch
 from torch import Tensor
 
-from crosstail.algorithms._hparams import LogUniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, hp
 from crosstail.losses import pair_distances
 
 RATES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)

@@ -6,10 +6,8 @@ from torch import Tensor
 from torch.distributions import Beta
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp
+from crosstail.algorithms._base import Backward, DomainBatch, LogUniform, Uniform, descend, hp
 from crosstail.algorithms._weighted import Weighted
-from crosstail.data import DomainBatch
 
 
 class NDCL(Weighted):

@@ -5,9 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Slowed
-from crosstail.algorithms._hparams import Uniform, hp, when
+from crosstail.algorithms._base import DomainBatch, Uniform, hp, when
 from crosstail.algorithms.mmd import RATES, two_sample_discrepancy
-from crosstail.data import DomainBatch
 
 
 class RDM(Slowed):

@@ -3,9 +3,7 @@
 import torch
 from torch import Tensor
 
-from crosstail.algorithms._hparams import Uniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch, Uniform, hp
 
 
 class RSC(ERM):

@@ -4,11 +4,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._algorithm import Backward, total
+from crosstail.algorithms._base import ERM, Backward, Choice, DomainBatch, hp, total
 from crosstail.algorithms._gradients import moved, with_gradients
-from crosstail.algorithms._hparams import Choice, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
 
 
 class SAM(ERM):

@@ -5,8 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms import bsoftmax
-from crosstail.algorithms._hparams import Uniform, hp
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import DomainBatch, Uniform, hp
 
 
 class Seesaw(bsoftmax.BSoftmax):

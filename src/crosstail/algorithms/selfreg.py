@@ -7,10 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.distributions import Beta
 
-from crosstail.algorithms._algorithm import total
-from crosstail.algorithms._hparams import hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch, hp, total
 
 
 class SelfReg(ERM):

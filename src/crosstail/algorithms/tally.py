@@ -4,11 +4,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Beta
 
-from crosstail.algorithms._algorithm import first_step
-from crosstail.algorithms._hparams import Choice, Uniform, hp, when
-from crosstail.algorithms.erm import ERM
+from crosstail.algorithms._base import ERM, Choice, DomainBatch, Uniform, first_step, hp, when
 from crosstail.algorithms.sagnet import content_and_style
-from crosstail.data import DomainBatch
 
 
 class TALLY(ERM):

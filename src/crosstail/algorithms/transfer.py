@@ -4,9 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, Choice, DomainBatch, LogUniform, Uniform, hp
 
 
 class Transfer(ERM):

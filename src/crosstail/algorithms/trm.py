@@ -4,11 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._algorithm import first_step
 from crosstail.algorithms._annealed import SHARE
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp, when
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, Uniform, first_step, hp, when
 
 
 class TRM(ERM):

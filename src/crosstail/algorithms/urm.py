@@ -5,10 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from crosstail.algorithms._algorithm import Backward, descend
-from crosstail.algorithms._hparams import LogUniform, Uniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import ERM, Backward, DomainBatch, LogUniform, Uniform, descend, hp
 
 
 class URM(ERM):

@@ -4,8 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Annealed
-from crosstail.algorithms._hparams import LogUniform, hp
-from crosstail.data import DomainBatch
+from crosstail.algorithms._base import DomainBatch, LogUniform, hp
 
 
 class VREx(Annealed):

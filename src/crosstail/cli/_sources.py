@@ -54,8 +54,8 @@ def _class(module: str, name: str) -> tuple[str, ast.ClassDef] | None:
         if isinstance(node, ast.ClassDef) and node.name == name:
             return module, node
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(ALGORITHMS):
-            own = (node.module or "").removeprefix(ALGORITHMS).strip(".")
-            for place in [own] if own else [alias.name for alias in node.names]:
+            own, names = (node.module or "").removeprefix(ALGORITHMS).strip("."), [alias.name for alias in node.names]
+            for place in [own] * (name in names) if own else names:
                 if (found := _class(place, name)) is not None:
                     return found
     return None

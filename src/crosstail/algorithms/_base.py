@@ -1,0 +1,20 @@
+"""What the files of algorithms need, from one place."""
+
+from crosstail.algorithms._algorithm import Backward, descend, first_step, total
+from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, hp, when
+from crosstail.algorithms.erm import ERM
+from crosstail.data import DomainBatch
+
+__all__ = [
+    "ERM",
+    "Backward",
+    "Choice",
+    "DomainBatch",
+    "LogUniform",
+    "Uniform",
+    "descend",
+    "first_step",
+    "hp",
+    "total",
+    "when",
+]
