@@ -74,6 +74,12 @@ def test_there_are_verbs():
 
 
 @pytest.mark.parametrize("verb", VERBS)
+def test_every_argument_is_described_by_the_verb_or_the_command(verb):
+    taken = [one for one in cli.app[verb].assemble_argument_collection(parse_docstring=True) if not one.children]
+    assert taken and all(one.parameter.help for one in taken if one.parse)
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_has_an_example_and_fits_into_80_columns(crosstail, verb):
     done = crosstail(f"{verb} --help")
     assert done.code == 0 and max(map(len, done.out.splitlines())) <= 80

@@ -1,14 +1,21 @@
-"""What the commands of verbs share: they are described by their functions in workflows/, and import torch late."""
+"""What commands share: parameters, descriptions (from the functions in workflows/), and importing torch late."""
 
 import ast
 import gc
 import inspect
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
 from docstring_parser import parse
 
 from crosstail import discovery
+
+Run = Annotated[Path, Parameter(name="RUN")]
+Sweep = Annotated[Path, Parameter(name="SWEEP")]
+Json = Annotated[bool, Parameter(name="--json", help="Print JSON.")]
 
 
 def described(command: Callable[..., None]) -> Callable[..., None]:

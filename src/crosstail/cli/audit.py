@@ -9,10 +9,9 @@ from rich.console import Console
 
 from crosstail.cli._checks import known_source
 from crosstail.cli._next import say_next
-from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SPLIT, Data, ReadOptions, options
-from crosstail.cli._verb import described, import_torch
+from crosstail.cli._verb import Json, described, import_torch
 from crosstail.training.existing import existing_run
 from crosstail.workflows._output import require_page, unused_path
 

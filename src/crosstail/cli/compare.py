@@ -8,8 +8,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._next import say_next
-from crosstail.cli._parameters import Json
-from crosstail.cli._verb import described, import_torch
+from crosstail.cli._verb import Json, described, import_torch
 from crosstail.workflows._output import require_page
 
 

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from crosstail import discovery
 from crosstail.cli._next import pasted
-from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
+from crosstail.cli._verb import Json
 
 if TYPE_CHECKING:
     from crosstail.data.benchmarks._sheet import DataSheet

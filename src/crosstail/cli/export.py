@@ -8,9 +8,8 @@ from typing import Literal
 from rich.console import Console
 
 from crosstail.cli._next import say_all
-from crosstail.cli._parameters import Json, Run
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._verb import described, import_torch
+from crosstail.cli._verb import Json, Run, described, import_torch
 from crosstail.training.existing import existing_run
 
 

@@ -10,10 +10,9 @@ from rich.console import Console
 from crosstail import discovery
 from crosstail.cli._checks import check_spec, known_source
 from crosstail.cli._next import inputs_of, say_all, say_next
-from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions, options
-from crosstail.cli._verb import described, import_torch
+from crosstail.cli._verb import Json, described, import_torch
 from crosstail.training.spec import Accelerator
 from crosstail.workflows._output import unused_path
 

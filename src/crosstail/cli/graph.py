@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
-from crosstail.cli._verb import described, import_torch
+from crosstail.cli._verb import Json, described, import_torch
 from crosstail.training.existing import existing_run
 
 MEANINGS = {

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from crosstail import discovery, metrics
-from crosstail.cli._parameters import Json
 from crosstail.cli._sources import (
     ALGORITHMS,
     BENCHMARKS,
@@ -17,6 +16,7 @@ from crosstail.cli._sources import (
     data_sheet,
     second_stage_kind,
 )
+from crosstail.cli._verb import Json
 from crosstail.data import protocols, sources
 from crosstail.literature import FAMILIES, cited
 

@@ -9,10 +9,9 @@ from rich.console import Console
 
 from crosstail.cli._checks import require_output
 from crosstail.cli._next import say_all, say_next
-from crosstail.cli._parameters import Json, Run
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
-from crosstail.cli._verb import described, import_torch
+from crosstail.cli._verb import Json, Run, described, import_torch
 from crosstail.prediction.sets import require_coverage
 from crosstail.training.existing import existing_run
 from crosstail.workflows._output import unused_path

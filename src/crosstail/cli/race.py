@@ -11,10 +11,9 @@ from rich.console import Console
 
 from crosstail.cli._checks import check_spec, known_source
 from crosstail.cli._next import say_all
-from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SWEPT, Data, DataSeed, RunOptions, SelectOn, options
-from crosstail.cli._verb import described, import_torch
+from crosstail.cli._verb import Json, described, import_torch
 from crosstail.training.spec import in_order
 
 FIXED = ("protocol", "unseen", "fold", "freeze", "augment", "evaluations")  # frozen features of all domains

@@ -6,8 +6,7 @@ import msgspec
 from rich.console import Console
 
 from crosstail.cli._checks import require_output
-from crosstail.cli._parameters import Json, Sweep
-from crosstail.cli._verb import described
+from crosstail.cli._verb import Json, Sweep, described
 
 
 @described

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.live import Live
 
-from crosstail.cli._parameters import Json, Sweep
+from crosstail.cli._verb import Json, Sweep
 
 INTERVAL = 2.0  # seconds
 

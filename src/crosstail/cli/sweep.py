@@ -13,10 +13,9 @@ from rich.console import Console
 from crosstail import discovery
 from crosstail.cli._checks import check_spec, known_source
 from crosstail.cli._next import say_next
-from crosstail.cli._parameters import Json
 from crosstail.cli._progress import progress_bar, sweep_progress
 from crosstail.cli._run_options import SWEPT, Data, RunOptions, options
-from crosstail.cli._verb import described, import_torch
+from crosstail.cli._verb import Json, described, import_torch
 from crosstail.workflows._output import unused_path
 
 if TYPE_CHECKING:
