@@ -113,7 +113,7 @@ class _Loop:
         learns: bool,
     ) -> None:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
-        self.selected_on, self.named = spec.selected_on, discovery.own_file(spec.algorithm) or spec.algorithm
+        self.selected_on, self.named = spec.selected_on, "+".join(discovery.own_files(spec.algorithm)) or spec.algorithm
         assert spec.steps is not None
         self.averaged = average_of(algorithm, spec.average, spec.steps)
         self.evaluated: Any = self.averaged.module if self.averaged else algorithm  # what is selected and traced
