@@ -149,13 +149,13 @@ def combined(name: str) -> list[str]:
     return words if "+".join(words) == name else name.split("+")
 
 
-def own_file(name: str) -> str:
-    """The user's file in a name, or the empty string.
+def own_files(name: str) -> list[str]:
+    """The users' files in a name.
 
-    >>> own_file("boda+coral"), own_file("boda+./mine.py")
-    ('', './mine.py')
+    >>> own_files("boda+coral"), own_files("boda+./mine.py")
+    ([], ['./mine.py'])
     """
-    return next((word for word in combined(name) if word.endswith(".py")), "")
+    return [word for word in combined(name) if word.endswith(".py")]
 
 
 def lazily(file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

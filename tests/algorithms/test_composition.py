@@ -111,7 +111,7 @@ class Mine(ERM):
     assert algorithm.seen == 7.0
     assert algorithm.criterion.options["nu"] == 0.5
     assert list(losses(algorithm)) == ["cross_entropy", "alignment", "mine"]
-    assert discovery.own_file(f"{mine}+boda") == discovery.own_file(f"boda+{mine}") == mine
+    assert discovery.own_files(f"{mine}+boda") == discovery.own_files(f"boda+{mine}") == [mine]
     assert algorithms.canonical(f"{mine}+boda") == f"boda+{mine}"
 
 

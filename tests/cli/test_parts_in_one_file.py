@@ -94,7 +94,7 @@ def test_in_the_packages_both_are_listed_and_used(crosstail, tmp_path):
         assert name in [row["name"] for row in json.loads(crosstail(f"list {kind} --json").out)]
     assert crosstail(f"{FIT} --second-stage nearest --backbone sines --out run").code == 0
     assert "Second stage: nearest, on fixed features (Mean of pairs" in (tmp_path / "run/model_card.md").read_text()
-    assert not list((tmp_path / "run").glob("*.py"))
+    assert not list((tmp_path / "run").rglob("*.py"))
 
 
 @pytest.mark.usefixtures("files", "full_page")
@@ -112,7 +112,7 @@ def test_named_by_path_both_are_fitted_reported_predicted_and_exported(crosstail
         "export run --out model.onnx",
         "evaluate run v.npz --split test",
     ):
-        assert "run/second_stage.py" in refused(words).replace("run/ ", "run/")
+        assert "run/second_stage/nearest.py" in refused(words).replace("run/ ", "run/")
         done = crosstail(f"{words} --trust")
         assert done.code == 0, done.err
     assert crosstail("report run --out report").code == 0

@@ -33,6 +33,22 @@ class Smooth(ERM):
         return {"cross_entropy": F.cross_entropy(self.head(z), batch.y, label_smoothing=0.1)}
 '''
 
+ADDED = '''
+from crosstail.algorithms import hp
+from crosstail.algorithms.erm import ERM
+
+class Added(ERM):
+    """A penalty of large features (Me, 2026)."""
+
+    adds_term = True
+
+    class Hparams(ERM.Hparams):
+        weight: float = hp(0.1, None, "weight of the penalty")
+
+    def losses(self, z, batch):
+        return super().losses(z, batch) | {"TERM": self.hparams.weight * (z**2).mean()}
+'''
+
 STAGE = '''
 """The class whose mean feature is nearest."""
 
@@ -57,7 +73,7 @@ def build(input_shape, width=None):
 '''
 
 COPIES = {"algorithm": ("mine.py", SOURCE), "second_stage": ("stage.py", STAGE), "backbone": ("net.py", BACKBONE)}
-"""The file of each part and its content, by the field of the spec, which names the copy."""
+"""The file of each part and its content, by the field of the spec, which names the folder of the copy."""
 
 UNDECLARED = SOURCE.replace("    def", "    class Hparams(ERM.Hparams):\n        eps: float = 0.1\n    def")
 
@@ -83,10 +99,22 @@ def test_a_run_predicts_elsewhere_when_its_code_is_trusted(spec, tmp_path, term,
     train_run(replace(spec, algorithm=term + spec.algorithm, second_stage=stage), tmp_path / "run")
     shutil.move(tmp_path / "run", tmp_path / "moved")
     (tmp_path / "mine.py").unlink()
-    with pytest.raises(ValueError, match=r"moved/algorithm\.py.*--trust"):
+    with pytest.raises(ValueError, match=r"moved/algorithm/mine\.py.*--trust"):
         Predictor(tmp_path / "moved")
     found = Predictor(tmp_path / "moved", trust=True).probabilities(np.zeros((2, 6), np.float32))
     np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
+
+
+def test_files_of_a_combination_keep_their_names_and_hyperparameters(spec, tmp_path):
+    """A hyperparameter that two parts have is called PART.NAME, by the name of the file."""
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(ADDED.replace("TERM", name))
+    both = f"{tmp_path}/one.py+{tmp_path}/two.py"
+    hparams = {"one.weight": 0.5, "two.weight": 0.25}
+    train_run(replace(spec, algorithm=both, hparams=hparams), tmp_path / "run")
+    shutil.move(tmp_path / "run", tmp_path / "moved")
+    assert Predictor(tmp_path / "moved", trust=True).algorithm.hparams.one__weight == 0.5
+    assert {file.name for file in (tmp_path / "moved/algorithm").iterdir()} == {"one.py", "two.py"}
 
 
 def test_a_file_that_changed_is_refused(spec, tmp_path):
@@ -170,9 +198,9 @@ def test_each_file_of_a_run_is_kept_and_trusted_together(spec, parts, tmp_path):
     trained = train_run(replace(parts, algorithm=spec.algorithm), tmp_path / "run")
     shutil.move(tmp_path / "run", tmp_path / "moved")
     for copy, (name, source) in COPIES.items():
-        assert (tmp_path / "moved" / f"{copy}.py").read_text() == source
+        assert (tmp_path / "moved" / copy / name).read_text() == source
         (tmp_path / name).unlink()
-    with pytest.raises(ValueError, match=r"moved/algorithm\.py.*--trust"):
+    with pytest.raises(ValueError, match=r"moved/algorithm/mine\.py.*--trust"):
         Predictor(tmp_path / "moved")
     data = trained.inputs.raw
     found = Predictor(tmp_path / "moved", trust=True)
@@ -184,7 +212,7 @@ def test_each_file_of_a_run_is_kept_and_trusted_together(spec, parts, tmp_path):
 def test_one_file_alone_asks_for_trust_and_may_not_change(spec, parts, tmp_path, copy):
     own, (name, _) = replace(spec, algorithm="erm", **{copy: getattr(parts, copy)}), COPIES[copy]
     run = train_run(own, tmp_path / "run")
-    with pytest.raises(ValueError, match=rf"its own {copy.replace('_', ' ')}: read .*run/{copy}\.py"):
+    with pytest.raises(ValueError, match=rf"its own {copy.replace('_', ' ')}: read .*run/{copy}/{name}"):
         run.model()
     run.model(trust=True)
     with (tmp_path / name).open("a") as file:
@@ -234,5 +262,5 @@ def test_methods_of_a_sweep_name_files(spec, parts, tmp_path):
     planned, store = plan.make(shared, methods, trials=1, seeds=1), Store(tmp_path / "sweep")
     with launcher("inline", store, Resources()) as inline:
         assert [done.how for _, done in sweep(planned, store, inline)] == ["done"] * 3
-    kept = [{file.stem for file in run.glob("*.py")} for run in (tmp_path / "sweep/runs").iterdir()]
+    kept = [{file.parent.name for file in run.glob("*/*.py")} for run in (tmp_path / "sweep/runs").iterdir()]
     assert sorted(kept, key=len) == [{"backbone"}, {"backbone", "second_stage"}, {"backbone", *COPIES}]

@@ -103,7 +103,7 @@ def _words(name: str) -> list[str]:
     words = discovery.combined(name)
     if not words:
         raise ValueError("the name of the algorithm is empty")
-    return [discovery.own_file(word) or _spelled(word) for word in words]
+    return [word if word.endswith(".py") else _spelled(word) for word in words]
 
 
 def _spelled(word: str) -> str:

@@ -51,6 +51,6 @@ def pretrained(name: str) -> Pretrained | None:
     """The pretrained network of this name, or None for a backbone without pretrained weights."""
     if name.startswith(PREFIX):
         return Pretrained(name.removeprefix(PREFIX))
-    if discovery.own_file(name):  # which is not run for this
+    if discovery.own_files(name):  # which is not run for this
         return None
     return getattr(discovery.find(PACKAGE, name, "backbone"), "NETWORK", None)

@@ -42,6 +42,6 @@ def check_method(method: str) -> None:
     """Refuse a method with an unknown algorithm or second stage, or a missing file."""
     algorithm, stage = split_method(method)
     for word in discovery.combined(algorithm):
-        discovery.known("crosstail.algorithms", discovery.own_file(word) or word.partition("@")[0], "algorithm")
+        discovery.known("crosstail.algorithms", word if word.endswith(".py") else word.partition("@")[0], "algorithm")
     if stage is not None:
         discovery.known("crosstail.second_stages", stage, "second stage")

@@ -111,7 +111,7 @@ class _Loop:
         learns: bool,
     ) -> None:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
-        self.selected_on, self.named = spec.selected_on, discovery.own_file(spec.algorithm) or spec.algorithm
+        self.selected_on, self.named = spec.selected_on, "+".join(discovery.own_files(spec.algorithm)) or spec.algorithm
         assert spec.steps is not None
         kind = Swad if spec.average == "swad" else WeightAverage
         self.averaged = kind(algorithm, spec.average, spec.steps) if spec.average else None

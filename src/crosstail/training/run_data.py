@@ -69,7 +69,7 @@ def frozen_backbone(spec: RunSpec, shape: tuple[int, ...], weights: str | None =
     if len(shape) == 1:
         raise ValueError(f"{spec.dataset} already contains vectors: remove --freeze and use --backbone mlp")
     assert spec.backbone is not None
-    if discovery.own_file(spec.backbone):  # features of a run are computed without asking for trust
+    if discovery.own_files(spec.backbone):  # features of a run are computed without asking for trust
         raise ValueError(f"{spec.backbone}: a backbone in a file of yours can be trained, not frozen")
     backbone = backbones.build(spec.backbone, shape, weights=weights or spec.weights, resolution=spec.resolution)
     if not backbone.weights:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from crosstail import discovery
 from crosstail.storage import write_whole
@@ -10,14 +11,14 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.spec import RunSpec
 
 FIELDS = ("algorithm", "second_stage", "backbone")
-"""Fields of a spec that may name a file; its copy in the run is called like the field."""
+"""Fields of a spec that may name files."""
 
 
 def named(spec: RunSpec, folder: RunFolder) -> Iterator[tuple[str, str, Path]]:
-    """Each field of a spec that names a file, the file, and its copy in the run."""
+    """Each field of a spec that names a file, the file, and its copy in the run, which has the same name."""
     for field in FIELDS:
-        if path := discovery.own_file(getattr(spec, field) or ""):
-            yield field, path, folder.path / f"{field}.py"
+        for path in discovery.own_files(getattr(spec, field) or ""):
+            yield field, path, folder.path / field / Path(path).name
 
 
 def keep(spec: RunSpec, folder: RunFolder) -> None:
@@ -25,6 +26,7 @@ def keep(spec: RunSpec, folder: RunFolder) -> None:
     for _, path, kept in named(spec, folder):
         source = discovery.require_file(Path(path))
         if not kept.exists():
+            kept.parent.mkdir(exist_ok=True)
             write_whole(kept, source)
         elif kept.read_bytes() != source:
             raise ValueError(f"{path} has changed since {folder.path} was started: choose another --out")
@@ -36,5 +38,7 @@ def from_copy(spec: RunSpec, folder: RunFolder, trust: bool) -> RunSpec:
         if not trust:
             own = field.replace("_", " ")
             raise ValueError(f"{folder.path} contains its own {own}: read {kept}, which would be run, and add --trust")
-        spec = replace(spec, **{field: getattr(spec, field).replace(path, str(kept.absolute()))})
+        words = (str(kept.absolute()) if word == path else word for word in discovery.combined(getattr(spec, field)))
+        changed: dict[str, Any] = {field: "+".join(words)}
+        spec = replace(spec, **changed)
     return spec

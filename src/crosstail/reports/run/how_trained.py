@@ -16,7 +16,7 @@ def how_trained(result: RunResult, selected: str) -> str:
 def taken_steps(result: RunResult) -> Sequence[int]:
     """How many steps each stage took; if only a user's file could say, the selected ones."""
     spec = result.spec  # whose files a report does not run
-    own = any(discovery.own_file(one or "") for one in (spec.algorithm, spec.second_stage))
+    own = any(discovery.own_files(one or "") for one in (spec.algorithm, spec.second_stage))
     return result.selected_steps if own and spec.second_stage else steps_of_stages(spec)
 
 

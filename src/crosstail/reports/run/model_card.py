@@ -179,7 +179,7 @@ def _counts(result: RunResult) -> Table:
 
 def _training(result: RunResult) -> Iterator[str]:
     spec = result.spec
-    own, defined = discovery.own_file, "a user-defined file"  # whose code a report does not run
+    own, defined = discovery.own_files, "a user-defined file"  # whose code a report does not run
     parts = [] if own(spec.algorithm) else algorithms.docstrings(algorithms.find(spec.algorithm))
     yield f"Algorithm: {spec.algorithm} ({'; '.join(map(_first_sentence, parts)) or defined})."
     if spec.second_stage:
