@@ -12,11 +12,11 @@ from crosstail.metrics import Answers
 from crosstail.reports.document import html
 from crosstail.reports.document.model import Block, Chart, Document, Heading, Table, Text, bullets
 from crosstail.reports.graph_chart import READING, graph_chart
-from crosstail.reports.run.answers import usable
 from crosstail.reports.run.confusions import confusion_blocks
 from crosstail.reports.run.model_card import accuracy_table, intervals_note
 from crosstail.reports.run.tables import DISTANCES, ESTIMATED, STATISTICS
 from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.verdict import usable
 from crosstail.reports.run.worst_pairs import pair_map, worst_pairs
 from crosstail.reports.wording import number, several, shown_statistics
 from crosstail.training.evaluation import MOST_PAIRS

@@ -8,8 +8,7 @@ from crosstail.data.images.look_alike import LIMIT
 from crosstail.progress import Progress
 from crosstail.reports.audit.advice import advice
 from crosstail.reports.audit.divergence import label_divergence
-from crosstail.reports.audit.duplicates import describe
-from crosstail.reports.audit.groups import group_facts
+from crosstail.reports.audit.groups import describe, group_facts
 from crosstail.reports.audit.inputs import image_inputs, read_embeddings
 from crosstail.reports.audit.result import Audit
 

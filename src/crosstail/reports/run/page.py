@@ -11,7 +11,6 @@ from crosstail.reports.document import html, markdown
 from crosstail.reports.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
 from crosstail.reports.run import model_card as card
 from crosstail.reports.run import tables
-from crosstail.reports.run.answers import next_steps, usable
 from crosstail.reports.run.certainty import certainty
 from crosstail.reports.run.certainty_data import FILE as METRICS
 from crosstail.reports.run.certainty_data import Certainty
@@ -24,6 +23,7 @@ from crosstail.reports.run.tables import DISTANCES, ESTIMATED, STATISTICS
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.trace import trace_charts
 from crosstail.reports.run.unseen import unseen_blocks
+from crosstail.reports.run.verdict import next_steps, usable
 from crosstail.reports.run.worst_pairs import pair_map, worst_pairs
 from crosstail.reports.wording import (
     KNOWN_PAIR_AVERAGE,
