@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from crosstail.data import shot_thresholds
 from crosstail.metrics import Answers
 from crosstail.reports.document import html
-from crosstail.reports.document.model import Block, Chart, Document, Heading, Table, Text, bullets
+from crosstail.reports.document.model import Block, Chart, Document, Heading, Text, bullets
 from crosstail.reports.graph_chart import READING, graph_chart
-from crosstail.reports.run.answers import usable
 from crosstail.reports.run.confusions import confusion_blocks
 from crosstail.reports.run.model_card import accuracy_table, intervals_note
-from crosstail.reports.run.tables import DISTANCES, ESTIMATED, STATISTICS
+from crosstail.reports.run.tables import distance_table
 from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.verdict import usable
 from crosstail.reports.run.worst_pairs import pair_map, worst_pairs
-from crosstail.reports.wording import number, several, shown_statistics
+from crosstail.reports.wording import several, shown_statistics
 from crosstail.training.evaluation import MOST_PAIRS
 from crosstail.transfer import TransferabilityGraph
 
@@ -102,13 +102,7 @@ def _graph(answers: Answers, features: NDArray[np.float64]) -> Iterator[Block]:
     )
     yield Heading("Transferability: α, β, γ", 3)
     yield Text("Mean distances between the features of pairs, here of the test samples.")
-    rows = [
-        [symbol, shown, DISTANCES[symbol]]
-        for symbol, shown in zip(STATISTICS.values(), shown_statistics(graph), strict=True)
-        if shown != number(None)
-    ]
-    note = ESTIMATED if graph.estimate else ""
-    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True, note=note)
+    yield distance_table(shown_statistics(graph), bool(graph.estimate))
     yield Text(READING)
     nodes = graph.nodes(answers.domains, answers.classes)
     nodes["count"] = answers.counts[graph.pairs[:, 0], graph.pairs[:, 1]]  # training samples, as elsewhere

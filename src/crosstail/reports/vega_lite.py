@@ -102,7 +102,7 @@ class Drawing:
 
 
 def draw(table: pd.DataFrame | None = None, **parts: Any) -> Drawing:
-    """A chart of a table that has no mark yet; without a table, a panel of a chart that has it."""
+    """A chart without a mark so far; without a table, a panel of a chart that has one."""
     return Drawing(parts if table is None else {"data": table, **parts})
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from crosstail.metrics import DEFAULT, FEW_TESTS, Metric, PairAccuracy, find
+from crosstail.metrics import DEFAULT, FEW_TESTS, Metric, PairValues, find
 from crosstail.training.result import RunResult
 
 if TYPE_CHECKING:
@@ -131,9 +131,10 @@ def interval(low: float, high: float, sign: str = "", digits: int = 1) -> str:
     return "" if low != low else f"{number(low, digits, sign)} to {number(high, digits, sign)}"
 
 
-def worst_pair(accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str]) -> str:
+def worst_pair(accuracy: PairValues, domains: Sequence[str], classes: Sequence[str]) -> str:
     """The name of the worst pair, with a warning where it has few test samples; empty without any.
 
+    >>> from crosstail.metrics import PairAccuracy
     >>> accuracy = PairAccuracy([[9, 0]], [[10, 2]])
     >>> worst_pair(accuracy, ["dslr"], ["cup", "mug"])
     'dslr / mug (2 test samples: mostly chance)'
@@ -146,7 +147,7 @@ def worst_pair(accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence
     return f"{domains[d]} / {classes[c]}{warning}"
 
 
-def tail_note(accuracy: PairAccuracy) -> str:
+def tail_note(accuracy: PairValues) -> str:
     """The number of pairs behind a percentile, and how many of them have few test samples."""
     pairs = int((accuracy.totals > 0).sum())
     return f"of {several(pairs, 'pair')}, {accuracy.barely_tested:,} with fewer than {FEW_TESTS} test samples"

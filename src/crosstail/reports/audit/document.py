@@ -9,8 +9,8 @@ from crosstail.data.dataset import DomainDataset
 from crosstail.metrics import SHOTS
 from crosstail.reports.audit import charts
 from crosstail.reports.audit.advice import CAVEAT, PAPER_SETS
-from crosstail.reports.audit.duplicates import SampleGroup, pictures
 from crosstail.reports.audit.findings import AuditFinding, findings, members
+from crosstail.reports.audit.groups import SampleGroup, pictures
 from crosstail.reports.audit.inputs import EmbeddingInputs, ImageSummary
 from crosstail.reports.audit.result import Audit
 from crosstail.reports.document.model import (
@@ -30,7 +30,6 @@ from crosstail.reports.document.terminal import cut
 from crosstail.reports.wording import number, several
 
 GROUPS = 12  # groups shown with images
-SIDE = 160  # pixels of an image
 CLASSES, DOMAINS = 12, 8  # the largest tables of pairs and of domains that fit the terminal
 ROWS = 20  # domains listed in the terminal
 SPLITS = ("training", "validation", "test")
@@ -230,7 +229,7 @@ def _duplicates(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
 
 
 def _galleries(dataset: DomainDataset, groups: Sequence[SampleGroup], total: int, where: str = "") -> Iterator[Block]:
-    yield from (Gallery(members(group), pictures(dataset, group), SIDE) for group in groups[:GROUPS])
+    yield from (Gallery(members(group), pictures(dataset, group)) for group in groups[:GROUPS])
     if total > GROUPS:
         yield Text(f"and {several(total - GROUPS, 'more group')}{where}.", dim=True)
 

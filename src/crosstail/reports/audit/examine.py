@@ -8,8 +8,7 @@ from crosstail.data.images.look_alike import LIMIT
 from crosstail.progress import Progress
 from crosstail.reports.audit.advice import advice
 from crosstail.reports.audit.divergence import label_divergence
-from crosstail.reports.audit.duplicates import describe
-from crosstail.reports.audit.groups import group_facts
+from crosstail.reports.audit.groups import describe, group_facts
 from crosstail.reports.audit.inputs import image_inputs, read_embeddings
 from crosstail.reports.audit.result import Audit
 
@@ -25,7 +24,9 @@ def audit(
     look_alike = look_alike and dataset.kind.picture and len(dataset) <= LIMIT
     examined = examine(dataset.x, PIXELS if look_alike else HEADER, report)
     exact = examined.same()
-    near = _not_all_equal(equal(enumerate(look_alikes(dataset.x, report).tolist())), exact) if look_alike else []
+    near = equal(enumerate(look_alikes(dataset.x, report).tolist())) if look_alike else []
+    content = {row: group[0] for group in exact for row in group}
+    near = [group for group in near if len({content.get(row, row) for row in group}) > 1]  # not exact duplicates only
     counts = {split: dataset.counts(split) for split in SPLITS}
     found = Audit(
         name=dataset.name,
@@ -43,9 +44,3 @@ def audit(
         notes=dataset.source_notes,
     )
     return replace(found, advice=tuple(advice(found)))
-
-
-def _not_all_equal(groups: list[list[int]], exact: list[list[int]]) -> list[list[int]]:
-    """The groups that are not made up of exact duplicates only."""
-    content = {row: group[0] for group in exact for row in group}
-    return [group for group in groups if len({content.get(row, row) for row in group}) > 1]

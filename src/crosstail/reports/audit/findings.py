@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crosstail.data.inputs import InputKind
-from crosstail.reports.audit.duplicates import Duplicate, SampleGroup
+from crosstail.reports.audit.groups import Duplicate, SampleGroup
 from crosstail.reports.audit.inputs import EmbeddingInputs
 from crosstail.reports.audit.result import Audit, Pair
 from crosstail.reports.wording import has, listing, sentence, several

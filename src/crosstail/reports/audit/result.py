@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from crosstail.data.inputs import InputKind
 from crosstail.metrics import SHOTS, shot_group
 from crosstail.reports.audit.divergence import LabelDivergence
-from crosstail.reports.audit.duplicates import Duplicate
-from crosstail.reports.audit.groups import GroupFacts
+from crosstail.reports.audit.groups import Duplicate, GroupFacts
 from crosstail.reports.audit.inputs import EmbeddingInputs, ImageInputs
 
 Pair = tuple[int, int]

@@ -48,7 +48,7 @@ def write_page(path: Path, results: Results, graphs: Sequence[Path]) -> None:
 def _examples(images: data.DomainDataset, d: int) -> Gallery:
     first = [np.flatnonzero((images.domain == d) & (images.y == c))[0] for c in range(images.num_classes)]
     named = zip(np.asarray(images.x[first]), images.classes, strict=True)
-    return Gallery(images.domains[d], [Picture(x, "", f"{images.domains[d]} / {name}") for x, name in named])
+    return Gallery(images.domains[d], [Picture(x, "", f"{images.domains[d]} / {name}") for x, name in named], 64)
 
 
 def metrics_table(summary: pd.DataFrame, methods: Sequence[str]) -> Table:

@@ -121,8 +121,7 @@ def averages(run: MethodRun) -> dict[str, Weighting]:
 
 def class_mean(values: PairValues) -> float | None:
     """Mean over domains of the mean over their classes; None without test samples."""
-    rows = [row[~np.isnan(row)] for row in values.matrix]
-    means = [float(row.mean()) for row in rows if len(row)]
+    means = [float(row[~np.isnan(row)].mean()) for row in values.matrix if not np.isnan(row).all()]
     return float(np.mean(means)) if means else None
 
 

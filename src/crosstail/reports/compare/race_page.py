@@ -50,7 +50,7 @@ TIED = (
     "too small to show a difference."
 )
 TOLD = (
-    "Known: test accuracy where the method is told the domain, the same as without if it ignores it; all else is with "
+    "Known: test accuracy when the method is told the domain; a method that ignores it has the same. All else is with "
     "the domain unknown."
 )
 
@@ -59,15 +59,18 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
     """One row per method in the order of the leaderboard: accuracies in %, the lead of the first in points."""
     rows = []
     for place, row in enumerate(board, 1):
-        lead = [row.lead.estimate, row.lead.low, row.lead.high] if row.lead else [0.0] * 3
-        values = {name: getattr(row, name) for name in ("validation", "test", "low", "high", "worst_domain")}
-        values["known"] = row.test if row.known is None else row.known
-        values |= dict(zip(("lead", "lead_low", "lead_high"), lead, strict=True))
-        values["deviation"] = float("nan") if row.deviation is None else row.deviation
-        values["validation"] *= find(row.selected_on).scale / 100
         facts = {"place": place, "method": row.method, "family": row.family if row.family in MARKS else "own"}
-        facts |= {"level": row.level, "seconds": row.seconds}
-        rows.append(facts | {name: 100 * value for name, value in values.items()})
+        facts |= {
+            "level": row.level,
+            "seconds": row.seconds,
+            "validation": find(row.selected_on).scale * row.validation,
+        }
+        shares = {name: getattr(row, name) for name in ("test", "low", "high", "worst_domain")}
+        shares["known"] = row.test if row.known is None else row.known
+        shares["deviation"] = float("nan") if row.deviation is None else row.deviation
+        lead = [row.lead.estimate, row.lead.low, row.lead.high] if row.lead else [0.0] * 3
+        shares |= dict(zip(("lead", "lead_low", "lead_high"), lead, strict=True))
+        rows.append(facts | {name: 100 * value for name, value in shares.items()})
     return pd.DataFrame(rows)
 
 

@@ -1,9 +1,9 @@
 """Two runs on the same test samples: overall and pair by pair."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -15,13 +15,6 @@ from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.compare.significance import LEVEL
 from crosstail.reports.label_table import label_table
 from crosstail.reports.wording import TRACKS
-
-
-class Side(NamedTuple):
-    """A run and its answers for the test samples."""
-
-    run: MethodRun
-    answers: Answers
 
 
 @dataclass(frozen=True)
@@ -68,14 +61,15 @@ def compare(first: Path, second: Path) -> Comparison:
     """Compare two runs, or two folders of `fit` with --folds or --protocol dg, that were tested on the same samples."""
     runs = _run(first), _run(second)
     _check_same_data(*runs, first, second)
-    one, other = (_answered(*of) for of in zip(runs, (first, second), strict=True))
-    metrics = list(_metrics(one, other))
-    if any(run.uses_domain for run in runs) and not one.run.dg:
-        one_told, other_told = (Side(replace(of.run, known=True), of.answers.told) for of in (one, other))
-        metrics.insert(1, _metric(f"{metrics[0].name}, {TRACKS[1]}", one_told, other_told))
-    methods = one.run.method, other.run.method
-    names = methods if methods[0] != methods[1] else (str(first), str(second))
-    return Comparison(names, one.run.data, len(one.answers), metrics, _pairs(one, other))
+    run = runs[0]
+    one, other = (_answers(*of) for of in zip(runs, (first, second), strict=True))
+    metrics = list(_metrics(run, one, other))
+    if any(run.uses_domain for run in runs) and not run.dg:
+        metrics.insert(1, _metric(f"{metrics[0].name}, {TRACKS[1]}", one.told, other.told))
+    names = run.method, runs[1].method
+    if names[0] == names[1]:
+        names = str(first), str(second)
+    return Comparison(names, run.data, len(one), metrics, _pairs(run, one, other))
 
 
 def _run(place: Path) -> MethodRun:
@@ -102,33 +96,31 @@ def _check_same_data(one: MethodRun, other: MethodRun, first: Path, second: Path
     )
 
 
-def _answered(run: MethodRun, place: Path) -> Side:
+def _answers(run: MethodRun, place: Path) -> Answers:
     found = run.answers
     if found is None:
         raise ValueError(f"{place} has no predictions.pt: remove its result.json and run its `crosstail fit` again")
-    return Side(run, found)
+    return found
 
 
-def _metrics(one: Side, other: Side) -> Iterator[Compared]:
+def _metrics(run: MethodRun, one: Answers, other: Answers) -> Iterator[Compared]:
     views: dict[str, View] = {"pair average": "pair_average", "average over domains": "average"}
-    if one.run.dg:
+    if run.dg:
         views = {"accuracy on unseen domains": "average", "class mean": "pair_average"}
     views |= {"worst domain": "worst_domain", "worst pair": "worst_pair"}
     yield from (_metric(name, one, other, of) for name, of in views.items())
-    if one.run.dg:
+    if run.dg:
         return
-    shots = shot_group(one.run.counts, *shot_thresholds(one.run.runs[0].spec.dataset))
+    shots = shot_group(run.counts, *shot_thresholds(run.runs[0].spec.dataset))
     for shot in SHOTS:
-        own = shots[one.answers.domain, one.answers.y] == shot
+        own = shots[one.domain, one.y] == shot
         if own.any():
-            of_one, of_other = (Side(of.run, of.answers.keep(own)) for of in (one, other))
-            yield _metric(f"{shot}-shot pairs", of_one, of_other)
+            yield _metric(f"{shot}-shot pairs", one.keep(own), other.keep(own))
 
 
-def _metric(name: str, one: Side, other: Side, of: View = "pair_average") -> Compared:
-    first, second = (getattr(side.answers.value(), of) or 0.0 for side in (one, other))
-    truth = truth_of(one.answers)
-    return Compared(name, first, second, paired_difference(one.answers.correct, other.answers.correct, **truth, of=of))
+def _metric(name: str, one: Answers, other: Answers, of: View = "pair_average") -> Compared:
+    first, second = (getattr(answers.value(), of) or 0.0 for answers in (one, other))
+    return Compared(name, first, second, paired_difference(one.correct, other.correct, **truth_of(one), of=of))
 
 
 def truth_of(answers: Answers) -> dict[str, Any]:
@@ -137,12 +129,11 @@ def truth_of(answers: Answers) -> dict[str, Any]:
     return {"y": answers.y, "domain": answers.domain, "group": answers.group, **sizes}
 
 
-def _pairs(one: Side, other: Side) -> pd.DataFrame:
-    differences = pair_differences(one.answers.correct, other.answers.correct, **truth_of(one.answers))
-    fold = one.run.runs[0]
-    table = label_table(one.run.counts, fold.domains, fold.classes)
-    table["tested"] = one.run.pairs.totals.ravel()
-    table["first"], table["second"] = (100 * side.run.pairs.matrix.ravel() for side in (one, other))
+def _pairs(run: MethodRun, one: Answers, other: Answers) -> pd.DataFrame:
+    differences = pair_differences(one.correct, other.correct, **truth_of(one))
+    table = label_table(run.counts, one.domains, one.classes)
+    table["tested"] = run.pairs.totals.ravel()
+    table["first"], table["second"] = (100 * answers.value().matrix.ravel() for answers in (one, other))
     for name, values in (("difference", differences.estimate), ("low", differences.low), ("high", differences.high)):
         table[name] = 100 * values.ravel()
     table["p"], table["adjusted"] = differences.p_value.ravel(), differences.adjusted.ravel()

@@ -7,7 +7,6 @@ import vl_convert
 
 from crosstail.reports.document import latex, markdown
 from crosstail.reports.document.model import Chart, Table
-from crosstail.reports.vega_lite import Drawing
 from crosstail.storage import write_whole
 
 FORMATS = ("svg", "png", "pdf")
@@ -15,19 +14,15 @@ FORMATS = ("svg", "png", "pdf")
 
 def save_chart(chart: Chart, path: Path) -> None:
     """One chart with its title, as .png, .svg or .pdf."""
-    drawing = chart.drawing.having(title={"text": wrap(chart.title, 80, break_on_hyphens=False), "anchor": "start"})
-    save_drawing(drawing.having(width=560) if chart.fits else drawing, path)
-
-
-def save_drawing(drawing: Drawing, path: Path) -> None:
-    """A chart as it is."""
+    title = {"text": wrap(chart.title, 80, break_on_hyphens=False), "anchor": "start"}
+    specification = chart.drawing.having(title=title, **{"width": 560} if chart.fits else {}).to_dict()
     match path.suffix:
         case ".png":
-            content = vl_convert.vegalite_to_png(drawing.to_dict(), scale=2.0)
+            content = vl_convert.vegalite_to_png(specification, scale=2.0)
         case ".pdf":
-            content = vl_convert.vegalite_to_pdf(drawing.to_dict())
+            content = vl_convert.vegalite_to_pdf(specification)
         case ".svg":
-            content = vl_convert.vegalite_to_svg(drawing.to_dict()).encode()
+            content = vl_convert.vegalite_to_svg(specification).encode()
         case _:
             raise ValueError(f"cannot draw to {path}: expected a name that ends in .html, .png, .svg or .pdf")
     write_whole(path, content)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # a table in the terminal needs neither
     from crosstail.reports.vega_lite import Drawing
 
 CODE = re.compile(r"(?<![\w`])`([^`\n]+)`(?![\w`])")
-"""Code in prose; a backtick within a name is not the start of any."""
+"""Code in prose; a backtick inside a name starts none."""
 
 _NUMBER = re.compile(r"(?:[\W\d_]|\b(?:to|of|n|p|e|s|ms|min|h|kB|MB|GB)\b)*")
 
@@ -152,7 +152,7 @@ class Gallery:
 
     caption: str
     pictures: Sequence[Picture]
-    side: int = 64
+    side: int = 160
 
 
 Block = Heading | Text | Code | Items | Cards | Table | Chart | Gallery

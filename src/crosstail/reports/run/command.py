@@ -14,7 +14,7 @@ NEGATIVE = {"freeze": "--finetune", "augment": "--no-augment"}
 
 
 def command(spec: RunSpec, out: Path) -> str:
-    """The command line of a run, with everything that a default might decide otherwise.
+    """The command line of a run, with every option whose default may change.
 
     >>> command(RunSpec(dataset="my photos", algorithm="boda", hparams={"lr": 0.01}), Path("run"))[:66]
     "crosstail fit 'my photos' --algorithm boda --protocol mdlt --data-"

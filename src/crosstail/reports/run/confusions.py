@@ -19,7 +19,6 @@ PAIRS = 8  # of the worst
 CLASSES = 5  # most frequent wrong answers per pair
 NAMED = 3  # of them, in the line above the bar
 SAMPLES = 6  # failures per pair
-SIDE = 160  # pixels of a picture
 KINDS = {"right": PALETTE[0], "wrong": PALETTE[5], "wrong, other classes": PALETTE[1]}
 
 
@@ -87,7 +86,7 @@ def _gallery(answers: Answers, dataset: DomainDataset, rows: NDArray[np.int64], 
         row, answer = int(rows[number]), answers.classes[answers.predicted[number]]
         place = dataset.names(row)[0] if dataset.kind.names else f"test sample {number}"
         pictures.append(Picture(dataset.x[row], f"→ {answer}", f"{name} predicted as {answer}: {place}", place))
-    return Gallery(name, pictures, SIDE)
+    return Gallery(name, pictures)
 
 
 def _name(answers: Answers, pair: Pair) -> str:

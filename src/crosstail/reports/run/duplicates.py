@@ -4,8 +4,8 @@ import msgspec
 
 from crosstail.data import examine
 from crosstail.data.dataset import UNUSED
-from crosstail.reports.audit.duplicates import describe
 from crosstail.reports.audit.findings import exact_findings
+from crosstail.reports.audit.groups import describe
 from crosstail.storage import read_json, write_json
 from crosstail.training.run import Run
 

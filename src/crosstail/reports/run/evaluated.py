@@ -11,11 +11,11 @@ from crosstail.metrics import PairAccuracy
 from crosstail.prediction.evaluate import Evaluated
 from crosstail.prediction.predictor import Predictor
 from crosstail.reports.document.model import Block, Card, Cards, Code, Document, Heading, Table, Text, bullets
-from crosstail.reports.run.answers import below, clearly_worse, pair_name, tested_pairs, tone
 from crosstail.reports.run.certainty_elsewhere import certainty_elsewhere, suffix
 from crosstail.reports.run.confusions import confusion_blocks
 from crosstail.reports.run.model_card import accuracy_table, intervals_note
 from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.verdict import below, clearly_worse, pair_name, tested_pairs, tone
 from crosstail.reports.run.worst_pairs import pair_heat_map, worst_pairs
 from crosstail.reports.wording import interval, listing, number, percent, sentence, several, worst_pair
 from crosstail.training.data_facts import DataFacts

@@ -11,7 +11,6 @@ from crosstail.reports.document import html, markdown
 from crosstail.reports.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
 from crosstail.reports.run import model_card as card
 from crosstail.reports.run import tables
-from crosstail.reports.run.answers import next_steps, usable
 from crosstail.reports.run.certainty import certainty
 from crosstail.reports.run.certainty_data import FILE as METRICS
 from crosstail.reports.run.certainty_data import Certainty
@@ -20,10 +19,11 @@ from crosstail.reports.run.command import command
 from crosstail.reports.run.confusions import confusion_blocks
 from crosstail.reports.run.how_trained import how_trained
 from crosstail.reports.run.pooled_run import pooled_answers
-from crosstail.reports.run.tables import DISTANCES, ESTIMATED, STATISTICS
+from crosstail.reports.run.tables import DISTANCES, STATISTICS
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.trace import trace_charts
 from crosstail.reports.run.unseen import unseen_blocks
+from crosstail.reports.run.verdict import next_steps, usable
 from crosstail.reports.run.worst_pairs import pair_map, worst_pairs
 from crosstail.reports.wording import (
     KNOWN_PAIR_AVERAGE,
@@ -192,20 +192,16 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
 
 def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
     found = result.transferability
-    rows = [
-        [symbol, estimated(getattr(found, name), found.errors.get(name)), DISTANCES[symbol]]
-        for name, symbol in STATISTICS.items()
-        if getattr(found, name) is not None
-    ]
-    if not rows:
+    shown = [estimated(getattr(found, name), found.errors.get(name)) for name in STATISTICS]
+    table = tables.distance_table(shown, bool(found.errors))
+    if not table.rows:
         return
     yield Heading("Transferability: α, β, γ", 3)
     yield Text(
         "Features carry over between domains where a class is close to itself in the other domains (small α) and far "
         "from other classes (large β and γ); `crosstail graph` draws the distances."
     )
-    note = ESTIMATED if found.errors else ""
-    yield Table(header=["", "mean distance", "between"], rows=rows, words_last=True, note=note)
+    yield table
     yield from trace_charts(result, records)
 
 

@@ -19,7 +19,7 @@ CLASSES, DOMAINS = 40, 8  # the largest table with a cell for each pair
 LARGEST = 20  # pairs in the list instead
 
 
-def covered(test: Answers, given: Calibration, coverage: float = COVERAGE) -> pd.DataFrame:
+def covered(test: Answers, given: Calibration) -> pd.DataFrame:
     """A row for each test sample: domain, class, whether its set contains it, and the size of the set.
 
     Thresholds come from other test samples, in turns, with groups kept whole.
@@ -32,7 +32,7 @@ def covered(test: Answers, given: Calibration, coverage: float = COVERAGE) -> pd
     fold = fold_of(pair, test.group, min(FOLDS, groups), seed=0) if groups > 1 else np.zeros(len(pair), np.int64)
     for k in range(int(fold.max()) + 1):
         rest, now = fold != k, fold == k
-        sets = PredictionSets.calibrated(own[rest], test.y[rest], test.domain[rest], **sizes, coverage=coverage)
+        sets = PredictionSets.calibrated(own[rest], test.y[rest], test.domain[rest], **sizes, coverage=COVERAGE)
         members[now] = sets.members(said[now], test.domain[now])
     inside = members[np.arange(len(pair)), test.y]
     return pd.DataFrame({"domain": test.domain, "class": test.y, "inside": inside, "size": members.sum(1)})

@@ -15,7 +15,7 @@ from crosstail.reports.run.command import options
 from crosstail.reports.wording import number
 from crosstail.training.run import Run
 
-SHOWN, SIDE = 12, 160  # label errors that are shown, and pixels of their pictures
+SHOWN = 12  # label errors that are shown
 COUNTED = 10  # pairs in the table of a page
 PAIRS, OF_PAIR = 20, 6  # pairs of an audit, and label errors that are shown of each
 
@@ -118,4 +118,4 @@ def _shown(run: Run, table: pd.DataFrame, caption: str) -> Block:
             except (OSError, ValueError):  # a file was removed or damaged since
                 continue
             pictures.append(Picture(pixels, f"{one['label']} → {one['seems']}?", lines[-1], one["sample"]))
-    return Gallery(caption, pictures, SIDE) if len(pictures) == len(lines) else bullets(lines)
+    return Gallery(caption, pictures) if len(pictures) == len(lines) else bullets(lines)

@@ -12,8 +12,9 @@ import pandas as pd
 
 from crosstail.metrics import SHOTS, find
 from crosstail.metrics._views import View
+from crosstail.reports.document.model import Table
 from crosstail.reports.run.tested import Tested
-from crosstail.reports.wording import tail_note, worst_pair
+from crosstail.reports.wording import number, tail_note, worst_pair
 from crosstail.training.result import Evaluation, RunResult, counted_steps, has_learnt, pooled
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
@@ -27,9 +28,17 @@ DISTANCES = {
 }
 
 
-def worst_table(pairs: pd.DataFrame, number: int = 10) -> pd.DataFrame:
+def distance_table(shown: Sequence[str], estimated: bool) -> Table:
+    """α, β and γ as far as they are defined, with what they are between."""
+    rows = [[symbol, value, between] for (symbol, between), value in zip(DISTANCES.items(), shown, strict=True)]
+    rows = [row for row in rows if row[1] != number(None)]
+    note = ESTIMATED if estimated else ""
+    return Table(header=["", "mean distance", "between"], rows=rows, words_last=True, note=note)
+
+
+def worst_table(pairs: pd.DataFrame, most: int = 10) -> pd.DataFrame:
     """The pairs with the lowest accuracy; ties are broken by the lower interval."""
-    return pairs[pairs["tested"] > 0].sort_values(["accuracy", "high", "low"], kind="stable").head(number)
+    return pairs[pairs["tested"] > 0].sort_values(["accuracy", "high", "low"], kind="stable").head(most)
 
 
 def headline_table(tested: Tested, known: bool = False) -> pd.DataFrame:

@@ -8,8 +8,8 @@ import pandas as pd
 from crosstail.metrics._comparisons import prediction_interval
 from crosstail.reports.charts import INK, PALETTE, colours, names, tip
 from crosstail.reports.document.model import Block, Card, Cards, Chart, Heading, Table, Text
-from crosstail.reports.run.answers import ends as ends_of
 from crosstail.reports.run.tables import fold_table
+from crosstail.reports.run.verdict import ends as ends_of
 from crosstail.reports.vega_lite import draw, field, layer
 from crosstail.reports.wording import interval, number, several
 from crosstail.training.result import RunResult

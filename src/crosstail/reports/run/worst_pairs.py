@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pandas as pd
 
 from crosstail.reports.document.model import Block, Chart, Heading, Table, Text
-from crosstail.reports.run.answers import pair_name, tested_pairs
 from crosstail.reports.run.charts import NUMBERED, pair_chart
 from crosstail.reports.run.model_card import resolution_note
 from crosstail.reports.run.tables import worst_table
 from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.verdict import pair_name, tested_pairs
 from crosstail.reports.wording import TRACKS, interval, number
 
 DRAWN = 5000  # pairs up to which there is a heat map

@@ -1,4 +1,4 @@
-"""The answers that the page of a run begins and ends with: whether to use the model, and what to do next."""
+"""Where the page of a run begins and ends: whether to use the model, and what to do next."""
 
 import shlex
 from collections.abc import Iterator, Sequence

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from crosstail.reports.document.model import Cards, Code, Items, Text
-from crosstail.reports.run.answers import next_steps, tone, usable
 from crosstail.reports.run.tested import Tested as Shown
+from crosstail.reports.run.verdict import next_steps, tone, usable
 
 TOTALS = [[100, 100], [100, 2]]
 GOOD, WEAK = [[95, 96], [94, 2]], [[95, 96], [30, 0]]
