@@ -117,7 +117,7 @@ def ratio_table(model: ModelFeatures) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["class", "domain", "other", "counts", "distances"])
 
 
-def bound_table(models: Sequence[ModelFeatures]) -> pd.DataFrame:
+def bound_table(models: Sequence[ModelFeatures], nus: Sequence[float] = (0.0, 1.0)) -> pd.DataFrame:
     """One row per model and ν: the BoDA loss of the training set per sample, and its theoretical lower bound."""
     rows = []
     for model in models:
@@ -127,7 +127,7 @@ def bound_table(models: Sequence[ModelFeatures]) -> pd.DataFrame:
         z, y, domain = (torch.from_numpy(part["train"]) for part in (model.z, model.y, model.domain))
         statistics = PairStatistics(counts.shape[0], counts.shape[1], z.shape[1])
         statistics.update(z, y, domain)
-        for nu in (0.0, 1.0):
+        for nu in nus:
             loss = boda_loss(z, y, domain, statistics.mean, torch.from_numpy(counts), nu=nu, reduction="sum")
             least = boda_lower_bound(graph.calibrated_statistics(nu=nu), counts)
             rows.append((model.name, nu, float(loss) / counts.sum(), least / counts.sum()))
