@@ -28,8 +28,8 @@ class DomainDataset:
     `x` is images (N, H, W, 3) in uint8, embeddings (N, F) in floating point, or embeddings of several views of each
     sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` is "train",
     "val" or "test", or "none" for samples that a protocol holds out. `group` numbers what must stay together in a
-    split, such as the pictures of one patient. `notes` tell a user about the data, such as which
-    files were left out; `gaps` are the notes that depend on the split (see `with_gaps_noted`).
+    split, such as the pictures of one patient. `notes` tell a user about the data, such as which files
+    were left out; `gaps` are the notes that depend on the split (see `with_gaps_noted`).
     """
 
     name: str
