@@ -42,7 +42,7 @@ class LinearHead(Head):
 def linear_classifier(algorithm: Algorithm, features: Features) -> LinearHead:
     """The classifier of an algorithm, where the domain is unknown, as a linear head on the CPU.
 
-    b is what 0 scores, and W what the unit vectors score beyond b. This works for every classifier that is linear in the
+    b is what 0 scores, and W what the unit vectors score beyond b. This works for any classifier that is linear in the
     features, or in features of unit length (LDAM's cosines), however it is written.
     """
     device = next(algorithm.head.parameters()).device
