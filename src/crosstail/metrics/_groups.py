@@ -14,8 +14,7 @@ def group_metrics(answers: Answers) -> pd.DataFrame:
     """A row for each group with samples: `domain` and `class` are empty where a row is about all of them.
 
     A class, over all domains or in one, is measured as a pair is; a domain, or all samples as if they came from one, as
-    a domain is. `calibration_low` and `calibration_high` are the 95 % interval
-    of the calibration error.
+    a domain is. `calibration_low` and `calibration_high` are the 95 % interval of the calibration error.
     """
     rows: list[dict[str, Any]] = []
     for of, named in ((answers.in_one_domain(), False), (answers, True)):

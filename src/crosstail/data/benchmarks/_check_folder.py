@@ -45,7 +45,7 @@ def check_folder(
     _check_counts(sheet, folders.pairs_of(files), there, result)
     splits = _check_split_file(sheet, (root, base), files, result)
     images = ImageFiles(base, [path.relative_to(base).as_posix() for path in files.values()])
-    if decode and (broken := find_broken(images, progress)):
+    if decode and files and (broken := find_broken(images, progress)):
         shown = [f"{path}: {reason}" for path, reason in broken[:SHOWN]]
         result.problem("broken", f"{len(broken):,} {_plural('image', broken)} cannot be read", *shown)
     if duplicates and files:
