@@ -63,9 +63,7 @@ def confusion_blocks(answers: Answers | None, dataset: DomainDataset | None, *, 
         rows = dataset.rows("test") if answers.row is None else answers.row
         try:
             galleries = [_gallery(answers, dataset, rows, pair) for pair in pairs]
-            words = (
-                f"Up to {SAMPLES} test samples of each of the worst pairs, with the predicted class and file or number."
-            )
+            words = f"Up to {SAMPLES} test samples of each of the worst pairs, with predicted class and file or number."
             return [*before, Text(words), *galleries]
         except (OSError, ValueError):  # a file was removed or damaged since
             pass
