@@ -52,16 +52,15 @@ def graph_document(title: str, models: Sequence[NamedGraph], chart: Chart) -> Do
 
 
 def _blocks(models: Sequence[NamedGraph], chart: Chart) -> Iterator[Block]:
-    tables = [neighbours(model) for model in models]
-    yield Text(" ".join(_finding(m, t, len(models) > 1) for m, t in zip(models, tables, strict=True)), lead=True)
-    yield Cards([card for m, t in zip(models, tables, strict=True) for card in _cards(m, t, len(models) > 1)])
+    shown = [(model, f"{model.name}: " * (len(models) > 1), neighbours(model)) for model in models]
+    yield Text(" ".join(_finding(*one) for one in shown), lead=True)
+    yield Cards([card for one in shown for card in _cards(*one)])
     yield Heading("The pairs in the plane")
     yield Text(WHAT)
     yield chart
     yield bullets([*LIMITS, *(_part(model.graph) for model in models if model.graph.estimate)])
     yield Heading("Pairs that are closest to another class")
-    for model, table in zip(models, tables, strict=True):
-        yield _confusable(model, table, len(models) > 1)
+    yield from (_confusable(who, table) for _, who, table in shown)
     yield Heading("α, β and γ")
     yield Text(
         "Mean distances over all pairs of a kind. A model that transfers between domains has a small α compared with β "
@@ -85,30 +84,29 @@ def _ratio(model: NamedGraph) -> float:
     return found.alpha / found.gamma if found.gamma else math.nan  # 0 if all features are equal
 
 
-def _finding(model: NamedGraph, table: pd.DataFrame, named: bool) -> str:
-    who = f"{model.name}: for" if named else "For"
+def _finding(model: NamedGraph, who: str, table: pd.DataFrame) -> str:
     if table.empty:
         return f"{model.name}: no class occurs in two domains, so nothing can transfer between them."
     same = int(table["same"].sum())
     return (
-        f"{who} {same} of {several(len(table), 'pair')}, the closest pair of another domain is of the same class"
-        f"{'' if same == len(table) else f'; {len(table) - same:,} are closer to another class'}."
+        f"{who}{'for' if who else 'For'} {same} of {several(len(table), 'pair')}, the closest pair of another domain "
+        f"is of the same class{'' if same == len(table) else f'; {len(table) - same:,} are closer to another class'}."
     )
 
 
-def _cards(model: NamedGraph, table: pd.DataFrame, named: bool) -> Iterator[Card]:
-    who, ratio = f"{model.name}: " if named else "", _ratio(model)
+def _cards(model: NamedGraph, who: str, table: pd.DataFrame) -> Iterator[Card]:
     if table.empty:
         return
     yield Card(f"{who}closest is the same class", f"{int(table['same'].sum())} of {len(table)}", "pairs")
-    yield Card(f"{who}α / γ", number(ratio, 2), "same class over other classes, in another domain; small is good")
+    yield Card(
+        f"{who}α / γ", number(_ratio(model), 2), "same class over other classes, in another domain; small is good"
+    )
 
 
-def _confusable(model: NamedGraph, table: pd.DataFrame, named: bool) -> Block:
+def _confusable(who: str, table: pd.DataFrame) -> Block:
     wrong = table[~table["same"].astype(bool)].assign(excess=lambda t: t["own"] / t["distance"])
-    who = f"{model.name}: " if named else ""
     if wrong.empty:
-        return Text(f"{who}none." if named else "None: every pair is closest to its own class.")
+        return Text(f"{who}none." if who else "None: every pair is closest to its own class.")
     worst = wrong.sort_values("excess", ascending=False, kind="stable").head(LISTED)
     rows = [
         [row["pair"], f"{row['samples']:,}", row["closest"], number(row["distance"], 2), number(row["own"], 2)]
@@ -118,4 +116,4 @@ def _confusable(model: NamedGraph, table: pd.DataFrame, named: bool) -> Block:
     rest = len(wrong) - len(rows)
     more = f" {rest:,} more are not listed." if rest > 0 else ""
     note = f"Farthest from their own class first, relative to the closest.{more} More samples of these pairs may help."
-    return Table(title=f"{who}{several(len(wrong), 'pair')}" if named else "", header=header, rows=rows, note=note)
+    return Table(title=f"{who}{several(len(wrong), 'pair')}" if who else "", header=header, rows=rows, note=note)

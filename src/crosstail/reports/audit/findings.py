@@ -102,9 +102,8 @@ def _groups(audit: Audit) -> Iterable[AuditFinding]:
     if groups is None or not groups.several_splits:
         return
     n, examples = groups.several_splits, tuple(members(group) for group in groups.leaking)
-    text = (
-        f"{several(n, 'group')} {has(n)} samples in several splits: accuracy on validation or test would be inflated."
-    )
+    several_groups = f"{several(n, 'group')} {has(n)}"
+    text = f"{several_groups} samples in several splits: accuracy on validation or test would be inflated."
     if groups.leaked_tests:
         tests = f"{groups.leaked_tests:,} of {groups.tests:,} test samples"
         text += f" {tests} share a group with a training sample."

@@ -36,10 +36,11 @@ def shortlist(summary: pd.DataFrame, data: str, baseline: str, number: int = 6) 
 
 def counts_table(run: MethodRun) -> pd.DataFrame:
     """Training samples and shot group of each pair."""
-    first = run.runs[0]
-    table = label_table(run.counts, first.domains, first.classes)
-    table["shot"] = shot_group(table["count"], *shot_thresholds(first.spec.dataset))
-    return table
+    return _with_shots(run, label_table(run.counts, run.runs[0].domains, run.runs[0].classes))
+
+
+def _with_shots(run: MethodRun, table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(shot=shot_group(table["count"].round(), *shot_thresholds(run.runs[0].spec.dataset)))
 
 
 def ranked_counts_table(run: MethodRun) -> pd.DataFrame:
@@ -51,9 +52,7 @@ def ranked_counts_table(run: MethodRun) -> pd.DataFrame:
     named = [f"{end - len(group) + 1:,} to {end:,}" for group, end in zip(groups, ends, strict=True)]
     if len(groups) == counts.shape[1]:
         named = [first.classes[int(group[0])] for group in groups]
-    table = label_table(means, first.domains, named)
-    table["shot"] = shot_group(table["count"].round(), *shot_thresholds(first.spec.dataset))
-    return table
+    return _with_shots(run, label_table(means, first.domains, named))
 
 
 def counts_chart(name: str, run: MethodRun) -> Chart:
@@ -94,16 +93,12 @@ def separation_chart(name: str, data: str, table: pd.DataFrame, methods: Sequenc
         color=colour("method", order),
         tooltip=["method:N", "seed:N", tip("separation", ".2f"), tip("accuracy", ".1f")],
     ).zoom()
-    title, found = (
-        f"{data}: accuracy and (β + γ) − α of {len(table)} models",
-        correlation(table["separation"], table["accuracy"]),
-    )
-    if found:
+    title = f"{data}: accuracy and (β + γ) − α of {len(table)} models"
+    if found := correlation(table["separation"], table["accuracy"]):
         r, low, high = found
         verb = "rises with" if low > 0 else "falls with" if high < 0 else "is not clearly related to"
-        title = (
-            f"{data}: over {len(table)} models, accuracy {verb} (β + γ) − α (r = {r:+.2f}, {low:+.2f} to {high:+.2f})"
-        )
+        title = f"{data}: over {len(table)} models, accuracy {verb} (β + γ) − α"
+        title += f" (r = {r:+.2f}, {low:+.2f} to {high:+.2f})"
     note = "r is Pearson's correlation with its 95 % interval." if found else ""
     return Chart(name, title, drawing, "Points: test accuracy of each model against the separation of classes", note)
 

@@ -26,9 +26,8 @@ def paper_table(summary: pd.DataFrame, tests: pd.DataFrame, data: str, name: str
         return None
     main, own, decimals = ranked["metric"].iloc[0], tests[tests["data"] == data], metric_of(summary).digits
     sure = set(own[own["adjusted"] < LEVEL]["method"])
-    cells = {
-        (row["method"], row["metric"]): row for row in of_metric(summary, [main, *OTHERS], data).to_dict("records")
-    }
+    records = of_metric(summary, [main, *OTHERS], data).to_dict("records")
+    cells = {(row["method"], row["metric"]): row for row in records}
     others = [metric for metric in OTHERS if any(known == metric for _, known in cells)]
     rows, best = [], set()
     for i, method in enumerate(ranked["method"]):

@@ -236,12 +236,8 @@ def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:
     for setting in settings:
         fields = dict(setting)
         labels, protocol, folds = fields["labels"], fields["protocol"], fields["folds"]
-        shown[setting] = [
-            fields["dataset"],
-            *[labels] * (labels != "default"),
-            *[protocol] * (protocol != RunSpec.protocol),
-        ]
-        shown[setting] += [f"{folds} folds"] * (folds != "default")
+        shown[setting] = [fields["dataset"], *[labels] * (labels != "default")]
+        shown[setting] += [protocol] * (protocol != RunSpec.protocol) + [f"{folds} folds"] * (folds != "default")
     names = {}
     for setting in settings:
         same = [other for other in settings if shown[other] == shown[setting]]

@@ -111,9 +111,8 @@ def of_metric(
     rows = summary[(summary["kind"] == kind) & summary["metric"].isin(metrics)]
     if data is None:
         return rows
-    return rows[rows["data"] == data].sort_values(
-        "mean", ascending=not metric_of(summary).higher_is_better, kind="stable"
-    )
+    lower_first = not metric_of(summary).higher_is_better
+    return rows[rows["data"] == data].sort_values("mean", ascending=lower_first, kind="stable")
 
 
 def overall_table(summary: pd.DataFrame) -> pd.DataFrame:

@@ -44,10 +44,8 @@ def _with_best(table: Table) -> Table:
     if len(ranked):
         best = ranked.iloc[0]  # rows are sorted by it
         metric = metric_of(ranked)
-        value = f"{number(best['mean'], metric.digits)}{metric.unit}"
-        title = (
-            f"{table.title}: {best['method']} has the best {best['metric']}{of_the(metric)} on the test set, {value}"
-        )
+        value, what = f"{number(best['mean'], metric.digits)}{metric.unit}", f"{best['metric']}{of_the(metric)}"
+        title = f"{table.title}: {best['method']} has the best {what} on the test set, {value}"
     few = table.numbers["barely_tested"].max()
     if few > 0:
         pairs = f"{several(int(few), 'pair')} {has(int(few))} n < {FEW_TESTS} test samples"

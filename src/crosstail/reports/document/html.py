@@ -25,9 +25,8 @@ def render(document: Document) -> str:
     blocks = [(type(block).__name__, block) for block in document.blocks]
     draws = any(isinstance(block, Chart) for block in document.blocks)
     contents = _contents(document)
-    return _template().render(
-        title=document.title, blocks=blocks, draws=draws, contents=contents, addresses=list(contents)
-    )
+    about = {"title": document.title, "contents": contents, "addresses": list(contents)}
+    return _template().render(**about, blocks=blocks, draws=draws)
 
 
 def save(document: Document, path: Path) -> None:

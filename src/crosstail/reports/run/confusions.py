@@ -54,22 +54,17 @@ def failures(answers: Answers, pair: Pair) -> list[int]:
 
 def confusion_blocks(answers: Answers | None, dataset: DomainDataset | None, *, images: bool) -> list[Block]:
     """What the worst pairs are mistaken for and the test samples that fail, with pictures if there are any."""
-    pairs = [pair for pair in (failing_pairs(answers) if answers else ()) if answers and failures(answers, pair)]
-    if answers is None or not pairs:
+    if answers is None or not (pairs := failing_pairs(answers)):
         return []
-    chart: list[Block] = [
-        Heading("What the worst pairs are mistaken for", 3),
-        confusion_chart(confusion_table(answers, pairs)),
-    ]
-    heading = Heading("Misclassified samples", 3)
+    chart = confusion_chart(confusion_table(answers, pairs))
+    before: list[Block] = [Heading("What the worst pairs are mistaken for", 3), chart]
+    before.append(Heading("Misclassified samples", 3))
     if images and dataset is not None:
         rows = dataset.rows("test") if answers.row is None else answers.row
         try:
             galleries = [_gallery(answers, dataset, rows, pair) for pair in pairs]
-            about = Text(
-                f"Up to {SAMPLES} test samples of each of the worst pairs, with the predicted class and file or number."
-            )
-            return [*chart, heading, about, *galleries]
+            words = f"Up to {SAMPLES} test samples of each of the worst pairs, with predicted class and file or number."
+            return [*before, Text(words), *galleries]
         except (OSError, ValueError):  # a file was removed or damaged since
             pass
     gone = "The images are missing or have changed, so only their numbers are shown. " if images else ""
@@ -77,7 +72,7 @@ def confusion_blocks(answers: Answers | None, dataset: DomainDataset | None, *, 
     for pair in pairs:
         said = (f"{i} as {answers.classes[answers.predicted[i]]}" for i in failures(answers, pair))
         lines.append(f"{_name(answers, pair)}: " + "; ".join(said))
-    return [*chart, heading, Text(f"{gone}Test samples are numbered from 0 in the order of the data."), bullets(lines)]
+    return [*before, Text(f"{gone}Test samples are numbered from 0 in the order of the data."), bullets(lines)]
 
 
 def _gallery(answers: Answers, dataset: DomainDataset, rows: NDArray[np.int64], pair: Pair) -> Gallery:

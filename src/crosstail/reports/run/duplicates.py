@@ -31,10 +31,7 @@ def duplicates(run: Run) -> list[str]:
         used = [[row for row in group if dataset.split[row] != UNUSED] for group in groups]
     except (ValueError, OSError):  # an image that cannot be read
         return []
-    found = exact_findings(
-        describe([group for group in used if len(group) > 1], dataset, exact=True),
-        dataset.kind,
-    )
-    sentences = [finding.text for finding in found]
+    found = describe([group for group in used if len(group) > 1], dataset, exact=True)
+    sentences = [finding.text for finding in exact_findings(found, dataset.kind)]
     write_json(file, AuditFile(sentences))
     return sentences

@@ -103,10 +103,8 @@ def limits(run: Run, tested: Tested) -> list[str]:
     if kind.picture and not _pretrained(result.spec):
         trained = int(np.sum(result.counts))
         found.append(f"The network was randomly initialised and trained on {trained:,} images only.")
-    seed = (
-        f"All models had seed {result.spec.seed}" if result.estimate else f"A single run with seed {result.spec.seed}"
-    )
-    found.append(f"{seed}; the intervals do not cover the choice of seed.")
+    models = "All models had" if result.estimate else "A single run with"
+    found.append(f"{models} seed {result.spec.seed}; the intervals do not cover the choice of seed.")
     return found + duplicates(run)
 
 
@@ -195,9 +193,7 @@ def _training(result: RunResult) -> Iterator[str]:
         f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
     )
     if spec.average == "swad":
-        kept = (
-            "The weights are SWAD's average over steps that validation losses decided on. Test accuracy was not used."
-        )
+        kept = "The weights are SWAD's average over steps chosen by validation losses. Test accuracy was not used."
     yield how_trained(result, kept)
     if spec.stop_at is not None:
         yield "Trained on every sample of all domains, after selection; nothing is held out."

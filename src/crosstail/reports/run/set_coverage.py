@@ -61,11 +61,8 @@ def pair_sets(table: pd.DataFrame, domains: Sequence[str], classes: Sequence[str
     pairs: dict[Any, pd.DataFrame] = dict(iter(table.groupby(["domain", "class"])))
     enough = has_threshold(np.array([len(own) for own in pairs.values()]), COVERAGE) | (not counted)
     alone = dict(zip(pairs, enough, strict=True))
-    note = (
-        ""
-        if enough.all()
-        else "* Too few test samples for a threshold of its own: the class's is used, or the domain's."
-    )
+    note = "* Too few test samples for a threshold of its own: the class's is used, or the domain's."
+    note *= not enough.all()
     if len(classes) > CLASSES or len(domains) > DOMAINS:
         largest = sorted(pairs, key=lambda pair: -pairs[pair]["size"].mean())[:LARGEST]
         names = [f"{domains[d]} / {classes[c]}{'' if alone[d, c] else ' *'}" for d, c in largest]

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from crosstail.metrics import PairAccuracy
 from crosstail.reports.document.model import Table
 from crosstail.reports.run.tables import DISTANCES, STATISTICS, cross_validation_table, fold_table
 from crosstail.reports.run.tested import Tested
@@ -34,8 +33,19 @@ def _tracks(tested: Tested, shots: bool = False) -> tuple[list[Row], list[Row] |
     """The metrics with the domain unknown, and known if they differ; with `shots`, also by shot group."""
 
     def rows(known: bool) -> list[Row]:
-        accuracy = tested.told(known)
-        found = _metrics(accuracy, tested.domains, tested.classes, apart=tested.has_known)
+        accuracy, apart = tested.told(known), tested.has_known  # then the interval has a row of its own
+        interval = accuracy.interval("pair_average")
+        ends = f"{percent(interval[0])} to {percent(interval[1])}" if interval else ""
+        found = [
+            ["pair average, %", percent(accuracy.pair_average), f"95 % interval {ends}" if ends and not apart else ""],
+            *[["  95 % interval", ends, ""]] * bool(ends and apart),
+            ["worst pair", percent(accuracy.worst_pair), worst_pair(accuracy, tested.domains, tested.classes)],
+            ["10th percentile", percent(accuracy.tail), tail_note(accuracy)],
+            ["average over domains", percent(accuracy.average), ""],
+        ]
+        for domain, value in zip(tested.domains, accuracy.domains, strict=True):
+            if value is not None:
+                found.append([f"  {domain}", percent(value), "worst" if value == accuracy.worst_domain else ""])
         return found + (_shots(accuracy.shots(tested.counts, *tested.shots)) if shots else [])
 
     return rows(known=False), rows(known=True) if tested.has_known else None
@@ -55,23 +65,6 @@ def result_summary(result: RunResult) -> Table:
         others += _shots(result.tested(known=True).shots)
     title = f"{_subject(result.spec)}: {'estimated' if result.estimate else 'test'} accuracy"
     return _summary(title, rows, others, " ".join(filter(None, (tested.tracks_note, estimate_note(result)))))
-
-
-def _metrics(accuracy: PairAccuracy, domains: Sequence[str], classes: Sequence[str], apart: bool) -> list[Row]:
-    """The metrics of one track; `apart` puts the interval into a row of its own."""
-    interval = accuracy.interval("pair_average")
-    ends = f"{percent(interval[0])} to {percent(interval[1])}" if interval else ""
-    rows = [
-        ["pair average, %", percent(accuracy.pair_average), f"95 % interval {ends}" if ends and not apart else ""],
-        *[["  95 % interval", ends, ""]] * bool(ends and apart),
-        ["worst pair", percent(accuracy.worst_pair), worst_pair(accuracy, domains, classes)],
-        ["10th percentile", percent(accuracy.tail), tail_note(accuracy)],
-        ["average over domains", percent(accuracy.average), ""],
-    ]
-    for domain, value in zip(domains, accuracy.domains, strict=True):
-        if value is not None:
-            rows.append([f"  {domain}", percent(value), "worst" if value == accuracy.worst_domain else ""])
-    return rows
 
 
 def _summary(title: str, rows: list[Row], known: list[Row] | None, note: str) -> Table:

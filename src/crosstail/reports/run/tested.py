@@ -45,16 +45,8 @@ class Tested:
         for domain, of_class in unseen.items():
             counts[first.domains.index(domain)] = of_class
         informed = pooled(results, known=True) if any(result.known for result in results) else None
-        return cls(
-            first.domains,
-            first.classes,
-            counts,
-            pooled(results),
-            informed,
-            first.shots,
-            list(unseen),
-            first.spec.unseen_domains,
-        )
+        about = informed, first.shots, list(unseen), first.spec.unseen_domains
+        return cls(first.domains, first.classes, counts, pooled(results), *about)
 
     @property
     def has_known(self) -> bool:

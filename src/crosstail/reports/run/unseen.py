@@ -101,9 +101,8 @@ def _table(table: pd.DataFrame) -> Table:
 def _chart(table: pd.DataFrame, ends: tuple[float, float] | None) -> Chart:
     """A line from seen to unseen for each domain, and a band for a new one."""
     order = [*table["domain"], *["a new domain"] * (ends is not None)]
-    long = table.rename(columns={"seen": "seen in training"}).melt(
-        ["domain", "low", "high"], list(KINDS), var_name="kind", value_name="accuracy"
-    )
+    named = table.rename(columns={"seen": "seen in training"})
+    long = named.melt(["domain", "low", "high"], list(KINDS), var_name="kind", value_name="accuracy")
     y = names("domain") | {"scale": {"domain": order}}
     scale, axis = {"zero": False, "nice": True}, {"format": "d", "tickCount": 6}
     spread = draw(table).mark("rule", strokeWidth=2, color=KINDS["unseen"], opacity=0.5)

@@ -111,17 +111,15 @@ def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[
     if len(results) == 1:
         if inputs := as_inputs(spec.dataset, spec.columns):
             yield Text("Use it: classify files, and find out when a person should look. Name your new files instead.")
-            yield Code(
-                shlex.join(["crosstail", "predict", str(out), *inputs, "--coverage", "0.9", "--out", f"{out}.csv"])
-            )
+            predict = ["crosstail", "predict", str(out), *inputs, "--coverage", "0.9", "--out", f"{out}.csv"]
+            yield Code(shlex.join(predict))
         yield Text("For other programs, write the model as one file.")
         yield Code(shlex.join(["crosstail", "export", str(out), "--out", f"{out}.onnx"]))
     if not spec.unseen_domains and spec.stop_at is None:
         if len(results[0].domains) > 1:
             yield Text("Find out what to expect on a new domain: leave out each domain in turn.")
-            yield Code(
-                short_command("fit", replace(spec, protocol="dg", fold=None, folds=None, labels=None), f"{out}-dg")
-            )
+            unseen = replace(spec, protocol="dg", fold=None, folds=None, labels=None)
+            yield Code(short_command("fit", unseen, f"{out}-dg"))
         yield Text("See whether another method is better on these data.")
         yield Code(short_command("race", spec, f"{out}-race"))
     if spec.stop_at is None:
