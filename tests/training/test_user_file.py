@@ -18,7 +18,6 @@ from crosstail.sweeps.launchers._launcher import Resources, launcher
 from crosstail.sweeps.store import Store
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
-from crosstail.training.inputs import frozen_backbone
 from crosstail.training.loop import Diverged
 from crosstail.training.run import Run
 
@@ -251,9 +250,9 @@ def test_a_part_that_does_not_work_is_named(parts, tmp_path, copy, source, messa
     assert not (tmp_path / "run").exists()
 
 
-def test_a_backbone_in_a_file_is_not_frozen(parts):
+def test_a_backbone_in_a_file_is_not_frozen(parts, tmp_path):
     with pytest.raises(ValueError, match=r"net\.py: a backbone in a file of yours can be trained, not frozen"):
-        frozen_backbone(replace(parts, freeze=True), (3, 16, 16))
+        train_run(replace(parts, dataset="digits", freeze=True), tmp_path / "run")
 
 
 def test_methods_of_a_sweep_name_files(spec, parts, tmp_path):
