@@ -5,7 +5,7 @@ import pytest
 from tests.metrics.answered import answered
 
 from crosstail import metrics
-from crosstail.metrics import SampleValues, find
+from crosstail.metrics import SampleValues, find, value_on
 
 NAMES = metrics.names()
 DOMAINS, CLASSES = 3, 4
@@ -25,7 +25,7 @@ def drawn(samples, skill=1.0):
 def judged(metric, answers):
     """All that is shown of a metric, and what is selected on."""
     found = answers.value(metric)
-    whole = found.average, found.pair_average, found.worst_pair, find(metric).to_select_on(answers), *found.interval()
+    whole = found.average, found.pair_average, found.worst_pair, value_on(answers, metric), *found.interval()
     return found.matrix, np.array(found.domains, float), np.array(whole, float)
 
 
@@ -41,7 +41,7 @@ def test_without_samples_nothing_is_defined(metric):
     found = none.value(metric)
     assert np.isnan(found.matrix).all() and found.domains == [None] * DOMAINS
     assert found.pair_average is found.worst_pair is found.tail is found.interval() is None
-    assert find(metric).to_select_on(none) is None
+    assert value_on(none, metric) is None
     if isinstance(found, SampleValues):
         assert found.influence.shape == (2, 0)
 
