@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration, sample_weights, training_shares
 from crosstail.metrics._reliability import calibration_error
 from crosstail.prediction.prior import estimate_prior, with_prior

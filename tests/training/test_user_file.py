@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from crosstail.training.inputs import frozen_backbone
 
 from crosstail import testing
 from crosstail.prediction.predictor import Predictor
