@@ -18,6 +18,7 @@ from PIL import Image
 
 import crosstail
 from crosstail import RunSpec, algorithms, discovery
+from crosstail.reports.compare.method_runs import method_runs
 from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.compare.tables import of_metric, summary_table
@@ -79,7 +80,7 @@ def summaries(places: dict[str, Path], races: Races) -> pd.DataFrame:
         keys = {key for row in races[name]["default"].leaderboard for own in row.runs.values() for key in own}
         table = read_runs([place]).table
         own = table[[run.folder.name in keys for run in table["run"]]]
-        parts.append(summary_table(own).assign(data=name))
+        parts.append(summary_table(method_runs(own)[0]).assign(data=name))
     return pd.concat(parts, ignore_index=True)
 
 

@@ -7,6 +7,7 @@ import vl_convert
 
 from crosstail.reports.document import latex, markdown
 from crosstail.reports.document.model import Chart, Table
+from crosstail.reports.vega_lite import Drawing
 from crosstail.storage import write_whole
 
 FORMATS = ("svg", "png", "pdf")
@@ -15,7 +16,12 @@ FORMATS = ("svg", "png", "pdf")
 def save_chart(chart: Chart, path: Path) -> None:
     """One chart with its title, as .png, .svg or .pdf."""
     title = {"text": wrap(chart.title, 80, break_on_hyphens=False), "anchor": "start"}
-    specification = chart.drawing.having(title=title, **{"width": 560} if chart.fits else {}).to_dict()
+    save_drawing(chart.drawing.having(title=title, **{"width": 560} if chart.fits else {}), path)
+
+
+def save_drawing(drawing: Drawing, path: Path) -> None:
+    """A drawing alone, as .png, .svg or .pdf."""
+    specification = drawing.to_dict()
     match path.suffix:
         case ".png":
             content = vl_convert.vegalite_to_png(specification, scale=2.0)
