@@ -201,7 +201,7 @@ def test_each_file_of_a_run_is_kept_and_trusted_together(spec, parts, tmp_path):
         (tmp_path / name).unlink()
     with pytest.raises(ValueError, match=r"moved/algorithm/mine\.py.*--trust"):
         Predictor(tmp_path / "moved")
-    data = trained.inputs.raw
+    data = trained.dataset
     found = Predictor(tmp_path / "moved", trust=True)
     assert found.probabilities(data.x[data.rows("test")]).argmax(1).tolist() == trained.test.predicted.tolist()
     assert found.algorithm.backbone.num_features == 7
