@@ -76,7 +76,9 @@ def full_page():
 def short_page(request, monkeypatch):
     """Without `full_page`, the page of a run is only a title: its charts take longer than the run itself."""
     if "full_page" not in request.fixturenames:
-        monkeypatch.setattr("crosstail.reports.run.page.run_document", lambda run, _: Document(run.result.spec.key, []))
+        monkeypatch.setattr(
+            "crosstail.reports.run.page.run_document", lambda run, *_: Document(run.result.spec.key, [])
+        )
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""How often `crosstail fit` reads the bytes of a photo: once to hash and look at it, once to decode it."""
+"""What `crosstail fit` reads: the bytes of a photo once or twice, and nothing that it has just written."""
 
 import json
 import subprocess
@@ -7,6 +7,8 @@ import sys
 import numpy as np
 import pytest
 from PIL import Image
+
+from crosstail.testing import save_separable
 
 FIT = """
 import json, sys
@@ -68,3 +70,30 @@ def test_beyond_that_a_photo_is_read_twice_and_those_on_the_page_once_more(tmp_p
     shown = {path for path in found if path.removeprefix(f"{photos}/") in page}
     assert shown and all(found[path] == 2 for path in found.keys() - shown)
     assert max(found.values()) <= 4  # as a failure, and as a probable label error
+
+
+READ = """
+import json, os, sys
+
+from crosstail import cli
+
+read, out = [], os.path.abspath(sys.argv[-1])
+
+def note(event, arguments):
+    if event == "open" and isinstance(arguments[1], str) and arguments[1][:1] == "r" and "+" not in arguments[1]:
+        path = os.path.abspath(os.fsdecode(arguments[0])) if isinstance(arguments[0], str | bytes | os.PathLike) else ""
+        read.append(path) if path.startswith(out + os.sep) else None
+
+sys.addaudithook(note)
+cli.main(sys.argv[1:])
+print(json.dumps(read))
+"""
+
+
+@pytest.mark.parametrize("options", ["", "--algorithm boda --second-stage retrain", "--folds 2 --refit"])
+def test_nothing_that_was_just_written_is_read(tmp_path, options):
+    save_separable(tmp_path / "easy.npz", [[12, 9, 4], [3, 9, 12]])
+    words = ["fit", str(tmp_path / "easy.npz"), "--steps", "20", *options.split(), "--out", str(tmp_path / "run")]
+    done = subprocess.run([sys.executable, "-c", READ, *words], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+    assert list(tmp_path.glob("run/**/report.html"))

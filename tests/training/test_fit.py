@@ -273,7 +273,7 @@ def test_resuming_in_stage_two_puts_the_whole_model_on_the_device(dataset, tmp_p
         placed["backbone and head"] = algorithm
         return dataset
 
-    def stop(loop):
+    def stop(loop, checkpoint):
         placed.update(classifier=loop.algorithm, averaged=loop.averaged.module)
         raise KeyboardInterrupt
 

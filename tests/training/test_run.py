@@ -16,7 +16,7 @@ from crosstail.training.refit import refit_spec, with_estimate
 from crosstail.training.resolve import resolve
 from crosstail.training.run import Run
 
-ATTRIBUTES = ("path", "result", "records", "test", "held_out", "calibration", "dataset")
+ATTRIBUTES = ("path", "result", "records", "test", "held_out", "calibration", "checksum", "dataset")
 
 
 def assert_equal(one, other):

@@ -15,7 +15,7 @@ from crosstail.training.folder import RunFolder
 @pytest.fixture(autouse=True)
 def short_page(monkeypatch) -> None:
     """The page of a run is only a title: its charts take longer than the run itself."""
-    monkeypatch.setattr("crosstail.reports.run.page.run_document", lambda run, _: Document(run.result.spec.key, []))
+    monkeypatch.setattr("crosstail.reports.run.page.run_document", lambda run, *_: Document(run.result.spec.key, []))
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """From a spec to a result: data, stage one, second stage, test accuracy, transferability."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -102,6 +103,7 @@ def _train_stages(
     fabric.barrier()
     common: dict[str, Any] = {"folder": folder, "fabric": fabric, "progress": progress, "limits": limits}
 
+    common["checkpoint"] = folder.load("checkpoint.pt")
     first = folder.load("stage_one.pt")
     if not first_stage_learns(spec):
         first = {"weights": algorithm.state_dict(), "step": 0}
@@ -113,6 +115,7 @@ def _train_stages(
         first = vars(train(algorithm, dataset, spec, stage=1, last=last, augment=augment, trace=trace, **common))
         if fabric.is_global_zero:
             folder.save("stage_one.pt", first)
+        common["checkpoint"] = None  # overwritten since
     algorithm.load_state_dict(first["weights"])
     steps, scored = [first["step"]], None
     if spec.second_stage:
@@ -123,7 +126,7 @@ def _train_stages(
         fabric.barrier()
         return Run(folder.path, inputs=inputs)
     every, kept = scored or held_out(algorithm, dataset, **scoring(spec, algorithm))
-    folder.save(MODEL, algorithm.state_dict())
+    checksum = hashlib.sha256(folder.save(MODEL, algorithm.state_dict())).hexdigest()
     if keep:
         kept.save(folder)
     calibration, test = kept.calibration(), predictions(every.test)
@@ -145,7 +148,7 @@ def _train_stages(
     folder.finish(result)
     known = {"held_out": kept if keep else None, "calibration": calibration, "test": test, "inputs": inputs}
     fabric.barrier()
-    return Run(folder.path, result=result, records=folder.records(), **known)
+    return Run(folder.path, result=result, records=folder.records(), checksum=checksum, **known)
 
 
 @contextmanager

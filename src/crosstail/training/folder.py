@@ -105,12 +105,13 @@ class RunFolder:
         except ValueError as error:
             raise ValueError(f"{error}. Remove the file and {AGAIN}") from None
 
-    def save(self, name: str, state: dict[str, Any]) -> None:
-        """Write tensors and plain values whole or not at all."""
+    def save(self, name: str, state: dict[str, Any]) -> memoryview:
+        """Write tensors and plain values whole or not at all; returns the content of the file."""
         # Into memory first: on a full disk torch.save's error does not mention the disk.
         content = io.BytesIO()
         torch.save(state, content)
         write_whole(self.path / name, content.getbuffer())
+        return content.getbuffer()
 
     def load(self, name: str) -> dict[str, Any] | None:
         """What `save` wrote, without running any code in it; None if there is no such file."""

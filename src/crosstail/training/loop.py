@@ -63,12 +63,13 @@ def train(
     trace: Tracer | None = None,
     progress: Progress | None = None,
     limits: Limits | None = None,
+    checkpoint: Mapping[str, Any] | None = None,
 ) -> Selected:
     """Train one stage of a spec and return the evaluation that is best on validation (the first of ties).
 
     The stage ends after step `last`; all that depends on the number of steps of the spec stays as it is. With averaged
     weights, those are evaluated too, and it is they that are selected and traced; SWAD's window needs no selection. A
-    run below one of the `limits` raises Pruned.
+    run below one of the `limits` raises Pruned. A `checkpoint` of this stage is where it goes on.
 
     Batches are a function of the seed and the step, and all other state is in the checkpoint, so a resumed run ends
     with the same result as one that was never stopped.
@@ -79,7 +80,7 @@ def train(
         dataset, batch_size=spec.batch_size, class_balanced=balanced, seed=spec.seed, augment=augment, share=share
     )
     loop = _Loop(algorithm, dataset, spec, folder, fabric, stage, learns=last > 0)
-    start = loop.resume()
+    start = loop.resume(checkpoint)
     # Evaluated before the first step and after the last one, and evenly in between.
     number = min(spec.evaluations, spec.steps)
     due = {round(spec.steps * k / number) for k in range(number + 1)} | {last}
@@ -125,9 +126,8 @@ class _Loop:
         self.since = 0
         self.sums: dict[str, tuple[Tensor | float, int]] = {}
 
-    def resume(self) -> int:
-        """Restore the checkpoint of this stage, if there is one; the step from which to go on."""
-        checkpoint = self.folder.load("checkpoint.pt")
+    def resume(self, checkpoint: Mapping[str, Any] | None) -> int:
+        """Restore the checkpoint, if it is of this stage; the step from which to go on."""
         if checkpoint is not None and checkpoint["stage"] == self.stage:
             self.resumed = True
             self.algorithm.load_state_dict(checkpoint["algorithm"])

@@ -1,5 +1,6 @@
 """A run: its folder, and all that is known of it."""
 
+import hashlib
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,7 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration
-from crosstail.training.folder import RunFolder
+from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.held_out import HeldOut, load_predictions
 from crosstail.training.model import load_model
 from crosstail.training.result import Evaluation, RunResult
@@ -56,6 +57,13 @@ class Run:
     def calibration(self) -> Calibration | None:
         """How scores become probabilities; None for a run that was not calibrated."""
         return self.folder.calibration()
+
+    @cached_property
+    def checksum(self) -> str | None:
+        """SHA-256 of model.pt; None if the model is not there."""
+        with suppress(FileNotFoundError), (self.path / MODEL).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return None
 
     @cached_property
     def inputs(self) -> Inputs | None:

@@ -11,6 +11,7 @@ from crosstail.prediction.export import Check
 from crosstail.progress import Progress, silent
 from crosstail.reports.document import markdown
 from crosstail.reports.run.certainty_data import Certainty
+from crosstail.reports.run.duplicates import duplicates
 from crosstail.reports.run.model_card import model_card
 from crosstail.storage import write_whole
 from crosstail.training.existing import existing_run
@@ -55,7 +56,7 @@ def export(
     description = json.loads(out.with_name(f"{out.name}.json").read_text(encoding="utf-8"))
     if site and description["site"] is None:
         notes.append(f"{trained.result.spec.method} does not use the site")
-    card = model_card(trained, Certainty.of(trained), exported=description)
+    card = model_card(trained, Certainty.of(trained), duplicates(trained), description)
     write_whole(out.with_name(f"{out.name}.md"), markdown.render(card).encode())
     if trained.dataset is None:
         notes.append(f"the run's data, {trained.result.spec.dataset}, are missing or have changed")

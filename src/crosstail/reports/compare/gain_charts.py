@@ -88,7 +88,8 @@ def gain_chart(name: str, data: str, table: pd.DataFrame, baseline: str, shown: 
     note = COLOURED if few_classes else ""
     if pairs > MOST_PAIRS:
         note = f"The chart shows a random {MOST_PAIRS:,} of {pairs:,} pairs; the title counts all of them."
-    note = f"A gain is a better {metric.label}. {note}".rstrip()
+    if not metric.higher_is_better:
+        note = f"A gain is a lower {metric.label}. {note}".rstrip()
     return Chart(name, title, drawing, f"Gain in test {metric.label} over {baseline} per domain and class", note)
 
 

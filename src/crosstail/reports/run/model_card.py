@@ -1,8 +1,7 @@
 """A run's model card: what the model is, what it was trained on, how accurate it is, and where not to trust it."""
 
-import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from crosstail.reports.document.model import Block, Code, Document, Heading, Tab
 from crosstail.reports.run.certainty import certainty_card
 from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.command import command
-from crosstail.reports.run.duplicates import duplicates
 from crosstail.reports.run.how_trained import how_trained
 from crosstail.reports.run.suspects import label_error_note
 from crosstail.reports.run.tables import headline_table, worst_table
@@ -48,8 +46,13 @@ def title_of(spec: RunSpec, folds: bool = False) -> str:
     return f"{what}: {part}" if part else what
 
 
-def model_card(run: Run, about: Certainty | None, exported: dict[str, Any] | None = None) -> Document:
-    """The card of a run, or of a file exported from it, given the file's machine-readable description."""
+def model_card(
+    run: Run, about: Certainty | None, repeated: Sequence[str] = (), exported: dict[str, Any] | None = None
+) -> Document:
+    """The card of a run, or of a file exported from it, given the file's machine-readable description.
+
+    `repeated` are sentences on duplicates in the data.
+    """
     result, tested = run.result, Tested.of_results([run.result])
     parts: dict[str, list[Block]] = {
         "File": [bullets(_file(exported))] if exported else [],
@@ -61,7 +64,7 @@ def model_card(run: Run, about: Certainty | None, exported: dict[str, Any] | Non
             accuracy_table(tested),
         ],
         "Certainty": certainty_card(run, about),
-        "Limits": [bullets(limits(run, tested))],
+        "Limits": [bullets([*limits(run, tested), *repeated])],
         "Versions and checksums": [bullets(versions(run))],
         "How to repeat it": [Code(command(result.spec, run.path))],
     }
@@ -105,16 +108,14 @@ def limits(run: Run, tested: Tested) -> list[str]:
         found.append(f"The network was randomly initialised and trained on {trained:,} images only.")
     models = "All models had" if result.estimate else "A single run with"
     found.append(f"{models} seed {result.spec.seed}; the intervals do not cover the choice of seed.")
-    return found + duplicates(run)
+    return found
 
 
 def versions(run: Run) -> Iterator[str]:
     """What the model was trained with, and how to recognise its files."""
     yield f"Trained with {', '.join(f'{name} {value}' for name, value in run.result.versions.items())}."
-    model = run.path / "model.pt"
-    if model.exists():
-        with model.open("rb") as stream:
-            yield f"SHA-256 of model.pt: {hashlib.file_digest(stream, 'sha256').hexdigest()}."
+    if run.checksum:
+        yield f"SHA-256 of model.pt: {run.checksum}."
     if run.result.weights:
         yield f"Checksum of the frozen backbone's weights: {run.result.weights}."
 

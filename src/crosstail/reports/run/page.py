@@ -17,6 +17,7 @@ from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.charts import loss_chart, selection_chart
 from crosstail.reports.run.command import command
 from crosstail.reports.run.confusions import confusion_blocks
+from crosstail.reports.run.duplicates import duplicates
 from crosstail.reports.run.how_trained import how_trained
 from crosstail.reports.run.pooled_run import pooled_answers
 from crosstail.reports.run.tables import DISTANCES, STATISTICS
@@ -43,11 +44,11 @@ MEANING = "Mean distances between pairs: " + "; ".join(f"{k}: {v}" for k, v in D
 
 def write_page(run: Run) -> None:
     """Write report.html, model_card.md, and metrics.csv if it has kept probabilities, into the run's folder."""
-    about = Certainty.of(run)
-    html.save(run_document(run, about), run.path / "report.html")
+    about, repeated = Certainty.of(run), duplicates(run)
+    html.save(run_document(run, about, repeated), run.path / "report.html")
     if about is not None:
         write_whole(run.path / METRICS, about.metrics.to_csv(index=False, float_format="%.6g").encode())
-    write_whole(run.path / "model_card.md", markdown.render(card.model_card(run, about)).encode())
+    write_whole(run.path / "model_card.md", markdown.render(card.model_card(run, about, repeated)).encode())
 
 
 def write_folds_page(out: Path, runs: Sequence[Run]) -> None:
@@ -55,7 +56,7 @@ def write_folds_page(out: Path, runs: Sequence[Run]) -> None:
     html.save(folds_document(out, runs), out / "report.html")
 
 
-def run_document(run: Run, about: Certainty | None) -> Document:
+def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()) -> Document:
     """The page of one run."""
     result, tested = run.result, Tested.of_results([run.result])
     mistaken = confusion_blocks(run.test, run.dataset, images=len(result.input_shape) == 3)
@@ -73,7 +74,7 @@ def run_document(run: Run, about: Certainty | None) -> Document:
         *_training(result, run.records),
         *_data([result]),
         Heading("Limits", 3),
-        bullets(card.limits(run, tested)),
+        bullets([*card.limits(run, tested), *repeated]),
         *_repeat(command(result.spec, run.path), result),
         Heading("Versions and checksums", 3),
         bullets(card.versions(run)),
