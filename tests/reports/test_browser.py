@@ -79,7 +79,7 @@ def pages(make_run_in: Callable[..., Path], tmp_path_factory: pytest.TempPathFac
         hits, spec = [[9, 5], [3 + 2 * seed, 0]], {"algorithm": algorithm, "second_stage": stage, "seed": seed}
         totals = [[10, 10], [10, 2]]
         make_run_in(few, f"{algorithm}{stage}{seed}", hits, totals=totals, dataset="digits", **spec)
-    demo.write_page(root / "demo.html", read_runs([few]), [])
+    demo.write_page(root / "demo.html", Results(read_runs([few])), [])
     report = write_report(root / "out", Results(read_runs([many]), baseline="erm"), [features()], files=False)
     return {"report": report, "run": run / "report.html", "demo": root / "demo.html"}
 

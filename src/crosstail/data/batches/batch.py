@@ -44,6 +44,7 @@ def to_input(x: NDArray[Any]) -> Tensor:
 
     Of embeddings with several views (B, V, F), the first, plain view is used.
 
+    >>> import numpy as np
     >>> to_input(np.full((2, 4, 5, 3), 255, np.uint8)).shape
     torch.Size([2, 3, 4, 5])
     """
