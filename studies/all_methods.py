@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from PIL import Image
 
 import crosstail
 from crosstail import RunSpec, algorithms, discovery
@@ -22,9 +21,8 @@ from crosstail.reports.compare.method_runs import method_runs
 from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.compare.tables import of_metric, summary_table
-from crosstail.reports.document.files import save_chart
-from crosstail.reports.document.model import Chart, Text
-from crosstail.reports.wording import several
+from crosstail.reports.document.model import Table
+from crosstail.reports.wording import interval, several
 from crosstail.storage import read_json
 from crosstail.sweeps.race_result import RaceResult, Standing
 from crosstail.training.resolve import canonical_method
@@ -84,13 +82,11 @@ def summaries(places: dict[str, Path], races: Races) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def page(summary: pd.DataFrame, races: Races, picture: Path) -> str:
-    """The page, whose chart is saved as a picture."""
-    text, chart, table = ranks(summary)
-    assert isinstance(text, Text) and isinstance(chart, Chart)
-    save_chart(chart, picture)
-    Image.open(picture).quantize(64).save(picture, optimize=True)  # a sixteenth of the size
-    order = table.numbers  # by mean rank
+def page(summary: pd.DataFrame, races: Races) -> str:
+    """The page."""
+    (table,) = ranks(summary)
+    assert isinstance(table, Table)
+    order = table.numbers  # by mean gain
     order["family"] = [_family(method) for method in order["method"]]
     average = of_metric(summary, ["pair average"]).pivot(index="method", columns="data", values="mean")
     (steps, seeds), *other = {(kinds["default"].steps, kinds["default"].seeds) for kinds in races.values()}
@@ -114,14 +110,9 @@ def page(summary: pd.DataFrame, races: Races, picture: Path) -> str:
         "",
         *set_table(average, races),
         "",
-        "## Ranks over all sets",
+        "## Gains over all sets",
         "",
-        text.text,
-        "With so many methods on so few sets, only large differences show; the table above compares on equal samples.",
-        "",
-        f"![{chart.alternative}](../images/{picture.name})",
-        "",
-        f"*{chart.note}*",
+        f"{table.title}, with {several(len(races), 'set')} as the sample. {table.note}",
         "",
         *family_table(order),
         "",
@@ -168,12 +159,12 @@ def winners(order: pd.DataFrame, races: Races) -> str:
     ranked = list(order["method"])
     own = [f"`{m}` is number {ranked.index(m) + 1}" for m in COMPARED if m in ranked]
     said.append(
-        f"By mean rank on the test sets, {joined([f'`{method}`' for method in ranked[:3]])} lead; of {len(ranked)}, "
+        f"By mean gain on the test sets, {joined([f'`{method}`' for method in ranked[:3]])} lead; of {len(ranked)}, "
         f"{joined(own)}."
     )
     leading = order["family"].head(LEADING).value_counts()
     counted = [f"{family} {number}" for family, number in leading.items()]
-    said.append(f"The {leading.sum()} best mean ranks by family: {', '.join(counted)}.")
+    said.append(f"The {leading.sum()} best by family: {', '.join(counted)}.")
     return " ".join(said)
 
 
@@ -200,11 +191,11 @@ def set_table(average: pd.DataFrame, races: Races) -> list[str]:
 
 def family_table(order: pd.DataFrame) -> list[str]:
     """A row per family: its methods, their mean rank, and the best of them."""
-    lines = ["| family | methods | mean of the mean ranks | best mean rank |", "|---|---:|---:|---:|"]
-    by_family = order.groupby("family")["mean"].agg(["mean", "min", "size"]).sort_values("mean")
+    lines = ["| family | methods | mean of the mean gains | best mean gain |", "|---|---:|---:|---:|"]
+    by_family = order.groupby("family")["mean"].agg(["mean", "max", "size"]).sort_values("mean", ascending=False)
     for name, row in by_family.iterrows():
         best = order[order["family"] == name]["method"].iloc[0]
-        lines.append(f"| {name} | {row['size']:.0f} | {row['mean']:.1f} | {row['min']:.1f} `{best}` |")
+        lines.append(f"| {name} | {row['size']:.0f} | {row['mean']:+.1f} | {row['max']:+.1f} `{best}` |")
     return lines
 
 
@@ -274,13 +265,14 @@ def method_table(order: pd.DataFrame, average: pd.DataFrame, sets: list[str]) ->
     lines = [
         "## All methods",
         "",
-        f"| method | mean rank | {' | '.join(sets)} |",
-        "|---|---:|" + "---:|" * len(sets),
+        f"| method | mean gain | 95 % interval | {' | '.join(sets)} |",
+        "|---|---:|---:|" + "---:|" * len(sets),
     ]
     for _, row in order.iterrows():
         cells = [f"{average.loc[row['method'], name]:.1f}" for name in sets]
-        lines.append(f"| `{row['method']}` | {row['mean']:.1f} | {' | '.join(cells)} |")
-    return [*lines, "", "Pair average in %."]
+        ends = interval(row["low"], row["high"], "+")
+        lines.append(f"| `{row['method']}` | {row['mean']:+.1f} | {ends} | {' | '.join(cells)} |")
+    return [*lines, "", "Gain in points, and pair average in %."]
 
 
 def left_out(order: pd.DataFrame, races: Races) -> list[str]:
@@ -309,7 +301,7 @@ def main() -> None:
         for kind in RACES if arguments.search and name in SEARCHED else ("default",):
             race(arguments.data, fields, places[name], kind)
     races = read_races(places)
-    text = page(summaries(places, races), races, DOCS / "images/all-methods.png")
+    text = page(summaries(places, races), races)
     (DOCS / "results/all-methods.md").write_text(text, encoding="utf-8")
 
 

@@ -21,7 +21,7 @@ from studies.result_options import result_options
 
 from crosstail import algorithms
 from crosstail.data import load_source, protocols
-from crosstail.metrics import mean_interval, paired_difference
+from crosstail.metrics import Answered, compare_methods, mean_interval
 from crosstail.sweeps.worker import inputs
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
@@ -132,9 +132,9 @@ def lead(one: str, other: str) -> str:
     """The difference in pair average between two runs on the same test samples, with a 95 % interval."""
     first, second = (Run(Path(folder)).test for folder in (one, other))
     assert first is not None and second is not None
-    right = [part.correct for part in (first, second)]
-    sizes = {"num_domains": len(first.domains), "num_classes": len(first.classes)}
-    found = paired_difference(*right, first.y, first.domain, **sizes, group=first.group)
+    sides = {"first": [Answered(0, first)], "second": [Answered(0, second)]}
+    found = compare_methods(sides, "second", "pair_average")["first"]
+    assert found is not None
     return signed(100 * found.estimate, 100 * found.low, 100 * found.high)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from studies.paper_claims.design import Run, Setting, Study
 from studies.paper_claims.records import Record, distil
 
@@ -26,14 +27,19 @@ def prepared(setting: Setting, source: Path, out: Path) -> Path:
         total = len(arrays["y"])
         arrays = {name: array[:: setting.every] if len(array) == total else array for name, array in arrays.items()}
         if setting.halve:
-            n, height, width, channels = arrays["x"].shape
-            squares = arrays["x"].reshape(n, height // 2, 2, width // 2, 2, channels)
-            arrays["x"] = np.rint(squares.mean(axis=(2, 4), dtype=np.float32)).astype(np.uint8)
+            arrays["x"] = halved(arrays["x"])
         out.mkdir(parents=True, exist_ok=True)
         partial = made.with_suffix(".part.npz")
         np.savez(partial, **arrays)
         partial.replace(made)
     return made
+
+
+def halved(x: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Images (N, H, W, 3) at half the size, each pixel the mean of 2 × 2."""
+    n, height, width, channels = x.shape
+    squares = x.reshape(n, height // 2, 2, width // 2, 2, channels)
+    return np.rint(squares.mean(axis=(2, 4), dtype=np.float32)).astype(np.uint8)
 
 
 def execute(setting: Setting, run: Run, data: Path, runs: Path) -> Record:

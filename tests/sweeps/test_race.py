@@ -7,9 +7,12 @@ from statistics import mean, stdev
 import numpy as np
 import pytest
 
-from crosstail.data import DomainDataset, load_source, protocols
-from crosstail.metrics import Difference, PairAccuracy, paired_difference
-from crosstail.metrics._comparisons import holm
+from crosstail.data import load_source, protocols
+from crosstail.metrics import Answered, Answers, Difference, PairAccuracy, compare_methods
+from crosstail.metrics._methods import holm
+from crosstail.reports.compare.read_runs import read_runs
+from crosstail.reports.compare.results import Results
+from crosstail.reports.compare.significance import AGAIN
 from crosstail.storage import read_json, write_json
 from crosstail.sweeps.cost import MethodCost, cost
 from crosstail.sweeps.drive import sweep
@@ -17,7 +20,7 @@ from crosstail.sweeps.halving import rounds
 from crosstail.sweeps.index import Judged
 from crosstail.sweeps.launchers._launcher import Resources
 from crosstail.sweeps.launchers.inline import Inline
-from crosstail.sweeps.race import SharedTest, enter, entrants, leaderboard, outcome
+from crosstail.sweeps.race import enter, entrants, leaderboard, outcome
 from crosstail.sweeps.race_result import Entrant, RaceResult, Standing
 from crosstail.sweeps.recommendation import recommendation
 from crosstail.sweeps.store import Store
@@ -32,23 +35,27 @@ DOMAIN = np.repeat([0, 1], [50, 30])
 Y = np.concatenate([np.repeat([0, 1], [40, 10]), np.repeat([0, 1], [10, 20])])
 
 
-def hand_made(group: np.ndarray | None = None) -> SharedTest:
-    """Four pairs of 40, 10, 10 and 20 test samples, and one validation sample."""
-    split = np.array(["test"] * len(Y) + ["val"])
-    x = np.zeros((len(Y) + 1, 2), np.float32)
-    y, domain = np.append(Y, 0), np.append(DOMAIN, 0)
-    return SharedTest.of([DomainDataset("hand", x, y, domain, split, ("p", "q"), ("a", "b"), group=group)])
-
-
 def answers(*shares: float, seed: int = 0) -> np.ndarray:
-    """Whether each sample is classified correctly, with these probabilities per pair."""
+    """Whether each sample is classified correctly, with these probabilities in pairs of 40, 10, 10 and 20 samples."""
     rng = np.random.default_rng(seed)
     return rng.random(len(Y)) < np.array(shares)[2 * DOMAIN + Y]
 
 
-def entrant(name: str, validation: list[float], correct: list[np.ndarray], cost: MethodCost = CHEAP) -> Entrant:
+def said(correct: np.ndarray, group: np.ndarray | None = None) -> Answers:
+    about = {"domains": ["p", "q"], "classes": ["a", "b"], "counts": np.ones((2, 2), int)}
+    return Answers(**about, y=Y, domain=DOMAIN, predicted=np.where(correct, Y, -1), group=group)
+
+
+def entrant(
+    name: str,
+    validation: list[float],
+    correct: list[np.ndarray],
+    cost: MethodCost = CHEAP,
+    group: np.ndarray | None = None,
+) -> Entrant:
     judged = [Judged(value, value) for value in validation]
-    by_seed = {"validation": dict(enumerate(judged)), "correct": dict(enumerate(correct))}
+    by_seed = {"validation": dict(enumerate(judged))}
+    by_seed["answers"] = {seed: said(right, group) for seed, right in enumerate(correct)}
     keys = {seed: [f"{name}-{seed}"] for seed in range(len(correct))}
     return Entrant(method=name, family="own", cost=cost, trial=1, hparams={}, runs=keys, seconds=1.0, **by_seed)
 
@@ -73,66 +80,54 @@ def test_ranked_by_validation_and_ties_by_cost() -> None:
         entrant("worst", [0.1, 0.1, 0.1], [right] * 3),
         entrant("best", [0.3, 0.3, 0.3], [~right] * 3, DEAR),
     ]
-    board = leaderboard(found, hand_made())
+    board = leaderboard(found)
     assert [row.method for row in board] == ["best", "cheap", "dear", "worst"]
     assert [row.validation for row in board] == [0.3, 0.2, 0.2, 0.1]
 
 
-def test_accuracies_are_means_over_seeds_and_intervals_cover_those_of_every_seed() -> None:
+def test_accuracies_are_means_over_seeds() -> None:
     correct = [answers(0.9, 0.5, 0.3, 0.7, seed=seed) for seed in range(3)]
-    (row,) = leaderboard([entrant("one", [0.5, 0.6, 0.7], correct)], hand_made())
+    (row,) = leaderboard([entrant("one", [0.5, 0.6, 0.7], correct)])
     averages = [pair_average(right) for right in correct]
     assert row.test == pytest.approx(mean(averages))
     assert row.deviation == pytest.approx(stdev(averages))
     assert row.worst_domain == pytest.approx(mean(map(worst_domain, correct)))
-    ends = []
-    for right in correct:
-        hits = np.array([[sum(of_pair(right, d, c)) for c in range(2)] for d in range(2)])
-        ends.append(PairAccuracy(hits, np.array([[40, 10], [10, 20]])).interval("pair_average"))
-    assert (row.low, row.high) == pytest.approx((min(low for low, _ in ends), max(high for _, high in ends)))
-    assert row.low < row.test < row.high
+    ends = PairAccuracy.mean_interval([said(right).value() for right in correct], "pair_average")
+    assert (row.low, row.high) == ends and row.low < row.test < row.high
     assert row.lead is None and row.level
 
 
-def test_the_lead_is_the_first_minus_the_other_seed_by_seed() -> None:
-    first = [answers(0.9, 0.9, 0.9, 0.9, seed=seed) for seed in range(2)]
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_the_lead_is_that_of_the_function_that_reports_use(seeds) -> None:
+    first = [answers(0.9, 0.9, 0.9, 0.9, seed=seed) for seed in range(seeds)]
     other = [answers(0.7, 0.7, 0.7, 0.7, seed=seed + 7) for seed in range(2)]
-    board = leaderboard([entrant("other", [0.1, 0.1], other), entrant("first", [0.2, 0.2], first)], hand_made())
+    sides = {"other": other, "first": first}
+    board = leaderboard([entrant(name, [0.1 + 0.1 * (name == "first")] * 2, side) for name, side in sides.items()])
     lead = board[1].lead
-    assert lead is not None
-    each = [paired_difference(a, b, Y, DOMAIN, num_domains=2, num_classes=2) for a, b in zip(first, other, strict=True)]
-    assert lead.estimate == pytest.approx(
-        mean(pair_average(a) - pair_average(b) for a, b in zip(first, other, strict=True))
-    )
-    assert (lead.low, lead.high) == (min(d.low for d in each), max(d.high for d in each))
-    assert lead.estimate > 0.1
+    seen = {name: [Answered(i, said(right)) for i, right in enumerate(side)] for name, side in sides.items()}
+    assert lead == -compare_methods(seen, "first", "pair_average")["other"]
+    assert lead.estimate == pytest.approx(mean(map(pair_average, first)) - mean(map(pair_average, other)))
+    assert lead.estimate > 0.1 and lead.retrained == (seeds > 1)
 
 
 def test_the_test_samples_of_one_group_count_together() -> None:
     first, other = answers(0.9, 0.9, 0.9, 0.9), answers(0.8, 0.8, 0.8, 0.8, seed=7)
-    group = np.arange(len(Y)) // 4
-    found = [entrant("first", [0.2], [first]), entrant("other", [0.1], [other])]
-    plain = leaderboard(found, hand_made())
-    board = leaderboard(found, hand_made(np.append(group, 0)))
-    assert board[1].lead == paired_difference(first, other, Y, DOMAIN, num_domains=2, num_classes=2, group=group)
-    assert [row.test for row in board] == [row.test for row in plain]
-    for grouped, single in zip(board, plain, strict=True):
-        assert grouped.low < single.low - 0.02 and grouped.high > single.high
-
-
-def test_a_seed_that_one_of_them_lacks_is_left_out_of_their_comparison() -> None:
-    first, other = [answers(0.9, 0.9, 0.9, 0.9, seed=seed) for seed in range(2)], answers(0.7, 0.7, 0.7, 0.7, seed=9)
-    board = leaderboard([entrant("first", [0.2, 0.2], first), entrant("other", [0.1], [other])], hand_made())
-    assert board[1].lead == paired_difference(first[0], other, Y, DOMAIN, num_domains=2, num_classes=2)
+    plain, grouped = (
+        leaderboard([entrant("first", [0.2], [first], group=of), entrant("other", [0.1], [other], group=of)])
+        for of in (None, np.arange(len(Y)) // 4)
+    )
+    assert [row.test for row in grouped] == [row.test for row in plain]
+    for wide, narrow in zip(grouped, plain, strict=True):
+        assert wide.low < narrow.low - 0.02 and wide.high > narrow.high
 
 
 def test_a_method_is_behind_only_if_it_is_after_the_correction_for_their_number() -> None:
     first = answers(0.9, 0.9, 0.9, 0.9)
     others = [answers(0.75, 0.8, 0.85, 0.75, seed=seed) for seed in range(1, 6)]
     found = [entrant("first", [0.2], [first]), *(entrant(f"m{i}", [0.1], [right]) for i, right in enumerate(others))]
-    _, *rows = leaderboard(found, hand_made())
+    _, *rows = leaderboard(found)
     p_values = [line.lead.p_value for line in rows]
-    assert [line.adjusted for line in rows] == holm(p_values).tolist()
+    assert [line.lead.adjusted for line in rows] == holm(p_values).tolist()
     assert [line.level for line in rows] == [p >= 0.05 for p in holm(p_values)]
     assert any(line.level and line.lead.low > 0 for line in rows)  # alone, it would have been behind
 
@@ -140,7 +135,8 @@ def test_a_method_is_behind_only_if_it_is_after_the_correction_for_their_number(
 def row(
     name: str, lead: tuple[float, float, float] | None = None, cost: MethodCost = DEAR, validation: float = 0.8
 ) -> Standing:
-    difference = None if lead is None else Difference(*(end / 100 for end in lead), p_value=0.5)
+    adjusted = None if lead is None else 0.01 if lead[1] > 0 or lead[2] < 0 else 0.5
+    difference = None if lead is None else Difference(*(end / 100 for end in lead), p_value=0.5, adjusted=adjusted)
     accuracies = {
         "validation": validation,
         "test": 0.8,
@@ -150,8 +146,7 @@ def row(
         "deviation": None,
     }
     others = {"family": "own", "seconds": 1.0, "trial": 0, "hparams": {}, "runs": {0: name}}
-    adjusted = None if lead is None else 0.01 if lead[1] > 0 or lead[2] < 0 else 0.5
-    return Standing(method=name, lead=difference, adjusted=adjusted, cost=cost, **accuracies, **others)
+    return Standing(method=name, lead=difference, cost=cost, **accuracies, **others)
 
 
 WITHIN, BEYOND, ABOVE = (0.5, -0.5, 1.5), (3.0, 1.0, 5.0), (-3.0, -5.0, -1.0)
@@ -262,7 +257,7 @@ def race(shared: RunSpec, path, methods: list[str], seeds: int = 2) -> tuple[Rac
     store, dataset = Store(path), load_inputs(shared).embedded()
     plan, left_out = enter(shared, methods, dataset, trials=3, seeds=seeds)
     assert len(list(sweep(plan, store, Inline(store, Resources())))) <= len(methods) * plan.runs_per_method
-    return outcome([plan], left_out, store, SharedTest.of([dataset]), store.failures()), store
+    return outcome([plan], left_out, store, [dataset], store.failures()), store
 
 
 def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen_models(shared, tmp_path) -> None:
@@ -270,14 +265,14 @@ def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen
     assert ended.complete and not ended.failed and len(ended.leaderboard) == 4
     results = {path.name: RunFolder(path).result() for path in store.path.glob("runs/*")}
     (plan,) = store.plans()
-    found, _ = entrants(plan, store, SharedTest.of([load_inputs(shared).samples]), {})
+    found, _ = entrants(plan, store, [load_inputs(shared).samples], {})
     for one in found:
         trials = [results[plan.runs(one.method, h)[0].key] for h in plan.drawn[one.method]]
         validation = [result.validation.pair_average for result in trials]
         assert one.trial == validation.index(max(validation))
         assert [results[key].spec.seed for (key,) in one.runs.values()] == [0, 1]
         for seed, (key,) in one.runs.items():
-            assert one.correct[seed].sum() == np.sum(results[key].test.hits)
+            assert one.answers[seed].correct.sum() == np.sum(results[key].test.hits)
             assert one.validation[seed].value == results[key].validation.pair_average
     for line in ended.leaderboard:
         averages = [results[key].test.pair_average for (key,) in line.runs.values()]
@@ -286,6 +281,18 @@ def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen
     again = read_json(tmp_path / "race.json", RaceResult)
     assert again == ended
     assert again.recommendation == recommendation(ended.leaderboard, ended.samples) and again.trials == 3
+
+
+def test_a_report_of_the_runs_of_a_race_has_the_same_differences(shared, tmp_path) -> None:
+    ended, store = race(shared, tmp_path / "race", ["erm", "focal", "erm:ncm"])
+    first, *others = ended.leaderboard
+    tests = Results(read_runs([store.path])).tests.set_index("method")
+    assert set(tests.index) == {row.method for row in others} and set(tests["against"]) == {first.method}
+    assert set(tests["about"]) == {AGAIN}
+    for row in others:
+        found = tests.loc[row.method]
+        own = [-100 * row.lead.estimate, -100 * row.lead.high, -100 * row.lead.low, row.lead.p_value, row.lead.adjusted]
+        assert found[["difference", "low", "high", "p", "adjusted"]].tolist() == pytest.approx(own, abs=1e-9)
 
 
 def test_a_method_that_uses_the_domain_is_also_tested_with_the_domain_known(shared, tmp_path) -> None:
@@ -329,7 +336,7 @@ def test_the_worse_half_stops_after_each_trial_but_erm_and_the_default_never_do(
         assert set(following.methods) >= {method for method in left if best[method] > worst} | set(methods[:2])
         left = [method for method in following.methods if method not in methods[:2]]
         assert all(best[method] >= worst for method in left) and len(left) == keep
-    ended = outcome(plans, {}, store, SharedTest.of([dataset]), store.failures())
+    ended = outcome(plans, {}, store, [dataset], store.failures())
     assert {row.method for row in ended.leaderboard} == set(plans[-1].methods) and ended.complete
     assert {one.method for one in ended.stopped} == set(methods[2:6]) - set(left)
     assert [failed.method for failed in ended.failed] == methods[6:]
@@ -340,7 +347,7 @@ def test_predictions_that_were_removed_are_named(shared, tmp_path) -> None:
     ended, store = race(shared, tmp_path / "race", ["erm"], seeds=1)
     (store.path / "runs" / ended.leaderboard[0].runs[0][0] / "predictions.pt").unlink()
     with pytest.raises(ValueError, match=r"predictions\.pt"):
-        outcome(store.plans(), {}, store, SharedTest.of([load_inputs(shared).samples]), {})
+        outcome(store.plans(), {}, store, [load_inputs(shared).samples], {})
 
 
 def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_path) -> None:
@@ -348,7 +355,7 @@ def test_more_trials_of_an_earlier_race_give_no_method_an_advantage(shared, tmp_
     dataset = load_inputs(shared).embedded()
     plan, _ = enter(shared, ["erm"], dataset, trials=1, seeds=2)
     list(sweep(plan, store, Inline(store, Resources())))
-    few = outcome([plan], {}, store, SharedTest.of([dataset]), store.failures())
+    few = outcome([plan], {}, store, [dataset], store.failures())
     assert few.leaderboard[0].trial == 0 and few.leaderboard[0].validation <= many.leaderboard[0].validation
 
 
@@ -359,7 +366,7 @@ def test_a_race_over_folds_compares_methods_on_every_sample_once(shared, tmp_pat
     store = Store(tmp_path / "race")
     plan, _ = enter(shared, ["erm", "focal"], splits[0], trials=2, seeds=2)
     list(sweep(plan, store, Inline(store, Resources())))
-    ended = outcome([plan], {}, store, SharedTest.of(splits), {})
+    ended = outcome([plan], {}, store, splits, {})
     assert ended.complete and ended.samples == len(source) and ended.folds == 3
     for line in ended.leaderboard:
         by_seed = []

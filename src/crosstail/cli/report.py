@@ -1,7 +1,7 @@
 """crosstail report: tables, charts and one page from many runs."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -27,6 +27,7 @@ def report(
     graphs: tuple[Path, ...] = (),
     trust: bool = False,
     metric: Annotated[str, Parameter(help=METRIC)] = metrics.DEFAULT,
+    spread: Literal["sd", "se"] | None = None,
     charts: Annotated[bool, Parameter(negative="--page-only")] = True,
 ) -> None:
     """Example: `crosstail report sweep --out report`, then open report/index.html in a browser.
@@ -38,6 +39,7 @@ def report(
     from crosstail.workflows.report import report
 
     how: dict[str, Any] = {"baseline": baseline, "graphs": graphs, "trust": trust, "metric": metric, "charts": charts}
+    how["spread"] = spread
     with progress_bar(Console(stderr=True)) as progress:
         found = report(folders, out=out, **how, progress=progress)
     console, runs = Console(highlight=False, markup=False), found.runs

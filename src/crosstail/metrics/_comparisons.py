@@ -1,73 +1,16 @@
-"""Two models pair by pair, or many models at once, on the same test samples."""
+"""Two models pair by pair on the same test samples, and where one more accuracy will be."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crosstail.metrics._intervals import Difference, mean_interval, paired_difference, wilson
+from crosstail.metrics._intervals import mean_interval, wilson
+from crosstail.metrics._methods import holm
 from crosstail.metrics._pairs import PairAccuracy
-from crosstail.metrics._values import PairValues, SampleValues, Z, standard_error
-from crosstail.metrics._views import View, cells, pair_index
-
-if TYPE_CHECKING:
-    from crosstail.metrics._answers import Answers
+from crosstail.metrics._views import cells, pair_index
 
 Floats = NDArray[np.float64]
-
-
-class Compared(Protocol):
-    """A run of a method that is compared with others."""
-
-    @property
-    def pairs(self) -> PairValues:
-        """The metric of every pair."""
-
-    @property
-    def answers(self) -> "Answers | None":
-        """The test samples with its answers, if these are stored."""
-
-
-def by_permutation(first: Sequence[Compared], second: Sequence[Compared], of: View, draws: int) -> Difference | None:
-    """The difference in accuracy between two methods, by `paired_difference`; None unless samples are the same."""
-    sides = [[one.answers for one in side] for side in (first, second)]
-    known = [answers for side in sides for answers in side if answers is not None]
-    if len(known) < len(first) + len(second) or not all(one.same_samples(known[0]) for one in known):
-        return None
-    a, b = (np.stack([answers.correct for answers in side if answers]) for side in sides)
-    sizes = {"num_domains": len(known[0].domains), "num_classes": len(known[0].classes)}
-    about = known[0].y, known[0].domain
-    return paired_difference(a, b, *about, **sizes, group=known[0].group, of=of, resamples=draws)
-
-
-def by_influence(first: Sequence[Compared], second: Sequence[Compared], of: View, draws: int) -> Difference | None:
-    """The same for a metric of samples: a normal test of the sum of the differences between influences."""
-    sides = [[one.pairs for one in side if isinstance(one.pairs, SampleValues)] for side in (first, second)]
-    samples, row = sides[0][0].samples, 1 if of == "average" else 0
-    if not all(np.array_equal(values.samples, samples) for side in sides for values in side):
-        return None
-    influence = [np.mean([values.influence[row] for values in side], axis=0) for side in sides]
-    error = standard_error(influence[0] - influence[1], sides[0][0].group)
-    means = [np.mean([getattr(values, of) or 0.0 for values in side]) for side in sides]
-    estimate = float(means[0] - means[1])
-    p = 2 * NormalDist().cdf(-abs(estimate) / error) if error > 0 else float(estimate == 0)
-    return Difference(estimate, estimate - Z * error, estimate + Z * error, p)
-
-
-def holm(p_values: ArrayLike) -> Floats:
-    """P-values adjusted for their number, so that any is falsely below a level with at most that chance (Holm, 1979).
-
-    Of m p-values in ascending order, the adjusted ones are p̃_i = max_{j ≤ i} min(1, (m − j + 1) p_j). NaN stands for no
-    test and does not count.
-    """
-    p = np.asarray(p_values, float)
-    adjusted, tested = np.full(p.shape, np.nan), np.flatnonzero(~np.isnan(p))
-    order = tested[np.argsort(p[tested], kind="stable")]
-    adjusted[order] = np.maximum.accumulate(np.minimum(1, p[order] * np.arange(len(order), 0, -1)))
-    return adjusted
 
 
 def prediction_interval(values: ArrayLike, confidence: float = 0.9) -> tuple[float, float] | None:

@@ -1,6 +1,6 @@
 """What a metric is: its name in reports, how it is computed, and which way is better."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Literal, get_args
@@ -10,9 +10,7 @@ from crosstail.metrics._views import View
 
 if TYPE_CHECKING:
     from crosstail.metrics._answers import Answers
-    from crosstail.metrics._comparisons import Compared
-    from crosstail.metrics._intervals import Difference
-    from crosstail.metrics._values import PairValues
+    from crosstail.metrics._values import PairValues, SampleValues
 
 PACKAGE = "crosstail.metrics"
 DEFAULT = "accuracy"
@@ -34,8 +32,8 @@ class Metric:
     higher_is_better: bool = True
     most: float = 1.0
     """Largest possible value; unless it is 1, the metric is not a share and not shown in %."""
-    differ: "Callable[[Sequence[Compared], Sequence[Compared], View, int], Difference | None] | None" = None
-    """Test of the difference between two methods; by the influence of each sample if None."""
+    by_sample: "Callable[[Answers], SampleValues] | None" = None
+    """The same with the influence of each sample, to compare methods, if `of` does not give it."""
     selected: "Callable[[Answers], float | None] | None" = None
     """What to select on, if it is not the mean over pairs."""
 
@@ -76,6 +74,10 @@ class Metric:
         ('81.2 %', '0.812', '50.0')
         """
         return "–" if value is None else f"{self.scale * value:.{self.digits}f}{self.unit if unit else ''}"
+
+    def sampled(self, answers: "Answers") -> "SampleValues":
+        """The metric with the influence of each sample on it."""
+        return self.by_sample(answers) if self.by_sample else self.values(answers)  # type: ignore[return-value]
 
     def values(self, answers: "Answers") -> "PairValues":
         found = self.of(answers)

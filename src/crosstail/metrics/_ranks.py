@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-LEVEL = 0.05
+from crosstail.metrics._methods import LEVEL
 
 
 @dataclass(frozen=True)

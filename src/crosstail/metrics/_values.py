@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crosstail.metrics._views import View, Weighting, pair_weights
+from crosstail.metrics._views import View, Weighting, cells, pair_weights
 
 if TYPE_CHECKING:
     from crosstail.metrics._answers import Answers
@@ -161,7 +161,7 @@ class SampleValues(PairValues):
     def error(self, of: View | Weighting) -> float | None:
         """Standard error of one of the two averages; None for another view."""
         row = {"pair_average": 0, "average": 1}.get(of)
-        return None if row is None else standard_error(self.influence[row], self.group)
+        return None if row is None else sampling_variance(self.influence[row], self.group)[0] ** 0.5
 
     def interval(self, of: View | int | tuple[int, int] = "pair_average") -> tuple[float, float] | None:
         return self.mean_interval([self], of) if isinstance(of, str) else None
@@ -194,7 +194,7 @@ def by_sample(each: "Callable[[Answers], Floats]") -> "Callable[[Answers], Sampl
     """A metric that is a mean over samples, of a domain as of a pair; `each` gives its values (N,)."""
 
     def of(answers: "Answers") -> SampleValues:
-        computed = means(each(answers), answers.pair, answers.counts.size)
+        computed = means(each(answers), answers.pair, answers.counts.size, answers.group)
         return _aggregated(answers, computed, _totals(answers))
 
     return of
@@ -222,13 +222,22 @@ def by_group(
     return of
 
 
-def means(values: Floats, group: NDArray[np.int64], groups: int) -> Computed:
-    """The mean of each group, and (v − mean) / n, made larger by √(n / (n − 1)) as the mean is of the same values."""
+def means(values: Floats, group: NDArray[np.int64], groups: int, together: NDArray[np.int64] | None = None) -> Computed:
+    """The mean of each group, and (v − mean) / n, made larger by √(k / (k − 1)) as the mean is of the same values.
+
+    k is the number of samples, or of units of samples that depend on each other, which have the same number in
+    `together`. Groups of a single unit do not show how it varies: they are taken as one, around their mean.
+    """
     totals, nothing = np.bincount(group, minlength=groups), np.full(groups, np.nan)
     found = np.divide(np.bincount(group, values, minlength=groups), totals, where=totals > 0, out=nothing)
-    n = totals[group]
-    influence = (values - found[group]) / n * np.sqrt(n / (n - 1).clip(1))
-    return Computed(found, root_sum(influence, group, groups), influence)
+    cell, of = cells(group, together)
+    units = np.bincount(of, minlength=groups)
+    single, centre = units == 1, found.copy()
+    centre[single] = found[single].mean() if single.sum() > 1 else np.nanmean(found) if single.any() else 0.0
+    units = np.where(single, single.sum(), units)[group]
+    influence = (values - centre[group]) / totals[group] * np.sqrt(units / (units - 1).clip(1))
+    errors = np.where(single, np.nan, root_sum(np.bincount(cell, influence).astype(float), of, groups))
+    return Computed(found, errors, influence)
 
 
 def root_sum(influence: Floats, group: NDArray[np.int64], groups: int) -> Floats:
@@ -270,7 +279,12 @@ def _aggregated(
     )
 
 
-def standard_error(influence: Floats, group: NDArray[np.int64] | None = None) -> float:
-    """The standard error of a metric from the influences (N,) of samples, summed within groups."""
-    together = influence if group is None else np.bincount(np.unique(group, return_inverse=True)[1], influence)
-    return float(np.sqrt((together**2).sum()))
+def sampling_variance(influence: Floats, group: NDArray[np.int64] | None = None) -> tuple[float, float]:
+    """Variance over test samples from the influence (N,) of each, summed within groups, and its degrees of freedom.
+
+    If k samples count and the others do not, these are k: with few of them, Student's distribution is close to an
+    exact sign test.
+    """
+    squares = (influence if group is None else np.bincount(np.unique(group, return_inverse=True)[1], influence)) ** 2
+    variance = float(squares.sum())
+    return variance, variance**2 / float((squares**2).sum()) if variance > 0 else 1.0

@@ -9,7 +9,7 @@ from crosstail.metrics._values import Computed, by_class, means
 
 def recall(answers: Answers) -> Computed:
     """The share of the samples of a class in a domain that are recognised."""
-    return means(answers.correct.astype(np.float64), answers.pair, answers.counts.size)
+    return means(answers.correct.astype(np.float64), answers.pair, answers.counts.size, answers.group)
 
 
 METRIC = Metric(label="balanced accuracy", of=by_class(recall), needs="predicted")

@@ -1,7 +1,7 @@
 """A race: every method on the same frozen features with the same small budget, and which of them to use."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from statistics import mean, stdev
 from typing import Any
 
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from crosstail import algorithms
 from crosstail.data import DomainDataset
-from crosstail.metrics import Answers, Difference, PairAccuracy, paired_difference
-from crosstail.metrics._comparisons import holm
+from crosstail.metrics import Answered, Answers, PairAccuracy, compare_methods
 from crosstail.sweeps import plan as planning
 from crosstail.sweeps.cost import cost
 from crosstail.sweeps.halving import score
@@ -26,28 +25,6 @@ from crosstail.training.resolve import unreached_phases
 from crosstail.training.run import Run
 from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec, split_method
-
-
-@dataclass(frozen=True)
-class SharedTest:
-    """Class and domain of the test samples, with folds one fold after the other."""
-
-    y: NDArray[np.int64]
-    domain: NDArray[np.int64]
-    about: dict[str, Any]  # num_domains, num_classes, and the group of each sample
-
-    @classmethod
-    def of(cls, splits: Sequence[DomainDataset]) -> "SharedTest":
-        """From a data set as it is split, once for each fold."""
-        y, domain, group = (
-            np.concatenate([getattr(split, name)[split.rows("test")] for split in splits])
-            if getattr(splits[0], name) is not None
-            else None
-            for name in ("y", "domain", "group")
-        )
-        assert y is not None and domain is not None
-        sizes = {"num_domains": splits[0].num_domains, "num_classes": splits[0].num_classes}
-        return cls(y, domain, {**sizes, "group": group})
 
 
 def enter(
@@ -71,12 +48,16 @@ def enter(
 
 
 def outcome(
-    plans: Sequence[Plan], left_out: dict[str, str], store: Store, tested: SharedTest, failures: Mapping[str, Failure]
+    plans: Sequence[Plan],
+    left_out: dict[str, str],
+    store: Store,
+    splits: Sequence[DomainDataset],
+    failures: Mapping[str, Failure],
 ) -> RaceResult:
-    """Compare the runs of a race, of which there is a plan for each round."""
+    """Compare the runs of a race, of which there is a plan for each round, on the test samples of each fold."""
     *earlier, plan = plans
-    found, failed = entrants(plan, store, tested, failures)
-    board, samples = leaderboard(found, tested), len(tested.y)
+    found, failed = entrants(plan, store, splits, failures)
+    board, samples = leaderboard(found), sum(len(split.rows("test")) for split in splits)
     stopped, results = [], store.results()
     for method, own in by_method(earlier).items():
         if method not in plan.methods:
@@ -103,10 +84,11 @@ def outcome(
 
 
 def entrants(
-    plan: Plan, store: Store, tested: SharedTest, failures: Mapping[str, Failure]
+    plan: Plan, store: Store, splits: Sequence[DomainDataset], failures: Mapping[str, Failure]
 ) -> tuple[list[Entrant], list[FailedRun]]:
     """The best trial of each method with the test predictions of its models, and the runs that failed."""
     results = store.results()
+    y = np.concatenate([split.y[split.rows("test")] for split in splits])
     found: list[Entrant] = []
     failed: list[FailedRun] = []
     for choice in choices(store, results, plan):
@@ -114,7 +96,6 @@ def entrants(
         if choice.trial is None:
             continue
         runs = {seed: keys for seed, keys in enumerate(choice.finals()) if all(key in results for key in keys)}
-        uses_domain = any(results[key].known for keys in runs.values() for key in keys)
         entrant = Entrant(
             method=choice.method,
             family=algorithms.find(split_method(choice.method)[0]).family,
@@ -128,8 +109,7 @@ def entrants(
                 s: Judged.mean([results[key].judged(choice.selected_on) or Judged(0.0, 0.0) for key in keys])
                 for s, keys in runs.items()
             },
-            correct={seed: _correct(store, keys, tested) for seed, keys in runs.items()},
-            known={s: _correct(store, keys, tested, known=True) for s, keys in runs.items() if uses_domain},
+            answers={seed: _answers(store, keys, y) for seed, keys in runs.items()},
         )
         found.append(entrant)
     return found, failed
@@ -149,69 +129,47 @@ def _failed(
             yield FailedRun(choice.method, name, (failures[key].error or [failures[key].kind])[-1])
 
 
-def _correct(store: Store, keys: Sequence[str], tested: SharedTest, known: bool = False) -> NDArray[np.bool_]:
-    """Whether each test sample was classified correctly by the run, or by the one that tested its fold."""
+def _answers(store: Store, keys: Sequence[str], y: NDArray[np.int64]) -> Answers:
+    """The answers of a run for the test samples, or of those that tested a fold each."""
     parts = []
     for run in (Run(store.path / "runs" / key) for key in keys):
         if run.test is None:
             raise ValueError(f"{run.path} has no predictions.pt: remove the folder and repeat the command")
         parts.append(run.test)
     said = Answers.pooled(parts)
-    if not np.array_equal(said.y, tested.y):
+    if not np.array_equal(said.y, y):
         raise ValueError(
             f"{store.path}: the data or their split have changed since this race was started; choose another --out"
         )
-    return said.told.correct if known else said.correct
+    return said
 
 
-def leaderboard(found: Sequence[Entrant], tested: SharedTest) -> list[Standing]:
+def leaderboard(found: Sequence[Entrant]) -> list[Standing]:
     """Rank by the selection metric, ties by cost; the test set only shows how certain the differences are."""
     if not found:
         return []
     # Rounded, so that equal values in another order of seeds have equal means.
     judged = {entrant.method: Judged.mean(list(entrant.validation.values())) for entrant in found}
     ranked = sorted(found, key=lambda entrant: (-round(judged[entrant.method].score, 9), entrant.cost))
-    y, domain, about = tested.y, tested.domain, tested.about
-    leads = [_lead(ranked[0], entrant, tested, max(2000, 100 * len(ranked))) for entrant in ranked[1:]]
-    adjusted = holm([lead.p_value for lead in leads])
+    seeds = {one.method: [Answered(seed, answers) for seed, answers in one.answers.items()] for one in ranked}
+    leads = compare_methods(seeds, ranked[0].method, "pair_average")
     board = []
-    for entrant, lead, p in zip(ranked, [None, *leads], [None, *adjusted.tolist()], strict=True):
-        tests, known = (
-            [PairAccuracy.from_predictions(np.where(right, y, -1), y, domain, **about) for right in track.values()]
-            for track in (entrant.correct, entrant.known)
-        )
+    for entrant in ranked:
+        answers, lead = list(entrant.answers.values()), leads.get(entrant.method)
+        tests, known = [one.value() for one in answers], [one.told.value() for one in answers]
         averages = [test.pair_average or 0.0 for test in tests]
-        ends = [test.interval("pair_average") or (0.0, 1.0) for test in tests]
+        low, high = PairAccuracy.mean_interval(tests, "pair_average") or (0.0, 1.0)
         kept: dict[str, Any] = {f.name: getattr(entrant, f.name) for f in fields(BestTrial)}
         standing = Standing(
             **kept,
             validation=round(judged[entrant.method].value, 9),
             test=mean(averages),
-            low=min(low for low, _ in ends),
-            high=max(high for _, high in ends),
+            low=low,
+            high=high,
             deviation=stdev(averages) if len(averages) > 1 else None,
             worst_domain=mean(test.worst_domain or 0.0 for test in tests),
-            known=mean(test.pair_average or 0.0 for test in known) if known else None,
-            lead=lead,
-            adjusted=p,
+            known=mean(test.pair_average or 0.0 for test in known) if any(one.informed for one in answers) else None,
+            lead=lead and -lead,
         )
         board.append(standing)
     return board
-
-
-def _lead(first: Entrant, other: Entrant, tested: SharedTest, draws: int) -> Difference:
-    """The paired difference, with enough draws for a p-value that is small after the correction."""
-    both = [seed for seed in first.correct if seed in other.correct]
-    pairs = [(first.correct[seed], other.correct[seed]) for seed in both]
-    truth = {"y": tested.y, "domain": tested.domain, **tested.about}
-    return over_seeds([paired_difference(*pair, **truth, resamples=draws) for pair in pairs])
-
-
-def over_seeds(differences: Sequence[Difference]) -> Difference:
-    """The mean difference, with an interval that covers every seed's: variation between seeds is noise too.
-
-    >>> over_seeds([Difference(0.02, 0.01, 0.03, 0.02), Difference(0.0, -0.01, 0.01, 0.9)])
-    Difference(estimate=0.01, low=-0.01, high=0.03, p_value=0.9)
-    """
-    estimate, low = mean(d.estimate for d in differences), min(d.low for d in differences)
-    return Difference(estimate, low, max(d.high for d in differences), max(d.p_value for d in differences))

@@ -3,15 +3,11 @@
 from dataclasses import dataclass, field
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-from crosstail.metrics import Difference
+from crosstail.metrics import Answers, Difference
 from crosstail.sweeps.cost import MethodCost
 from crosstail.sweeps.index import Judged
 from crosstail.sweeps.plan import Hparams
-
-LEVEL = 0.05
 
 
 class FailedRun(msgspec.Struct, frozen=True):
@@ -46,16 +42,15 @@ class BestTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class Entrant(BestTrial):
-    """A method before the comparison: what it was selected by on validation, and test predictions, by seed."""
+    """A method before the comparison: what it was selected by on validation, and its test answers, by seed."""
 
     validation: dict[int, Judged]
-    correct: dict[int, NDArray[np.bool_]]  # whether each test sample is classified correctly (N,)
-    known: dict[int, NDArray[np.bool_]] = field(default_factory=dict)  # with the domain known, if the method uses it
+    answers: dict[int, Answers]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing(BestTrial):
-    """A line of the leaderboard: means over the seeds, with 95 % intervals that cover every seed's."""
+    """A line of the leaderboard: means over the seeds; the interval is that of these models on other test samples."""
 
     validation: float
     test: float
@@ -65,12 +60,10 @@ class Standing(BestTrial):
     worst_domain: float
     known: float | None = None  # test accuracy with the domain known, if the method uses it
     lead: Difference | None  # of the first over this one, on the test set; None for the first
-    adjusted: float | None  # p-value of the lead, corrected for the number of methods
-    level: bool = field(init=False)  # the first is not ahead by more than the noise of the test samples
+    level: bool = field(init=False)  # the first is not ahead by more than the noise
 
     def __post_init__(self) -> None:
-        ahead = self.lead is not None and self.lead.estimate > 0 and self.adjusted is not None
-        object.__setattr__(self, "level", not (ahead and self.adjusted < LEVEL))  # type: ignore[operator]
+        object.__setattr__(self, "level", not (self.lead and self.lead.estimate > 0 and self.lead.sure))
 
 
 class RaceResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,8 @@ def recommendation(board: Sequence[Standing], samples: int) -> str:
     leads += [_lead(row, BASELINE) for row in others[1:] if row.method == BASELINE]
     level = [row for row in others if row.level]
     cheapest = start_with(board)
-    noise = f"behind it by more than the noise of {samples:,} test samples"
+    seeds = f" and {len(first.runs)} seeds" if len(first.runs) > 1 else ""
+    noise = f"behind it by more than the noise of {samples:,} test samples{seeds}"
     some = f"{len(level)} of the {len(others)} others {'is' if len(level) == 1 else 'are'} not {noise}"
     if len(level) == len(others):
         some = f"None of the others is {noise}"
@@ -40,8 +41,9 @@ def start_with(board: Sequence[Standing]) -> "Standing":
 
 def _lead(row: "Standing", other: str) -> str:
     lead = row.lead
-    assert lead is not None  # only the first has none
+    if lead is None:
+        return f"not comparable with {other}"
     points = f"{100 * abs(lead.estimate):.1f}"
     side = "level with" if points == "0.0" else f"{points} points {'ahead of' if lead.estimate > 0 else 'behind'}"
-    noise = "within" if row.level and lead.high >= 0 else "beyond"
+    noise = "beyond" if lead.sure else "within"
     return f"{side} {other} (95 % interval {100 * lead.low:+z.1f} to {100 * lead.high:+z.1f}, {noise} the noise)"

@@ -165,7 +165,7 @@ def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Su
 def _spread(values: Sequence[float], protocol: Protocol) -> Spread:
     if len(values) < 2:
         return values[0] if values else None, None
-    return fmean(values), standard_error(values) if protocol.spread == "error" else stdev(values)
+    return fmean(values), standard_error(values) if protocol.spread == "se" else stdev(values)
 
 
 def standard_error(values: Sequence[float]) -> float:

@@ -18,7 +18,7 @@ from crosstail.sweeps.drive import sweep
 from crosstail.sweeps.halving import rounds
 from crosstail.sweeps.launchers import _launcher
 from crosstail.sweeps.plan import Plan
-from crosstail.sweeps.race import SharedTest, enter, outcome
+from crosstail.sweeps.race import enter, outcome
 from crosstail.sweeps.race_result import RaceResult
 from crosstail.sweeps.recommendation import start_with
 from crosstail.sweeps.store import Failure, Store
@@ -94,8 +94,8 @@ def race(
                 progress(f"round {len(plans)}, {len(part.methods)} methods", done, total)
                 if ended.how == "failed":
                     failures[ended.key] = Failure("error", ended.error, 1)
-    tested = SharedTest.of([protocols.split(source, part) for part in parts])
-    found = outcome(plans, left_out, store, tested, {**failures, **store.failures()})  # a full disk records none
+    splits = [protocols.split(source, part) for part in parts]
+    found = outcome(plans, left_out, store, splits, {**failures, **store.failures()})  # a full disk records none
     board = found.leaderboard
     if board:
         found = msgspec.structs.replace(found, next=next_command(shared, start_with(board).method, out))

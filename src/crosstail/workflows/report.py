@@ -6,9 +6,11 @@ from pathlib import Path
 
 from crosstail.progress import Progress, silent
 from crosstail.reports.compare.feature_charts import model_features
-from crosstail.reports.compare.page import BASELINE, write_report
+from crosstail.reports.compare.page import write_report
 from crosstail.reports.compare.read_runs import Runs, read_runs
 from crosstail.reports.compare.results import Results
+from crosstail.reports.compare.tables import Spread
+from crosstail.sweeps.recommendation import BASELINE
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,7 @@ def report(
     graphs: Sequence[Path] = (),
     trust: bool = False,
     metric: str = "accuracy",
+    spread: Spread | None = None,
     charts: bool = True,
     progress: Progress = silent,
 ) -> Report:
@@ -39,14 +42,16 @@ def report(
     Args:
         folders: Runs, sweeps, or folders that contain them.
         out: Folder for index.html, tables/ and charts/.
-        baseline: Baseline for gains and tests; default: erm for gains, the best method for tests.
+        baseline: Baseline for gains and tests; default: erm for gains, the best on validation for tests.
         graphs: Runs whose graphs and feature distances to draw.
         trust: Run the Python files that are stored with these runs.
         metric: Metric shown in all tables; all but accuracy require stored probabilities.
+        spread: What follows ± in tables over seeds: the standard deviation, or the standard error of the mean; default:
+            sd, with dg se as in DomainBed.
         charts: Also write each chart to a file.
         progress: Called while the features of the runs in `graphs` are computed.
     """
-    results = Results(read_runs(folders), metric, baseline)
+    results = Results(read_runs(folders), metric, baseline, spread)
     models = [model_features(run, trust, progress) for run in graphs]
     page = write_report(out, results, models, files=charts)
     methods, notes = list(dict.fromkeys(results.runs.chosen["method"])), []

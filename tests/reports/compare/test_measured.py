@@ -97,7 +97,7 @@ def test_the_best_is_first_and_bold_whichever_way_is_better(place, metric):
 
 @pytest.mark.parametrize("metric", ["macro_f1", "log_loss"])
 def test_differences_are_tested_on_the_same_samples(place, metric):
-    tests = significance_table(method_runs(read_runs([place]).chosen, metric)[0])
+    tests = significance_table(method_runs(read_runs([place]).chosen, metric)[0], "boda")
     assert set(tests["against"]) == {"boda"} and (tests["adjusted"] < 0.01).all()
     assert ((tests["difference"] > 0) == (metric == "log_loss")).all()
     assert ((tests["low"] < tests["difference"]) & (tests["difference"] < tests["high"])).all()

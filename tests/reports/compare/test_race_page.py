@@ -30,9 +30,8 @@ EVIL = "<script>alert(1)</script>"
 def standing(name: str, lead: tuple[float, float, float] | None, family: str = "vanilla", **others: Any) -> Standing:
     accuracies = {"validation": 0.95, "test": 0.9, "low": 0.85, "high": 0.96, "deviation": None, "worst_domain": 0.7}
     facts = {"cost": MethodCost(1.0, 1, False, 0), "seconds": 1.25, "trial": 0, "hparams": {}, "runs": {0: ["abc"]}}
-    difference = lead and Difference(*lead, p_value=0.1)
-    adjusted = None if lead is None else 0.01 if lead[1] > 0 else 0.5
-    return Standing(method=name, family=family, lead=difference, adjusted=adjusted, **{**accuracies, **facts, **others})
+    difference = lead and Difference(*lead, p_value=0.1, adjusted=0.01 if lead[1] > 0 else 0.5)
+    return Standing(method=name, family=family, lead=difference, **{**accuracies, **facts, **others})
 
 
 def race(*board: Standing, dataset: str = "my photos/", seeds: int = 3, **others: Any) -> RaceResult:

@@ -5,14 +5,17 @@ import math
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace
 
-from crosstail.metrics import PairAccuracy, average_interval, find
-from crosstail.metrics._comparisons import holm
+from crosstail.metrics import PairAccuracy, average_interval, find, mean_interval
+from crosstail.metrics._methods import holm
 from crosstail.reports.compare.method_runs import method_runs
+from crosstail.reports.compare.page import write_report
 from crosstail.reports.compare.paper_table import paper_table
 from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.read_runs import read_runs
-from crosstail.reports.compare.significance import significance_table, verdict
+from crosstail.reports.compare.results import Results
+from crosstail.reports.compare.significance import AGAIN, THESE, significance_table, verdict
 from crosstail.reports.compare.tables import (
     alignment_table,
     hparams_table,
@@ -25,6 +28,8 @@ from crosstail.reports.compare.tables import (
 from crosstail.reports.compare.text_tables import domain_table, known_table, result_table
 from crosstail.reports.document import latex, markdown
 from crosstail.reports.document.files import save_floating, save_table
+from crosstail.storage import write_json
+from crosstail.training.folder import RunFolder
 
 
 @pytest.fixture
@@ -156,12 +161,14 @@ def test_overall_mean_needs_every_data_set(make_run, tmp_path):
     assert math.isnan(table.loc["boda", "mean"])
 
 
-def test_ranks_are_of_the_methods_that_were_run_everywhere(make_run, tmp_path):
+def test_ranks_are_of_the_methods_that_were_run_everywhere(make_run, tmp_path, monkeypatch):
     for data, hits in {"photos": (2, 6, 9), "maps": (3, 5, 9), "texts": (4, 7, 4)}.items():
         for method, hit in zip(("erm", "boda", "coral"), hits, strict=True):
             make_run(f"{data}-{method}", [[hit, hit], [hit, hit]], dataset=data, algorithm=method)
     make_run("more", [[9, 9], [9, 9]], algorithm="dann")
-    text, chart, table = ranks(summary_table(method_runs(read_runs([tmp_path]).chosen)[0]))
+    summary = summary_table(method_runs(read_runs([tmp_path]).chosen)[0])
+    monkeypatch.setattr("crosstail.reports.compare.ranks.FEWEST", 3)
+    text, chart, table = ranks(summary)
     order = list(table.numbers.columns[1:4])
     found = {row[0]: (row[1], dict(zip(order, row[2:], strict=True))) for row in table.rows}
     assert found == {
@@ -170,8 +177,13 @@ def test_ranks_are_of_the_methods_that_were_run_everywhere(make_run, tmp_path):
         "erm": ("2.8", {"photos": "3", "maps": "3", "texts": "2.5"}),
     }
     assert "coral" in text.text and "0 methods of 2" in text.text and chart.name == "ranks"
-    two = summary_table(method_runs(read_runs([tmp_path]).chosen.query("data != 'texts'"))[0])
-    assert list(ranks(two)) == []
+    monkeypatch.undo()  # fewer than ten sets: gains, with an interval over sets
+    (effects,) = ranks(summary)
+    gains = {"boda": [40, 20, 30], "coral": [70, 60, 0]}
+    assert [row[0] for row in effects.rows] == ["coral", "boda", "erm"]
+    for row in effects.rows[:2]:
+        low, high = mean_interval(sorted(gains[row[0]]))
+        assert row[1:3] == [f"{np.mean(gains[row[0]]):+.1f}", f"{low:+.1f} to {high:+.1f}"]
 
 
 def test_variants_stand_beside_each_other(make_run, tmp_path):
@@ -247,7 +259,7 @@ def test_text_marks_the_best_and_boda_and_is_escaped(make_run, tmp_path):
 def test_domains_have_a_table_of_their_own_in_the_same_order(chosen):
     summary = summary_table(method_runs(chosen)[0])
     results, domains = (make(summary, "photos", "x") for make in (result_table, domain_table))
-    assert domains.header == ["method", "seeds", "d0", "d1"] and not {"d0", "d1"} & set(results.header)
+    assert domains.header == ["method", "seeds (± sd)", "d0", "d1"] and not {"d0", "d1"} & set(results.header)
     assert domains.rows == [["• boda", "1", "90.0", "50.0"], ["erm", "2", "75.0 ± 7.1", "15.0 ± 7.1"]]
     assert domains.emphasised == {(0, 2), (0, 3)} and [row[0] for row in results.rows] == ["• boda", "erm"]
     assert set(domains.numbers["kind"]) == {"domain"} and set(results.numbers["kind"]) == {"metric"}
@@ -282,7 +294,7 @@ def test_all_methods_are_tested_against_the_best_or_a_baseline_and_corrected(mak
     for name, hits, last in (("erm", 30, 30), ("boda", 38, 38), ("coral", 38, 37), ("irm", 12, 12)):
         make_run(name, [[hits, hits], [hits, last]], totals=[[40, 40]] * 2, algorithm=name)
     chosen = read_runs([tmp_path]).chosen
-    table = significance_table(method_runs(chosen)[0])
+    table = significance_table(method_runs(chosen)[0], "boda")
     assert set(table["against"]) == {"boda"} and table["method"].tolist() == ["coral", "erm", "irm"]
     assert table["adjusted"].tolist() == holm(table["p"]).tolist()
     sure = dict(zip(table["method"], table["adjusted"] < 0.05, strict=True))
@@ -292,6 +304,44 @@ def test_all_methods_are_tested_against_the_best_or_a_baseline_and_corrected(mak
     over = significance_table(method_runs(chosen)[0], "erm")
     assert set(over["against"]) == {"erm"} and over.set_index("method")["difference"]["boda"] == pytest.approx(20)
     assert "2 significantly better" in verdict(over, find("accuracy"))
+
+
+def test_seeds_of_one_method_do_not_differ_and_one_seed_says_less(make_run, tmp_path):
+    rng = np.random.default_rng(0)
+    for seed in range(6):
+        name = "da" if seed < 3 else "boda"  # two names of one method
+        make_run(f"{seed}", rng.binomial(40, 0.7, (2, 2)), totals=[[40, 40]] * 2, algorithm=name, seed=seed % 3)
+    make_run("one", [[28, 28]] * 2, totals=[[40, 40]] * 2, algorithm="irm")
+    results = Results(read_runs([tmp_path]), baseline="da")
+    tests = results.tests.set_index("method")
+    assert tests.loc["boda", "adjusted"] > 0.05 and tests.loc["boda", "about"] == AGAIN
+    assert tests.loc["irm", "about"] == THESE
+    page = write_report(tmp_path / "report", results, files=False).read_text(encoding="utf-8")
+    assert f"{AGAIN}, of 1 other method, 0 significantly worse, 1 not significantly different" in page
+    assert "A single seed shows how these models differ" in page
+
+
+def test_without_validation_samples_a_baseline_is_needed(make_run, tmp_path):
+    for name in ("erm", "boda"):
+        folder = make_run(name, [[30, 30]] * 2, totals=[[40, 40]] * 2, algorithm=name)
+        result = RunFolder(folder).finished_result()
+        none = dict.fromkeys(("average", "worst_domain", "pair_average", "worst_pair"))
+        write_json(folder / "result.json", replace(result, validation=replace(result.validation, **none)))
+    results = Results(read_runs([tmp_path]))
+    assert results.tests.empty
+    page = write_report(tmp_path / "report", results, files=False).read_text(encoding="utf-8")
+    assert "Name a --baseline" in page
+    assert len(Results(results.runs, baseline="erm").tests) == 1
+
+
+def test_what_follows_the_mean_is_what_the_header_says(make_run, tmp_path):
+    for seed, hits in enumerate((4, 6, 8)):
+        make_run(f"{seed}", [[hits, hits]] * 2, seed=seed)
+    runs = read_runs([tmp_path])
+    for spread, error in (("sd", 20.0), ("se", 20 * (2 / 3) ** 0.5 / 3**0.5)):
+        summary = Results(runs, spread=spread).summary
+        table = result_table(summary, "photos", "x")
+        assert table.header[1] == f"seeds (± {spread})" and table.rows[0][2] == f"60.0 ± {error:.1f}"
 
 
 def test_the_table_for_a_paper_has_a_caption_that_explains_it(make_run, tmp_path):

@@ -36,7 +36,7 @@ class Protocol:
     selects_on: str = "pair_average"
     """The validation metric that evaluations, trials and methods are selected on by default."""
 
-    spread: Literal["deviation", "error"] = "deviation"
+    spread: Literal["sd", "se"] = "sd"
     """What follows ± in tables over seeds: the standard deviation, or the standard error of the mean."""
 
     last_of_ties: bool = False

@@ -27,6 +27,6 @@ PROTOCOL = Protocol(
     unseen_domains=True,
     seeded=True,
     selects_on="average",
-    spread="error",
+    spread="se",
     last_of_ties=True,
 )

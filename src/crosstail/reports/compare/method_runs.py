@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.data import protocols, shot_thresholds
-from crosstail.metrics import DEFAULT, Answers, PairAccuracy, PairValues, View, Weighting
+from crosstail.metrics import DEFAULT, Answers, PairAccuracy, PairValues, SampleValues, View, Weighting, find
 from crosstail.metrics._calibration import Calibration, calibrated
 from crosstail.reports.compare.read_runs import ReportRow
 from crosstail.training.result import PROBABILITIES
@@ -36,10 +36,17 @@ class MethodRun:
         """The metric of every pair and domain, on the test samples of all runs."""
         if self.metric == DEFAULT:  # which needs no samples, so thousands of runs are compared in a second
             return PairAccuracy.pooled([run.accuracy(self.known) for run in self.runs])
-        return self._measured
+        return self._measured[0]
+
+    @property
+    def sampled(self) -> SampleValues | None:
+        """The metric with the influence of each sample; None if the answers are not stored."""
+        if self.metric != DEFAULT:
+            return self._measured[1]
+        return None if self.answers is None else find(DEFAULT).sampled(self.answers)
 
     @cached_property
-    def _measured(self) -> PairValues:
+    def _measured(self) -> tuple[PairValues, SampleValues]:
         """A metric of the calibrated probabilities of the runs, as `crosstail predict` gives them."""
         parts = []
         for run in (Run(one.folder) for one in self.runs):
@@ -47,7 +54,8 @@ class MethodRun:
             given = run.calibration or Calibration.none(run.result.domains, len(run.result.classes))
             test = calibrated(run.held_out.test, given)
             parts.append(test.told if self.known else test)
-        return Answers.pooled(parts).value(self.metric)
+        answers, metric = Answers.pooled(parts), find(self.metric)
+        return metric.values(answers), metric.sampled(answers)
 
     @property
     def answers(self) -> Answers | None:

@@ -4,14 +4,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from crosstail.metrics import DEFAULT, Metric
+import pandas as pd
+
+from crosstail.metrics import DEFAULT, LEVEL, Metric
 from crosstail.reports.compare import charts
 from crosstail.reports.compare.feature_charts import ModelFeatures, bound_table, feature_charts
 from crosstail.reports.compare.gain_charts import gain_chart, gain_table
 from crosstail.reports.compare.paper_table import paper_table
 from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.results import Results
-from crosstail.reports.compare.significance import LEVEL, verdict
+from crosstail.reports.compare.significance import SEARCHED, THESE, verdict
 from crosstail.reports.compare.tables import RANKED, of_metric, transfer_table
 from crosstail.reports.compare.text_tables import (
     domain_table,
@@ -25,14 +27,14 @@ from crosstail.reports.document import html
 from crosstail.reports.document.files import FORMATS, save_chart, save_floating, save_table
 from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text, bullets
 from crosstail.reports.wording import interval, listing, number, of_the, several
+from crosstail.sweeps.recommendation import BASELINE
 
 MEASURED = (
     "From the probabilities that the runs have kept, calibrated as predict gives them. Macro F1, balanced accuracy and "
     "AUROC of a pair are computed for its class among all test samples of the domain; a domain has the mean over its "
-    "classes. Intervals come from the influence of each test sample, so a pair with a single one adds no width."
+    "classes. Intervals come from the influence of each test sample."
 )
-UNSEEN = " With dg, all are measured on the unseen domains, mean ± standard error."
-BASELINE = "erm"
+UNSEEN = " With dg, all are measured on the unseen domains."
 NAMED = 20  # skipped folders that are listed
 
 
@@ -83,6 +85,9 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
         yield result_table(summary, data, f"results-{name}")
         if len(own := results.tests[results.tests["data"] == data]):
             yield Text(verdict(own, results.of))
+            yield from _about_tests(results, own)
+        elif results.methods and len({run.method for run in results.methods if run.data == data}) > 1:
+            yield Text("Without validation samples, nothing says what to test methods against. Name a --baseline.")
         if known := known_table(summary, data, f"known-{name}"):
             yield known
         by_domain = domain_table(summary, data, f"domains-{name}")
@@ -104,26 +109,37 @@ def _about(metric: Metric) -> str:
     return f"{metric.label[:1].upper()}{metric.label[1:]}{' in %' if metric.share else ''}{lower}"
 
 
+def _about_tests(results: Results, tests: pd.DataFrame) -> Iterator[Text]:
+    """What the tests on a data set do not cover."""
+    if THESE in set(tests["about"]):
+        yield Text("A single seed shows how these models differ, not how the methods would if trained again.", dim=True)
+    if any(run.trials for run in results.runs.chosen["run"]):
+        yield Text(SEARCHED, dim=True)
+
+
 def _answer(results: Results, data: str) -> Iterator[Block]:
-    """The best method on a data set, and how many others are worse."""
+    """The method that the others are tested against on a data set, and how many are worse."""
     ranked, own = of_metric(results.summary, RANKED, data), results.tests[results.tests["data"] == data]
     if ranked.empty:
         return
-    best, metric = ranked.iloc[0], results.of
+    metric, reference = results.of, own["against"].iloc[0] if len(own) else ranked["method"].iloc[0]
+    best = ranked[ranked["method"] == reference].iloc[0]
     ends = f"95 % interval {interval(best['low'], best['high'], digits=metric.digits)}"
     value = f"{number(best['mean'], metric.digits)}{metric.unit}"
-    text = f"{best['method']} has the best {best['metric']}{of_the(metric)} on {data}: {value} ({ends})."
-    cards = [Card("best", str(best["method"]), f"{value}, {ends}", "good")]
-    tested = own[own["adjusted"].notna() & (own["against"] == best["method"])]
+    name = "baseline" if results.baseline == reference else "best on validation" if len(own) else "best on test"
+    text = f"{reference}, the {name}, has a {best['metric']}{of_the(metric)} on {data} of {value} ({ends})."
+    cards = [Card(name, str(reference), f"{value}, {ends}", "good")]
+    tested = own[own["adjusted"].notna()]
     if len(tested):
-        sure = int((tested["adjusted"] < LEVEL).sum())
+        sure = tested[tested["adjusted"] < LEVEL]
+        better, worse = (int((sign * metric.sign * sure["difference"] > 0).sum()) for sign in (1, -1))
         text += (
-            f" {several(sure, 'other method')} of {len(tested)} {'is' if sure == 1 else 'are'} significantly worse."
-            if sure
-            else " The test set is too small to show that any other method is worse."
+            f" Of {several(len(tested), 'other method')}, {worse} {'is' if worse == 1 else 'are'} significantly worse"
         )
-        cards.append(Card("tied with it", str(len(tested) - sure), "the test set is too small to tell"))
-        cards.append(Card("worse", str(sure), f"p < {LEVEL}, corrected for the number of methods"))
+        text += f" and {better} better." if better else "."
+        tied = len(tested) - better - worse
+        cards.append(Card("tied with it", str(tied), "too few test samples or seeds to tell"))
+        cards.append(Card("worse", str(worse), f"p < {LEVEL}, corrected for the number of methods"))
     yield Text(text, lead=True)
     yield Cards(cards)
 

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from crosstail.metrics import FEW_TESTS
+from crosstail.metrics import FEW_TESTS, LEVEL
 from crosstail.reports.compare.method_runs import TAIL
-from crosstail.reports.compare.significance import LEVEL, how
+from crosstail.reports.compare.significance import how
 from crosstail.reports.compare.tables import RANKED, metric_of, of_metric
 from crosstail.reports.document.model import Table
 from crosstail.reports.wording import number, several
@@ -45,8 +45,7 @@ def paper_table(summary: pd.DataFrame, tests: pd.DataFrame, data: str, name: str
 
 def _caption(summary: pd.DataFrame, tests: pd.DataFrame, data: str, main: str, others: list[str]) -> str:
     seeds = int(summary["n"].max())
-    same = (summary["error"] - summary["std"]).abs().max() < 1e-9  # with dg it is the standard error
-    spread = "standard deviation" if same else "standard error"
+    spread = {"sd": "standard deviation", "se": "standard error"}[summary["spread"].iloc[0]]
     of_seeds = f" (mean ± {spread} over {seeds} seeds)" if seeds > 1 else ""
     metric = metric_of(summary)
     parts = [f"Test {metric.label} on {data}{' in %' if metric.share else ''}: {main}{of_seeds}"]
@@ -57,7 +56,7 @@ def _caption(summary: pd.DataFrame, tests: pd.DataFrame, data: str, main: str, o
         against = known["against"].iloc[0]
         number = several(len(known), "comparison")
         parts.append(
-            f"{MARK}: differs from {against} at p < {LEVEL} ({how(metric).replace('the number of methods', number)})"
+            f"{MARK}: differs from {against} at p < {LEVEL} ({how(known).replace('the number of methods', number)})"
         )
     few = summary["barely_tested"].max()
     if few > 0:

@@ -10,6 +10,7 @@ import pandas as pd
 from crosstail.data import data_name
 from crosstail.metrics import find
 from crosstail.reports.charts import INK, PALETTE, colours, names, tip
+from crosstail.reports.compare.significance import AGAIN, SEARCHED, THESE
 from crosstail.reports.document import html
 from crosstail.reports.document.model import (
     Block,
@@ -46,8 +47,8 @@ MARKS = {
 }
 NAMES = TRACKS[1], "known"  # of the column with the domain known, and where there is little room
 TIED = (
-    "Worse: behind the first on the test set at p < 0.05, corrected for the number of methods. Tied: the test set is "
-    "too small to show a difference."
+    "Worse: behind the first on the test set at p < 0.05, corrected for the number of methods. Tied: there are too few "
+    "test samples or seeds to show a difference."
 )
 TOLD = (
     "Known: test accuracy when the method is told the domain; a method that ignores it has the same. All else is with "
@@ -227,10 +228,10 @@ def _method(race: RaceResult) -> Iterator[Text]:
         "passes over a batch per step, then fewest stages that are trained, then fewest hyperparameters to search. The "
         "test set has no influence on the ranking."
     )
+    again = race.seeds > 1
+    about, over = (AGAIN, "seeds and test samples") if again else (f"{THESE}, not trained again", "test samples")
     yield Text(
-        "Intervals reflect the sampling of test samples"
-        + (" and cover the samples of all seeds. " if race.seeds > 1 else ". ")
-        + "Whether a method is worse than the first is decided by a paired permutation test on the test samples, with "
-        "p-values corrected for the number of methods by Holm's method. Tied does not mean equal: the test set is too "
-        "small to show a difference."
+        "The interval of an accuracy is that of these models on other test samples. The lead of the first, its "
+        f"interval and whether a method is worse are about {about}: a t test over {over}, with p-values corrected for "
+        f"the number of methods by Holm's method. {SEARCHED} Tied does not mean equal."
     )

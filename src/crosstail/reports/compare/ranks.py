@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
 
-from crosstail.metrics._ranks import LEVEL, compare_ranks
+from crosstail.metrics import LEVEL, Metric, mean_interval
+from crosstail.metrics._ranks import compare_ranks
 from crosstail.reports.charts import INK, PALETTE, names, tip
 from crosstail.reports.compare.tables import RANKED, metric_of, of_metric
 from crosstail.reports.document.model import Block, Chart, Table, Text
 from crosstail.reports.vega_lite import Drawing, draw, either, field, layer
-from crosstail.reports.wording import number, several
+from crosstail.reports.wording import interval, number, several
+from crosstail.sweeps.recommendation import BASELINE
 
-FEWEST = 3  # data sets and methods, for ranks to say anything
+FEWEST = 10  # data sets, for ranks to separate methods
 
 
 def ranks(summary: pd.DataFrame) -> Iterator[Block]:
@@ -19,7 +22,10 @@ def ranks(summary: pd.DataFrame) -> Iterator[Block]:
     rows = of_metric(summary, RANKED)
     order = list(dict.fromkeys(rows["data"]))
     values = metric_of(summary).sign * rows.pivot(index="method", columns="data", values="mean")[order].dropna()
-    if len(order) < FEWEST or len(values) < FEWEST:
+    if len(order) < FEWEST:
+        yield from _effects(values, metric_of(summary))
+        return
+    if len(values) < 3:
         return
     found = compare_ranks(values.T.to_numpy())
     table = pd.DataFrame(found.ranks.T, values.index, order).assign(mean=found.mean)
@@ -50,6 +56,31 @@ def ranks(summary: pd.DataFrame) -> Iterator[Block]:
             for _, row in table.iterrows()
         ],
         numbers=table,
+    )
+
+
+def _effects(values: pd.DataFrame, metric: Metric) -> Iterator[Block]:
+    """Each method against one, over data sets, with a data set as the unit; too few to rank them."""
+    if values.shape[1] < 2 or len(values) < 2:
+        return
+    base = BASELINE if BASELINE in values.index else values.mean(axis=1).idxmax()
+    gains = (values - values.loc[str(base)]).assign(mean=lambda found: found.mean(axis=1))
+    gains = gains.sort_values("mean", ascending=False, kind="stable")
+    ends = [mean_interval(row) if row.any() else (np.nan,) * 2 for row in gains.drop(columns="mean").to_numpy()]
+    table = gains.assign(low=[low for low, _ in ends], high=[high for _, high in ends]).reset_index()
+    order, digits = list(values.columns), metric.digits
+    yield Table(
+        name="effects",
+        title=f"Gain over {base} on each of {several(len(order), 'data set')}",
+        header=["method", "mean", "95 % interval", *order],
+        rows=[
+            [row["method"], number(row["mean"], digits, "+"), interval(row["low"], row["high"], "+z", digits)]
+            + [number(row[data], digits, "+") for data in order]
+            for row in table.to_dict("records")
+        ],
+        numbers=table,
+        note=f"The interval is Student's of the mean over data sets like these. With fewer than {FEWEST} of them, "
+        "ranks separate nothing.",
     )
 
 

@@ -10,7 +10,7 @@ from crosstail.metrics import DEFAULT, Metric, find
 from crosstail.reports.compare.method_runs import MethodRun, method_runs
 from crosstail.reports.compare.read_runs import Runs
 from crosstail.reports.compare.significance import significance_table
-from crosstail.reports.compare.tables import summary_table
+from crosstail.reports.compare.tables import Spread, summary_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +20,9 @@ class Results:
     runs: Runs
     metric: str = DEFAULT
     baseline: str | None = None
-    """What gains and tests are against; by default gains are against erm, and tests against the best method."""
+    """What gains and tests are against; by default gains are against erm, and tests against the best on validation."""
+    spread: Spread | None = None
+    """What follows ± over seeds; by default what the protocol has."""
 
     @cached_property
     def _found(self) -> tuple[list[MethodRun], list[str]]:
@@ -46,7 +48,7 @@ class Results:
     @cached_property
     def summary(self) -> pd.DataFrame:
         """See `summary_table`."""
-        return summary_table(self.methods)
+        return summary_table(self.methods, self.spread)
 
     @cached_property
     def tests(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Which differences between methods are more than noise: paired tests on the test samples that they share."""
+"""Which differences between methods are more than noise: `compare_methods` on the test samples that they share."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,28 +6,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crosstail.metrics import Difference, Metric, by_influence, find
-from crosstail.metrics._comparisons import holm
+from crosstail import discovery
+from crosstail.metrics import LEVEL, Metric, compare_methods, find, score
 from crosstail.reports.compare.method_runs import MethodRun
 from crosstail.reports.wording import several
-from crosstail.sweeps.race import over_seeds
+from crosstail.sweeps.cost import cost
 
-LEVEL = 0.05
 HOLM = "p-values corrected for the number of methods by Holm's method"
+AGAIN, THESE = "the methods, trained again", "these models"
+"""What a difference is about: other seeds and test samples, or other test samples only."""
+SEARCHED = "The search for hyperparameters is taken as given: another search could choose others."
 
 
-def how(metric: Metric) -> str:
-    """How differences in a metric are tested."""
-    test = "permutation test" if metric.differ else "test by the influence of each sample"
-    return f"paired {test} on the test samples, {HOLM}"
+def how(tests: pd.DataFrame) -> str:
+    """How the differences in a table were tested."""
+    over = {AGAIN: "seeds and test samples", THESE: "test samples"}
+    kinds = " or ".join(over[about] for about in over if about in set(tests["about"]))
+    return f"t test over {kinds}, {HOLM}"
 
 
 def significance_table(found: Sequence[MethodRun], reference: str | None = None) -> pd.DataFrame:
-    """One row per data set and method: its difference in points from the `reference`, or from the best method.
+    """One row per data set and method: its difference in points from the `reference`, or from the best on validation.
 
-    By paired tests on the test samples; `adjusted` are Holm's p-values for all methods on a data set. The test is NaN
-    unless every run has stored its predictions. Interval and p-value are about the trained models on other
-    test samples. With dg, seeds are tested on different samples: the interval covers all of them.
+    `adjusted` are Holm's p-values for all methods on a data set; `about` is what the difference is about. There is no
+    test unless every run has stored its predictions, and no row where nothing shows which method is best.
     """
     metric = find(found[0].metric)
     rows: list[list[Any]] = []
@@ -37,39 +39,48 @@ def significance_table(found: Sequence[MethodRun], reference: str | None = None)
             if one.data == data:
                 methods.setdefault(one.method, []).append(one)
         means = {method: float(np.mean([one.ranked_by or 0.0 for one in own])) for method, own in methods.items()}
-        ranked = sorted(means, key=lambda method: -metric.sign * means[method])
-        against = reference if reference in means else ranked[0]
-        others = [method for method in ranked if method != against]
-        # Enough draws for a p-value that is small after the correction.
-        draws = max(1000, 200 * len(others))
-        tests = [_difference(methods[method], methods[against], draws) for method in others]
-        adjusted = holm([test.p_value if test else np.nan for test in tests])
-        for method, test, p in zip(others, tests, adjusted, strict=True):
-            ends = (metric.scale * test.low, metric.scale * test.high, test.p_value) if test else (np.nan,) * 3
-            rows.append([data, method, against, metric.scale * (means[method] - means[against]), *ends, p])
-    columns = ["data", "method", "against", "difference", "low", "high", "p", "adjusted"]
-    return pd.DataFrame(rows, columns=columns)
+        against = reference if reference in methods else best_on_validation(methods)
+        if against is None or len(methods) < 2:
+            continue
+        own = methods[against][0]
+        tests = compare_methods(methods, against, own.ranked_view, paired=own.dg)
+        for method, test in sorted(tests.items(), key=lambda item: -metric.sign * means[item[0]]):
+            ends = [metric.scale * test.low, metric.scale * test.high, test.p_value] if test else [np.nan] * 3
+            about = [test.adjusted, AGAIN if test.retrained else THESE] if test else [np.nan, ""]
+            rows.append([data, method, against, metric.scale * (means[method] - means[against]), *ends, *about])
+    columns = ["data", "method", "against", "difference", "low", "high", "p", "adjusted", "about"]
+    return pd.DataFrame(rows, columns=columns).astype({"p": float, "adjusted": float})
+
+
+def best_on_validation(methods: dict[str, list[MethodRun]]) -> str | None:
+    """The method that a race would rank first; None without validation samples."""
+    runs = {method: [run for one in own for run in one.runs] for method, own in methods.items()}
+    if any(run.validation is None for own in runs.values() for run in own):
+        return None
+
+    def rank(method: str) -> tuple[float, Any]:
+        spec = runs[method][0].spec
+        on, own = spec.selected_on, [run.selected_by for run in runs[method]]
+        judged = float(np.mean([score(by[on], by["pair_average"], on) for by in own]))
+        # A user's file is not imported by a report, and counts as costly.
+        return -round(judged, 9), (1,) if discovery.own_files(spec.method) else (0, cost(spec.method))
+
+    return min(methods, key=rank)
 
 
 def verdict(tests: pd.DataFrame, metric: Metric) -> str:
-    """Result of the tests on one data set, in one or two sentences."""
+    """Result of the tests on one data set, in a few sentences."""
     against, known = tests["against"].iloc[0], tests[tests["adjusted"].notna()]
     if known.empty:
         return "There is no significance test: predictions are missing, or of different samples."
     sure = known[known["adjusted"] < LEVEL]
-    gain = metric.sign * sure["difference"]
-    worse, better = int((gain < 0).sum()), int((gain > 0).sum())
-    parts = [f"{worse} significantly worse", *[f"{better} significantly better"] * (better > 0)]
-    parts.append(f"{len(known) - len(sure)} not significantly different")
+    gain, parts = metric.sign * sure["difference"], []
+    for about in (AGAIN, THESE):
+        own = known[known["about"] == about]
+        better, worse = (int((sign * gain[sure["about"] == about] > 0).sum()) for sign in (1, -1))
+        if len(own):
+            said = [f"{worse} significantly worse", *[f"{better} significantly better"] * (better > 0)]
+            said.append(f"{len(own) - better - worse} not significantly different")
+            parts.append(f"{about}, of {several(len(own), 'other method')}, {', '.join(said)}")
     untested = f" {len(tests) - len(known)} could not be tested." if len(known) < len(tests) else ""
-    others = several(len(known), "other method")
-    return f"Against {against}: of {others}, {', '.join(parts)} ({how(metric)}).{untested}"
-
-
-def _difference(first: Sequence[MethodRun], second: Sequence[MethodRun], draws: int) -> Difference | None:
-    """Paired difference of two methods; None if answers are missing or of different samples."""
-    differ = find(first[0].metric).differ or by_influence
-    by_seed = [([one], [other]) for one in first for other in second if one.seed == other.seed]
-    found = [differ(*pair, first[0].ranked_view, draws) for pair in (by_seed if first[0].dg else [(first, second)])]
-    known = [difference for difference in found if difference is not None]
-    return over_seeds(known) if known and len(known) == len(found) else None
+    return f"Against {against}: {'; '.join(parts)} ({how(known)}).{untested}"

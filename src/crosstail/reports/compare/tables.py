@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from crosstail.reports.wording import TRACKS
 from crosstail.sweeps.select import standard_error
 from crosstail.training.spec import split_method
 
+Spread = Literal["sd", "se"]
 KNOWN = f"pair average, {TRACKS[1]}"
 PAIR_METRICS = ("pair average", KNOWN, *TAIL, "worst pair")
 METRICS = ("accuracy", "class mean", "average", "worst domain", *SHOTS, *PAIR_METRICS)
@@ -38,13 +40,14 @@ def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["data", "method", "seed", "kind", "metric", "value"])
 
 
-def summary_table(found: Sequence[MethodRun]) -> pd.DataFrame:
+def summary_table(found: Sequence[MethodRun], spread: Spread | None = None) -> pd.DataFrame:
     """One row per data set, method and metric: mean, standard deviation, number of seeds, interval, whether it is best.
 
     `of` is the metric that these are averages and extremes of.
 
-    `error` is the standard deviation, with dg the standard error of the mean, as DomainBed reports it. The interval, of
-    the two averages only, reflects the sampling of test samples; `boda` marks BoDA's rows. The worst pair has
+    `error` is the standard deviation or the standard error of the mean over the seeds, as `spread` says for each row.
+    The interval, of the two averages only, reflects the sampling of test samples; `boda` marks BoDA's rows. The worst
+    pair has
     `tests`, its test samples (the fewest over the seeds), and `barely_tested`, the number of pairs with few of them.
     On data where a method uses the domain, all methods have rows of the kind "known".
     """
@@ -52,8 +55,8 @@ def summary_table(found: Sequence[MethodRun]) -> pd.DataFrame:
     found = [*found, *(replace(one, known=True) for one in found if one.data in told)]
     groups = metric_table(found).groupby(["data", "method", "kind", "metric"], sort=False)["value"]
     table = groups.agg(mean="mean", std="std", n="count", error=standard_error).reset_index()
-    dg = table["data"].isin([one.data for one in found if one.spread == "error"]) & (table["n"] > 1)
-    table["error"] = table["error"].where(dg, table["std"])
+    table["spread"] = table["data"].map({one.data: spread or one.spread for one in found})
+    table["error"] = table["error"].where((table["spread"] == "se") & (table["n"] > 1), table["std"])
     intervals = _intervals(found)
     keys = zip(table["kind"], table["data"], table["method"], table["metric"], strict=True)
     ends = [intervals.get(key, (np.nan, np.nan)) for key in keys]

@@ -8,10 +8,10 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from crosstail.metrics import FEW_TESTS, find
+from crosstail.metrics import FEW_TESTS, LEVEL, find
 from crosstail.reports.compare import tables
 from crosstail.reports.compare.results import Results
-from crosstail.reports.compare.significance import LEVEL, how
+from crosstail.reports.compare.significance import how
 from crosstail.reports.compare.tables import METRICS, RANKED, metric_of, of_metric
 from crosstail.reports.document.model import Table
 from crosstail.reports.wording import TRACKS, has, number, of_the, probability, selected_on, several
@@ -78,7 +78,8 @@ def _of_kind(kind: str, summary: pd.DataFrame, data: str, name: str, title: str)
             rows[i].append(number(cell["mean"], metric.digits) + spread + chance)
             if cell["best"]:
                 best.add((i, j + 2))
-    header = ["method", "seeds", *columns]
+    spread = f" (± {of_data['spread'].iloc[0]})" if of_data["error"].notna().any() else ""
+    header = ["method", f"seeds{spread}", *columns]
     return Table(name=name, title=title, header=header, rows=rows, numbers=of_data, emphasised=best)
 
 
@@ -136,7 +137,7 @@ def other_tables(results: Results) -> list[Table]:
         shown = plain_table("significance", title, tests, decimals, **formats)
         header = [{"adjusted": "corrected p", "low": "from", "high": "to"}.get(name, name) for name in shown.header]
         in_points = "Points, with" if metric.share else "With"
-        found.append(replace(shown, header=header, note=f"{in_points} 95 % intervals: {how(metric)}."))
+        found.append(replace(shown, header=header, note=f"{in_points} 95 % intervals: {how(tests)}."))
     criteria = dict.fromkeys(run.spec.selected_on for run in chosen["run"])
     on = " or ".join(selected_on(one) for one in criteria)
     title = f"Hyperparameters of the reported runs, and the {on} on validation that they were chosen by"

@@ -8,11 +8,10 @@ from typing import Any
 import pandas as pd
 
 from crosstail.data import DataSpec, shot_thresholds
-from crosstail.metrics import SHOTS, Answers, Difference, View, paired_difference, shot_group
+from crosstail.metrics import DEFAULT, LEVEL, SHOTS, Answers, Difference, Models, View, difference, find, shot_group
 from crosstail.metrics._comparisons import pair_differences
 from crosstail.reports.compare.method_runs import MethodRun, method_runs
 from crosstail.reports.compare.read_runs import read_runs
-from crosstail.reports.compare.significance import LEVEL
 from crosstail.reports.label_table import label_table
 from crosstail.reports.wording import TRACKS
 
@@ -24,7 +23,11 @@ class Compared:
     name: str
     first: float
     second: float
-    difference: Difference
+    test: Difference | None  # None for a worst case, of which nothing shows how certain it is
+
+    @property
+    def difference(self) -> float:
+        return self.first - self.second
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,7 @@ class Comparison:
     names: tuple[str, str]
     data: str
     samples: int
+    equal: bool  # whether the answers to all of them are the same
     metrics: Sequence[Compared]
     pairs: pd.DataFrame
     """One row per tested pair: domain, class, count, tested, accuracies and difference in %, its interval, p-values.
@@ -50,7 +54,12 @@ class Comparison:
         shares = ("first", "second", "difference", "low", "high")
         pairs = self.pairs.assign(**{name: self.pairs[name] / 100 for name in shares})
         metrics = {
-            metric.name: {"first": metric.first, "second": metric.second, **vars(metric.difference)}
+            metric.name: {
+                "first": metric.first,
+                "second": metric.second,
+                "estimate": metric.difference,
+                **{name: getattr(metric.test, name, None) for name in ("low", "high", "p_value")},
+            }
             for metric in self.metrics
         }
         facts = {"first": self.names[0], "second": self.names[1], "data": self.data, "samples": self.samples}
@@ -69,7 +78,8 @@ def compare(first: Path, second: Path) -> Comparison:
     names = run.method, runs[1].method
     if names[0] == names[1]:
         names = str(first), str(second)
-    return Comparison(names, run.data, len(one), metrics, _pairs(run, one, other))
+    equal = bool((one.predicted == other.predicted).all())
+    return Comparison(names, run.data, len(one), equal, metrics, _pairs(run, one, other))
 
 
 def _run(place: Path) -> MethodRun:
@@ -120,7 +130,11 @@ def _metrics(run: MethodRun, one: Answers, other: Answers) -> Iterator[Compared]
 
 def _metric(name: str, one: Answers, other: Answers, of: View = "pair_average") -> Compared:
     first, second = (getattr(answers.value(), of) or 0.0 for answers in (one, other))
-    return Compared(name, first, second, paired_difference(one.correct, other.correct, **truth_of(one), of=of))
+    test = None
+    if not of.startswith("worst"):
+        a, b = (Models.of([find(DEFAULT).sampled(answers)], of) for answers in (one, other))
+        test = difference(a, b) if a and b else None
+    return Compared(name, first, second, test)
 
 
 def truth_of(answers: Answers) -> dict[str, Any]:

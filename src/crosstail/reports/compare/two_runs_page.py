@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from crosstail.metrics import DEFAULT, find
+from crosstail.metrics import DEFAULT, LEVEL, find
 from crosstail.reports.charts import certain
 from crosstail.reports.compare.charts import LABELLED
 from crosstail.reports.compare.gain_charts import COLOURED, gain_heat_map
-from crosstail.reports.compare.significance import LEVEL
 from crosstail.reports.compare.two_runs import Compared, Comparison
 from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text
 from crosstail.reports.vega_lite import draw
@@ -16,9 +15,9 @@ from crosstail.reports.wording import interval, number, probability, several
 LISTED = 10  # pairs in the terminal
 SHOWN = 40  # pairs on the page
 HOW = (
-    "Both models answer the same test samples, so samples that are hard for both cancel out. Overall: 95 % intervals "
-    "by a paired bootstrap over the test samples, within each pair (approximate for a worst case), and the p-value of "
-    "a permutation test that swaps the answers of both models. Pair by pair: an exact sign test on the samples that "
+    "Both models answer the same test samples, so samples that are hard for both cancel out. Overall: a t test of the "
+    "difference over the test samples, within each pair, with its 95 % interval; there is none for a worst case. Pair "
+    "by pair: an exact sign test on the samples that "
     "only one model gets right (McNemar's test), or, where samples come in groups, on the groups; Newcombe's interval "
     "for paired proportions. P-values of pairs are corrected for the number of pairs by Holm's method: if the models "
     "were equally good on every pair, the chance of any p < 0.05 would be at most 5 %. The tests treat both models as "
@@ -57,11 +56,16 @@ def _blocks(found: Comparison) -> Iterator[Block]:
 
 def _verdict(found: Comparison) -> tuple[str, str]:
     main, (first, second) = found.metrics[0], found.names
-    d, p = main.difference, main.difference.p_value
-    points = f"{100 * d.estimate:+.1f} points of {main.name} (95 % interval {_ends(main)}, {_p(p)})"
-    overall = f"The test set is too small to separate {first} from {second}: {points}."
-    if p < LEVEL:
-        overall = f"{first} is {'better' if d.estimate > 0 else 'worse'} than {second}: {points}."
+    test = main.test
+    points = f"{100 * main.difference:+.1f} points of {main.name}"
+    overall = f"Nothing shows how certain the difference between {first} and {second} is: {points}."
+    if test and found.equal:
+        overall = f"{first} and {second} give the same answers to every test sample."
+    elif test:
+        points += f" (95 % interval {_ends(main)}, {_p(test.p_value)})"
+        overall = f"The test set is too small to separate {first} from {second}: {points}."
+        if test.sure:
+            overall = f"{first} is {'better' if test.estimate > 0 else 'worse'} than {second}: {points}."
     sure = found.sure
     better, worse = (int((sign * sure["difference"] > 0).sum()) for sign in (1, -1))
     if len(sure):
@@ -73,11 +77,12 @@ def _verdict(found: Comparison) -> tuple[str, str]:
 
 def _cards(found: Comparison) -> Iterator[Card]:
     main, sure = found.metrics[0], found.sure
-    d = main.difference
-    tone: Literal["", "good", "bad"] = "" if d.p_value >= LEVEL else "good" if d.estimate > 0 else "bad"
+    test = main.test
+    tone: Literal["", "good", "bad"] = "" if not test or not test.sure else "good" if test.estimate > 0 else "bad"
+    certain = f", {_ends(main)}; {_p(test.p_value)}" if test else ""
     values = zip(found.names, (main.first, main.second), strict=True)
     yield from (Card(name, f"{number(100 * value)} %", main.name) for name, value in values)
-    yield Card("difference", f"{100 * d.estimate:+.1f}", f"points, {_ends(main)}; {_p(d.p_value)}", tone)
+    yield Card("difference", f"{100 * main.difference:+.1f}", f"points{certain}", tone)
     counts = [int((sign * sure["difference"] > 0).sum()) for sign in (1, -1)]
     yield Card("pairs that differ", f"{len(sure)} of {len(found.pairs)}", f"{counts[0]} better, {counts[1]} worse")
 
@@ -87,12 +92,12 @@ def _p(value: float) -> str:
 
 
 def _ends(metric: Compared) -> str:
-    return interval(100 * metric.difference.low, 100 * metric.difference.high, "+z")
+    return interval(100 * metric.test.low, 100 * metric.test.high, "+z") if metric.test else ""
 
 
 def _metrics_table(found: Comparison, *, narrow: bool = False) -> Table:
     rows = [
-        [m.name, number(100 * m.first), number(100 * m.second), f"{100 * m.difference.estimate:+z.1f}", _ends(m)]
+        [m.name, number(100 * m.first), number(100 * m.second), f"{100 * m.difference:+z.1f}", _ends(m)]
         for m in found.metrics
     ]
     names = ("A", "B") if narrow else found.names
