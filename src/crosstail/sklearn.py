@@ -20,8 +20,8 @@ from torch import Tensor
 from crosstail import data
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
+from crosstail.metrics import PairAccuracy
 from crosstail.metrics._link import probabilities
-from crosstail.metrics._views import view
 from crosstail.pairs import pair_number
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
@@ -207,12 +207,9 @@ class PairScorer:
             )
         domains, d = _numbered(domain, y)
         classes, c = np.unique(column_or_1d(y), return_inverse=True)
-        right = (column_or_1d(estimator.predict(X)) == column_or_1d(y)).astype(np.int64)
-        totals = np.zeros((len(domains), len(classes)), np.int64)
-        hits = totals.copy()
-        np.add.at(totals, (d, c), 1)
-        np.add.at(hits, (d, c), right)
-        return float(view(hits, totals, self.metric))
+        predicted = np.where(column_or_1d(estimator.predict(X)) == column_or_1d(y), c, -1)
+        sizes = {"num_domains": len(domains), "num_classes": len(classes)}
+        return float(getattr(PairAccuracy.from_predictions(predicted, c, d, **sizes), self.metric))
 
 
 pair_average = PairScorer("pair_average")

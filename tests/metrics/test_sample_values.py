@@ -53,7 +53,7 @@ def test_a_pair_is_a_class_against_the_others_of_its_domain(samples):
 def test_standard_errors_are_the_spread_over_other_test_samples(metric):
     values, errors, of_pair = [], [], []
     for seed in range(150):
-        found = drawn(np.random.default_rng(seed), each=60).value(metric)
+        found = find(metric).sampled(drawn(np.random.default_rng(seed), each=60))
         values.append([found.pair_average, found.average, found.matrix[0, 0]])
         errors.append([found.error("pair_average"), found.error("average")])
         of_pair.append(found.errors[0, 0])
@@ -67,7 +67,7 @@ def test_standard_errors_are_the_spread_over_other_test_samples(metric):
 def test_copies_in_a_group_are_worth_one_sample(metric):
     once = drawn(np.random.default_rng(1), each=40)
     n = len(once)
-    single, double = once.value(metric), once.keep(np.tile(np.arange(n), 2)).value(metric)
+    single, double = (find(metric).sampled(of) for of in (once, once.keep(np.tile(np.arange(n), 2))))
     error = sampling_variance(double.influence[0], np.tile(np.arange(n), 2))[0] ** 0.5
     ratio = error / single.error("pair_average")
     assert ratio == pytest.approx(1, abs=0.25 if metric == "calibration_error" else 0.05)

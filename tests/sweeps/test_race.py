@@ -69,7 +69,7 @@ def pair_average(correct: np.ndarray) -> float:
 
 
 def worst_domain(correct: np.ndarray) -> float:
-    return min(mean(of_pair(correct, d, 0) + of_pair(correct, d, 1)) for d in range(2))
+    return min(mean(mean(of_pair(correct, d, c)) for c in range(2)) for d in range(2))
 
 
 def test_ranked_by_validation_and_ties_by_cost() -> None:

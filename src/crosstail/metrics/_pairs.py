@@ -1,7 +1,7 @@
 """Accuracy of a classifier on each (domain, class) pair."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crosstail.metrics._intervals import average_interval, wilson
 from crosstail.metrics._values import PairValues
-from crosstail.metrics._views import View, Weighting, cells, groups, pair_index, pair_weights
+from crosstail.metrics._views import View, Weighting, cells, pair_index, pair_weights
 
 if TYPE_CHECKING:
     from crosstail.metrics._answers import Answers
@@ -27,7 +27,8 @@ class PairAccuracy(PairValues):
     """Test samples per (domain, class) pair, and how many of them are classified correctly.
 
     Accuracies are between 0 and 1, or None where there is nothing to average. Pairs without test samples are
-    excluded from every mean and minimum. `squares` is given where samples come in groups (see `independent`).
+    excluded from every mean and minimum. `squares` is given where samples come in groups (see `independent`). In a
+    domain all samples weigh the same, or, if `balanced`, all classes.
 
     >>> accuracy = PairAccuracy(np.array([[9, 0], [1, 0]]), np.array([[10, 10], [1, 0]]))
     >>> accuracy.domains, accuracy.average, accuracy.worst_pair, accuracy.worst_pair_index
@@ -37,6 +38,7 @@ class PairAccuracy(PairValues):
     hits: NDArray[np.int64]  # (D, C)
     totals: NDArray[np.int64]  # (D, C)
     squares: NDArray[np.int64] | None = None  # (D, C), as `group_squares` counts them; None if they equal the totals
+    balanced: bool = False
 
     def __post_init__(self) -> None:
         for name in ("hits", "totals", *["squares"] * (self.squares is not None)):
@@ -93,11 +95,17 @@ class PairAccuracy(PairValues):
     def pooled(cls, parts: Sequence["PairAccuracy"]) -> "PairAccuracy":
         """The accuracy on several test sets together, such as folds; no group is in two of them."""
         tables = zip(*((part.hits, part.totals, part._squares) for part in parts), strict=True)
-        return cls(*(np.sum(of_parts, axis=0) for of_parts in tables))
+        hits, totals, squares = (np.sum(of_parts, axis=0) for of_parts in tables)
+        return cls(hits, totals, squares, parts[0].balanced)
 
     def only(self, pairs: NDArray[np.bool_]) -> "PairAccuracy":
         """The accuracy on some of the pairs, by a mask (D, C)."""
-        return PairAccuracy(*(np.where(pairs, table, 0) for table in (self.hits, self.totals, self._squares)))
+        hits, totals, squares = (np.where(pairs, table, 0) for table in (self.hits, self.totals, self._squares))
+        return PairAccuracy(hits, totals, squares, self.balanced)
+
+    def by_class(self) -> "PairAccuracy":
+        """The same with all classes of a domain weighing the same."""
+        return replace(self, balanced=True)
 
     @property
     def independent(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -125,7 +133,9 @@ class PairAccuracy(PairValues):
 
     @property
     def domains(self) -> list[float | None]:
-        """Accuracy per domain, over all its samples."""
+        """Accuracy per domain, over all its samples, or the mean over its classes."""
+        if self.balanced:
+            return [float(row[~np.isnan(row)].mean()) if not np.isnan(row).all() else None for row in self.matrix]
         per_domain = zip(self.hits.sum(axis=1).tolist(), self.totals.sum(axis=1).tolist(), strict=True)
         return [hits / total if total else None for hits, total in per_domain]
 
@@ -136,27 +146,37 @@ class PairAccuracy(PairValues):
 
         It reflects the sampling of test samples, given their number per pair. The method depends on `of`:
 
-        - a pair or a domain is a single proportion: Wilson's interval for `independent` samples;
+        - a pair or the samples of a domain are a single proportion: Wilson's interval for `independent` samples;
         - an average: Wilson's interval with an effective number of samples (`average_interval`). A bootstrap has no
           width where every answer is right, and is too narrow with few test samples per pair;
-        - a worst view: the minimum of the groups' Wilson bounds, each at confidence^(1 / groups), so that all
-          intervals hold simultaneously. The bootstrap would be biased low: the minimum of noisy accuracies is
-          already below the true one, and resampling adds the noise a second time.
+        - a worst view: the interval of the pair or domain that is the worst, as if it had been chosen before. On other
+          samples it is likely to do better.
         """
-        if not isinstance(of, str):
+        if isinstance(of, str) and of not in get_args(View):
+            raise ValueError(f"unknown view {of!r}, expected one of {', '.join(get_args(View))}")
+        if of == "worst_pair":
+            place = self.worst_pair_index
+            return None if place is None else self.interval(place, confidence=confidence)
+        if of == "worst_domain":
+            worst = self.worst_domain
+            return None if worst is None else self.interval(self.domains.index(worst), confidence=confidence)
+        right, tests = self.independent
+        if isinstance(of, int) and self.balanced:
+            right, tests = right[[of]], tests[[of]]
+        elif not isinstance(of, str):
             index = tuple(np.atleast_1d(of))  # (d,) or (d, c)
             hits, total, squares = (int(table[index].sum()) for table in (self.hits, self.totals, self._squares))
             return wilson(hits * total / squares, total * total / squares, confidence) if total else None
-        (hits, squares), totals = groups(np.stack([self.hits, self._squares]), self.totals, of)
-        if not len(totals):
+        if not tests.any():
             return None
-        if of.startswith("worst"):
-            low, high = wilson(hits * totals / squares, totals * totals / squares, confidence ** (1 / len(totals)))
-            return float(low.min()), float(high.min())
-        right, tests = self.independent
-        weights = pair_weights(self.totals, "average" if of == "average" else "pair_average")
+        weights = pair_weights(tests if isinstance(of, int) else self.totals, self._weighting(of))
         ends = average_interval(right.ravel(), tests.ravel(), weights.ravel(), confidence)
         return float(ends[0]), float(ends[1])
+
+    def _weighting(self, of: View | Weighting | int | tuple[int, int]) -> Weighting:
+        if of == "average":
+            return "class_mean" if self.balanced else "average"
+        return "class_mean" if of == "class_mean" else "pair_average"
 
     @classmethod
     def mean_interval(cls, runs: Sequence[PairValues], of: View | Weighting) -> tuple[float, float] | None:
@@ -166,7 +186,7 @@ class PairAccuracy(PairValues):
         if not totals.any() or of == "worst_domain" or of == "worst_pair":
             return None
         hits, tests = np.mean([run.independent for run in own], axis=0)
-        weights = pair_weights(totals, of)
+        weights = pair_weights(totals, own[0]._weighting(of))
         low, high = average_interval(hits.ravel(), tests.ravel(), weights.ravel())
         return float(low), float(high)
 

@@ -1,6 +1,6 @@
-"""Averages and worst cases over a table of hits per pair, as pure functions that take a batch of tables."""
+"""What averages are over, how they weigh pairs, and how samples are numbered by pair and group."""
 
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,29 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from crosstail.pairs import pair_number
 
 View: TypeAlias = Literal["average", "worst_domain", "pair_average", "worst_pair"]
-
-
-def groups(hits: NDArray[Any], totals: NDArray[np.int64], of: View) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Hits (..., G) and totals (G,) of the domains or pairs that a view aggregates; empty ones are dropped."""
-    if of not in get_args(View):
-        raise ValueError(f"unknown view {of!r}, expected one of {', '.join(get_args(View))}")
-    if of in ("average", "worst_domain"):
-        hits, totals = hits.sum(axis=-1), totals.sum(axis=-1)  # (..., D), (D,)
-    else:
-        hits, totals = hits.reshape(*hits.shape[:-2], -1), totals.reshape(-1)  # (..., D * C), (D * C,)
-    return hits[..., totals > 0], totals[totals > 0]
-
-
-def view(hits: NDArray[Any], totals: NDArray[np.int64], of: View) -> NDArray[np.float64]:
-    """One view of each table in hits (..., D, C), all with the same totals (D, C); at least one total is positive.
-
-    >>> hits, totals = np.array([[9, 0], [1, 0]]), np.array([[10, 10], [1, 0]])
-    >>> [float(view(hits, totals, of)) for of in ("average", "worst_domain", "worst_pair")]
-    [0.725, 0.45, 0.0]
-    """
-    hits, totals = groups(hits, totals, of)
-    accuracy = hits / totals  # (..., G)
-    return np.asarray(accuracy.min(axis=-1) if of.startswith("worst") else accuracy.mean(axis=-1))
 
 
 Weighting: TypeAlias = Literal["average", "class_mean", "pair_average"]

@@ -4,6 +4,7 @@ import numpy as np
 
 from crosstail.metrics._answers import Answers
 from crosstail.metrics._metric import Metric
+from crosstail.metrics._pairs import PairAccuracy
 from crosstail.metrics._values import Computed, by_class, means
 
 
@@ -12,4 +13,9 @@ def recall(answers: Answers) -> Computed:
     return means(answers.correct.astype(np.float64), answers.pair, answers.counts.size, answers.group)
 
 
-METRIC = Metric(label="balanced accuracy", of=by_class(recall), needs="predicted")
+METRIC = Metric(
+    label="balanced accuracy",
+    of=lambda answers: PairAccuracy.of(answers).by_class(),
+    needs="predicted",
+    by_sample=by_class(recall),
+)

@@ -156,7 +156,8 @@ def leaderboard(found: Sequence[Entrant]) -> list[Standing]:
     board = []
     for entrant in ranked:
         answers, lead = list(entrant.answers.values()), leads.get(entrant.method)
-        tests, known = [one.value() for one in answers], [one.told.value() for one in answers]
+        told = [one.told for one in answers]
+        tests, known = ([one.value("balanced_accuracy") for one in track] for track in (answers, told))
         averages = [test.pair_average or 0.0 for test in tests]
         low, high = PairAccuracy.mean_interval(tests, "pair_average") or (0.0, 1.0)
         kept: dict[str, Any] = {f.name: getattr(entrant, f.name) for f in fields(BestTrial)}

@@ -16,6 +16,8 @@ from crosstail.reports.document.model import Cards, Table, Text
 from crosstail.reports.run.certainty import Confidence
 from crosstail.reports.run.certainty_elsewhere import certainty_json
 from crosstail.reports.run.evaluated import domain_table, evaluation_document, side_by_side
+from crosstail.reports.run.model_card import accuracy_table
+from crosstail.reports.run.tables import headline_table
 from crosstail.reports.run.tested import Tested as Shown
 from crosstail.training.held_out import HeldOut
 from crosstail.training.run import Run
@@ -119,3 +121,20 @@ def test_domains_with_few_samples_have_no_curve_of_their_own():
     assert list(dict.fromkeys(curves["domain"])) == ["all domains", "large"]
     alone = Confidence.of(samples.keep(domain == 0), None).curves(["large", "small"])
     assert set(alone["domain"]) == {"large"}
+
+
+def test_a_quantity_has_one_interval_wherever_it_stands(make_result, found):
+    own = make_result([[30, 4], [25, 9]], totals=[[40, 12], [60, 10]])
+    tested = Shown.of_results([own])
+    head = headline_table(tested).set_index("metric")
+    by_domain = {row[0]: row[4:6] for row in domain_table(Shown.of_answers(found.answers), tested, "new").rows[2:]}
+    worst = tested.pairs.sort_values("accuracy").iloc[0]
+    assert head.loc["worst pair", ["value", "low", "high"]].tolist() == worst[["accuracy", "low", "high"]].tolist()
+    row = head.loc["worst domain"]
+    assert by_domain[row["what"]] == [f"{row['value']:.1f}", f"{row['low']:.1f} to {row['high']:.1f}"]
+    card = {cells[0]: cells[1:3] for cells in accuracy_table(tested).rows}
+    for metric, row in head.iterrows():
+        assert card[metric][0] == f"{row['value']:.1f}" and card[metric][1] in (
+            "",
+            f"{row['low']:.1f} to {row['high']:.1f}",
+        )

@@ -71,7 +71,7 @@ def table(run, heading):
 def test_the_metrics_are_those_of_the_run_with_intervals(finished):
     run = finished(HITS, totals=TOTALS)
     metrics = {row[0]: row[1:3] for row in table(run, "Test accuracy in %")}
-    accuracy = run.result.test.pairs()
+    accuracy = run.result.test.pairs().by_class()
     for name, view in (
         ("pair average", "pair_average"),
         ("worst pair", "worst_pair"),

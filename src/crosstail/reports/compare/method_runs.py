@@ -39,6 +39,11 @@ class MethodRun:
         return self._measured[0]
 
     @property
+    def by_domain(self) -> PairValues:
+        """The same with the mean over its classes for a domain; with dg the share of its samples, as in the paper."""
+        return self.pairs.by_class() if isinstance(self.pairs, PairAccuracy) and not self.dg else self.pairs
+
+    @property
     def sampled(self) -> SampleValues | None:
         """The metric with the influence of each sample; None if the answers are not stored."""
         if self.metric != DEFAULT:
@@ -103,7 +108,7 @@ class MethodRun:
         if values.pair_average is None:
             return found
         tail = TAIL[not values.higher_is_better]
-        return found | {"worst domain": values.worst_domain, "worst pair": values.worst_pair, tail: values.tail}
+        return found | {"worst domain": self.by_domain.worst_domain, "worst pair": values.worst_pair, tail: values.tail}
 
     @property
     def ranked_by(self) -> float | None:

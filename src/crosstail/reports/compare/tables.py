@@ -30,7 +30,7 @@ def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
     """
     rows = []
     for one in found:
-        metrics, domains = one.metrics, dict(zip(one.runs[0].domains, one.pairs.domains, strict=True))
+        metrics, domains = one.metrics, dict(zip(one.runs[0].domains, one.by_domain.domains, strict=True))
         factor = find(one.metric).scale
         kinds = {"metric": {name: metrics[name] for name in METRICS if name in metrics}, "domain": domains}
         if one.known:

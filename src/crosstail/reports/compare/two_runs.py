@@ -8,12 +8,14 @@ from typing import Any
 import pandas as pd
 
 from crosstail.data import DataSpec, shot_thresholds
-from crosstail.metrics import DEFAULT, LEVEL, SHOTS, Answers, Difference, Models, View, difference, find, shot_group
+from crosstail.metrics import LEVEL, SHOTS, Answers, Difference, Models, View, difference, find, shot_group
 from crosstail.metrics._comparisons import pair_differences
 from crosstail.reports.compare.method_runs import MethodRun, method_runs
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.label_table import label_table
 from crosstail.reports.wording import TRACKS
+
+BY_CLASS = "balanced_accuracy"  # in which a domain has the mean over its classes
 
 
 @dataclass(frozen=True)
@@ -129,10 +131,10 @@ def _metrics(run: MethodRun, one: Answers, other: Answers) -> Iterator[Compared]
 
 
 def _metric(name: str, one: Answers, other: Answers, of: View = "pair_average") -> Compared:
-    first, second = (getattr(answers.value(), of) or 0.0 for answers in (one, other))
+    first, second = (getattr(answers.value(BY_CLASS), of) or 0.0 for answers in (one, other))
     test = None
     if not of.startswith("worst"):
-        a, b = (Models.of([find(DEFAULT).sampled(answers)], of) for answers in (one, other))
+        a, b = (Models.of([find(BY_CLASS).sampled(answers)], of) for answers in (one, other))
         test = difference(a, b) if a and b else None
     return Compared(name, first, second, test)
 

@@ -104,7 +104,7 @@ def _verdict(now: tuple[float, float], before: tuple[float, float]) -> str:
 
 
 def domain_table(new: Tested, own: Tested, label: str) -> Table:
-    """One row per domain of the data and of the run's test set: samples, accuracy, interval, mean over classes."""
+    """One row per domain of the data and of the run's test set: samples, mean accuracy of the classes, interval."""
     rows: list[list[str]] = []
     for tested, what in ((new, label), (own, OLD)):
         accuracy = tested.accuracy
@@ -112,13 +112,12 @@ def domain_table(new: Tested, own: Tested, label: str) -> Table:
             total = int(accuracy.totals[d].sum())
             if not total:
                 continue
-            ends, own_classes = accuracy.interval(d) or (np.nan, np.nan), accuracy.totals[d] > 0
-            mean = float(accuracy.matrix[d][own_classes].mean())
+            ends = accuracy.by_class().interval(d) or (np.nan, np.nan)
             trained = "yes" if name in own.domains and np.sum(own.counts[own.domains.index(name)]) else "no"
-            accuracies = [percent(accuracy.domains[d]), _interval(ends), percent(mean)]
+            accuracies = [percent(accuracy.by_class().domains[d]), _interval(ends)]
             rows.append([name, what, trained, f"{total:,}", *accuracies])
-    header = ["domain", "tested on", "trained on it", "samples", "accuracy, %", "95 % interval", "class mean, %"]
-    note = "Accuracy is the share of correct samples, class mean the mean accuracy of the classes."
+    header = ["domain", "tested on", "trained on it", "samples", "accuracy, %", "95 % interval"]
+    note = "Accuracy is the mean over the classes of a domain."
     old = [row[1] for row in rows].count(OLD)
     emphasised = {(i, j) for i in range(len(rows) - old) for j in range(len(header)) if old}
     title = f"{label.capitalize()} beside the run's test set" if old else f"{label.capitalize()} by domain"

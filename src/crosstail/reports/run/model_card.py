@@ -88,7 +88,10 @@ def accuracy_table(tested: Tested) -> Table:
 
 def intervals_note(accuracy: PairAccuracy) -> str:
     """What the intervals cover, and by how much groups widen them."""
-    note = "The intervals cover the choice of test samples."
+    note = (
+        "The intervals cover the choice of test samples. The worst pair and domain were picked as the worst, and would "
+        "likely do better on other samples."
+    )
     if accuracy.squares is None:
         return note
     independent = accuracy.independent[1].sum()

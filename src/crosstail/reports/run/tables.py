@@ -53,7 +53,10 @@ def headline_table(tested: Tested, known: bool = False) -> pd.DataFrame:
             "worst pair": ("worst_pair", worst_pair(accuracy, tested.domains, tested.classes)),
         }
         if len(share) > 1:
-            views["average over domains"] = "average", f"{len(share):,} domains, equally weighted"
+            views["average over domains"] = (
+                "average",
+                f"{len(share):,} domains, equally weighted, as are classes in a domain",
+            )
             views["worst domain"] = "worst_domain", min(share, key=share.__getitem__)
         else:
             views["all samples"] = "average", next(iter(share))
@@ -100,7 +103,7 @@ def cross_validation_table(results: Sequence[RunResult]) -> pd.DataFrame:
     """
     rows = []
     for result in results:
-        accuracy, validation = pooled([result]), result.validation.pair_average
+        accuracy, validation = pooled([result]).by_class(), result.validation.pair_average
         parts = [accuracy.pair_average, *(accuracy.interval() or (None, None)), result.tested(known=True).pair_average]
         parts += [accuracy.average, validation]
         shares = [np.nan if part is None else 100 * part for part in parts]
@@ -108,7 +111,7 @@ def cross_validation_table(results: Sequence[RunResult]) -> pd.DataFrame:
         rows.append([result.spec.fold, accuracy.totals.sum(), *shares, *transfer])
     metrics = ["pair average", "low", "high", "known", "average", "validation", *STATISTICS.values()]
     table = pd.DataFrame(rows, columns=["fold", "tested", *metrics]).astype(dict.fromkeys(metrics, float))
-    spread, whole = table[metrics].std(), pooled(results)
+    spread, whole = table[metrics].std(), pooled(results).by_class()
     spread["low"] = spread["high"] = np.nan
     ends = whole.interval() or (np.nan, np.nan)
     known = pooled(results, known=True).pair_average

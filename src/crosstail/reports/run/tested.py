@@ -22,6 +22,7 @@ class Tested:
     classes: Sequence[str]
     counts: NDArray[np.int64]  # (D, C), with folds the mean over them
     accuracy: PairAccuracy
+    """A domain has the mean over its classes; under dg, the share of its samples, as the paper has it."""
     informed: PairAccuracy | None = None
     """Of the model that is told the domain, if it makes use of that."""
     shots: tuple[int, int] = (100, 20)
@@ -33,8 +34,8 @@ class Tested:
     @classmethod
     def of_answers(cls, answers: Answers) -> "Tested":
         """From labelled samples with a model's answers."""
-        informed = PairAccuracy.of(answers.informed) if answers.informed is not None else None
-        values = PairAccuracy.of(answers)
+        informed = PairAccuracy.of(answers.informed).by_class() if answers.informed is not None else None
+        values = PairAccuracy.of(answers).by_class()
         return cls(answers.domains, answers.classes, answers.counts, values, informed, answers.shots)
 
     @classmethod
@@ -44,9 +45,12 @@ class Tested:
         unseen = {r.spec.unseen: np.sum(r.counts, axis=0) for r in results if r.spec.unseen is not None}
         for domain, of_class in unseen.items():
             counts[first.domains.index(domain)] = of_class
-        informed = pooled(results, known=True) if any(result.known for result in results) else None
+        known = any(result.known for result in results)
+        values, informed = pooled(results), pooled(results, known=True) if known else None
+        if not first.spec.unseen_domains:
+            values, informed = values.by_class(), informed and informed.by_class()
         about = informed, first.shots, list(unseen), first.spec.unseen_domains
-        return cls(first.domains, first.classes, counts, pooled(results), *about)
+        return cls(first.domains, first.classes, counts, values, *about)
 
     @property
     def has_known(self) -> bool:
