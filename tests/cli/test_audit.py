@@ -120,3 +120,21 @@ def test_groups_by_column_and_by_pattern(audit, folder):
     assert command[command.index("--group-by") + 1] == "[0-3]\\.png|[4-7]"
     done = audit(folder, "--group-by", "(")
     assert done.code == 2 and "--group-by '('" in done.err
+
+
+def test_a_trailing_space_is_a_problem_until_it_is_decided(audit, crosstail, folder):
+    (folder / "sketch/dog").rename(folder / "sketch/dog ")
+    found = audit(folder).out
+    said, command = " ".join(found.split()), found.partition("Next: ")[2].splitlines()[0]
+    assert "1 name has several spellings" in said and "'dog' (8) and 'dog ' (8)" in said and "--names merge" in command
+    assert json.loads(audit(folder, "--json").out)["same_names"] == [
+        {"what": "class", "spellings": {"dog": 8, "dog ": 8}}
+    ]
+    refused = crosstail(f"fit {folder} --skip-broken --out run")
+    said = " ".join(refused.err.split())
+    assert (
+        refused.code == 2 and "'dog' (8) and 'dog ' (8)" in said and "--names merge" in said and "--names keep" in said
+    )
+    assert "several spellings" not in audit(folder, "--names", "keep").out
+    merged = json.loads(audit(folder, "--names", "merge", "--json").out)
+    assert merged["classes"] == ["cat", "dog"] and merged["same_names"] == []

@@ -54,5 +54,6 @@ def audit(
     console.print(where, markup=False, soft_wrap=True)
     if recommend(found) is not None:
         broken = isinstance(found.inputs, ImageInputs) and bool(found.inputs.broken)
-        said = options_of(replace(spec, skip_broken=broken))
+        names = spec.names or ("merge" if found.same_names else None)
+        said = options_of(replace(spec, skip_broken=broken, names=names))
         say_next(console, "race", spec.dataset, *said, "--out", unused_path("race"))

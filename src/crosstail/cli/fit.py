@@ -13,6 +13,7 @@ from crosstail.cli._next import inputs_of, say_all, say_next
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions, options
 from crosstail.cli._verb import Json, described, import_torch
+from crosstail.data.spec import READ
 from crosstail.training.spec import Accelerator
 from crosstail.workflows._output import unused_path
 
@@ -80,7 +81,7 @@ def fit(
         words = [*options_of(spec), *(["--hparams", hparams] if hparams else [])]
         say_next(console, "fit", spec.dataset, *words, "--refit", "--out", out)
     elif final is None and any(any(row) for row in results[0].test.totals):
-        read = options_of(spec, only=("columns", "group_by", "skip_broken"))
+        read = options_of(spec, only=READ)
         say_next(console, "evaluate", out, spec.dataset, *read, "--split", "test")
     elif (used := fitted.runs[0].dataset) and (inputs := inputs_of(spec.dataset, used, spec.columns)):
         say_next(console, "predict", fitted.run.path, *inputs, "--out", unused_path("classes.csv"))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from crosstail.data.images.files import Samples
 from crosstail.data.inputs import InputKind, kind_of
+from crosstail.data.names import SameName
 from crosstail.pairs import pair_number
 
 SPLITS = ("train", "val", "test")
@@ -30,7 +31,8 @@ class DomainDataset:
     "val" or "test", or "none" for samples that a protocol holds out. `group` numbers what must stay together in a
     split, such as the pictures of one patient. `notes` tell a user about the data, such as which
     files were left out; `gaps` are the notes that depend on the split (see `with_gaps_noted`). `origin` has the rows
-    before label profiles dropped some; without it, none were dropped.
+    before label profiles dropped some; without it, none were dropped. `same_names` are spelled in several ways, and
+    nobody has decided whether they are one name.
     """
 
     name: str
@@ -44,6 +46,7 @@ class DomainDataset:
     gaps: tuple[str, ...] = ()
     group: NDArray[np.int64] | None = None
     origin: NDArray[np.int64] | None = None
+    same_names: tuple[SameName, ...] = ()
 
     def __post_init__(self) -> None:
         allowed: dict[str, Any] = {"y": range(self.num_classes), "domain": range(self.num_domains)}

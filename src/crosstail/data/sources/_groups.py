@@ -17,14 +17,19 @@ from crosstail.data.inputs import kind_of
 from crosstail.data.splits.groups import in_several, leaked
 
 
-def with_groups(
-    dataset: DomainDataset, names: "pd.Series[Any] | None", pattern: str | None, *, to_split: bool
-) -> DomainDataset:
-    """The data set with groups that its source names (null: none), or that a pattern finds in its paths."""
-    if pattern is not None:
-        if names is not None:
-            raise ValueError(f"{dataset.name}: already defines groups; remove --group-by {quote(pattern)}")
-        names = names_in_paths(dataset.name, dataset.x, pattern)
+def names_of_groups(
+    dataset: DomainDataset, names: "pd.Series[Any] | None", pattern: str | None
+) -> "pd.Series[Any] | None":
+    """The groups (N,) that a source names (null: none), or that a pattern finds in its paths."""
+    if pattern is None:
+        return names
+    if names is not None:
+        raise ValueError(f"{dataset.name}: already defines groups; remove --group-by {quote(pattern)}")
+    return names_in_paths(dataset.name, dataset.x, pattern)
+
+
+def with_groups(dataset: DomainDataset, names: "pd.Series[Any] | None", *, to_split: bool) -> DomainDataset:
+    """The data set with groups of these names."""
     if names is None:
         return dataset
     group = numbered(names)

@@ -41,6 +41,7 @@ def audit(
         groups=group_facts(dataset),
         many=many,
         few=few,
+        same_names=dataset.same_names,
         notes=dataset.source_notes,
     )
     return replace(found, advice=tuple(advice(found)))

@@ -94,7 +94,7 @@ def _share(run: Run, table: pd.DataFrame) -> str:
 def _audit(run: Run) -> str:
     """The command that lists them."""
     spec = run.result.spec
-    about = options(spec, only=("columns", "group_by", "labels", "data_seed"))
+    about = options(spec, only=("columns", "group_by", "names", "labels", "data_seed"))
     line = ["crosstail", "audit", spec.dataset, *about, "--run", str(run.path), "--out", "label-errors.html"]
     return f"`{shlex.join(line)}`"
 
