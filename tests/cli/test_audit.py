@@ -109,7 +109,10 @@ def test_groups_by_column_and_by_pattern(audit, folder):
     rows = [f"{name},{','.join(name.split('/')[:2])},p{int(name[-5]) // 2}" for name in names]
     (folder / "list.csv").write_text("\n".join(["path,domain,label,patient id", *rows]), encoding="utf-8")
     warned = audit(folder / "list.csv")
-    assert "--column 'group=patient id'" in warned.out.replace("\n  ", " ")
+    said = " ".join(warned.out.split())
+    assert "--column 'group=patient id'" in said and "problems to solve before training" in said
+    assert said.index("The column patient id looks like a group") < said.index("1 image cannot be read")
+    assert "--column 'group=patient id'" in warned.out.partition("Next: ")[2].splitlines()[0]
     named = audit(folder / "list.csv", "--column", "group=patient id")
     assert "looks like a group" not in named.out and "--column 'group=patient id'" in named.out  # to fit with
     by_column = json.loads(audit(folder / "list.csv", "--column", "group=patient id", "--json").out)["groups"]

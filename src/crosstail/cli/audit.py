@@ -34,6 +34,7 @@ def audit(
     run = None if run is None else existing_run(run)
     import_torch()
 
+    from crosstail.data.splits.gaps import leaking_column
     from crosstail.reports.audit import recommend
     from crosstail.reports.audit.document import summary
     from crosstail.reports.audit.inputs import ImageInputs
@@ -55,5 +56,5 @@ def audit(
     if recommend(found) is not None:
         broken = isinstance(found.inputs, ImageInputs) and bool(found.inputs.broken)
         names = spec.names or ("merge" if found.same_names else None)
-        said = options_of(replace(spec, skip_broken=broken, names=names))
+        said = options_of(replace(spec, skip_broken=broken, names=names).with_group(leaking_column(audited.dataset)))
         say_next(console, "race", spec.dataset, *said, "--out", unused_path("race"))

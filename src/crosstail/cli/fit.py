@@ -77,8 +77,11 @@ def fit(
     if final is not None:
         console.print(f"\n{final.path}: {estimate_note(final.result)} {stopped(final.result)}")
     console.print(f"The page is in {out / 'report.html'}.", soft_wrap=True)
-    if len(results) > 1 and final is None:  # the same again, and a final model
-        words = [*options_of(spec), *(["--hparams", hparams] if hparams else [])]
+    leaks = results[0].data.leaks
+    words = [*options_of(spec.with_group(leaks)), *(["--hparams", hparams] if hparams else [])]
+    if leaks:
+        say_next(console, "fit", spec.dataset, *words, *["--refit"] * refit, "--out", unused_path(str(out)))
+    elif len(results) > 1 and final is None:  # the same again, and a final model
         say_next(console, "fit", spec.dataset, *words, "--refit", "--out", out)
     elif final is None and any(any(row) for row in results[0].test.totals):
         read = options_of(spec, only=READ)

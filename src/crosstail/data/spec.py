@@ -96,3 +96,7 @@ class DataSpec:
         """The same with the source of another spec, read as it says."""
         read: dict[str, Any] = {name: getattr(other, name) for name in ("dataset", *READ)}
         return replace(self, **read)
+
+    def with_group(self, column: str | None) -> Self:
+        """The same with a column of groups, if there is one."""
+        return self if column is None else replace(self, columns={**self.columns, "group": column})

@@ -121,6 +121,24 @@ def test_a_domain_with_one_class_is_noted():
     assert any(text.startswith("1 domain has training samples of a single class") for text in texts(found))
 
 
+# ---- groups
+
+
+def test_a_column_of_patients_that_leak_is_the_first_problem():
+    dataset = from_counts([[150, 150]])
+    patients, scans = np.arange(len(dataset)) // 2, np.arange(len(dataset)) % 100
+    patients[dataset.rows("test")] = patients.max() + 1 + np.arange(len(dataset.rows("test"))) // 2
+    own = {"patient": patients, "scan no": scans, "case": np.arange(len(dataset))}
+    found = audit(replace(dataset, group_like=own, same_names=(SameName("class", {"a": 1, "A": 1}),)))
+    first, *others = findings(found)
+    assert first.problem and "scan no" in first.text and "24 of 24 test samples" in first.text
+    assert "--column 'group=scan no'" in first.text and [f.problem for f in others] == [True, False]
+    assert "The column patient looks like a group: add --column group=patient." in texts(found, False)
+    assert found.to_json()["group_columns"][0] == {"name": "scan no", "shared": 24, "tests": 24}
+    untested = audit(replace(dataset, group_like=own).keep(dataset.split == "train"))
+    assert not any("looks like a group" in text for text in texts(untested, True))
+
+
 # ---- names
 
 

@@ -1,6 +1,6 @@
 """The last step of every source: leave out broken images if asked, and split the samples if the source has not."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
@@ -12,7 +12,7 @@ from crosstail.data.dataset import DomainDataset
 from crosstail.data.examination import find_broken
 from crosstail.data.images.files import Samples
 from crosstail.data.names import Decision
-from crosstail.data.sources._groups import names_of_groups, with_groups
+from crosstail.data.sources._groups import names_of_groups, numbered, with_groups
 from crosstail.data.sources._names import with_names
 from crosstail.data.splits.default import default_split
 from crosstail.data.splits.duplicates import with_duplicates
@@ -39,13 +39,15 @@ def as_dataset(
     *,
     split: NDArray[np.str_] | None = None,
     group: "pd.Series[Any] | None" = None,  # names, null where there is none
+    group_like: Mapping[str, "pd.Series[Any]"] | None = None,  # columns that are not used but look like groups
     notes: Sequence[str] = (),
     **options: Unpack[SourceOptions],
 ) -> DomainDataset:
     """Build a data set; without a `split` it gets the one for user data."""
     named = tuple(map(str, classes)), tuple(map(str, domains))  # a source may have them from NumPy
     parts = np.full(len(x), "train", "<U5") if split is None else split
-    dataset = DomainDataset(name, x, y, domain, parts, *named, tuple(notes))
+    alike = {column: numbered(values) for column, values in (group_like or {}).items()}
+    dataset = DomainDataset(name, x, y, domain, parts, *named, tuple(notes), group_like=alike)
     group = names_of_groups(dataset, group, options.get("group_by"))
     dataset, group = with_names(dataset, group, options.get("names"))
     dataset = with_groups(dataset, group, to_split=split is None)

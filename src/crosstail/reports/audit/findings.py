@@ -29,17 +29,10 @@ class AuditFinding:
 
 
 def findings(audit: Audit) -> list[AuditFinding]:
-    """Everything worth attention, problems first."""
+    """Everything worth attention: problems first, and of these the ones that inflate accuracy."""
     notes = [AuditFinding(sentence(note)) for note in audit.notes]
-    found = [
-        *_names(audit),
-        *_labels(audit),
-        *_tests(audit),
-        *_inputs(audit),
-        *_groups(audit),
-        *_duplicates(audit),
-        *notes,
-    ]
+    searches = (_groups, _names, _labels, _tests, _inputs, _duplicates)
+    found = [*(finding for search in searches for finding in search(audit)), *notes]
     return sorted(found, key=lambda finding: not finding.problem)
 
 
@@ -117,6 +110,8 @@ def _inputs(audit: Audit) -> Iterable[AuditFinding]:
 
 
 def _groups(audit: Audit) -> Iterable[AuditFinding]:
+    for column in audit.group_columns:
+        yield AuditFinding(sentence(str(column)), problem=column.shared > 0)
     groups = audit.groups
     if groups is None or not groups.several_splits:
         return
