@@ -130,7 +130,8 @@ class DomainDataset:
     @cached_property
     def checksum(self) -> str:
         """SHA-256 of samples (of files: their paths and contents), labels, split and groups; a copy has the same."""
-        digest = hashlib.sha256(json.dumps([self.domains, self.classes, self.x.shape, str(self.x.dtype)]).encode())
+        shape = self.kind.stored(self.x)
+        digest = hashlib.sha256(json.dumps([self.domains, self.classes, shape, str(self.x.dtype)]).encode())
         split = np.argmax([self.split == name for name in (*SPLITS, UNUSED)], axis=0)
         for values in (self.y, self.domain, split, *(() if self.group is None else pd.factorize(self.group)[:1])):
             digest.update(np.ascontiguousarray(values, "<i8").data)
