@@ -86,5 +86,5 @@ def fit(
     elif final is None and any(any(row) for row in results[0].test.totals):
         read = options_of(spec, only=READ)
         say_next(console, "evaluate", out, spec.dataset, *read, "--split", "test")
-    elif (used := fitted.runs[0].dataset) and (inputs := inputs_of(spec.dataset, used, spec.columns)):
+    elif (used := fitted.runs[0].dataset) and (inputs := inputs_of(spec, used)):
         say_next(console, "predict", fitted.run.path, *inputs, "--out", unused_path("classes.csv"))

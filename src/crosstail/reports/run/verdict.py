@@ -11,7 +11,7 @@ import pandas as pd
 from crosstail.data import as_inputs
 from crosstail.metrics import FEW_TESTS
 from crosstail.reports.document.model import Block, Card, Cards, Code, Text, bullets
-from crosstail.reports.run.command import short_command
+from crosstail.reports.run.command import options, short_command
 from crosstail.reports.run.tables import headline_table
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.wording import estimate_note, has, interval, listing, number, several
@@ -115,8 +115,8 @@ def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[
     if len(results) == 1:
         if inputs := as_inputs(spec.dataset, spec.columns):
             yield Text("Use it: classify files, and find out when a person should look. Name your new files instead.")
-            predict = ["crosstail", "predict", str(out), *inputs, "--coverage", "0.9", "--out", f"{out}.csv"]
-            yield Code(shlex.join(predict))
+            predict = ["crosstail", "predict", str(out), *inputs, *options(spec, only=["skip_broken"])]
+            yield Code(shlex.join([*predict, "--coverage", "0.9", "--out", f"{out}.csv"]))
         yield Text("For other programs, write the model as one file.")
         yield Code(shlex.join(["crosstail", "export", str(out), "--out", f"{out}.onnx"]))
     if not spec.unseen_domains and spec.stop_at is None:
