@@ -109,7 +109,10 @@ def test_groups_by_column_and_by_pattern(audit, folder):
     rows = [f"{name},{','.join(name.split('/')[:2])},p{int(name[-5]) // 2}" for name in names]
     (folder / "list.csv").write_text("\n".join(["path,domain,label,patient id", *rows]), encoding="utf-8")
     warned = audit(folder / "list.csv")
-    assert "--column 'group=patient id'" in warned.out.replace("\n  ", " ")
+    said = " ".join(warned.out.split())
+    assert "--column 'group=patient id'" in said and "problems to solve before training" in said
+    assert said.index("The column patient id looks like a group") < said.index("1 image cannot be read")
+    assert "--column 'group=patient id'" in warned.out.partition("Next: ")[2].splitlines()[0]
     named = audit(folder / "list.csv", "--column", "group=patient id")
     assert "looks like a group" not in named.out and "--column 'group=patient id'" in named.out  # to fit with
     by_column = json.loads(audit(folder / "list.csv", "--column", "group=patient id", "--json").out)["groups"]
@@ -120,3 +123,21 @@ def test_groups_by_column_and_by_pattern(audit, folder):
     assert command[command.index("--group-by") + 1] == "[0-3]\\.png|[4-7]"
     done = audit(folder, "--group-by", "(")
     assert done.code == 2 and "--group-by '('" in done.err
+
+
+def test_a_trailing_space_is_a_problem_until_it_is_decided(audit, crosstail, folder):
+    (folder / "sketch/dog").rename(folder / "sketch/dog ")
+    found = audit(folder).out
+    said, command = " ".join(found.split()), found.partition("Next: ")[2].splitlines()[0]
+    assert "1 name has several spellings" in said and "'dog' (8) and 'dog ' (8)" in said and "--names merge" in command
+    assert json.loads(audit(folder, "--json").out)["same_names"] == [
+        {"what": "class", "spellings": {"dog": 8, "dog ": 8}}
+    ]
+    refused = crosstail(f"fit {folder} --skip-broken --out run")
+    said = " ".join(refused.err.split())
+    assert (
+        refused.code == 2 and "'dog' (8) and 'dog ' (8)" in said and "--names merge" in said and "--names keep" in said
+    )
+    assert "several spellings" not in audit(folder, "--names", "keep").out
+    merged = json.loads(audit(folder, "--names", "merge", "--json").out)
+    assert merged["classes"] == ["cat", "dog"] and merged["same_names"] == []

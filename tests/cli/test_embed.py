@@ -50,6 +50,16 @@ def test_groups_are_kept(crosstail, photos, weights):
     assert len(set(vectors.group.tolist())) <= 8
 
 
+def test_patients_that_leak_are_named_before_the_vectors_are_used(crosstail, photos, weights):
+    files = [path.relative_to(photos) for path in sorted(Path(photos).glob("*/*/*.jpg"))]
+    rows = [f"{path},{path.parts[0]},{path.parts[1]},p{i // 2}" for i, path in enumerate(files)]
+    Path(photos, "m.csv").write_text("\n".join(["path,domain,label,patient", *rows]), encoding="utf-8")
+    done = crosstail(f"embed {photos}/m.csv {TINY} --weights {weights} --out v.npz")
+    command = done.err.partition("Next: crosstail ")[2]
+    assert command.startswith("embed ") and "--column group=patient" in command and crosstail(command).code == 0
+    assert data.load("v-2.npz").group is not None
+
+
 def test_views_are_more_inputs_and_not_more_samples(crosstail, photos, weights):
     assert crosstail(f"embed {photos} {TINY} --weights {weights} --views 2 --out v.npz").code == 0
     vectors = data.load("v.npz")

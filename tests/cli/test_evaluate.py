@@ -82,6 +82,18 @@ def test_groups_by_pattern_are_those_of_the_run(crosstail, photos):
     assert done.code == 2 and "--group-by patient" in done.err and "photos" in done.err
 
 
+def test_merged_names_are_those_of_the_run(crosstail, photos):
+    Path("photos/night/plain").rename("photos/night/Plain ")
+    result = run_of(f"photos {CNN} --names merge", crosstail)
+    assert result.classes == ["plain", "striped"]
+    found = evaluated(crosstail, "photos --names merge --split test")
+    assert (found["hits"], found["totals"]) == (result.test.hits, result.test.totals)
+    for folder in Path("photos").glob("*/plain"):
+        folder.rename(folder.with_name("Plain "))
+    again = evaluated(crosstail, "photos --names merge --split test")
+    assert again["classes"] == result.classes and again["left_out"]["unknown"] == {}
+
+
 @pytest.mark.parametrize("options", ["", "--protocol dg --unseen 0"])
 def test_the_data_of_the_run_are_not_new(crosstail, options):
     save_unsplit("v.npz")

@@ -89,3 +89,21 @@ def test_the_final_model_predicts_and_is_exported_but_has_nothing_to_be_tested_o
     assert json.loads(test.out)["hits"] == RunFolder(Path("cv/fold-2")).result().test.hits
     done = crosstail("report cv --page-only --out report")
     assert done.code == 0 and "skipped: cv/refit" in done.out
+
+
+def test_patients_in_training_and_test_are_said_and_the_next_command_keeps_them_together(crosstail):
+    i = np.arange(96)
+    rows = [f"{k},{'ab'[k % 2]},{k // 2 % 2},p{k // 4}" for k in i]
+    Path("m.csv").write_text("\n".join(["x,domain,label,patient id", *rows]), encoding="utf-8")
+    np.save("m.npy", np.random.default_rng(0).normal(size=(96, 4)).astype(np.float32))
+    for options, final in (("", None), ("--refit", "run-refit/refit")):
+        out = Path(f"run{options[1:]}")
+        done = crosstail(f"fit m.csv {SHORT} {options} --out {out}")
+        assert done.code == 0 and "share its value with a training sample: accuracy is inflated" in done.out
+        following = done.out.partition("Next: crosstail ")[2]
+        assert following.startswith("fit m.csv ") and "--column 'group=patient id'" in following
+        for run in [str(out), *[final] * (final is not None)]:
+            assert RunFolder(Path(run)).result().data.leaks == "patient id"
+        assert options in following and crosstail(following).code == 0
+    kept = RunFolder(Path("run-2")).result()
+    assert kept.data.leaks is None and not any("looks like a group" in note for note in kept.data.notes)

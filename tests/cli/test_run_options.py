@@ -41,6 +41,7 @@ FIELDS: dict[str, Any] = {
     "columns": st.dictionaries(NAME, WORD, max_size=2),
     "group_by": st.none() | WORD,
     "skip_broken": st.booleans(),
+    "names": st.none() | st.sampled_from(["merge", "keep"]),
     "data_seed": SEED,
     "backbone": st.none() | WORD,
     "weights": st.none() | WORD,

@@ -23,7 +23,7 @@ def audit(
     source: Data,
     /,
     *,
-    options: Annotated[ReadOptions, options(without=(*SPLIT, "skip_broken"))] = ReadOptions(),  # noqa: B008 - immutable
+    options: Annotated[ReadOptions, options(without=SPLIT)] = ReadOptions(),  # noqa: B008 - immutable
     run: Path | None = None,
     out: Path | None = None,
     as_json: Json = False,
@@ -34,6 +34,7 @@ def audit(
     run = None if run is None else existing_run(run)
     import_torch()
 
+    from crosstail.data.splits.gaps import leaking_column
     from crosstail.reports.audit import recommend
     from crosstail.reports.audit.document import summary
     from crosstail.reports.audit.inputs import ImageInputs
@@ -53,6 +54,7 @@ def audit(
     where = f"The page is in {out}." if out else "Add --out audit.html for a page with charts and pictures."
     console.print(where, markup=False, soft_wrap=True)
     if recommend(found) is not None:
-        broken = isinstance(found.inputs, ImageInputs) and bool(found.inputs.broken)
-        said = options_of(replace(spec, skip_broken=broken))
+        broken = spec.skip_broken or (isinstance(found.inputs, ImageInputs) and bool(found.inputs.broken))
+        names = spec.names or ("merge" if found.same_names else None)
+        said = options_of(replace(spec, skip_broken=broken, names=names).with_group(leaking_column(audited.dataset)))
         say_next(console, "race", spec.dataset, *said, "--out", unused_path("race"))

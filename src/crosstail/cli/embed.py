@@ -39,6 +39,7 @@ def embed(
     samples = options.spec(known_source(dataset))
     import_torch()
 
+    from crosstail.reports.run.command import options as options_of
     from crosstail.training import RunSpec
     from crosstail.workflows.embed import embed
 
@@ -49,4 +50,8 @@ def embed(
         done = embed(spec, out, batch_size=batch_size, launcher=launcher, workers=workers, progress=progress)
     say_all(console, "note", done.notes)
     console.print(f"{' × '.join(f'{n:,}' for n in done.shape)} numbers in {out}.", soft_wrap=True)
-    say_next(console, "race", out, "--out", unused_path("race"))
+    if done.leaks:
+        again = options_of(spec.with_group(done.leaks))
+        say_next(console, "embed", spec.dataset, *again, "--out", unused_path(str(out)))
+    else:
+        say_next(console, "race", out, *options_of(spec, only=("names",)), "--out", unused_path("race"))

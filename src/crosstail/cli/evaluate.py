@@ -60,7 +60,7 @@ def evaluate(
     if as_json:
         return
     console.print(f"The page is in {evaluated.page}.", soft_wrap=True)
-    if inputs := inputs_of(spec.dataset, dataset, spec.columns):
+    if inputs := inputs_of(spec, dataset):
         say_next(console, "predict", run, *inputs, "--out", unused_path("classes.csv"))
     else:  # a benchmark has no files that one could predict
         say_next(console, "export", run, "--format", "torch", "--out", unused_path("model.pt2"))

@@ -13,6 +13,7 @@ from crosstail.cli._next import inputs_of, say_all, say_next
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions, options
 from crosstail.cli._verb import Json, described, import_torch
+from crosstail.data.spec import READ
 from crosstail.training.spec import Accelerator
 from crosstail.workflows._output import unused_path
 
@@ -76,11 +77,14 @@ def fit(
     if final is not None:
         console.print(f"\n{final.path}: {estimate_note(final.result)} {stopped(final.result)}")
     console.print(f"The page is in {out / 'report.html'}.", soft_wrap=True)
-    if len(results) > 1 and final is None:  # the same again, and a final model
-        words = [*options_of(spec), *(["--hparams", hparams] if hparams else [])]
+    leaks = results[0].data.leaks
+    words = [*options_of(spec.with_group(leaks)), *(["--hparams", hparams] if hparams else [])]
+    if leaks:
+        say_next(console, "fit", spec.dataset, *words, *["--refit"] * refit, "--out", unused_path(str(out)))
+    elif len(results) > 1 and final is None:  # the same again, and a final model
         say_next(console, "fit", spec.dataset, *words, "--refit", "--out", out)
     elif final is None and any(any(row) for row in results[0].test.totals):
-        read = options_of(spec, only=("columns", "group_by", "skip_broken"))
+        read = options_of(spec, only=READ)
         say_next(console, "evaluate", out, spec.dataset, *read, "--split", "test")
-    elif (used := fitted.runs[0].dataset) and (inputs := inputs_of(spec.dataset, used, spec.columns)):
+    elif (used := fitted.runs[0].dataset) and (inputs := inputs_of(spec, used)):
         say_next(console, "predict", fitted.run.path, *inputs, "--out", unused_path("classes.csv"))

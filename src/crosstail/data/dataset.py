@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from crosstail.data.images.files import Samples
 from crosstail.data.inputs import InputKind, kind_of
+from crosstail.data.names import SameName
 from crosstail.pairs import pair_number
 
 SPLITS = ("train", "val", "test")
@@ -28,9 +29,11 @@ class DomainDataset:
     `x` is images (N, H, W, 3) in uint8, embeddings (N, F) in floating point, or embeddings of several views of each
     sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` is "train",
     "val" or "test", or "none" for samples that a protocol holds out. `group` numbers what must stay together in a
-    split, such as the pictures of one patient. `notes` tell a user about the data, such as which
+    split, such as the pictures of one patient; `group_like` are unused columns of a source that may number such groups.
+    `notes` tell a user about the data, such as which
     files were left out; `gaps` are the notes that depend on the split (see `with_gaps_noted`). `origin` has the rows
-    before label profiles dropped some; without it, none were dropped.
+    before label profiles dropped some; without it, none were dropped. `same_names` are spelled in several ways, and
+    nobody has decided whether they are one name.
     """
 
     name: str
@@ -44,21 +47,23 @@ class DomainDataset:
     gaps: tuple[str, ...] = ()
     group: NDArray[np.int64] | None = None
     origin: NDArray[np.int64] | None = None
+    group_like: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    same_names: tuple[SameName, ...] = ()
 
     def __post_init__(self) -> None:
         allowed: dict[str, Any] = {"y": range(self.num_classes), "domain": range(self.num_domains)}
         allowed["split"] = (*SPLITS, UNUSED)
         if self.group is not None:
             allowed["group"] = range(self.group.max(initial=-1) + 1)
-        for field, known in allowed.items():
-            values = getattr(self, field)
+        for name, known in allowed.items():
+            values = getattr(self, name)
             if len(values) != len(self.x):
-                raise ValueError(f"{self.name}: x has {len(self.x)} rows but {field} has {len(values)}")
+                raise ValueError(f"{self.name}: x has {len(self.x)} rows but {name} has {len(values)}")
             wrong = np.flatnonzero(~np.isin(values, known))
             if len(wrong):
-                expected = f"one of {', '.join(SPLITS)}" if field == "split" else f"0 to {len(known) - 1}"
+                expected = f"one of {', '.join(SPLITS)}" if name == "split" else f"0 to {len(known) - 1}"
                 found = values[wrong[0]].item()
-                raise ValueError(f"{self.name}: {field} of row {wrong[0]} is {found!r}, expected {expected}")
+                raise ValueError(f"{self.name}: {name} of row {wrong[0]} is {found!r}, expected {expected}")
 
     def __len__(self) -> int:
         return len(self.x)
@@ -100,7 +105,8 @@ class DomainDataset:
     def keep(self, rows: NDArray[Any]) -> "DomainDataset":
         """A subset, by row numbers or a mask."""
         group = None if self.group is None else self.group[rows]
-        part = {name: getattr(self, name)[rows] for name in ("y", "domain", "split")}
+        part: dict[str, Any] = {name: getattr(self, name)[rows] for name in ("y", "domain", "split")}
+        part["group_like"] = {column: numbers[rows] for column, numbers in self.group_like.items()}
         origin = None if self.origin is None else self.origin[rows]
         return replace(self, x=self.kind.take(self.x, rows), **part, group=group, origin=origin)
 
@@ -124,7 +130,8 @@ class DomainDataset:
     @cached_property
     def checksum(self) -> str:
         """SHA-256 of samples (of files: their paths and contents), labels, split and groups; a copy has the same."""
-        digest = hashlib.sha256(json.dumps([self.domains, self.classes, self.x.shape, str(self.x.dtype)]).encode())
+        shape = self.kind.stored(self.x)
+        digest = hashlib.sha256(json.dumps([self.domains, self.classes, shape, str(self.x.dtype)]).encode())
         split = np.argmax([self.split == name for name in (*SPLITS, UNUSED)], axis=0)
         for values in (self.y, self.domain, split, *(() if self.group is None else pd.factorize(self.group)[:1])):
             digest.update(np.ascontiguousarray(values, "<i8").data)

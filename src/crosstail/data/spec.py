@@ -1,11 +1,15 @@
 """Which samples are trained on, selected on and tested on, as a value; needs no NumPy."""
 
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 from crosstail.data import protocols
+from crosstail.data.names import Decision
 
 MOST_FOLDS = 1000
+
+READ = ("columns", "group_by", "skip_broken", "names")
+"""The fields that say how a source is read, whatever is done with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +46,10 @@ class DataSpec:
 
     skip_broken: bool = False
     """Leave out images that cannot be read."""
+
+    names: Decision | None = None
+    """Names of classes, domains or groups that differ only in case, in spaces around them or in Unicode form are one
+    name (merge) or several (keep); by default, they are refused."""
 
     data_seed: int = 0
     """Random seed for the split and the label profiles; with dg the split also depends on the run's seed."""
@@ -86,5 +94,9 @@ class DataSpec:
 
     def with_source(self, other: "DataSpec") -> Self:
         """The same with the source of another spec, read as it says."""
-        spec = replace(self, dataset=other.dataset, columns=other.columns, group_by=other.group_by)
-        return replace(spec, skip_broken=other.skip_broken)
+        read: dict[str, Any] = {name: getattr(other, name) for name in ("dataset", *READ)}
+        return replace(self, **read)
+
+    def with_group(self, column: str | None) -> Self:
+        """The same with a column of groups, if there is one."""
+        return self if column is None else replace(self, columns={**self.columns, "group": column})

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.data import DataSpec, DomainDataset, examine, load_source, protocols
+from crosstail.data.names import spelled_as
 from crosstail.metrics import Answers
 from crosstail.prediction.decision import decide
 from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape
@@ -60,6 +61,9 @@ def load_for(
     result = predictor.run.result
     spec = result.spec.with_source(source)
     dataset = replace(load_source(spec, progress), name=spec.dataset)
+    if spec.names == "merge":  # with the run's spelling, too
+        classes, domains = spelled_as(dataset.classes, result.classes), spelled_as(dataset.domains, result.domains)
+        dataset = replace(dataset, classes=classes, domains=domains)
     check_shape(predictor.inputs(dataset), predictor.input_shape, spec.dataset)
     named = (list(dataset.domains), list(dataset.classes)) == (result.domains, result.classes)
     if split == "all":  # how these data would be split is of no interest
@@ -67,7 +71,6 @@ def load_for(
     if not named:
         return dataset
     own = protocols.split(dataset, spec)
-    own = own.with_x(predictor.inputs(own))
     return own if own.checksum == result.data.checksum else dataset
 
 

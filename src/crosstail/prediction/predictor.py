@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -149,8 +149,17 @@ def check_shape(x: Samples, trained: tuple[int, ...], source: Path | str) -> Non
         raise ValueError(f"{source}: the shape is {found}, but the model was trained on {trained}{how}")
 
 
-def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str], Samples, pd.DataFrame | None]:
-    """Names and inputs: image files, those in folders or a .csv, which is returned too, or rows of one array file."""
+class Inputs(NamedTuple):
+    """Inputs with their names; with a .csv its rows, and why files in it were left out."""
+
+    names: list[str]
+    x: Samples
+    table: pd.DataFrame | None = None
+    missing: Sequence[str] = ()
+
+
+def find_inputs(files: Sequence[Path], predictor: Predictor, *, skip_missing: bool = False) -> Inputs:
+    """Image files, those in folders or a .csv, or rows of one array file; `skip_missing` is for files in a .csv."""
     for file in files:
         if not file.exists():
             raise FileNotFoundError(f"{file}: there is no such file or folder")
@@ -159,14 +168,19 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
             raise ValueError(f"{files[0]}: give one .npy or .npz file, or images, not both")
         x = check_inputs(files[0], read_x(files[0]))
         check_shape(x, predictor.input_shape, files[0])
-        return [str(row) for row in range(len(x))], x, None
+        return Inputs([str(row) for row in range(len(x))], x)
     if predictor.kind.open is None or predictor.kind.resized is None:
         takes = f"the model takes {predictor.kind.described(predictor.input_shape)}"
         raise ValueError(f"{files[0]}: {takes}: give an .npy or .npz file")
     table: pd.DataFrame | None = None
+    missing: dict[int, str] = {}
     if len(files) == 1 and files[0].suffix.lower() == ".csv":
         table = _table(files[0])
-        files = _listed(files[0], table["path"])
+        listed = [files[0].parent / name for name in table["path"]]
+        missing = {row: why for row, path in enumerate(listed) if (why := _missing(path))}
+        if missing and not (skip_missing and len(missing) < len(listed)):
+            raise ValueError(f"{files[0]}: {next(iter(missing.values()))}")
+        files, table = [path for row, path in enumerate(listed) if row not in missing], table.drop(index=list(missing))
     found: list[Path] = []
     for file in files:
         if file.is_dir():
@@ -179,7 +193,7 @@ def find_inputs(files: Sequence[Path], predictor: Predictor) -> tuple[list[str],
     names = [str(path) for path in found]
     absolute = [str(path.absolute()).lstrip("/") for path in found]
     x = predictor.kind.open(Path("/"), absolute)
-    return names, predictor.kind.resized(x, predictor.input_shape[1]), table
+    return Inputs(names, predictor.kind.resized(x, predictor.input_shape[1]), table, list(missing.values()))
 
 
 def _table(file: Path) -> pd.DataFrame:
@@ -196,12 +210,11 @@ def _table(file: Path) -> pd.DataFrame:
     return table
 
 
-def _listed(file: Path, paths: "pd.Series[str]") -> list[Path]:
-    found = [file.parent / name for name in paths]
-    for path in found:
-        try:
-            path.stat()
-        except (OSError, ValueError) as error:  # the last: no file has such a name
-            why = getattr(error, "strerror", None) or str(error)
-            raise ValueError(f"{file}: {str(path)[:NAMED_CHARACTERS]!r} cannot be read ({why})") from None
-    return found
+def _missing(path: Path) -> str:
+    """Why there is no such file; empty if there is one."""
+    try:
+        path.stat()
+    except (OSError, ValueError) as error:  # the last: no file has such a name
+        why = getattr(error, "strerror", None) or str(error)
+        return f"{str(path)[:NAMED_CHARACTERS]!r} cannot be read ({why})"
+    return ""

@@ -17,11 +17,16 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
     source: str | None = None
     """Checksum of what all folds or unseen domains have in common: the data before they were split for one."""
+    leaks: str | None = None
+    """Column that looks like a group and was not named as one, whose values are in training and test."""
 
     @classmethod
     def of(cls, dataset: "DomainDataset", source: "DomainDataset | None" = None) -> "DataFacts":
-        common = source.checksum if source else None
-        return cls(checksum=dataset.checksum, samples=len(dataset), notes=list(dataset.notes), source=common)
+        from crosstail.data.splits.gaps import leaking_column
+
+        common, notes = source.checksum if source else None, list(dataset.notes)
+        leaks = leaking_column(dataset)
+        return cls(checksum=dataset.checksum, samples=len(dataset), notes=notes, source=common, leaks=leaks)
 
     def check_unchanged(self, now: "DataFacts", dataset: str, folder: Path) -> None:
         """Raise an error if the data are no longer those that the work in a folder was started on."""

@@ -32,7 +32,9 @@ def with_estimate(run: Run, after: Sequence[Run]) -> Run:
     results, counts, known = [one.result for one in after], np.array(run.result.counts), run.result.known
     if known:
         known = msgspec.structs.replace(known, estimate=pooled_accuracy(results, counts, known=True))
-    result = msgspec.structs.replace(run.result, estimate=pooled_accuracy(results, counts), known=known)
+    own: dict[str, Any] = {"estimate": pooled_accuracy(results, counts), "known": known}
+    data = msgspec.structs.replace(run.result.data, leaks=results[0].data.leaks)  # which inflates the estimate
+    result = msgspec.structs.replace(run.result, **own, data=data)
     if result == run.result or not is_main_process():
         return run
     parts = [_in_rows_of(run, one, one.held_out) for one in after if one.held_out]

@@ -48,6 +48,9 @@ def in_order(kind: type[T]) -> type[T]:
     return kind
 
 
+LATER = ("select_on", "names")
+"""Fields that runs from before there was a choice do not have, so they are in the key of a run only if they are set."""
+
 ASIDE = "does not identify the run"
 """Annotates a field of RunSpec; all others tell runs apart."""
 
@@ -188,8 +191,7 @@ def key_of(identity: dict[str, Any]) -> str:
     """The key of the run with this identity."""
     # 1 and 1.0 are equal, so they are one run, whichever of them was typed.
     hparams = {name: float(value) if type(value) is int else value for name, value in identity["hparams"].items()}
-    # Runs from before there was a choice keep their keys.
-    named = {name: value for name, value in identity.items() if name != "select_on" or value is not None}
+    named = {name: value for name, value in identity.items() if name not in LATER or value is not None}
     named["average"] = identity["average"] or False
     canonical = msgspec.json.encode({**named, "hparams": hparams}, order="deterministic")
     return hashlib.sha256(canonical).hexdigest()[:16]

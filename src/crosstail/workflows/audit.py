@@ -53,7 +53,7 @@ def audit(
     """
     require_page(out)
     many, few = data.shot_thresholds(spec.dataset)
-    dataset = protocols.split(data.load_source(spec, progress), spec)
+    dataset = protocols.split(data.load_source(spec, progress, decided=False), spec)
     found = examine(dataset.plain(), many=many, few=few, progress=progress)
     trained = None if run is None else _run_on(existing_run(run), spec.dataset)
     if out is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from crosstail import data
+from crosstail.data.splits.gaps import leaking_column
 from crosstail.progress import Progress, silent
 from crosstail.storage import scratch_array
 from crosstail.training import embedding
@@ -27,6 +28,8 @@ class Embedded:
     """(N, F), with views (N, 1 + views, F)."""
     notes: Sequence[str]
     """What to know about the data."""
+    leaks: str | None = None
+    """Column that looks like a group, whose values are in training and test: the vectors have no such column."""
 
 
 def embed(
@@ -63,4 +66,4 @@ def embed(
             else:
                 x = embedding.embed(images, frozen, views=spec.views, batch_size=batch_size, progress=report, into=into)
         data.save_arrays(images.with_x(x), out)
-    return Embedded(out, x.shape, images.notes)
+    return Embedded(out, x.shape, images.notes, leaking_column(images))

@@ -93,7 +93,7 @@ def predict(
     if coverage is not None:
         require_coverage(coverage)
     predictor = Predictor(existing_run(run), weights, trust)
-    names, x, table = find_inputs(files, predictor)
+    names, x, table, missing = find_inputs(files, predictor, skip_missing=skip_broken)
     where = sites_of(predictor, names, site, table)
     named, classes = NamedInputs(names, x, where.domain, skip_broken), np.array(predictor.classes, object)
     shown, blocks = shown_classes(len(classes), top), blocks_of(len(names), len(classes), scoring.BATCH)
@@ -150,8 +150,8 @@ def predict(
     if not answers.written:
         answers.remove()
         text = f"{files[0]}: none of the {len(names):,} inputs can be read"
-        raise NothingPredicted(text, answers.skipped, where.notes)
-    number, unread = answers.written, answers.skipped
+        raise NothingPredicted(text, [*missing, *answers.skipped], where.notes)
+    number, unread = answers.written, [*missing, *answers.skipped]
     answers.finish(form.end)
     whole = pd.concat(tables, ignore_index=True) if out is None else None
     probable = np.concatenate(kept_probabilities) if out is None else None

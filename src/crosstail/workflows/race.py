@@ -10,6 +10,7 @@ import msgspec
 
 from crosstail import algorithms, data
 from crosstail.data import protocols
+from crosstail.data.splits.gaps import leaking_column
 from crosstail.progress import Progress, silent
 from crosstail.reports.compare.race_page import write_page
 from crosstail.reports.run.command import options
@@ -98,7 +99,8 @@ def race(
     found = outcome(plans, left_out, store, splits, {**failures, **store.failures()})  # a full disk records none
     board = found.leaderboard
     if board:
-        found = msgspec.structs.replace(found, next=next_command(shared, start_with(board).method, out))
+        grouped = shared.with_group(leaking_column(samples))
+        found = msgspec.structs.replace(found, next=next_command(grouped, start_with(board).method, out))
     write_json(out / "race.json", found)
     write_json(out / "selected.json", {row.method: row.hparams for row in board})
     if board:

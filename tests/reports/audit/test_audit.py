@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import combinations
 
@@ -17,9 +18,11 @@ from crosstail.data.dataset import DomainDataset
 from crosstail.data.examination import equal
 from crosstail.data.images.files import ImageFiles
 from crosstail.data.images.look_alike import alike
+from crosstail.data.names import SameName
 from crosstail.reports.audit import CAVEAT, audit, charts, findings, recommend
 from crosstail.reports.audit.advice import regime
 from crosstail.reports.audit.document import page, summary
+from crosstail.reports.audit.names import near_names
 from crosstail.reports.document import html, terminal
 from crosstail.reports.document.model import Gallery, Table
 
@@ -116,6 +119,66 @@ def test_what_the_source_says_is_passed_on_but_nothing_twice():
 def test_a_domain_with_one_class_is_noted():
     found = audit(from_counts([[150, 150], [0, 150]]))
     assert any(text.startswith("1 domain has training samples of a single class") for text in texts(found))
+
+
+# ---- groups
+
+
+def test_a_column_of_patients_that_leak_is_the_first_problem():
+    dataset = from_counts([[150, 150]])
+    patients, scans = np.arange(len(dataset)) // 2, np.arange(len(dataset)) % 100
+    patients[dataset.rows("test")] = patients.max() + 1 + np.arange(len(dataset.rows("test"))) // 2
+    own = {"patient": patients, "scan no": scans, "case": np.arange(len(dataset))}
+    found = audit(replace(dataset, group_like=own, same_names=(SameName("class", {"a": 1, "A": 1}),)))
+    first, *others = findings(found)
+    assert first.problem and "scan no" in first.text and "24 of 24 test samples" in first.text
+    assert "--column 'group=scan no'" in first.text and [f.problem for f in others] == [True, False]
+    assert "The column patient looks like a group: add --column group=patient." in texts(found, False)
+    assert found.to_json()["group_columns"][0] == {"name": "scan no", "shared": 24, "tests": 24}
+    untested = audit(replace(dataset, group_like=own).keep(dataset.split == "train"))
+    assert not any("looks like a group" in text for text in texts(untested, True))
+
+
+# ---- names
+
+
+def test_spellings_of_one_name_are_a_problem_and_near_names_worth_knowing():
+    dataset = from_counts(
+        [[150, 150], [150, 150]], classes=["horses", "horse"], domains=["art_painting", "art_paint1ng"]
+    )
+    assert texts(audit(dataset)) == [
+        "1 pair of classes or domains has names that are nearly the same: rename one if it is a slip."
+    ]
+    same = SameName("class", {"horse": 180, "horse ": 150})
+    found = findings(audit(replace(dataset, same_names=(same,))))
+    assert found[0].problem and found[0].examples == ("class 'horse' (180) and 'horse ' (150)",)
+    assert "--names merge" in found[0].text and [finding.problem for finding in found] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "near"),
+    [
+        ("butterfly", "Butterflies", True),
+        ("box", "boxes", True),
+        ("melanoma", "melanomas", True),
+        ("carcinoma", "carcimoma", True),
+        ("keratosis", "kertosis", True),
+        ("location_43", "location_46", False),
+        ("location_4", "location_43", False),
+        ("hospital_a", "hospital_b", True),
+        ("cat", "car", False),
+        ("p1", "p1s", False),
+        ("is", "iss", False),
+        ("keratosis", "Keratosis", False),  # a problem
+        ("keratosis", "kratoss", False),
+    ],
+)
+def test_names_that_are_near(one, other, near):
+    assert bool(near_names([one, other])) is near is bool(near_names([other, one]))
+
+
+def test_ten_thousand_names():
+    assert near_names([f"class_{i:05}" for i in range(10_000)]) == []
 
 
 # ---- duplicates

@@ -84,6 +84,7 @@ OTHER |= {
     "group_by": r"(\d+)_",
     "backbone": "mlp",
     "weights": "random",
+    "names": "keep",
     "hparams": {"lr": 0.1},
     "head": "linear",
 }

@@ -3,6 +3,7 @@
 import shlex
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from crosstail.reports.document.model import Cards, Code, Items, Text
@@ -80,6 +81,15 @@ def test_the_advice_names_pairs_and_complete_commands(make_result):
         ["crosstail", "race", *same, "--out", "run-race"],
         ["crosstail", "fit", same[0], *method, *same[1:], "--refit", "--out", "run-final"],
     ]
+
+
+def test_a_group_that_leaks_comes_first_and_is_in_every_command_that_trains(make_result):
+    result = make_result(WEAK, totals=TOTALS, dataset="m.csv", columns={"domain": "site"})
+    leaking = msgspec.structs.replace(result, data=msgspec.structs.replace(result.data, leaks="patient id"))
+    warning, *_ = usable(Shown.of_results([leaking]), [leaking])
+    assert "inflated" in warning.text and "--column 'group=patient id'" in warning.text
+    trained = [line for line in commands(leaking) if line[1] in ("fit", "race")]
+    assert len(trained) == 3 and all("group=patient id" in line and "domain=site" in line for line in trained)
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,8 @@ class InputKind:
     """The samples in files, by folder and names; None if they are in one array."""
     parts: Callable[[Any], Iterator[Any]] = _parts
     """What the checksum of a data set covers."""
+    stored: Callable[[Any], Shape] = lambda x: x.shape
+    """The shape (N, ...) that it covers: of the data as stored, not as decoded for a backbone."""
     fingerprint: Callable[[Any], str] | None = None
     """What changes with any content, if that is found sooner than a hash of the content itself."""
     examined: Callable[[Any, int, Progress | None], Examined] = lambda x, *_: Examined(hashes_of_rows(x))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from crosstail.data.images.decode import evaluation_view
-from crosstail.data.images.files import ImageFiles
+from crosstail.data.images.files import RESOLUTION, ImageFiles
 from crosstail.data.inputs import images
 from crosstail.data.inputs._files import examine_files
 
@@ -25,6 +25,7 @@ KIND = replace(
     root=lambda x: x.root if x.in_files else None,
     open=ImageFiles,
     parts=_parts,
+    stored=lambda x: (len(x), RESOLUTION, RESOLUTION, 3),  # the files are the same at every resolution
     fingerprint=ImageFiles.fingerprint,
     examined=examine_files,
     pixels=ImageFiles.base,

@@ -1,6 +1,6 @@
 """The last step of every source: leave out broken images if asked, and split the samples if the source has not."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.examination import find_broken
 from crosstail.data.images.files import Samples
-from crosstail.data.sources._groups import with_groups
+from crosstail.data.names import Decision
+from crosstail.data.sources._groups import names_of_groups, numbered, with_groups
+from crosstail.data.sources._names import with_names
 from crosstail.data.splits.default import default_split
 from crosstail.data.splits.duplicates import with_duplicates
 from crosstail.progress import Progress
@@ -23,6 +25,7 @@ class SourceOptions(TypedDict, total=False):
     seed: int
     skip_broken: bool
     group_by: str | None  # a regular expression that finds the group in a path
+    names: Decision | None  # what names are that are equal but for spaces, case and Unicode form
     progress: Progress | None
 
 
@@ -36,14 +39,18 @@ def as_dataset(
     *,
     split: NDArray[np.str_] | None = None,
     group: "pd.Series[Any] | None" = None,  # names, null where there is none
+    group_like: Mapping[str, "pd.Series[Any]"] | None = None,  # columns that are not used but look like groups
     notes: Sequence[str] = (),
     **options: Unpack[SourceOptions],
 ) -> DomainDataset:
     """Build a data set; without a `split` it gets the one for user data."""
-    names = tuple(map(str, classes)), tuple(map(str, domains))  # a source may have them from NumPy
+    named = tuple(map(str, classes)), tuple(map(str, domains))  # a source may have them from NumPy
     parts = np.full(len(x), "train", "<U5") if split is None else split
-    dataset = DomainDataset(name, x, y, domain, parts, *names, tuple(notes))
-    dataset = with_groups(dataset, group, options.get("group_by"), to_split=split is None)
+    alike = {column: numbered(values) for column, values in (group_like or {}).items()}
+    dataset = DomainDataset(name, x, y, domain, parts, *named, tuple(notes), group_like=alike)
+    group = names_of_groups(dataset, group, options.get("group_by"))
+    dataset, group = with_names(dataset, group, options.get("names"))
+    dataset = with_groups(dataset, group, to_split=split is None)
     if options.get("skip_broken"):
         dataset = without_broken(dataset)
     if split is None:

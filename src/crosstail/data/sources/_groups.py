@@ -14,17 +14,22 @@ from numpy.typing import NDArray
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import Samples
 from crosstail.data.inputs import kind_of
-from crosstail.data.splits.groups import in_several, leaked
+from crosstail.data.splits.groups import in_several
 
 
-def with_groups(
-    dataset: DomainDataset, names: "pd.Series[Any] | None", pattern: str | None, *, to_split: bool
-) -> DomainDataset:
-    """The data set with groups that its source names (null: none), or that a pattern finds in its paths."""
-    if pattern is not None:
-        if names is not None:
-            raise ValueError(f"{dataset.name}: already defines groups; remove --group-by {quote(pattern)}")
-        names = names_in_paths(dataset.name, dataset.x, pattern)
+def names_of_groups(
+    dataset: DomainDataset, names: "pd.Series[Any] | None", pattern: str | None
+) -> "pd.Series[Any] | None":
+    """The groups (N,) that a source names (null: none), or that a pattern finds in its paths."""
+    if pattern is None:
+        return names
+    if names is not None:
+        raise ValueError(f"{dataset.name}: already defines groups; remove --group-by {quote(pattern)}")
+    return names_in_paths(dataset.name, dataset.x, pattern)
+
+
+def with_groups(dataset: DomainDataset, names: "pd.Series[Any] | None", *, to_split: bool) -> DomainDataset:
+    """The data set with groups of these names."""
     if names is None:
         return dataset
     group = numbered(names)
@@ -97,13 +102,3 @@ def looks_like_group(column: str) -> bool:
 def group_like_columns(chosen: dict[str, str], found: list[str]) -> dict[str, str]:
     """Without a group, the unused columns that look like one."""
     return {} if "group" in chosen else {n: n for n in found if looks_like_group(n) and n not in chosen.values()}
-
-
-def group_like_notes(dataset: DomainDataset, table: pd.DataFrame) -> Iterator[str]:
-    """For each column whose values repeat, how far they leak under the present split, and the option to name it."""
-    for column in table:
-        group = numbered(table[column])
-        if 1 < group.max() + 1 < len(group):
-            shared, tests = len(leaked(group, dataset.split)), len(dataset.rows("test"))
-            leak = f" ({shared:,} of {tests:,} test samples share its value with a training sample)" if shared else ""
-            yield f"the column {column} looks like a group{leak}: add --column {quote(f'group={column}')}"

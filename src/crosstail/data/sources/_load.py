@@ -10,6 +10,7 @@ import pandas as pd
 from crosstail.data.benchmarks._load import sheet_of
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import AnyPath
+from crosstail.data.names import Decision, listed
 from crosstail.data.sources import Columns, find, others
 from crosstail.data.sources._as_dataset import SourceOptions
 from crosstail.data.sources._locate import require_source
@@ -28,6 +29,7 @@ def load(
     columns: Columns = None,
     root: AnyPath | None = None,
     group_by: str | None = None,
+    names: Decision | None = None,
     progress: Progress | None = None,
 ) -> DomainDataset:
     """Load a benchmark (`NAME` or `NAME:FOLDER`), a folder, a manifest, an .npz file or "hf:NAME".
@@ -38,8 +40,10 @@ def load(
     `labels` are label profiles, one per domain or one for all. By default a benchmark has its data sheet's, and other
     sources have none; `["uniform"]` keeps all samples. `skip_broken` leaves out images that cannot be decoded and
     names them in the notes; for `columns` and `root` see `load_manifest`; `group_by` is a regular expression that
-    finds the group in the path of an image, as in "patient\\d+". A benchmark takes precedence over a folder of the same
-    name: write `./digits` for the folder.
+    finds the group in the path of an image, as in "patient\\d+". `names` says whether names that differ only in
+    case, in spaces around them or in Unicode form are one name ("merge") or several ("keep"); by default, the data set
+    lists them as `same_names`. A benchmark takes precedence over a folder of the same name: write `./digits` for the
+    folder.
 
     >>> load("digits", labels=["uniform"]).counts("train")[0].tolist()
     [57, 57, 57, 57, 57, 57, 57, 57, 57, 57]
@@ -52,7 +56,8 @@ def load(
             raise ValueError(f"{Path(source)}: is not a kind of file that can be loaded. {others()}")
         expected = "expected a path or name, a DataFrame, or a data set of torch or Hugging Face"
         raise ValueError(f"{type(source).__name__}: is not a kind of object that can be loaded; {expected}")
-    options: SourceOptions = {"seed": seed, "skip_broken": skip_broken, "group_by": group_by, "progress": progress}
+    options: SourceOptions = {"seed": seed, "skip_broken": skip_broken, "group_by": group_by}
+    options |= {"names": names, "progress": progress}
     dataset = found.load(source, columns=columns, root=root, **options)
     if dataset.num_classes < 2:
         name = source if isinstance(source, (str, PathLike)) else dataset.name
@@ -61,14 +66,22 @@ def load(
     return with_gaps_noted(apply_labels(dataset, sheet.labels if sheet else labels, seed))
 
 
-def load_source(spec: DataSpec, progress: Progress | None = None) -> DomainDataset:
-    """All samples of a spec with the split they came with, before any protocol or label profile."""
-    return load(
+def load_source(spec: DataSpec, progress: Progress | None = None, *, decided: bool = True) -> DomainDataset:
+    """All samples of a spec with the split they came with, before any protocol or label profile.
+
+    Unless `decided` is False, a name that is spelled in several ways is refused.
+    """
+    dataset = load(
         spec.dataset,
         labels=(),
         seed=spec.data_seed,
         skip_broken=spec.skip_broken,
         columns=spec.columns or None,
         group_by=spec.group_by,
+        names=spec.names,
         progress=progress,
     )
+    if decided and dataset.same_names:
+        found = f"{spec.dataset}: names that differ only in case, spaces or Unicode form: {listed(dataset.same_names)}"
+        raise ValueError(f"{found}. Say what they are: --names merge (one name) or --names keep (several)")
+    return dataset

@@ -17,7 +17,7 @@ from crosstail.data.images.files import AnyPath, ImageFiles, Samples
 from crosstail.data.sources import Columns
 from crosstail.data.sources._arrays import check_inputs, read_x
 from crosstail.data.sources._as_dataset import SourceOptions, as_dataset
-from crosstail.data.sources._groups import group_like_columns, group_like_notes
+from crosstail.data.sources._groups import group_like_columns
 from crosstail.data.sources._locate import data_name
 from crosstail.data.sources._manifest_table import (
     Manifest,
@@ -86,15 +86,11 @@ def _column(name: str, frame: pd.DataFrame) -> Any:
 def _as_dataset(manifest: Manifest, x: Samples, **options: Unpack[SourceOptions]) -> DomainDataset:
     (domain, domains), (y, classes) = manifest.codes("domain"), manifest.codes("label")
     named: dict[str, Any] = {"split": manifest.split, "group": manifest.group, "notes": manifest.notes}
+    if options.get("group_by") is None:
+        named["group_like"] = dict(manifest.group_like)
     # Under the path at first, so that an error about its values names the file.
     dataset = as_dataset(str(manifest.file), x, y, domain, classes, domains, **named, **options)
-    dataset = replace(dataset, name=data_name(manifest.file).removesuffix(manifest.file.suffix))
-    if options.get("group_by") is not None:
-        return dataset
-    table = manifest.table
-    if len(dataset) < len(table):  # broken images were left out
-        table = table[table["path"].isin(dataset.names())]
-    return dataset.with_notes(*group_like_notes(dataset, replace(manifest, table=table).group_like))
+    return replace(dataset, name=data_name(manifest.file).removesuffix(manifest.file.suffix))
 
 
 def _files(manifest: Manifest, folder: Path, *, skip_missing: bool) -> tuple[Manifest, ImageFiles]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from shlex import quote
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +44,34 @@ def _gaps(dataset: DomainDataset, unseen: str | None, folds: bool) -> Iterator[s
         yield f"training samples but no test samples in {len(lacks)} of {(train > 0).sum()} pairs: {_listed(lacks)}"
     if dataset.group is not None and tests.any():
         yield _groups(dataset, dataset.group, folds)
+    yield from map(str, group_columns(dataset))
+
+
+class GroupColumn(NamedTuple):
+    """A column that is not used but looks like a group, and how many test samples share its value with training."""
+
+    name: str
+    shared: int
+    tests: int
+
+    def __str__(self) -> str:
+        tests = f"{self.shared:,} of {self.tests:,} test samples share its value with a training sample"
+        leak = f" ({tests}: accuracy is inflated)" if self.shared else ""
+        return f"the column {self.name} looks like a group{leak}: add --column {quote(f'group={self.name}')}"
+
+
+def group_columns(dataset: DomainDataset) -> list[GroupColumn]:
+    """The columns that look like a group and whose values repeat, the one that leaks most first."""
+    tests, columns = len(dataset.rows("test")), list[GroupColumn]()
+    for name, group in dataset.group_like.items():
+        if 1 < len(np.unique(group)) < len(group):
+            columns.append(GroupColumn(name, len(leaked(group, dataset.split)), tests))
+    return sorted(columns, key=lambda column: -column.shared)
+
+
+def leaking_column(dataset: DomainDataset) -> str | None:
+    """The column to name as the group, because its values are in training and test."""
+    return next((column.name for column in group_columns(dataset) if column.shared), None)
 
 
 def _groups(dataset: DomainDataset, group: NDArray[np.int64], folds: bool) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from crosstail.data.dataset import SPLITS, DomainDataset
 from crosstail.data.examination import HEADER, PIXELS, equal, examine, look_alikes
 from crosstail.data.images.look_alike import LIMIT
+from crosstail.data.splits.gaps import group_columns
 from crosstail.progress import Progress
 from crosstail.reports.audit.advice import advice
 from crosstail.reports.audit.divergence import label_divergence
@@ -41,6 +42,8 @@ def audit(
         groups=group_facts(dataset),
         many=many,
         few=few,
+        group_columns=tuple(group_columns(dataset)),
+        same_names=dataset.same_names,
         notes=dataset.source_notes,
     )
     return replace(found, advice=tuple(advice(found)))

@@ -8,6 +8,7 @@ import numpy as np
 from crosstail.data.inputs import InputKind
 from crosstail.reports.audit.groups import Duplicate, SampleGroup
 from crosstail.reports.audit.inputs import EmbeddingInputs
+from crosstail.reports.audit.names import near_names
 from crosstail.reports.audit.result import Audit, Pair
 from crosstail.reports.wording import has, listing, sentence, several
 
@@ -28,9 +29,10 @@ class AuditFinding:
 
 
 def findings(audit: Audit) -> list[AuditFinding]:
-    """Everything worth attention, problems first."""
+    """Everything worth attention: problems first, and of these the ones that inflate accuracy."""
     notes = [AuditFinding(sentence(note)) for note in audit.notes]
-    found = [*_labels(audit), *_tests(audit), *_inputs(audit), *_groups(audit), *_duplicates(audit), *notes]
+    searches = (_groups, _names, _labels, _tests, _inputs, _duplicates)
+    found = [*(finding for search in searches for finding in search(audit)), *notes]
     return sorted(found, key=lambda finding: not finding.problem)
 
 
@@ -38,6 +40,16 @@ def _count(examples: Sequence[str], one: str, many: str, text: str, *, problem: 
     """How many things have a property, or nothing if none do."""
     n = len(examples)
     return [AuditFinding(f"{several(n, one, many)} {has(n)} {text}", tuple(examples), problem)] if n else []
+
+
+def _names(audit: Audit) -> Iterable[AuditFinding]:
+    text = "several spellings: `--names merge` makes them one, `--names keep` says that they are different."
+    yield from _count([str(same) for same in audit.same_names], "name", "names", text, problem=True)
+    near = [("class", pair) for pair in near_names(audit.classes)]
+    near += [("domain", pair) for pair in near_names(audit.domains)]
+    examples = [f"{what} {one!r} and {other!r}" for what, (one, other) in near]
+    text = "names that are nearly the same: rename one if it is a slip."
+    yield from _count(examples, "pair of classes or domains", "pairs of classes or domains", text)
 
 
 def _labels(audit: Audit) -> Iterable[AuditFinding]:
@@ -98,6 +110,8 @@ def _inputs(audit: Audit) -> Iterable[AuditFinding]:
 
 
 def _groups(audit: Audit) -> Iterable[AuditFinding]:
+    for column in audit.group_columns:
+        yield AuditFinding(sentence(str(column)), problem=column.shared > 0)
     groups = audit.groups
     if groups is None or not groups.several_splits:
         return

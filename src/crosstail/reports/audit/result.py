@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.data.inputs import InputKind
+from crosstail.data.names import SameName
+from crosstail.data.splits.gaps import GroupColumn
 from crosstail.metrics import SHOTS, shot_group
 from crosstail.reports.audit.divergence import LabelDivergence
 from crosstail.reports.audit.groups import Duplicate, GroupFacts
@@ -36,6 +38,8 @@ class Audit:
     groups: GroupFacts | None = None  # None: the samples have no groups
     many: int = 100
     few: int = 20
+    group_columns: tuple[GroupColumn, ...] = ()  # which are not named as the group, the one that leaks most first
+    same_names: tuple[SameName, ...] = ()  # which nobody has decided on
     notes: tuple[str, ...] = ()  # from the source
     advice: tuple[str, ...] = ()
 
@@ -112,6 +116,8 @@ class Audit:
             "alike_searched": self.alike_searched,
             "duplicates": [duplicate.to_json() for duplicate in self.duplicates],
             "groups": None if self.groups is None else self.groups.to_json(),
+            "group_columns": [column._asdict() for column in self.group_columns],
+            "same_names": [{"what": same.what, "spellings": dict(same.spellings)} for same in self.same_names],
             "notes": list(self.notes),
             "advice": list(self.advice),
         }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from crosstail.data import DataSpec
+from crosstail.data.spec import READ
 from crosstail.training import RunSpec
 
 SPELLED = {"hparams": "--hp", "columns": "--column"}
@@ -29,7 +30,7 @@ def short_command(verb: str, spec: RunSpec, out: str, *flags: str) -> str:
     >>> short_command("fit", RunSpec(dataset="a.csv", algorithm="boda", columns={"domain": "site"}), "run", "--refit")
     'crosstail fit a.csv --algorithm boda --column domain=site --refit --out run'
     """
-    named = ["columns", "group_by", "skip_broken", "labels"]
+    named = [*READ, "labels", *["data_seed"] * (spec.data_seed != RunSpec.data_seed)]
     if verb == "fit":
         named = ["algorithm", "second_stage", *["protocol"] * (spec.protocol != RunSpec.protocol), "folds", *named]
     options = words(**{name: getattr(spec, name) for name in named})

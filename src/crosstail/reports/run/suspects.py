@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from crosstail.data.spec import READ
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import training_shares
 from crosstail.prediction.label_errors import label_errors
@@ -94,7 +95,7 @@ def _share(run: Run, table: pd.DataFrame) -> str:
 def _audit(run: Run) -> str:
     """The command that lists them."""
     spec = run.result.spec
-    about = options(spec, only=("columns", "group_by", "labels", "data_seed"))
+    about = options(spec, only=(*READ, "labels", "data_seed"))
     line = ["crosstail", "audit", spec.dataset, *about, "--run", str(run.path), "--out", "label-errors.html"]
     return f"`{shlex.join(line)}`"
 

@@ -11,7 +11,7 @@ import pandas as pd
 from crosstail.data import as_inputs
 from crosstail.metrics import FEW_TESTS
 from crosstail.reports.document.model import Block, Card, Cards, Code, Text, bullets
-from crosstail.reports.run.command import short_command
+from crosstail.reports.run.command import options, short_command
 from crosstail.reports.run.tables import headline_table
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.wording import estimate_note, has, interval, listing, number, several
@@ -29,6 +29,9 @@ CARDS = {
 
 def usable(tested: Tested, results: Sequence[RunResult] = ()) -> Iterator[Block]:
     """How accurate the model is, where it is clearly worse, and what is not known; `results` if it is of runs."""
+    if results and (column := results[0].data.leaks):
+        how = f"Train again with --column {shlex.quote(f'group={column}')}"
+        yield Text(f"Test samples share their {column} with training samples, so the accuracy is inflated. {how}.")
     refit = estimate_note(results[0]) if results else ""
     metrics = {row["metric"]: row for row in headline_table(tested).to_dict("records")}
     if "pair average" not in metrics:
@@ -105,26 +108,27 @@ def right(row: Any) -> str:
 
 def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[Block]:
     """What to collect and to test, and the commands for it."""
-    spec, tested = results[0].spec, tested_pairs(of.pairs)
+    tested, spec = tested_pairs(of.pairs), results[0].spec
+    grouped = spec.with_group(results[0].data.leaks)  # for what is trained from here on
     advice = list(_collect(tested, counted=spec.unseen is None))
     yield bullets(advice)
     if len(results) == 1:
         if inputs := as_inputs(spec.dataset, spec.columns):
             yield Text("Use it: classify files, and find out when a person should look. Name your new files instead.")
-            predict = ["crosstail", "predict", str(out), *inputs, "--coverage", "0.9", "--out", f"{out}.csv"]
-            yield Code(shlex.join(predict))
+            predict = ["crosstail", "predict", str(out), *inputs, *options(spec, only=["skip_broken"])]
+            yield Code(shlex.join([*predict, "--coverage", "0.9", "--out", f"{out}.csv"]))
         yield Text("For other programs, write the model as one file.")
         yield Code(shlex.join(["crosstail", "export", str(out), "--out", f"{out}.onnx"]))
     if not spec.unseen_domains and spec.stop_at is None:
         if len(results[0].domains) > 1:
             yield Text("Find out what to expect on a new domain: leave out each domain in turn.")
-            unseen = replace(spec, protocol="dg", fold=None, folds=None, labels=None)
+            unseen = replace(grouped, protocol="dg", fold=None, folds=None, labels=None)
             yield Code(short_command("fit", unseen, f"{out}-dg"))
         yield Text("See whether another method is better on these data.")
-        yield Code(short_command("race", spec, f"{out}-race"))
+        yield Code(short_command("race", grouped, f"{out}-race"))
     if spec.stop_at is None:
         yield Text("Train the final model on every sample, and keep this accuracy as its estimate.")
-        yield Code(short_command("fit", replace(spec, unseen=None, fold=None), f"{out}-final", "--refit"))
+        yield Code(short_command("fit", replace(grouped, unseen=None, fold=None), f"{out}-final", "--refit"))
 
 
 def _collect(tested: pd.DataFrame, counted: bool) -> Iterator[str]:
