@@ -64,8 +64,8 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
         yield from _answer(results, next(iter(names)))
     yield Text(
         f"{several(len(chosen), 'finished run')} of {several(chosen['method'].nunique(), 'method')} on "
-        f"{several(len(names), 'data set')}. {_about(results.of)}, mean ± standard deviation over the seeds; the "
-        "best is bold, and a dot marks BoDA." + UNSEEN * any(run.dg for run in found)
+        f"{several(len(names), 'data set')}. {_about(results.of)}, mean over the seeds; the best is bold, and "
+        "a dot marks BoDA." + UNSEEN * any(run.dg for run in found)
     )
     if results.metric != DEFAULT:
         yield Text(MEASURED)
