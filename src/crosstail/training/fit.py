@@ -71,7 +71,7 @@ def train_run(
                     run.calibration = run.held_out.calibration()
                     folder.calibrate(run.calibration)
                 return run
-        with _threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
+        with threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
             return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, limits, keep)
 
 
@@ -152,7 +152,7 @@ def _train_stages(
 
 
 @contextmanager
-def _threads(number: int | None) -> Iterator[None]:
+def threads(number: int | None) -> Iterator[None]:
     """Limit torch to a number of threads.
 
     A step on vectors takes a millisecond: more threads gain little on an idle machine, and on a busy one they wait for
