@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.metrics import Answers
-from crosstail.metrics._calibration import Calibration, Correction, training_shares
+from crosstail.metrics._calibration import Calibration, Correction
+from crosstail.metrics._prevalence import training_shares, with_prior
 from crosstail.prediction.predictor import UNKNOWN, Predictor
-from crosstail.prediction.prior import EstimatedPrior, estimate_prior, read_prior, with_prior
+from crosstail.prediction.prior import EstimatedPrior, estimate_prior, read_prior
 from crosstail.prediction.sets import FALLBACK, Per, PredictionSets
 from crosstail.training.result import PROBABILITIES
 from crosstail.training.run import Run
