@@ -93,6 +93,18 @@ def decide(
     return Decision(**about)
 
 
+def question_of(prior: str | None) -> str:
+    """Which question answers are for, and the option for the other one."""
+    if prior is None:
+        return (
+            "these answers are for pairs that are all equally important; add --prior train where frequent classes "
+            "should count more, or another --prior"
+        )
+    how = {"uniform": "equally frequent", "train": "as frequent as in training", "estimate": "as frequent as estimated"}
+    known = how.get(prior, f"as frequent as {prior} says")
+    return f"these answers are for classes that are {known}; without --prior, every pair is equally important"
+
+
 def _estimates(given: Calibration, log_p: NDArray[np.floating], site: Sites) -> dict[int, EstimatedPrior]:
     """The prevalence at every site, from a random part of its inputs if there are many."""
     found, rng = {}, np.random.default_rng(0)
