@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from crosstail.data import Augment
+from crosstail.metrics import Answers, value_on
+from crosstail.metrics._calibration import Calibration, calibrated
 from crosstail.progress import Progress
 from crosstail.storage import only_process
 from crosstail.training import user_file
@@ -138,6 +140,7 @@ def _train_stages(
         folder.records(),
         selected_steps=steps,
         informed=every if every.test.informed is not None else None,
+        others=_as_they_come(kept.validation, calibration),
         transferability=transferability(graph_of(algorithm, dataset)),
         hparams=spec.hparams,
         input_shape=list(input_shape(inputs.samples)),
@@ -149,6 +152,12 @@ def _train_stages(
     known = {"held_out": kept if keep else None, "calibration": calibration, "test": test, "inputs": inputs}
     fabric.barrier()
     return Run(folder.path, result=result, records=folder.records(), checksum=checksum, **known)
+
+
+def _as_they_come(validation: Answers, given: Calibration) -> dict[str, float | None]:
+    """The accuracy on validation where every pair is as frequent as in training, so that sweeps can select on it."""
+    name = "as_they_come"
+    return {name: value_on(calibrated(validation, given), name)} if len(validation) else {}
 
 
 @contextmanager
