@@ -111,10 +111,7 @@ def _is_count(number: Any) -> bool:
 
 
 def _pooled(centroids: Tensor, counts: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-    """Posterior means of all pairs, and the number of samples 1 / v whose mean would be as certain, 0 if none is known.
-
-    v is in units of the variance within a pair, where the mean of n samples has the variance 1 / n.
-    """
+    """Posterior means of all pairs, and the numbers of samples 1 / v whose means would be as certain, or 0."""
     known = counts > 0
     if validate:  # a NaN in one pair would be found in all of them
         require_finite(torch.where(known[..., None], centroids, 0.0).flatten(0, 1), "centroids")

@@ -88,10 +88,7 @@ def embed(
     progress: Callable[[int, int], None] | None = None,
     into: Features | None = None,
 ) -> Features:
-    """Features (N, F) of all images by a pretrained backbone; with augmented `views`, (N, 1 + views, F).
-
-    `into` is an array (N, 1 + views, F) to write them to, such as a memory map.
-    """
+    """Features (N, F) of all images by a pretrained backbone; with augmented `views`, (N, 1 + views, F)."""
     embedder = Embedder(dataset.x, backbone, views=views, batch_size=batch_size)
     with closing(embedder.store):
         features = embedder(np.arange(len(dataset)), progress, into)

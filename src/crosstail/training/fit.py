@@ -61,11 +61,9 @@ def train_run(
                 UsedSamples.keep(inputs.samples, folder)
                 run = Run(out, result=finished, inputs=inputs)
                 if run.held_out is None and keep and spec.stop_at is None:
-                    model, informed = (
-                        load_model(folder, inputs.embedded(progress), trust=True),
-                        finished.known is not None,
-                    )
-                    _, run.held_out = held_out(model, inputs.embedded(), informed=informed, shots=finished.shots)
+                    model = load_model(folder, inputs.embedded(progress), trust=True)
+                    about = {"informed": finished.known is not None, "shots": finished.shots}
+                    _, run.held_out = held_out(model, inputs.embedded(), **about)
                     run.held_out.save(folder)
                 if run.held_out is not None and run.calibration is None:
                     run.calibration = run.held_out.calibration()
@@ -155,8 +153,8 @@ def _train_stages(
 def _threads(number: int | None) -> Iterator[None]:
     """Limit torch to a number of threads.
 
-    A step on vectors takes a millisecond: more threads gain little on an idle machine, and on a busy one they wait for
-    each other ten times as long. With one thread, results also do not depend on the number of cores.
+    A step on vectors takes a millisecond, and several threads on a busy machine wait for each other ten times as long.
+    With one, results do not depend on the number of cores either.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(number or before)

@@ -209,10 +209,7 @@ def make_result(
     informed: "HeldOut | None",
     **facts: Any,
 ) -> RunResult:
-    """The result of a run whose stages selected these steps; `facts` are further fields, stored unchanged.
-
-    `informed` are the held-out samples, answered with the domain told too.
-    """
+    """The result of a run whose stages selected these steps; `facts` are further fields, stored unchanged."""
     from crosstail.data import shot_thresholds
 
     stage, step = len(selected_steps), selected_steps[-1]

@@ -9,11 +9,7 @@ from crosstail.data.benchmarks._unpack import unpack
 
 
 def fetch(sheet: DataSheet, root: Path, *, say: Callable[[str], None], progress: BytesProgress | None = None) -> None:
-    """Download missing files and unpack archives; a second call continues where the first one stopped.
-
-    A file that was put into the root by hand counts as downloaded. An unpacked archive leaves `.NAME.unpacked` behind
-    and may be deleted.
-    """
+    """Download missing files and unpack archives, each once; one put into the root by hand counts as downloaded."""
     for archive in sheet.archives:
         mark = root / f".{archive.file}.unpacked"
         present = (root / archive.file).exists()

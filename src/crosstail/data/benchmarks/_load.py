@@ -24,10 +24,7 @@ def sheet_of(source: str) -> DataSheet | None:
 
 
 def shot_thresholds(source: AnyPath) -> tuple[int, int]:
-    """Many-shot pairs have more samples than the first number, few-shot pairs at most the second.
-
-    A benchmark's are on its data sheet; the default is the paper's.
-    """
+    """Many-shot pairs have more samples than the first number, few-shot ones at most the second."""
     sheet = sheet_of(str(source))
     return (sheet.many, sheet.few) if sheet else (100, 20)
 
@@ -47,10 +44,7 @@ def load_benchmark(source: str, seed: int = 0) -> DomainDataset:
 def load_images(
     sheet: DataSheet, root: Path | str | None = None, *, seed: int = 0, split_file: Path | str | None = None
 ) -> DomainDataset:
-    """Load the images of a sheet below a root, split by the paper's split file or, without one, in the same way.
-
-    Images that the sheet's lists or the split file do not name are left out.
-    """
+    """The images that lists and split file of a sheet name, split by the latter or else as in the paper."""
     folder = folders.existing_root(sheet, root)
     base = folders.locate(sheet, folder)
     files = folders.image_files(sheet, folder, base)

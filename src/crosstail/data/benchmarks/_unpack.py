@@ -14,10 +14,7 @@ MAC_ONLY = ("__MACOSX", ".DS_Store")
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a .zip or .tar file into a folder; a bad archive leaves nothing behind.
-
-    Members outside the folder, links and devices are refused with a ValueError.
-    """
+    """Unpack a .zip or .tar file; one with links, devices or paths that lead out is refused, and leaves nothing."""
     extract = _extract_zip if zipfile.is_zipfile(archive) else _extract_tar
     staging = folder / f".unpacking-{archive.name}"
     shutil.rmtree(staging, ignore_errors=True)

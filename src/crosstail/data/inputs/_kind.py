@@ -30,10 +30,7 @@ def _example(generator: np.random.Generator, shape: Shape) -> Array:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InputKind:
-    """What depends on the kind of inputs `x`, N samples; the defaults are for an array (N, ...) of numbers.
-
-    A kind keeps nothing: it is found by `x` itself (see `kind_of`).
-    """
+    """What depends on the kind of inputs `x`, N samples, by which it is found; the defaults are for arrays (N, ...)."""
 
     holds: Callable[[Any], bool]
     """Whether x is of this kind; also asked of an array without content that has only the shape and type of x."""

@@ -44,11 +44,7 @@ class Protocol:
 
 
 def find(name: str) -> Protocol:
-    """A protocol by its name, whatever its case.
-
-    >>> find("dg").unseen_domains
-    True
-    """
+    """A protocol by its name, whatever its case."""
     return cast(Protocol, discovery.find(PACKAGE, name, "protocol").PROTOCOL)
 
 
@@ -81,10 +77,7 @@ def split(dataset: "DomainDataset", spec: "DataSpec") -> "DomainDataset":
 
 
 def profiles(spec: "DataSpec") -> Sequence[str] | None:
-    """The label profiles of a spec: the ones it names, or the ones that give a benchmark its long tails.
-
-    A protocol with unseen domains uses only profiles that are named, as in DomainBed.
-    """
+    """The label profiles that a spec names, or of its benchmark, except if domains are unseen, as in DomainBed."""
     from crosstail.data.benchmarks._load import sheet_of
 
     sheet = sheet_of(spec.dataset) if spec.labels is None and not spec.unseen_domains else None

@@ -81,11 +81,7 @@ def kind_in(source: str, columns: Columns = None) -> "InputKind":
 
 
 def count_domains(source: str, columns: Columns = None) -> int | None:
-    """The number of domains with training samples, from names alone; None if it cannot be told.
-
-    >>> count_domains("digits"), count_domains("hf:someone/photos")
-    (3, None)
-    """
+    """The number of domains with training samples, from names alone; None if it cannot be told."""
     try:
         return None if (found := find(source)) is None else found.domains(source, columns)
     except (OSError, ValueError, IndexError):  # loading will explain

@@ -76,12 +76,7 @@ def logged(kind: str, spec: RunSpec, out: Path, progress: Progress) -> Iterator[
 
 
 def hyperparameters(spec: RunSpec) -> Hparams:
-    """The fields of a spec and the hyperparameters of its algorithm as scalars.
-
-    >>> found = hyperparameters(RunSpec(dataset="digits", labels=("uniform",), hparams={"lr": 0.1}))
-    >>> found["algorithm"], found["labels"], found["hp/lr"]
-    ('auto', "('uniform',)", 0.1)
-    """
+    """The fields of a spec and the hyperparameters of its algorithm as scalars."""
     words: dict[str, Any] = msgspec.to_builtins(spec)
     words |= {f"hp/{name}": value for name, value in words.pop("hparams").items()}
     return {k: v if isinstance(v, bool | int | float | str) else str(v) for k, v in words.items() if v is not None}
