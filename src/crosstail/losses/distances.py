@@ -38,7 +38,8 @@ def pair_distances(
     >>> pair_distances(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
     tensor([[5., 0.]])
     """
-    return _distances(z, centroids, precision, validate, _squared if on_host(z) else _squared_by_products)
+    squares = _squared if on_host(z) else lambda *given: _expanded(*given)[0]
+    return _distances(z, centroids, precision, validate, squares)
 
 
 def matched_distances(
@@ -102,10 +103,6 @@ def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tenso
         at = rows[i : i + chunk], columns[i : i + chunk]
         squared = squared.index_put(at, _Exact.apply(*at, z, centroids, main, factor))
     return squared
-
-
-def _squared_by_products(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
-    return _expanded(z, centroids, precision)[0]
 
 
 def _expanded(z: Tensor, centroids: Tensor, precision: Precision | None) -> tuple[Tensor, Tensor, Tensor]:

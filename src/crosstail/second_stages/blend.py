@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.pairs import pair_number
-from crosstail.second_stages._minimise import minimise
-from crosstail.second_stages._pooling import NEVER, Pooling, log_loss
+from crosstail.second_stages._pooling import NEVER, Pooling, log_loss, minimise
 from crosstail.second_stages._stage import Features, FittedStage
 from crosstail.second_stages.pooled import PooledHead, fit_pooled
 

@@ -130,17 +130,9 @@ def _look(x: Samples, i: int, views: int, store: FeatureStore) -> list[_View]:
     return [
         view
         if view.features is not None
-        else view._replace(pixels=_augmented(base, augment, v) if v else kind.view(x, base))
+        else view._replace(pixels=augment([base], v)[0].permute(1, 2, 0).numpy() if v else kind.view(x, base))
         for v, view in enumerate(known)
     ]
-
-
-def _augmented(base: NDArray[np.uint8], augment: Augment, v: int) -> NDArray[np.float32]:
-    draws = augment.draw(v, 1)
-    crop = augment.crop(base, draws, 0)[None]
-    out = np.empty(crop.shape, np.float32)
-    augment.recolour(crop, draws, out)
-    return out[0]
 
 
 def _batch(pixels: list[Any]) -> Tensor:

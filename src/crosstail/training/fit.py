@@ -62,8 +62,8 @@ def train_run(
                 run = Run(out, result=finished, inputs=inputs)
                 if run.held_out is None and keep and spec.stop_at is None:
                     model = load_model(folder, inputs.embedded(progress), trust=True)
-                    about = {"informed": finished.known is not None, "shots": finished.shots}
-                    _, run.held_out = held_out(model, inputs.embedded(), **about)
+                    informed = finished.known is not None
+                    _, run.held_out = held_out(model, inputs.embedded(), informed=informed, shots=finished.shots)
                     run.held_out.save(folder)
                 if run.held_out is not None and run.calibration is None:
                     run.calibration = run.held_out.calibration()

@@ -98,7 +98,7 @@ def _network(spec: RunSpec) -> backbones.Pretrained | None:
 
 
 def _with_algorithm(spec: RunSpec) -> RunSpec:
-    """The default: blend on fixed features, or on those of balanced softmax and, unless there is one domain, CORAL."""
+    """The default: blend, on fixed features or features of balanced softmax and, unless there is one domain, CORAL."""
     if spec.algorithm != AUTO:
         return spec
     spec = replace(spec, second_stage=spec.second_stage or SECOND_STAGE)

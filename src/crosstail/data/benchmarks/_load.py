@@ -41,9 +41,7 @@ def load_benchmark(source: str, seed: int = 0) -> DomainDataset:
     return cast(DomainDataset, module.load(root or None, seed=seed) if takes_root else module.load(seed=seed))
 
 
-def load_images(
-    sheet: DataSheet, root: Path | str | None = None, *, seed: int = 0, split_file: Path | str | None = None
-) -> DomainDataset:
+def load_images(sheet: DataSheet, root: Path | str | None = None, *, seed: int = 0) -> DomainDataset:
     """The images that lists and split file of a sheet name, split by the latter or else as in the paper."""
     folder = folders.existing_root(sheet, root)
     base = folders.locate(sheet, folder)
@@ -51,7 +49,7 @@ def load_images(
     if missing := set(range(len(sheet.domains))) - {d for d, _, _ in files}:
         how = f"`crosstail data {sheet.name} --root {folder} --check` shows what is wrong"
         raise ValueError(f"{folder}: has no images of the domain {sheet.domains[min(missing)]!r}; {how}")
-    path = folders.find_split_file(sheet, folder, base, given=split_file)
+    path = folders.find_split_file(sheet, folder, base)
     splits = folders.read_split_file(sheet, path) if path else {}
     if absent := splits.keys() - files.keys():
         first = folders.place_name(sheet, min(absent))
