@@ -87,9 +87,7 @@ class Cards:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table of text. Cells are addressed as (row, column), both from 0, the header not counted.
-
-    Columns of numbers are right-aligned, columns of words left-aligned.
+    """A table of text; cells are (row, column), both from 0 below the header, and numbers are right-aligned.
 
     `name` is the stem of its files (see `files.save_table`) and `numbers` the unrounded values behind them.
     """
