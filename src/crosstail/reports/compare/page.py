@@ -8,10 +8,10 @@ import pandas as pd
 
 from crosstail.metrics import DEFAULT, LEVEL, Metric
 from crosstail.reports.compare import charts
-from crosstail.reports.compare.effects import effects
 from crosstail.reports.compare.feature_charts import ModelFeatures, bound_table, feature_charts
 from crosstail.reports.compare.gain_charts import gain_chart, gain_table
 from crosstail.reports.compare.paper_table import paper_table
+from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.results import Results
 from crosstail.reports.compare.significance import SEARCHED, THESE, counted, verdict
 from crosstail.reports.compare.tables import RANKED, of_metric, transfer_table
@@ -76,7 +76,7 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
     if len(names) > 1:
         yield Heading("All data sets")
         yield overall(summary)
-        yield from effects(summary)
+        yield from ranks(summary)
     for data, name in names.items():
         yield Heading(data)
         if len(names) > 1:
