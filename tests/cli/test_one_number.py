@@ -1,5 +1,6 @@
 """One quantity has one value and one interval, on every page and on the terminal, wherever it stands."""
 
+import json
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from crosstail.reports.document import html, markdown
-from crosstail.reports.document.model import Cards, Table, Text
+from crosstail.reports.document.model import Cards, Heading, Table, Text
 from crosstail.sweeps.launchers import _launcher
 from crosstail.sweeps.launchers.inline import Inline
 from crosstail.testing import save_separable
@@ -221,3 +222,27 @@ def test_of_a_race(crosstail, data, saved, monkeypatch):
         {"race/report.html", "best.html"},
     )
     assert len(shown.pages("worst domain")[0]) == 3
+
+
+def test_what_must_not_be_missed_is_stored_and_comes_first_everywhere(crosstail, refused, data, saved):
+    key = json.loads(done(crosstail, f"{FIT} --out run --json"))
+    assert "critical" not in key  # nor is it in the spec, which identifies the run
+    before = Path("run/spec.json").read_bytes()
+    shown = done(crosstail, f"{FIT} --critical c --out run")  # of a finished run
+    assert "What must not be missed: c" in shown.splitlines()[0] + shown.splitlines()[1]
+    assert json.loads(Path("run/result.json").read_text())["critical"] == ["c"]
+    assert Path("run/spec.json").read_bytes() == before
+    done(crosstail, f"{FIT} --out run")  # which keeps it
+    done(crosstail, f"{FIT} --out other --seed 1")
+    done(crosstail, "evaluate run v.npz --split test --out evaluated.html")
+    done(crosstail, "compare run other --out compare.html")
+    done(crosstail, f"{FIT} --folds 2 --critical c --out cv")
+    done(crosstail, f"{FIT} --protocol dg --critical c --out dg")
+    pages = ["run/report.html", "evaluated.html", "compare.html", "cv/report.html", "cv/fold-1/report.html"]
+    for page in [*pages, "dg/report.html", "dg/p/report.html"]:
+        first = saved[page][0]
+        assert isinstance(first, Heading) and first.text.startswith("What must not be missed"), page
+    assert Path("run/model_card.md").read_text().splitlines()[2] == "## What must not be missed: c"
+    assert "--critical c" in Path("run/model_card.md").read_text()
+    assert "--critical d: there are a, b, c" in refused(f"{FIT} --critical d --out new")
+    assert not Path("new").exists()
