@@ -2,18 +2,25 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from crosstail import second_stages
 from crosstail.algorithms import canonical
+from crosstail.algorithms.erm import ERM
+from crosstail.reports.wording import duration
 from crosstail.sweeps import worker
+from crosstail.sweeps.forecast import Forecast
 from crosstail.sweeps.launchers import _launcher
 from crosstail.sweeps.launchers.inline import Inline
+from crosstail.sweeps.outlook import Outlook
 from crosstail.testing import save_separable
 
 LAUNCHER = _launcher.launcher
+begin, outlook = Forecast.begin, Forecast.outlook
 SHORT = "--steps 4 --batch-size 8 --out race"
 
 
@@ -34,6 +41,7 @@ def test_all_algorithms_race_by_default_and_those_that_do_not_suit_are_left_out(
     raced = {line.split()[0] for line in lines if re.match(r"[\w:]+ +\d+\.\d ", line)}
     left_out = set(re.findall(r"^left out: (\w+) compares domains", ended.out, re.MULTILINE))
     every = {canonical(entry["name"]) for entry in json.loads(crosstail("list algorithms --json").out)}
+    every |= {f"frozen:{stage.name}" for stage in second_stages.catalogue() if stage.kind == "fitted"}
     assert raced | left_out == every and not raced & left_out
     assert {"erm", "boda", "focal"} <= raced and {"coral", "dann"} <= left_out
     assert "is best on validation" in ended.out
@@ -103,6 +111,91 @@ def test_images_are_embedded_by_the_pretrained_backbone(crosstail, inline, tmp_p
     answer = json.loads(ended.out)
     assert answer["freeze"] is True and answer["backbone"] == "efficientnet_lite0"
     assert "no other method finished" in answer["recommendation"]
+
+
+COSTLY = '''
+import time
+from crosstail.algorithms.erm import ERM
+
+class Costly{n}(ERM):
+    """Takes a known time for a step (Nobody, 2020)."""
+
+    def update(self, *given):
+        time.passed[0] += 0.0{n}
+        return super().update(*given)
+'''
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that only steps of training advance."""
+    passed = [0.0]
+    monkeypatch.setattr(time, "passed", passed, raising=False)
+    monkeypatch.setattr(time, "perf_counter", lambda: passed[0])
+    steps = ERM.update
+    monkeypatch.setattr(ERM, "update", lambda *given: passed.__setitem__(0, passed[0] + 0.01) or steps(*given))
+    return passed
+
+
+def seconds_in(text):
+    value, unit = re.search(r"takes about ([\d.e+]+) (s|min)", text).groups()
+    return float(value) * {"s": 1, "min": 60}[unit]
+
+
+def test_a_race_says_at_once_how_long_all_of_it_takes(crosstail, inline, vectors, tmp_path, clock, monkeypatch):
+    methods = "--algorithm erm --algorithm frozen:ncm"
+    for n in range(1, 8):  # in one round after another, those that get further cost more or less than the others
+        (tmp_path / f"costly{n}.py").write_text(COSTLY.format(n=n))
+        methods += f" --algorithm ./costly{n}.py"
+    states, began = [], []
+    monkeypatch.setattr(Forecast, "begin", lambda self, at, last: began.append(clock[0]) or begin(self, at, last))
+    monkeypatch.setattr(Forecast, "outlook", lambda *given: states.append(outlook(*given)) or states[-1])
+    ended = crosstail(f"race {vectors} {methods} --trials 4 --seeds 2 --finalists 2 --steps 40 --out race")
+    assert ended.code == 0
+    real, said = clock[0] - began[0], seconds_in(ended.err)
+    assert real / 1.5 < said < 1.5 * real
+    assert said == pytest.approx(states[0].left, rel=0.1) and states[-1].left == 0
+    assert not (tmp_path / "race" / "forecast.json").exists()  # which is for `status`
+    # The same without a terminal: the first line is there before anything is trained.
+    assert ended.err.splitlines()[0].startswith("The race takes about")
+    assert "Of the methods that train nothing, frozen:ncm is best on validation" in ended.err
+
+
+def test_a_quick_race_ends_after_what_takes_seconds_and_the_whole_goes_on_from_there(crosstail, inline, vectors):
+    methods = "--algorithm erm --algorithm frozen:ncm --algorithm frozen:blend --trials 2 --seeds 2"
+    quick = crosstail(f"race {vectors} {methods} --quick --json {SHORT}")
+    assert quick.code == 0
+    answer = json.loads(quick.out)
+    assert {row["method"] for row in answer["leaderboard"]} == {"frozen:ncm", "frozen:blend"} and not answer["stopped"]
+    assert "Training the 1 other method takes about" in " ".join(quick.err.split())
+    before = set(Path("race/runs").iterdir())
+    whole = json.loads(crosstail(f"race {vectors} {methods} --json {SHORT}").out)
+    own = {
+        key for row in whole["leaderboard"] if row["method"] != "erm" for keys in row["runs"].values() for key in keys
+    }
+    assert len(whole["leaderboard"]) == 3 and {path.name for path in before} == own
+    ended = crosstail(f"race {vectors} --algorithm erm --quick {SHORT}")
+    assert ended.code == 2 and "add frozen:blend" in " ".join(ended.err.split())
+
+
+def test_status_has_the_time_that_all_rounds_of_a_race_take(crosstail, inline, vectors, monkeypatch):
+    def stop(self, job, outcome):
+        end(self, job, outcome)
+        if self.round.name == "round 1 of 2" and len(list(Path("race/runs").iterdir())) > 1:
+            self.outlook().write(Path("race"))
+            raise KeyboardInterrupt
+
+    end = Forecast.end
+    monkeypatch.setattr(Forecast, "end", stop)
+    methods = "--algorithm erm --algorithm focal --algorithm ldam --algorithm mixup --trials 2 --finalists 1"
+    assert crosstail(f"race {vectors} {methods} {SHORT}").code
+    told = Outlook.of(Path("race"))
+    said = crosstail("status race").out
+    assert told.round == "round 1 of 2" and duration(told.left) in said.splitlines()[-2]
+    assert f"all that remains of it takes about {duration(told.left)}" in " ".join(said.split())
+    monkeypatch.setattr(Forecast, "end", end)
+    assert crosstail(f"race {vectors} {methods} {SHORT}").code == 0
+    assert "The race is in" not in crosstail("status race").out
 
 
 BROKEN = '''

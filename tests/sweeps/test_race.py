@@ -1,6 +1,7 @@
 """Races: ranking and accuracies against loops, the recommendation sentence by sentence, and a real small race."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from statistics import mean, stdev
 
@@ -16,7 +17,7 @@ from crosstail.reports.compare.significance import AGAIN
 from crosstail.storage import read_json, write_json
 from crosstail.sweeps.cost import MethodCost, cost
 from crosstail.sweeps.drive import sweep
-from crosstail.sweeps.halving import rounds
+from crosstail.sweeps.halving import rounds, scores
 from crosstail.sweeps.index import Judged, Summary
 from crosstail.sweeps.launchers._launcher import Resources
 from crosstail.sweeps.launchers.inline import Inline
@@ -336,9 +337,10 @@ def test_the_worse_half_stops_after_each_trial_but_erm_and_the_default_never_do(
     methods = ["erm", "frozen:blend", "focal", "mixup", "ldam", "resample", str(tmp_path / "broken.py")]
     plan, _ = enter(replace(shared, steps=2), methods, dataset, trials=3, seeds=2)
     plans = []
-    for part in rounds(plan, store, finalists=2):
-        list(sweep(part, store, Inline(store, Resources())))
-        plans.append(part)
+    for part in rounds(plan, partial(scores, store), finalists=2):
+        list(sweep(part.plan, store, Inline(store, Resources())))
+        plans.append(part.plan)
+    assert plans[0].methods == ("frozen:blend",) and (plans.pop(0).trials, plan.seeds) == (1, 2)  # it takes no time
     assert [(part.trials, part.seeds) for part in plans] == [(1, 1), (2, 1), (3, 2)]
     results, left = store.results(), methods[2:]
     for part, following in pairwise(plans):
@@ -355,7 +357,8 @@ def test_the_worse_half_stops_after_each_trial_but_erm_and_the_default_never_do(
     assert {row.method for row in ended.leaderboard} == set(plans[-1].methods) and ended.complete
     assert {one.method for one in ended.stopped} == set(methods[2:6]) - set(left)
     assert [failed.method for failed in ended.failed] == methods[6:]
-    assert list(rounds(plan, store, finalists=5)) == [plan]
+    *_, last = rounds(plan, partial(scores, store), finalists=5)
+    assert last.plan == plan and not last.later
 
 
 def test_predictions_that_were_removed_are_named(shared, tmp_path) -> None:

@@ -1,4 +1,4 @@
-"""From a spec to a result: two stages, selection on validation, and accuracies that are those of the model."""
+"""From a spec to a result: two stages, selection on validation, and accuracies of the final model."""
 
 import sys
 from contextlib import nullcontext

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from crosstail.cli._checks import check_spec, known_source
 from crosstail.cli._next import say_all
-from crosstail.cli._progress import progress_bar
+from crosstail.cli._progress import race_progress
 from crosstail.cli._run_options import SWEPT, Data, DataSeed, RunOptions, SelectOn, options
 from crosstail.cli._verb import Json, described, import_torch
 from crosstail.training.spec import in_order
@@ -41,6 +41,7 @@ def race(
     seeds: int = 3,
     finalists: Annotated[int, Parameter(validator=Number(gte=1))] = 12,
     workers: int | None = None,
+    quick: bool = False,
     options: Annotated[RaceOptions, options(without=(*SWEPT, *FIXED))] = RaceOptions(),  # noqa: B008 - immutable
     as_json: Json = False,
 ) -> None:
@@ -57,8 +58,8 @@ def race(
     from crosstail.workflows.race import race
 
     budget: dict[str, Any] = {"trials": trials, "seeds": seeds, "finalists": finalists, "workers": workers}
-    with progress_bar(Console(stderr=True)) as progress:
-        raced = race(spec, out, algorithm=algorithm, **budget, progress=progress)
+    with race_progress(Console(stderr=True)) as (progress, watch):
+        raced = race(spec, out, algorithm=algorithm, **budget, quick=quick, progress=progress, watch=watch)
     found, board = raced.result, raced.result.leaderboard
     if as_json:
         print(msgspec.json.encode(found).decode())

@@ -131,10 +131,7 @@ def stream_statistics(
 
 
 def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Distance = "euclidean") -> TransferabilityGraph:
-    """The transferability graph of a model on the training samples.
-
-    The graph has P² edges, so above MOST_PAIRS it has some classes only, and α, β and γ are estimated.
-    """
+    """The transferability graph of a model on the training samples; above MOST_PAIRS, of some classes only."""
     rows = dataset.rows("train")
     # The graph needs the features twice: kept, unless they are cheap to compute again, as from vectors.
     kept = None if dataset.kind.light else features(algorithm, dataset, rows)

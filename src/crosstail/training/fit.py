@@ -63,17 +63,15 @@ def train_run(
                 UsedSamples.keep(inputs.samples, folder)
                 run = Run(out, result=finished, inputs=inputs)
                 if run.held_out is None and keep and spec.stop_at is None:
-                    model, informed = (
-                        load_model(folder, inputs.embedded(progress), trust=True),
-                        finished.known is not None,
-                    )
+                    model = load_model(folder, inputs.embedded(progress), trust=True)
+                    informed = finished.known is not None
                     _, run.held_out = held_out(model, inputs.embedded(), informed=informed, shots=finished.shots)
                     run.held_out.save(folder)
                 if run.held_out is not None and run.calibration is None:
                     run.calibration = run.held_out.calibration()
                     folder.calibrate(run.calibration)
                 return run
-        with _threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
+        with threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
             return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, limits, keep)
 
 
@@ -161,11 +159,11 @@ def _as_they_come(validation: Answers, given: Calibration) -> dict[str, float | 
 
 
 @contextmanager
-def _threads(number: int | None) -> Iterator[None]:
+def threads(number: int | None) -> Iterator[None]:
     """Limit torch to a number of threads.
 
-    A step on vectors takes a millisecond: more threads gain little on an idle machine, and on a busy one they wait for
-    each other ten times as long. With one thread, results also do not depend on the number of cores.
+    A step on vectors takes a millisecond, and several threads on a busy machine wait for each other ten times as long.
+    With one, results do not depend on the number of cores either.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(number or before)

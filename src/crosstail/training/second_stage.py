@@ -25,10 +25,7 @@ from crosstail.training.spec import RunSpec
 def run_second_stage(
     spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset, *, folder: RunFolder, fabric: AnyFabric, **common: Any
 ) -> tuple[Algorithm, int, tuple[HeldOut, HeldOut] | None]:
-    """The final model of a run, the step at which its classifier was selected, and its answers for held-out samples.
-
-    The step is 0 for a classifier that has none. Only the main process has answers.
-    """
+    """The final model, the step that was selected (0 if fitted), and, in the main process, its held-out answers."""
     assert spec.second_stage is not None
     stage = second_stages.find(spec.second_stage)
     if isinstance(stage, TrainedStage):

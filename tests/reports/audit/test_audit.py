@@ -307,7 +307,7 @@ def test_equal_files_and_images_that_look_alike(folder):
 
 
 class Elsewhere(ImageFiles):
-    """Images that are in no files of their own, as those of a Hugging Face data set."""
+    """Images without files of their own, as in a Hugging Face data set."""
 
     in_files = False
 

@@ -25,10 +25,7 @@ BODA = {"boda", "boda_m"}
 
 
 def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
-    """One row per data set, method, seed and metric, with its value, in % if it is a share.
-
-    `kind` is "metric", "domain", or "known" for a run with the domain known, whose pair average is also a metric.
-    """
+    """One row per data set, method, seed and metric, by kind: metric, domain, or known for a run told the domain."""
     rows = []
     for one in found:
         metrics, domains = one.metrics, dict(zip(one.runs[0].domains, one.by_domain.domains, strict=True))
@@ -148,10 +145,7 @@ def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFrame:
-    """One row per method that has a base method on the same data: names and accuracies of both.
-
-    What follows a comma, such as averaged weights or hyperparameters, is the same for both.
-    """
+    """Names and accuracies of each method that has a base method on the same data; what follows a comma is the same."""
     rows = of_metric(summary, RANKED)
     means = dict(zip(zip(rows["data"], rows["method"], strict=True), rows["mean"], strict=True))
     found = []
@@ -176,10 +170,7 @@ def nu_table(found: Iterable[MethodRun]) -> pd.DataFrame:
 
 
 def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:
-    """One row per data set, method and choice: runs, hyperparameters, number of trials, and what was selected on.
-
-    Its value on validation is in % if it is a share.
-    """
+    """One row per data set, method and choice: runs, hyperparameters, trials, and what was selected on."""
     validation = chosen["run"].map(lambda run: run.validation).astype(float)
     runs = chosen["run"].map(lambda run: f"{run.spec.part} seed {run.spec.seed}".strip())
     table = chosen.assign(validation=validation, runs=runs)
