@@ -103,6 +103,8 @@ class Table:
     """Background of a cell, from 0 (light) to 1 (dark); NaN marks a cell that should not be empty."""
     words_last: bool = False
     """The last column is prose: left-aligned and wrapped."""
+    closed: str = ""
+    """What stands for the table until readers open it; in the terminal, instead of it."""
     numbers: pd.DataFrame | None = None
 
     @property

@@ -42,6 +42,7 @@ def _parts(blocks: Iterable[Block]) -> Iterator[tuple[Block, RenderableType]]:
                 yield block, _items(block)
             case Table() | Chart():
                 body = _table(block) if isinstance(block, Table) else _words(block.alternative, "dim")
+                body = _words(block.closed) if isinstance(block, Table) and block.closed else body
                 title, note = _words(block.title, "bold"), _words(block.note, "dim")
                 yield from ((block, part) for part in (title, body, note) if part)
 
