@@ -14,7 +14,7 @@ from crosstail import metrics
 from crosstail.testing import save_separable
 
 SOURCE = '''
-"""Geometric mean: that of the recalls of the classes of a domain; one that is never recognised makes it 0."""
+"""Geometric mean of the recalls of the classes of a domain; one that is never recognised makes it 0."""
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def test_the_help_names_it(gmean):
 @pytest.mark.usefixtures("in_package", "full_page")
 def test_in_the_package_it_is_listed_selected_on_and_reported(crosstail, tmp_path):
     listed = {row["name"]: row["what"] for row in json.loads(crosstail("list metrics --json").out)}
-    assert listed["gmean"].startswith("Geometric mean: that of the recalls")
+    assert listed["gmean"].startswith("Geometric mean of the recalls")
     done = crosstail(f"{FIT} --select-on gmean --out runs/one")
     assert done.code == 0, done.err
     result = json.loads((tmp_path / "runs/one/result.json").read_text())

@@ -96,7 +96,7 @@ def test_dg_searches_with_every_seed_and_selects_for_every_unseen_domain(crossta
         result = json.loads(crosstail(f"{words} --hparams s/selected.json {fold}").out)
         assert result["spec"]["hparams"] == best[name] and result["validation"]["average"] == one["validation"]
         key = msgspec.convert(result["spec"], RunSpec).key
-        assert Store(Path("s")).results()[key].test["average"] == result["test"]["average"]  # that of the sweep
+        assert Store(Path("s")).results()[key].test["average"] == result["test"]["average"]  # the sweep's run
     wrong = crosstail(f"{words} --hparams s/selected.json --unseen 1 --seed 2 --out wrong")
     told = " ".join(wrong.err.split())
     assert wrong.code == 2 and "erm, unseen 1, seed 2" in told and "erm, unseen 1, seed 1" in told
@@ -202,7 +202,7 @@ def test_an_estimate_grows_with_the_plan(crosstail, vectors):
         return json.loads(crosstail(f"{WORDS} {words} --dry-run --json").out)
 
     small, large = cost(""), cost("--trials 21 --steps 600")
-    assert large["runs"] == 2 * 22 and large["hours"] > 20 * small["hours"]
+    assert large["runs"] == 2 * 22 and large["hours"] > 4 * small["hours"]  # of measured steps
     assert large["bytes"] == pytest.approx(small["bytes"] * 22 / 3, rel=0.1)
 
 

@@ -275,7 +275,7 @@ class TestAgainstThePaper:
     @given(seed=st.integers(0, 10**6), exponents=st.lists(st.floats(0, 6), min_size=12, max_size=12))
     @settings(deadline=None, max_examples=15)
     def test_counts_from_1_to_a_million(self, nu: float, seed: int, exponents: list[float]) -> None:
-        """Value and gradient in float32 are finite, and those of float64: nothing is capped or normalised."""
+        """Value and gradient in float32 are finite and equal to float64: nothing is capped or normalised."""
         counts = torch.tensor([round(10**e) for e in exponents]).view(3, 4)
         exact = replace(make(seed), counts=counts).with_grad()
         p = exact.to(torch.float32).with_grad()
@@ -867,7 +867,7 @@ class TestExtremeCounts:
         printed_norms = gradient_norms(p, reduction="sum")
         # As printed, the one rare sample outweighs all others by more than N′ / N.
         assert printed_norms[-1] > 1000 * printed_norms[:-1].sum()
-        # Rescaled, its share of the step is at most that of its whole pair, whose only sample it is.
+        # Rescaled, its share of the step is at most its whole pair's, whose only sample it is.
         summed = gradient_norms(p, reduction="sum", rescaled=True)
         assert 100 < summed[-1] / summed[:-1].mean() < 10_000
         step = gradient_norms(p, rescaled=True).sum()

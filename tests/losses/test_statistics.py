@@ -47,7 +47,7 @@ def of_pair(samples: Samples, d: int, c: int) -> NDArray[np.float64]:
 
 
 def mean_and_covariance(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of a pair's samples (n, F), by loops; the covariance is that of the population, 1 / n."""
+    """Of a pair's samples (n, F), by loops; the covariance divides by n."""
     num_features = rows.shape[1]
     mean, covariance = np.zeros(num_features), np.zeros((num_features, num_features))
     for row in rows:

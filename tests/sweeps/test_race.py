@@ -21,10 +21,10 @@ from crosstail.storage import read_json, write_json
 from crosstail.sweeps.cost import MethodCost, cost
 from crosstail.sweeps.drive import sweep
 from crosstail.sweeps.halving import rounds, scores
-from crosstail.sweeps.index import Judged
+from crosstail.sweeps.index import Judged, Summary
 from crosstail.sweeps.launchers._launcher import Resources
 from crosstail.sweeps.launchers.inline import Inline
-from crosstail.sweeps.race import enter, entrants, leaderboard, outcome
+from crosstail.sweeps.race import enter, entrants, leaderboard, outcome, two_winners
 from crosstail.sweeps.race_result import Entrant, RaceResult, Standing
 from crosstail.sweeps.recommendation import recommendation, winner
 from crosstail.sweeps.store import Store
@@ -43,6 +43,21 @@ def answers(*shares: float, seed: int = 0) -> np.ndarray:
     """Whether each sample is classified correctly, with these probabilities in pairs of 40, 10, 10 and 20 samples."""
     rng = np.random.default_rng(seed)
     return rng.random(len(Y)) < np.array(shares)[2 * DOMAIN + Y]
+
+
+@pytest.mark.parametrize(("come", "winners"), [((0.9, 0.8), 1), ((0.7, 0.8), 2)])
+def test_it_says_where_the_two_questions_have_two_winners(come, winners):
+    found = [entrant("a", [0.6, 0.6], [answers(1, 1, 1, 1)] * 2), entrant("b", [0.5, 0.5], [answers(1, 1, 1, 1)] * 2)]
+    results = {
+        f"{name}-{seed}": Summary(1.0, {"pair_average": alike + seed / 10, "as_they_come": value}, {})
+        for name, alike, value in zip("ab", (0.55, 0.45), come, strict=True)
+        for seed in (0, 1)
+    }
+    notes = two_winners(found, results)
+    assert len(notes) == winners - 1
+    for note in notes:
+        assert "a (60.0 %) if every pair is equally important, b (80.0 %) for samples as they come" in note
+    assert not two_winners(found, {key: Summary(1.0, {"pair_average": 0.5}, {}) for key in results})
 
 
 def said(correct: np.ndarray, group: np.ndarray | None = None) -> Answers:

@@ -121,10 +121,7 @@ class Algorithm(nn.Module):
         raise TypeError(f"{type(self).__name__} must define losses(z, batch)")
 
     def features(self, batch: DomainBatch, of: Backbone | None = None) -> tuple[Tensor, DomainBatch]:
-        """Features (B, F) and their batch, gathered from all processes if there are several.
-
-        `of` is another backbone of the algorithm, such as a copy of its own.
-        """
+        """Features (B, F), by the backbone or one `of` its copies, and their batch, gathered from all processes."""
         backbone: Callable[[Tensor], Tensor] = of or self.backbone
         if self.training and self.changes_maps:
             backbone = partial((of or self.backbone).changed, self.change)

@@ -14,9 +14,8 @@ from crosstail.losses import PairStatistics
 class _Gather(torch.autograd.Function):
     """(B / R, …) of each of R processes → (R, B / R, …).
 
-    Every process computes the loss of the whole batch, so the gradient of its own part is complete. It is multiplied
-    by R because gradients of the weights are averaged over processes afterwards: the backbone's are parts of a
-    sum, the classifier's are the same everywhere.
+    Every process computes the loss of the whole batch, so the gradient of its part is complete. Times R, because the
+    gradients of the weights are averaged over processes afterwards.
     """
 
     @staticmethod

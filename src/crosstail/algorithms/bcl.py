@@ -1,5 +1,3 @@
-"""Balanced contrastive learning."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

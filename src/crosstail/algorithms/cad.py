@@ -1,5 +1,3 @@
-"""Contrastive adversarial domain bottleneck."""
-
 import torch
 from torch import Tensor
 

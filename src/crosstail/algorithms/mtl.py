@@ -1,5 +1,3 @@
-"""Marginal transfer learning: a classifier that also sees an embedding of the domain."""
-
 import torch
 from torch import Tensor, nn
 

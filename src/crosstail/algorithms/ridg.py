@@ -1,5 +1,3 @@
-"""Rationale invariance."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -57,6 +57,7 @@ def fit(
     from crosstail.reports.run.command import options as options_of
     from crosstail.reports.run.how_trained import stopped
     from crosstail.reports.run.summary import folds_summary, result_summary
+    from crosstail.reports.run.two_questions import Questions, summary
     from crosstail.reports.wording import estimate_note
     from crosstail.training.devices import Devices, is_main_process, spare_compiler
     from crosstail.workflows.fit import fit
@@ -74,7 +75,9 @@ def fit(
     console = Console(markup=False, highlight=False)
     say_all(console, "note", fitted.notes)
     results, final = fitted.results, fitted.final
-    terminal.show([result_summary(results[0])] if len(results) == 1 else folds_summary(results), console)
+    questions = Questions.of_runs(fitted.runs)
+    tables = [result_summary(results[0])] if len(results) == 1 else folds_summary(results)
+    terminal.show([*tables, *([summary(questions)] if questions else [])], console)
     if final is not None:
         console.print(f"\n{final.path}: {estimate_note(final.result)} {stopped(final.result)}")
     console.print(f"The page is in {out / 'report.html'}.", soft_wrap=True)

@@ -53,7 +53,7 @@ def race(
     check_spec(spec, algorithm)
     import_torch()
 
-    from crosstail.reports.compare.race_page import expectation, leaderboard, stopped_table
+    from crosstail.reports.compare.race_page import expectation, leaderboard, stopped_early
     from crosstail.reports.document import terminal
     from crosstail.workflows.race import race
 
@@ -68,7 +68,7 @@ def race(
         if board:
             terminal.show([leaderboard(board, narrow=True)], console)
         if board and found.stopped:
-            console.print(stopped_table(found).closed)
+            console.print(f"{stopped_early(found)}.")
         say_all(console, "left out", found.left_out.values(), wrap=True)
         say_all(console, "note", found.notes, wrap=True)
         say_all(

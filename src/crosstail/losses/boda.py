@@ -140,11 +140,11 @@ def rescaled_boda_loss(
 class BoDALoss(nn.Module):
     """`boda_loss` with pair statistics that are updated from each batch, without an extra forward pass.
 
-    `counts` (D, C) are those of the training set. In training mode each call first adds the batch's features
+    `counts` (D, C) are the training counts. In training mode each call first adds the batch's features
     (detached); a pair's past weighs at most as much as its training samples, and at most as `window` of them, so
     that the centroid of a rare pair follows its latest samples. With `window=None` the statistics change only
     through `statistics.update` and `.blend`, as in the paper: a full pass after each epoch. `rescaled` uses
-    `rescaled_boda_loss` instead; `pooled`, `negatives` and `validate` are those of `boda_loss`. A pair that no batch
+    `rescaled_boda_loss` instead; `pooled`, `negatives` and `validate` are as in `boda_loss`. A pair that no batch
     has shown yet is absent.
 
     >>> criterion = BoDALoss(2, 2, 8, counts=torch.tensor([[100, 5], [3, 80]]))

@@ -2,7 +2,7 @@
 
 import functools
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ Reduction = Literal["mean", "positives", "sum", "none"]
 
 
 class Contrast(NamedTuple):
-    """Samples against pairs: one block of all P or, with sampled negatives, those drawn and those of the same class."""
+    """Samples against pairs: one block of all P or, with sampled negatives, a drawn one and one of the same class."""
 
     blocks: tuple[Block, ...]
     n_pair: Tensor  # (P,)
@@ -80,7 +80,8 @@ def contrast(
     """Check the arguments, and compute the distances of the batch to the pairs that take part."""
     if reduction not in get_args(Reduction):
         raise ValueError(f"reduction {reduction!r} is not one of {', '.join(get_args(Reduction))}")
-    require_number("negatives", negatives, _is_count, "the number of pairs to draw, or 0 for all of them")
+    counted = isinstance(negatives, Integral) and negatives >= 0
+    require_number("negatives", negatives, lambda _: counted, "the number of pairs to draw, or 0 for all of them")
     y, domain = _checked(z, y, domain, centroids, counts, precision, validate)
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
     counts = counts.to(z.device)
@@ -106,15 +107,8 @@ def contrast(
     return Contrast((block,), pairs.counts.to(wide), n_own, pairs.column[:, y].T, positive, pairs.present)
 
 
-def _is_count(number: Any) -> bool:
-    return isinstance(number, Integral) and int(number) >= 0
-
-
 def _pooled(centroids: Tensor, counts: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-    """Posterior means of all pairs, and the number of samples 1 / v whose mean would be as certain, 0 if none is known.
-
-    v is in units of the variance within a pair, where the mean of n samples has the variance 1 / n.
-    """
+    """Posterior means of all pairs, and the numbers of samples 1 / v whose means would be as certain, or 0."""
     known = counts > 0
     if validate:  # a NaN in one pair would be found in all of them
         require_finite(torch.where(known[..., None], centroids, 0.0).flatten(0, 1), "centroids")

@@ -38,20 +38,14 @@ def pair_distances(
     >>> pair_distances(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
     tensor([[5., 0.]])
     """
-    return _distances(z, centroids, precision, validate, _squared if on_host(z) else _squared_by_products)
+    squares = _squared if on_host(z) else lambda *given: _expanded(*given)[0]
+    return _distances(z, centroids, precision, validate, squares)
 
 
 def matched_distances(
     z: Tensor, centroids: Tensor, precision: Precision | None = None, *, validate: bool = True
 ) -> Tensor:
-    """Distances of each sample to K centroids of its own; z (B, F), centroids (B·K, F) → (B, K).
-
-    Otherwise like `pair_distances`.
-
-    >>> matched_distances(torch.tensor([[3.0, 4.0], [1.0, 1.0]]), torch.tensor([[0.0, 0.0], [1.0, 3.0]]))
-    tensor([[5.],
-            [2.]])
-    """
+    """Distances of each sample to K centroids of its own, else like that: z (B, F), centroids (B·K, F) → (B, K)."""
     return _distances(z, centroids, precision, validate, _squared_of_own)
 
 
@@ -109,10 +103,6 @@ def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tenso
         at = rows[i : i + chunk], columns[i : i + chunk]
         squared = squared.index_put(at, _Exact.apply(*at, z, centroids, main, factor))
     return squared
-
-
-def _squared_by_products(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
-    return _expanded(z, centroids, precision)[0]
 
 
 def _expanded(z: Tensor, centroids: Tensor, precision: Precision | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -184,10 +174,7 @@ def _squared_one_by_one(
 
 
 class _Exact(torch.autograd.Function):
-    """`_squared_one_by_one`, computed again for the gradient: the differences of one chunk are in memory at a time.
-
-    torch.utils.checkpoint does the same, but imports the compiler, which takes seconds.
-    """
+    """As torch.utils.checkpoint, which imports the compiler: differences of one chunk are in memory at a time."""
 
     @staticmethod
     def forward(ctx: Any, *given: Tensor | None) -> Tensor:

@@ -18,7 +18,7 @@ class Block(NamedTuple):
     log_weight: Tensor | float = 0.0  # log of the number of pairs that each stands for
 
     def pick(self, values: Tensor) -> Tensor:
-        """Values (P,) of all pairs for those of the block, (Q,) or (B, Q)."""
+        """Values (P,) of all pairs, taken for the pairs of the block: (Q,) or (B, Q)."""
         return values if self.pairs is None else values[self.pairs]
 
 

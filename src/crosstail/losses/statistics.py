@@ -254,8 +254,7 @@ _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 def _touched(pair: Tensor, reads: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Pairs (U,) to update, the index among them of each sample's pair (B,), and their samples in the batch (U,).
 
-    Unless `reads` are allowed, U is B, since finding it would be a device-to-host read; slots that are not needed stand
-    for pair 0, with no samples.
+    Unless `reads` from the device are allowed, U is B, and spare slots stand for pair 0, with no samples.
     """
     if on_host(pair):
         found = np.unique(pair.numpy(), return_inverse=True, return_counts=True)

@@ -38,11 +38,7 @@ class StageEntry:
 
 
 def find(name: str) -> TrainedStage | FittedStage:
-    """The second stage that a file declares.
-
-    >>> find("retrain").class_balanced
-    True
-    """
+    """The second stage that a file declares."""
     stage: TrainedStage | FittedStage = discovery.declared(
         PACKAGE, name, "second stage", "STAGE", (TrainedStage, FittedStage)
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from statistics import mean, stdev
+from statistics import fmean, mean, stdev
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,10 @@ def outcome(
         stopped=[StoppedMethod(c.method, c.plan.trials, c.validation) for c in stopped if c.validation is not None],
         left_out=left_out,
         failed=failed,
-        notes=[f"{method}: {note}" for of, method, h in chosen for note in unreached_phases(of.runs(method, h)[0])],
+        notes=[
+            *two_winners(found, results),
+            *(f"{method}: {note}" for of, method, h in chosen for note in unreached_phases(of.runs(method, h)[0])),
+        ],
     )
 
 
@@ -158,6 +161,28 @@ def _validated(store: Store, keys: Sequence[str]) -> Answers | None:
     kept = [Run(store.path / "runs" / key).held_out for key in keys]
     parts = [predictions(one.validation) for one in kept if one is not None]
     return Answers.pooled(parts) if len(parts) == len(keys) else None
+
+
+def two_winners(found: Sequence[Entrant], results: Mapping[str, Summary]) -> list[str]:
+    """A note where pairs that are equally important and samples as they come have other winners on validation."""
+    winners = []
+    for on in ("pair_average", "as_they_come"):
+        judged = {
+            one.method: fmean(results[key].validation[on] or 0.0 for keys in one.runs.values() for key in keys)
+            for one in found
+            if one.runs and all(on in results[key].validation for keys in one.runs.values() for key in keys)
+        }
+        if not judged:
+            return []
+        best = max(judged, key=lambda method: round(judged[method], 9))
+        winners.append((best, f"{best} ({100 * judged[best]:.1f} %)"))
+    (alike, first), (come, second) = winners
+    if alike == come:
+        return []
+    return [
+        f"two questions have two winners on validation: {first} if every pair is equally important, {second} for "
+        "samples as they come, with answers for that; --select-on as_they_come ranks by the second"
+    ]
 
 
 def leaderboard(found: Sequence[Entrant]) -> list[Standing]:

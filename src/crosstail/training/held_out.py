@@ -29,10 +29,7 @@ STORED = ("row", "test", "y", "domain", "predicted", "unknown", "known_predicted
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """The validation and test samples of a run with the answers of its final model.
-
-    Log probabilities are in half precision; with very many classes, only a random part of the samples keeps them.
-    """
+    """Validation and test samples with the answers of the final model; with very many classes, only a part of them."""
 
     validation: Answers
     test: Answers
@@ -153,7 +150,7 @@ def load_predictions(folder: RunFolder, result: RunResult) -> Answers | None:
 
 def predictions(test: Answers) -> Answers:
     """The same answers as far as they are stored for every test sample."""
-    less = replace(test, row=None, true=None, log_p=None)
+    less = replace(test, row=None, true=None, log_p=None, by_prevalence=None)
     return less if test.informed is None else replace(less, informed=predictions(test.informed))
 
 

@@ -43,8 +43,7 @@ class Examined:
 
     @property
     def hashes(self) -> NDArray[np.int64]:
-        """One number per sample (N,), of the bytes of its file or of its values; it raises the error of the first
-        that cannot be read."""
+        """One number per sample (N,), of its bytes; raises the error of the first that cannot be read."""
         for row in sorted(self.unread):
             raise self.errors[row]
         return self.content

@@ -131,10 +131,7 @@ def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart:
 
 
 def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Per method and evaluation: `selected_on`, in % if it is a share (mean, min and max over runs), and mean α, β, γ.
-
-    `at` counts the steps of both stages; the untrained model is left out of the first table.
-    """
+    """Mean, min and max of `selected_on` over runs, and mean α, β, γ, by method and steps (`at`) of a trained model."""
     accuracy, distance = [], []
     for method, fold in [(run.method, fold) for run in found if run.method in methods for fold in run.runs]:
         records = RunFolder(fold.folder).records()

@@ -201,7 +201,10 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
         yield Chart("behind", "How far the others are behind", behind_chart(table), alternative, note)
     yield replace(leaderboard(board), title="Finalists" if race.stopped else "All methods")
     if race.stopped:
-        yield stopped_table(race)
+        rows = [[one.method, str(one.trials), find(board[0].selected_on).shown(one.validation)] for one in race.stopped]
+        note = "After each trial, the worse half on validation stops until few are left, except erm and frozen:blend."
+        yield Heading(stopped_early(race), closed=True)
+        yield Table(header=["method", "trials", "best on validation"], rows=rows, note=note)
     if race.left_out:
         yield Heading("Left out")
         yield bullets(race.left_out.values())
@@ -231,16 +234,9 @@ def expectation(race: RaceResult) -> str:
     )
 
 
-def stopped_table(race: RaceResult) -> Table:
-    """The methods that were stopped early, as one line that opens to a table."""
-    metric = find(race.leaderboard[0].selected_on)
-    return Table(
-        title="Stopped early",
-        header=["method", "trials", "best on validation"],
-        rows=[[one.method, str(one.trials), metric.shown(one.validation)] for one in race.stopped],
-        note="The worse half on validation stops after each trial until few are left, except erm and frozen:blend.",
-        closed=f"{several(len(race.stopped), 'method')} stopped early, on validation.",
-    )
+def stopped_early(race: RaceResult) -> str:
+    """One line on the methods that were stopped."""
+    return f"{several(len(race.stopped), 'method')} stopped early, on validation"
 
 
 def _cards(race: RaceResult) -> Iterator[Card]:

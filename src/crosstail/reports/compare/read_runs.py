@@ -260,10 +260,7 @@ def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:
 
 
 def _method_names(data: Sequence[str], runs: Sequence[ReportRow]) -> list[str]:
-    """Method, averaged weights, and the hyperparameters that tell chosen runs on the same data apart.
-
-    What a dg sweep selects differs by unseen domain and seed, and tells nothing apart.
-    """
+    """Method, averaged weights, and the hyperparameters that tell chosen runs apart, unless a dg sweep selects them."""
     keys = [(name, run.spec.method, run.spec.average) for name, run in zip(data, runs, strict=True)]
     chosen: dict[Any, list[dict[str, Any]]] = {}
     for key, run in zip(keys, runs, strict=True):

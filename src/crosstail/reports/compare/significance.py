@@ -74,16 +74,23 @@ def verdict(tests: pd.DataFrame, metric: Metric) -> str:
     against, known = tests["against"].iloc[0], tests[tests["adjusted"].notna()]
     if known.empty:
         return "There is no significance test: predictions are missing, or of different samples."
-    sure = known[known["adjusted"] < LEVEL]
-    gain, parts = metric.sign * sure["difference"], []
+    said = []
     for about in (AGAIN, THESE):
         own = known[known["about"] == about]
-        better, worse = (int((sign * gain[sure["about"] == about] > 0).sum()) for sign in (1, -1))
         if len(own):
-            said = [f"{worse} significantly worse", *[f"{better} significantly better"] * (better > 0)]
+            better, worse = counted(own, metric)
             same = int(own["same"].sum())
-            said.append(f"{len(own) - better - worse - same} not significantly different")
-            said += [f"{same} right on the same test samples"] * (same > 0)
-            parts.append(f"{about}, of {several(len(own), 'other method')}, {', '.join(said)}")
+            level = len(own) - better - worse - same
+            kinds = {"significantly worse": worse, "significantly better": better, "not significantly different": level}
+            kinds["right on the same test samples"] = same
+            found = [f"{number} {kind}" for kind, number in kinds.items() if number]
+            among = f"no significant difference to {several(level, 'other method')}"
+            said.append(f"{about}: {among if level == len(own) else ', '.join(found)}")
     untested = f" {len(tests) - len(known)} could not be tested." if len(known) < len(tests) else ""
-    return f"Against {against}: {'; '.join(parts)} ({how(known)}).{untested}"
+    return f"Against {against}, {'; '.join(said)} ({how(known)}).{untested}"
+
+
+def counted(tests: pd.DataFrame, metric: Metric) -> tuple[int, int]:
+    """How many methods are significantly better than the one that they are tested against, and how many worse."""
+    gain = metric.sign * tests[tests["adjusted"] < LEVEL]["difference"]
+    return int((gain > 0).sum()), int((gain < 0).sum())

@@ -13,10 +13,7 @@ METRICS = {"pair_average": "pair average", "average": "average", "worst_domain":
 
 
 def selection_table(summaries: Sequence[SeedSummary]) -> Table:
-    """Per method the selected trial and its test accuracy, mean ± standard deviation over the seeds.
-
-    With dg, accuracy and class mean on the unseen domains and accuracy on each of them, mean ± standard error.
-    """
+    """Per method the selected trial and its test accuracy over the seeds; with dg, also on each unseen domain."""
     unseen, on = list(summaries[0].unseen), summaries[0].selected_on
     metrics = {"accuracy": "accuracy", "class_mean": "class mean"} if unseen else METRICS
     known = any(summary.known for summary in summaries)

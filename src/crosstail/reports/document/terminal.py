@@ -42,7 +42,6 @@ def _parts(blocks: Iterable[Block]) -> Iterator[tuple[Block, RenderableType]]:
                 yield block, _items(block)
             case Table() | Chart():
                 body = _table(block) if isinstance(block, Table) else _words(block.alternative, "dim")
-                body = _words(block.closed) if isinstance(block, Table) and block.closed else body
                 title, note = _words(block.title, "bold"), _words(block.note, "dim")
                 yield from ((block, part) for part in (title, body, note) if part)
 
@@ -89,11 +88,7 @@ def _items(block: Items) -> rich_table.Table:
 
 
 def cut(text: str, width: int) -> str:
-    """Shorten text to a width.
-
-    >>> cut("handwritten", 8)
-    'handwri…'
-    """
+    """Shorten text to a width."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

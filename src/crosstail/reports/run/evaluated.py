@@ -15,6 +15,7 @@ from crosstail.reports.run.certainty_elsewhere import certainty_elsewhere, suffi
 from crosstail.reports.run.confusions import confusion_blocks
 from crosstail.reports.run.model_card import accuracy_table, intervals_note
 from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.two_questions import Questions, question_blocks
 from crosstail.reports.run.verdict import below, clearly_worse, pair_name, tested_pairs, tone
 from crosstail.reports.run.worst_pairs import pair_heat_map, worst_pairs
 from crosstail.reports.wording import interval, listing, number, percent, sentence, several, worst_pair
@@ -31,7 +32,9 @@ def label_of(found: Evaluated) -> str:
     return HELD_OUT if found.held_out == len(found.samples) else "tested data"
 
 
-def evaluation_document(predictor: Predictor, found: Evaluated, command: str) -> Document:
+def evaluation_document(
+    predictor: Predictor, found: Evaluated, command: str, questions: Questions | None = None
+) -> Document:
     """Whether the model holds up on the new data, where it fails, how sure it is, what to do, and how it was tested.
 
     If the samples are from the run's own test set, no comparison is shown.
@@ -45,6 +48,7 @@ def evaluation_document(predictor: Predictor, found: Evaluated, command: str) ->
         Heading("Can I use it?"),
         *_usable(new, own, what),
         domain_table(new, own, what),
+        *question_blocks(questions),
         Heading("Where does it fail?"),
         *pair_heat_map(side_by_side(new, own, what), own.shots[1]),
         *confusion_blocks(replace(found.answers, row=None), found.samples, images=images),

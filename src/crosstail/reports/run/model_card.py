@@ -19,6 +19,7 @@ from crosstail.reports.run.how_trained import how_trained
 from crosstail.reports.run.suspects import label_error_note
 from crosstail.reports.run.tables import headline_table, worst_table
 from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.two_questions import question_blocks
 from crosstail.reports.wording import (
     TRACKS,
     either,
@@ -62,6 +63,7 @@ def model_card(
         f"{'Estimated' if result.estimate else 'Test'} accuracy in %": [
             bullets(filter(None, (estimate_note(result), tested.tracks_note, intervals_note(tested.accuracy)))),
             accuracy_table(tested),
+            *question_blocks(about.questions if about else None),
         ],
         "Certainty": certainty_card(run, about),
         "Limits": [bullets([*limits(run, tested), *repeated])],
@@ -137,6 +139,10 @@ def _file(description: dict[str, Any]) -> Iterator[str]:
         yield f"For inputs from the domain {description['site']} only: it is fixed in the file."
     elif "known" in description:
         yield "The file predicts with the domain unknown; crosstail export --site fixes one."
+    yield (
+        "Its probabilities are for pairs that are all equally important; `as_they_come` in the .json file beside it "
+        "says how to turn them into those for classes as frequent as at a site."
+    )
     yield (
         f"Compared with the run on {check['samples']:,} of {check['inputs']}: same classes, probabilities within "
         f"{check['largest_difference']:.1g}."

@@ -23,6 +23,7 @@ from crosstail.reports.run.pooled_run import pooled_answers
 from crosstail.reports.run.tables import DISTANCES, STATISTICS
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.trace import trace_charts
+from crosstail.reports.run.two_questions import Questions
 from crosstail.reports.run.unseen import unseen_blocks
 from crosstail.reports.run.verdict import next_steps, usable
 from crosstail.reports.run.worst_pairs import pair_map, worst_pairs
@@ -63,12 +64,12 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
     fails = [*pair_map(tested, _counted(result)), *mistaken, *worst_pairs(tested, _counted(result))]
     blocks = [
         Heading("Can I use it?"),
-        *usable(tested, [result]),
+        *usable(tested, [result], about.questions if about else None),
         *([Heading("Where does it fail?"), *fails] if fails else ()),
         *certainty(run, about),
         Heading("What next?"),
         *next_steps([result], tested, run.path),
-        Heading("How was it made?"),
+        Heading("How was it made?", closed=True),
         *_notes([result]),
         *_metrics([result], tested),
         *_training(result, run.records),
@@ -91,14 +92,15 @@ def folds_document(out: Path, runs: Sequence[Run]) -> Document:
     dg = spec.unseen_domains
     blocks = [
         Heading("Can I use it on a new domain?" if dg else "Can I use it?"),
-        *(unseen_blocks(results) if dg else (*usable(tested, results), *_folds(results, tested))),
+        *(unseen_blocks(results) if dg else usable(tested, results, Questions.of_runs(runs))),
+        *(() if dg else _folds(results, tested)),
         Heading("Where does it fail?"),
         *pair_map(tested, _counted(results[0])),
         *confusion_blocks(pooled_answers(runs), runs[0].dataset, images=images),
         *worst_pairs(tested, _counted(results[0])),
         Heading("What next?"),
         *next_steps(results, tested, out),
-        Heading("How was it made?"),
+        Heading("How was it made?", closed=True),
         *_notes(results),
         *_metrics(results, tested),
         *_data(results),

@@ -14,6 +14,7 @@ from crosstail.reports.document.model import Block, Card, Cards, Code, Text, bul
 from crosstail.reports.run.command import options, short_command
 from crosstail.reports.run.tables import headline_table
 from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.two_questions import Questions, card_of, question_blocks
 from crosstail.reports.wording import estimate_note, has, interval, listing, number, several
 from crosstail.training.result import RunResult
 
@@ -27,7 +28,7 @@ CARDS = {
 }
 
 
-def usable(tested: Tested, results: Sequence[RunResult] = ()) -> Iterator[Block]:
+def usable(tested: Tested, results: Sequence[RunResult] = (), questions: Questions | None = None) -> Iterator[Block]:
     """How accurate the model is, where it is clearly worse, and what is not known; `results` if it is of runs."""
     if results and (column := results[0].data.leaks):
         how = f"Train again with --column {shlex.quote(f'group={column}')}"
@@ -52,7 +53,10 @@ def usable(tested: Tested, results: Sequence[RunResult] = ()) -> Iterator[Block]
         known = headline_table(tested, known=True).iloc[0].to_dict()
         note = f"{ends(known)}, all pairs, if the model is told the domain"
         cards.insert(1, Card("With the domain known", f"{number(known['value'])} %", note, tone(known)))
+    if questions:
+        cards.insert(1, card_of(questions))
     yield Cards(cards)
+    yield from question_blocks(questions)
 
 
 def _card(label: str, row: dict[Any, Any]) -> Card:
