@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from rich.console import Console
 
 from crosstail.cli._checks import check_prior, known_source
-from crosstail.cli._next import inputs_of, say_all, say_next
+from crosstail.cli._next import say_all, say_next
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SPLIT, Data, ReadOptions, options
 from crosstail.cli._verb import Json, Run, described, import_torch
@@ -38,6 +38,7 @@ def evaluate(
     import_torch()
 
     from crosstail.reports.document import terminal
+    from crosstail.reports.run.command import inputs_of
     from crosstail.reports.run.critical import critical_summary, title_of
     from crosstail.reports.run.summary import accuracy_summary
     from crosstail.reports.run.tested import Tested

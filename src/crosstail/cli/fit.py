@@ -9,7 +9,7 @@ from rich.console import Console
 
 from crosstail import discovery
 from crosstail.cli._checks import check_spec, known_source
-from crosstail.cli._next import inputs_of, say_all, say_next
+from crosstail.cli._next import say_all, say_next
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions, options
 from crosstail.cli._verb import Json, described, import_torch
@@ -55,6 +55,7 @@ def fit(
     import_torch()
 
     from crosstail.reports.document import terminal
+    from crosstail.reports.run.command import inputs_of
     from crosstail.reports.run.command import options as options_of
     from crosstail.reports.run.command import words as words_of
     from crosstail.reports.run.critical import critical_summary, title_of

@@ -60,7 +60,8 @@ def result_summary(result: RunResult) -> Table:
     rows += _shots(test.shots, result.shots)
     if others is not None:
         others += _shots(result.tested(known=True).shots, result.shots)
-    title = f"{_subject(result.spec)}: {'estimated' if result.estimate else 'test'} accuracy; a pair is one class in one domain"
+    kind = "estimated" if result.estimate else "test"
+    title = f"{_subject(result.spec)}: {kind} accuracy; a pair is one class in one domain"
     return _summary(title, rows, others, " ".join(filter(None, (tested.tracks_note, estimate_note(result)))))
 
 

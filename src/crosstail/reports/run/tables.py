@@ -15,7 +15,7 @@ from crosstail.metrics._views import View
 from crosstail.reports.document.model import Table
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.wording import number, shot_sizes, tail_note, worst_pair
-from crosstail.training.result import Evaluation, RunResult, counted_steps, has_learnt, pooled
+from crosstail.training.result import Evaluation, RunResult, pooled
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
 ESTIMATED = (
