@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -112,6 +113,67 @@ def test_the_prevalence_of_a_site_is_estimated_and_helps(run, crosstail):
     assert losses[1] < losses[0]
     (first,) = [line.split() for line in done.err.splitlines() if line.split()[:1] == ["a"]]
     assert float(first[2]) <= 80 <= float(first[4])  # 160 of 200
+
+
+def test_pages_show_the_answers_that_predict_gives_for_samples_as_they_come(run, crosstail, full_page):
+    with np.load("v.npz") as arrays:
+        own = arrays["split"] == "test"
+        x, y, domain = (arrays[name][own] for name in ("x", "y", "domain"))
+    counts, hits = np.array(run.finished_result().counts), {"": [], "--prior train": []}
+    for option, right in hits.items():
+        for d, site in enumerate(SITES):
+            np.save("site.npy", x[domain == d])
+            rows = rows_of(crosstail(f"predict run site.npy --site {site} {option}"))
+            correct = np.array([row["class"] for row in rows]) == np.array(list("abc"))[y[domain == d]]
+            right.append([correct[y[domain == d] == c].mean() for c in range(3)])
+    default, informed = (np.array(right) for right in hits.values())
+    shares = counts / counts.sum()
+    expected = [default.mean(), (shares * default).sum(), informed.mean(), (shares * informed).sum()]
+    assert expected[3] > expected[1] and expected[0] > expected[2]  # each is best at its own question
+    for words in ("evaluate run v.npz --split test", f"{FIT}"):
+        lines = [line for line in crosstail(words).out.splitlines() if " to " in line and "(" in line]
+        shown = [float(cell) for line in lines[-2:] for cell in re.findall(r"([0-9.]+) \(", line)]
+        assert shown == pytest.approx([100 * value for value in expected], abs=0.051)
+    for file in ("run/report.html", "run/model_card.md", *map(str, Path("run/evaluated").glob("*.html"))):
+        text = Path(file).read_text(encoding="utf-8")
+        assert all(f"{100 * value:.1f} (" in text for value in expected), file
+    found = json.loads(crosstail("evaluate run v.npz --split test --json").out)["questions"]
+    assert found["option"] == "--site SITE --prior train"
+    of_all = [row["value"] for row in found["accuracy"] if row["site"] == "all"]
+    assert of_all == pytest.approx(expected) and len(found["accuracy"]) == 4 * (1 + len(SITES))
+
+
+def test_an_evaluation_takes_the_priors_of_predict(run, crosstail, refused):
+    Path("prior.csv").write_text("class,share\na,0.8\nb,0.15\nc,0.05\n")
+    with np.load("v.npz") as arrays:
+        own = arrays["split"] == "test"
+        x, y, domain = (arrays[name][own] for name in ("x", "y", "domain"))
+    np.savez("there.npz", x=x + 1e-4, y=y, domain=domain, domains=["clinic", "lagos"], classes=["a", "b", "c"])
+    done = crosstail("evaluate run there.npz --prior prior.csv --json")
+    rows = [row for row in json.loads(done.out)["questions"]["accuracy"] if row["question"] == "as they come"]
+    np.save("site.npy", x[domain == 0] + 1e-4)
+    classes = [row["class"] for row in rows_of(crosstail("predict run site.npy --site clinic --prior prior.csv"))]
+    correct = np.array(classes) == np.array(list("abc"))[y[domain == 0]]
+    by_class = [correct[y[domain == 0] == c].mean() for c in range(3)]
+    (clinic,) = [row for row in rows if row["site"] == "clinic" and row["answers"] == "--site SITE --prior prior.csv"]
+    assert clinic["value"] == pytest.approx(np.dot([0.8, 0.15, 0.05], by_class))
+    assert "--prior none.csv: there is no such file" in refused("evaluate run v.npz --prior none.csv")
+
+
+def test_predict_says_which_question_its_answers_are_for(run, crosstail):
+    plain, other = (crosstail(f"predict run new.npy {option}").err for option in ("", "--prior train"))
+    assert "all equally important; add --prior train" in " ".join(plain.split())
+    assert "as frequent as in training; without --prior" in " ".join(other.split())
+
+
+def test_an_exported_file_says_how_to_answer_for_samples_as_they_come(run, crosstail):
+    assert crosstail("export run --format torch --out m.pt2 --site lagos").code == 0
+    told = json.loads(Path("m.pt2.json").read_text())["as_they_come"]
+    plain = probabilities(rows_of(crosstail("predict run new.npy --site lagos")))
+    joint = plain ** told["power"] * np.array(told["factors"]) * np.array(told["training_shares"]["lagos"])
+    said = probabilities(rows_of(crosstail("predict run new.npy --site lagos --prior train")))
+    np.testing.assert_allclose(joint / joint.sum(1, keepdims=True), said, atol=1e-4)
+    assert list(told["training_shares"]) == ["lagos"] and "`as_they_come`" in Path("m.pt2.md").read_text()
 
 
 def test_a_prior_from_a_file_and_from_training(run, crosstail):

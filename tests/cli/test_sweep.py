@@ -202,7 +202,7 @@ def test_an_estimate_grows_with_the_plan(crosstail, vectors):
         return json.loads(crosstail(f"{WORDS} {words} --dry-run --json").out)
 
     small, large = cost(""), cost("--trials 21 --steps 600")
-    assert large["runs"] == 2 * 22 and large["hours"] > 20 * small["hours"]
+    assert large["runs"] == 2 * 22 and large["hours"] > 4 * small["hours"]  # of measured steps
     assert large["bytes"] == pytest.approx(small["bytes"] * 22 / 3, rel=0.1)
 
 

@@ -58,6 +58,17 @@ def test_the_step_is_the_first_that_is_best_on_validation(runs):
     assert len(chosen) > 1  # the criteria differ
 
 
+@pytest.mark.parametrize("on", ["auroc", "as_they_come"])
+def test_a_fitted_second_stage_is_recorded_with_it(spec, tmp_path, on):
+    """Its metric comes from the log probabilities that are kept; those for the prevalence are fitted on validation."""
+    run = train_run(replace(spec, second_stage="ncm", select_on=on), tmp_path)
+    found, kept = run.records[-1], run.held_out
+    prepared = find(on).prepared or (lambda answers, _: answers)
+    for name in ("validation", "test"):
+        expected = value_on(prepared(getattr(kept, name), kept.validation), on)
+        assert getattr(found, name).value(on) == pytest.approx(expected)
+
+
 def test_the_raw_weights_beside_the_averaged_ones_are_selected_on_it_too(runs):
     for on, run in runs.items():
         assert run.result.raw.selected_step == best_on_validation(run.folder.records(), on).step

@@ -2,13 +2,9 @@
 
 import shlex
 from collections.abc import Iterable
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
-
-if TYPE_CHECKING:
-    from crosstail.data import DataSpec, DomainDataset
 
 
 def pasted(verb: str, *words: Any) -> str:
@@ -25,14 +21,3 @@ def say_all(console: Console, label: str, lines: Iterable[str], *, wrap: bool = 
 def say_next(console: Console, verb: str, *words: Any) -> None:
     """Print the command that follows."""
     console.print(f"Next: {pasted(verb, *words)}", markup=False, highlight=False, soft_wrap=True)
-
-
-def inputs_of(spec: "DataSpec", dataset: "DomainDataset") -> list[str]:
-    """Labelled data as `predict` reads them, or one of their images; empty if there is none."""
-    from crosstail.data import as_inputs
-
-    if found := as_inputs(spec.dataset, spec.columns):
-        return [*found, *["--skip-broken"] * spec.skip_broken]
-    root = dataset.kind.root(dataset.x)
-    files = () if root is None else (root / name for name in dataset.names())
-    return [str(file) for file in islice((file for file in files if file.is_file()), 1)]  # they may be in other files

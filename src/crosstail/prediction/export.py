@@ -18,6 +18,7 @@ from crosstail import __version__
 from crosstail.data import DomainDataset
 from crosstail.data.images.files import Samples
 from crosstail.metrics._link import probabilities
+from crosstail.metrics._prevalence import training_shares
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.prediction.scoring import BATCH
 from crosstail.progress import Progress
@@ -182,6 +183,19 @@ def _compare(
     return Check(what, number, largest)
 
 
+def _as_they_come(predictor: Predictor, site: str | None) -> dict[str, Any]:
+    """How probabilities of the file become those for classes as frequent as somebody says, as in `predict --prior`."""
+    given, names = predictor.calibration, predictor.run.result.domains
+    sharpness = float(given.sharpness_of(names)[predictor.site(site)])
+    shares = training_shares(np.array(predictor.run.result.counts))
+    return {
+        "how": "normalise probabilities ** power * factors * shares, where shares say how frequent each class is",
+        "power": given.prevalence.sharpness / sharpness,
+        "factors": np.exp(given.prevalence.bias).tolist(),
+        "training_shares": {name: shares[d].tolist() for name, d in predictor.sites.items() if site in (None, name)},
+    }
+
+
 def _card(predictor: Predictor, site: str | None, format: str, check: Check) -> dict[str, Any]:
     """What a user of the file should know: its input and output, training data, and accuracy."""
     result = predictor.run.result
@@ -192,6 +206,7 @@ def _card(predictor: Predictor, site: str | None, format: str, check: Check) -> 
         "output": {"name": "probabilities", "type": "float32", "shape": ["batch", len(predictor.classes)]},
         "classes": list(predictor.classes),
         "site": site if predictor.algorithm.uses_domain else None,
+        "as_they_come": _as_they_come(predictor, site),
         "compared": asdict(check),
         "trained": {"domains": result.domains, "counts": result.counts, "spec": result.spec},
         "estimate" if result.estimate else "test": result.estimate or result.test,

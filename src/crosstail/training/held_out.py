@@ -150,7 +150,7 @@ def load_predictions(folder: RunFolder, result: RunResult) -> Answers | None:
 
 def predictions(test: Answers) -> Answers:
     """The same answers as far as they are stored for every test sample."""
-    less = replace(test, row=None, true=None, log_p=None)
+    less = replace(test, row=None, true=None, log_p=None, by_prevalence=None)
     return less if test.informed is None else replace(less, informed=predictions(test.informed))
 
 

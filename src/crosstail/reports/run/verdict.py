@@ -11,9 +11,10 @@ import pandas as pd
 from crosstail.data import as_inputs
 from crosstail.metrics import FEW_TESTS
 from crosstail.reports.document.model import Block, Card, Cards, Code, Text, bullets
-from crosstail.reports.run.command import options, short_command
+from crosstail.reports.run.command import options, short_command, words
 from crosstail.reports.run.tables import headline_table
 from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.two_questions import Questions, card_of, question_blocks
 from crosstail.reports.wording import estimate_note, has, interval, listing, number, several
 from crosstail.training.result import RunResult
 
@@ -27,7 +28,7 @@ CARDS = {
 }
 
 
-def usable(tested: Tested, results: Sequence[RunResult] = ()) -> Iterator[Block]:
+def usable(tested: Tested, results: Sequence[RunResult] = (), questions: Questions | None = None) -> Iterator[Block]:
     """How accurate the model is, where it is clearly worse, and what is not known; `results` if it is of runs."""
     if results and (column := results[0].data.leaks):
         how = f"Train again with --column {shlex.quote(f'group={column}')}"
@@ -42,7 +43,7 @@ def usable(tested: Tested, results: Sequence[RunResult] = ()) -> Iterator[Block]
     if tested.unseen and len(results) == 1:
         where = f"On {tested.unseen[0]}, a domain that the model was not trained on, with every class weighted equally,"
     expected = f"{where} {number(average['value'])} % of the answers are right ({ends(average)})."
-    worse = clearly_worse(tested_pairs(tested.pairs), average["value"])
+    worse = lowest_pairs(tested_pairs(tested.pairs), average["value"], len(tested.classes))
     unknown = "How it does on a domain that it was not trained on was not measured."
     yield Text(" ".join([expected, worse, *[unknown] * (len(results) < 2 and not tested.zero_shot)]), lead=True)
     if refit:
@@ -52,7 +53,10 @@ def usable(tested: Tested, results: Sequence[RunResult] = ()) -> Iterator[Block]
         known = headline_table(tested, known=True).iloc[0].to_dict()
         note = f"{ends(known)}, all pairs, if the model is told the domain"
         cards.insert(1, Card("With the domain known", f"{number(known['value'])} %", note, tone(known)))
+    if questions:
+        cards.insert(1, card_of(questions))
     yield Cards(cards)
+    yield from question_blocks(questions)
 
 
 def _card(label: str, row: dict[Any, Any]) -> Card:
@@ -81,19 +85,33 @@ def below(tested: pd.DataFrame, average: float) -> pd.DataFrame:
     return tested[tested["top"] < average].sort_values("top", kind="stable")
 
 
-def clearly_worse(tested: pd.DataFrame, average: float) -> str:
-    """A sentence on the pairs that are clearly worse than the average, and on those with too few samples to tell."""
-    worse, few = below(tested, average), int((tested["tested"] < FEW_TESTS).sum())
+def lowest_pairs(tested: pd.DataFrame, average: float, classes: int) -> str:
+    """Sentences on pairs that are low compared with the average and in absolute terms, and on those too small to tell.
+
+    Low in absolute terms are pairs with fewer than half of the answers right, and those worse than guessing would be.
+    """
+    lowest = tested.sort_values(["accuracy", "tested"], ascending=[True, False], kind="stable")
+    worse, guessed = below(tested, average), below(tested, 100 / classes)
+    low, surely = lowest[lowest["accuracy"] < BAD], lowest[lowest["high"] < BAD]
+    found = ["No pair is lower than the average by more than chance explains"]
     if len(worse):
         many = f"{len(worse):,} of {several(len(tested), 'tested pair')}"
-        verb = "is clearly worse:" if len(worse) == 1 else "are clearly worse, above all"
-        text = f"{many} {verb} {pair_name(worse.iloc[0])} with {right(worse.iloc[0])}"
+        verb = (
+            "is clearly worse than the average:" if len(worse) == 1 else "are clearly worse than the average, above all"
+        )
+        found = [f"{many} {verb} {pair_name(worse.iloc[0])} with {right(worse.iloc[0])}"]
+    shown = (surely if len(surely) else lowest).iloc[0]
+    named = f"{pair_name(shown)} has {right(shown)} ({ends(shown)})"
+    if len(low):
+        sure = f" (in {len(surely):,}, the whole interval says so)" if len(surely) else ""
+        found.append(f"Fewer than half of the answers are right in {several(len(low), 'pair')}{sure}: {named}")
     else:
-        lowest = tested.sort_values(["accuracy", "tested"], ascending=[True, False], kind="stable").iloc[0]
-        text = f"No pair is clearly worse; the lowest is {pair_name(lowest)} with {right(lowest)}"
-    if few:
-        text += f". {few:,} {has(few)} fewer than {FEW_TESTS} test samples, too few to tell"
-    return f"{text}."
+        found.append(f"The lowest: {named}")
+    if len(guessed):
+        found.append(f"Guessing among the {classes:,} classes would be better in {several(len(guessed), 'pair')}")
+    if few := int((tested["tested"] < FEW_TESTS).sum()):
+        found.append(f"{few:,} {has(few)} fewer than {FEW_TESTS} test samples, too few to tell")
+    return f"{'. '.join(found)}."
 
 
 def pair_name(row: Any) -> str:
@@ -110,6 +128,7 @@ def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[
     """What to collect and to test, and the commands for it."""
     tested, spec = tested_pairs(of.pairs), results[0].spec
     grouped = spec.with_group(results[0].data.leaks)  # for what is trained from here on
+    critical = words(critical=results[0].critical)
     advice = list(_collect(tested, counted=spec.unseen is None))
     yield bullets(advice)
     if len(results) == 1:
@@ -123,12 +142,12 @@ def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[
         if len(results[0].domains) > 1:
             yield Text("Find out what to expect on a new domain: leave out each domain in turn.")
             unseen = replace(grouped, protocol="dg", fold=None, folds=None, labels=None)
-            yield Code(short_command("fit", unseen, f"{out}-dg"))
+            yield Code(short_command("fit", unseen, f"{out}-dg", *critical))
         yield Text("See whether another method is better on these data.")
         yield Code(short_command("race", grouped, f"{out}-race"))
     if spec.stop_at is None:
         yield Text("Train the final model on every sample, and keep this accuracy as its estimate.")
-        yield Code(short_command("fit", replace(grouped, unseen=None, fold=None), f"{out}-final", "--refit"))
+        yield Code(short_command("fit", replace(grouped, unseen=None, fold=None), f"{out}-final", *critical, "--refit"))
 
 
 def _collect(tested: pd.DataFrame, counted: bool) -> Iterator[str]:
